@@ -1,0 +1,36 @@
+//! Quantities: instants, spans, rates, sizes, packet counts and ratios.
+//!
+//! Inside, everything that can be an integer is one: nanoseconds, bytes, bits per second. A newtype stands at every
+//! boundary, so that a size is never taken for a rate. Arithmetic saturates at the ends of the range instead of
+//! wrapping: 2^64 ns are 584 years, 2^64 bytes are 18 exabytes.
+//!
+//! ```
+//! use thalweg_units::{Bytes, Rate, Span};
+//! let rate: Rate = "40Mbps".parse()?;
+//! let rtt: Span = "45ms".parse()?;
+//! assert_eq!(rate.bytes_in(rtt), Bytes(225_000));
+//! assert_eq!(rate.time_to_send(Bytes(1500)), Span::from_micros(300));
+//! # Ok::<(), thalweg_units::ParseError>(())
+//! ```
+
+mod parse;
+mod random;
+mod rate;
+mod size;
+mod time;
+
+pub use parse::ParseError;
+pub use random::Chance;
+pub use rate::Rate;
+pub use size::{Bytes, Packets};
+pub use time::{Span, Time};
+
+/// Bytes of an IP packet that fills the path's MTU.
+pub const MTU: Bytes = Bytes(1500);
+
+/// Payload bytes of a full-sized TCP segment: [`MTU`] less 20 bytes of IPv4 header, 20 of TCP header and 12 of the
+/// timestamp option, which Linux sends on every segment.
+pub const MSS: Bytes = Bytes(1448);
+
+/// Bytes of a TCP segment without payload on the wire: IPv4 and TCP headers with the timestamp option.
+pub const HEADER: Bytes = Bytes(52);

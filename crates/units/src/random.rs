@@ -1,0 +1,36 @@
+//! Probabilities, compared with 64 random bits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A probability from 0 to 1.
+///
+/// It stays a float, because 1e-12 is a loss ratio that papers use; [`Chance::happens`] compares it with random bits
+/// at a resolution of 2^-64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Chance(f64);
+
+impl Chance {
+    /// Never.
+    pub const NEVER: Chance = Chance(0.0);
+    /// Always.
+    pub const ALWAYS: Chance = Chance(1.0);
+
+    /// The probability `p`, or nothing if it lies outside 0 to 1.
+    pub fn new(p: f64) -> Option<Chance> {
+        (0.0..=1.0).contains(&p).then_some(Chance(p))
+    }
+
+    /// The probability as a number.
+    pub const fn as_f64(self) -> f64 {
+        self.0
+    }
+
+    /// Whether it happens this time, given 64 uniformly random bits.
+    pub fn happens(self, bits: u64) -> bool {
+        // `as` saturates, so that a probability of 1 becomes u64::MAX, which `<=` must then always meet.
+        let threshold = (self.0 * 2f64.powi(64)) as u64;
+        self.0 > 0.0 && (bits < threshold || threshold == u64::MAX)
+    }
+}
