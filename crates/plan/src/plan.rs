@@ -1,0 +1,272 @@
+//! The plan: resolved experiments.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+
+/// Version of the plan's and the run directory's form.
+pub const FORMAT: u32 = 1;
+
+/// What `thalweg-engine run` reads: every experiment, with nothing left to guess.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always 1.
+    pub format: u32,
+    /// Name of the engine that is to run it.
+    pub engine: String,
+    /// Name of the scenario.
+    pub name: String,
+    /// What the scenario shows.
+    pub about: String,
+    /// Where the scenario comes from.
+    pub source: String,
+    /// The scenario file as it was written.
+    pub scenario_toml: String,
+    /// Capacity traces by the names that links use: milliseconds at which a 1500-byte packet may leave, in order.
+    pub traces: BTreeMap<String, Vec<u64>>,
+    /// Every point of the sweep times every repetition.
+    pub experiments: Vec<Experiment>,
+}
+
+/// One point of a sweep, one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Number of the sweep point, from 0.
+    pub experiment: u32,
+    /// Number of the repetition, from 0.
+    pub repetition: u32,
+    /// What the sweep set here: key of the scenario, value as it was written.
+    pub sweep: BTreeMap<String, SweepValue>,
+    /// Seed of everything random in this experiment.
+    pub seed: u64,
+    /// When it ends at the latest; null: once every flow has finished.
+    pub duration_ns: Option<Span>,
+    /// Between two samples; 0: none are taken.
+    pub sample_interval_ns: Span,
+    /// Every start of a connection moves by a random time between 0 and this.
+    pub start_jitter_ns: Span,
+    /// Round-trip time of the empty path.
+    pub rtt_ns: Span,
+    /// From sender to receiver: the bottleneck.
+    pub forward: Link,
+    /// From receiver to sender.
+    pub reverse: Link,
+    /// Hosts by name; `sender` and `receiver` are always there.
+    pub hosts: BTreeMap<String, Host>,
+    /// TCP flows.
+    pub flows: Vec<Flow>,
+    /// UDP traffic.
+    pub background: Vec<Background>,
+}
+
+/// A value that a sweep gave to a key; all values of one key are of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SweepValue {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+/// One direction of the path. A packet meets, in this order: loss, duplication, the queue, the capacity, the delay with its
+/// jitter and reordering.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// How fast packets leave the queue.
+    pub capacity: Capacity,
+    /// Room in the queue, the packet being sent not counted.
+    pub buffer: Buffer,
+    /// Queue discipline.
+    pub queue: Queue,
+    /// Random loss.
+    pub loss: Loss,
+    /// Probability that a packet is doubled.
+    pub duplicate: Chance,
+    /// Propagation delay of this direction.
+    pub delay_ns: Span,
+    /// A further random delay between 0 and this; packets stay in order.
+    pub jitter_ns: Span,
+    /// Probability that a packet is held back.
+    pub reorder: Chance,
+    /// How long a packet is held back.
+    pub reorder_delay_ns: Span,
+}
+
+/// How fast packets leave the queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Capacity {
+    /// At once: nothing ever queues.
+    Unlimited,
+    /// At a rate that may change.
+    Steps {
+        /// The first is at 0; later ones follow in time.
+        steps: Vec<Step>,
+    },
+    /// At the opportunities of a trace, repeated for ever.
+    Trace {
+        /// Its name in [`Plan::traces`].
+        trace: String,
+    },
+}
+
+/// A rate from a time on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Since when.
+    pub at_ns: Time,
+    /// The rate from then on; 0 stops the link.
+    pub rate_bps: Rate,
+}
+
+/// Room in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Buffer {
+    /// A packet that would exceed it is dropped.
+    Bytes {
+        /// Room in bytes of IP packets.
+        bytes: Bytes,
+    },
+    /// A packet that would exceed it is dropped.
+    Packets {
+        /// Room in packets of any size.
+        packets: Packets,
+    },
+}
+
+/// Queue disciplines with their parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Queue {
+    /// First in, first out; what does not fit is dropped.
+    Fifo {},
+}
+
+/// Random loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Loss {
+    /// Each packet on its own.
+    Bernoulli {
+        /// Probability of loss.
+        ratio: Chance,
+    },
+    /// Two states with a loss each; the state may change before each packet.
+    GilbertElliott {
+        /// Probability of going from good to bad.
+        p: Chance,
+        /// Probability of going from bad to good.
+        r: Chance,
+        /// Probability of loss in the bad state.
+        loss_bad: Chance,
+        /// Probability of loss in the good state.
+        loss_good: Chance,
+    },
+}
+
+/// An end host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Limit of a connection's send buffer.
+    pub sndbuf_max_bytes: Bytes,
+    /// Limit of a connection's receive buffer.
+    pub rcvbuf_max_bytes: Bytes,
+    /// Every packet leaves after a random delay between 0 and this, in order.
+    pub delay_jitter_ns: Span,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Unique name.
+    pub name: String,
+    /// Congestion control.
+    pub cc: String,
+    /// Parameters of the algorithm that differ from its own defaults.
+    pub cc_params: BTreeMap<String, f64>,
+    /// When the first connection opens.
+    pub start_ns: Time,
+    /// When the flow stops sending; null: at the end.
+    pub stop_ns: Option<Time>,
+    /// What a connection carries.
+    pub load: Load,
+    /// Which connections follow the first.
+    pub repeat: Repeat,
+    /// Parallel copies, each with its own series of connections.
+    pub count: u32,
+    /// Added to the round-trip time, half in each direction.
+    pub extra_rtt_ns: Span,
+    /// Name of the sending host.
+    pub host: String,
+}
+
+/// What a connection carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Load {
+    /// One transfer without end.
+    Unlimited,
+    /// One transfer of a size drawn from these, each as likely as the others.
+    Sizes {
+        /// At least one.
+        sizes_bytes: Vec<Bytes>,
+    },
+    /// Transfers one after another.
+    Requests {
+        /// Size of each.
+        size_bytes: Bytes,
+        /// From the end of one to the start of the next.
+        think_ns: Span,
+        /// How many; null: until the flow stops.
+        count: Option<u32>,
+    },
+}
+
+/// Which connections follow the first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Repeat {
+    /// None.
+    Once,
+    /// The next opens a while after the one before has finished.
+    Gap {
+        /// That while.
+        gap_ns: Span,
+        /// Open no more once the flow of this name has finished.
+        until: Option<String>,
+        /// Connections in all.
+        count: Option<u32>,
+    },
+    /// They arrive at random, the first one after a gap too, whether or not earlier ones have finished.
+    Poisson {
+        /// Mean of the exponentially distributed gap between arrivals.
+        mean_gap_ns: Span,
+        /// Open no more once the flow of this name has finished.
+        until: Option<String>,
+        /// Connections in all.
+        count: Option<u32>,
+    },
+}
+
+/// UDP packets of 1500 bytes at a constant rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Rate, headers included.
+    pub rate_bps: Rate,
+    /// When it starts.
+    pub start_ns: Time,
+    /// When it stops; null: at the end.
+    pub stop_ns: Option<Time>,
+}

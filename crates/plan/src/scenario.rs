@@ -1,0 +1,497 @@
+//! The scenario file, `format` of its texts included.
+//!
+//! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has a `format` of
+//! ours (`rate`, `size`, `time`, ...) is a quantity; `x-example` is what an error message shows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One file says what to try; engines try it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Short name of the scenario: letters, digits, dots, dashes and underscores. It names the run directory.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"))]
+    pub name: String,
+    /// What the scenario shows, in a sentence or two.
+    #[serde(default)]
+    pub about: String,
+    /// Where the scenario comes from: paper, section, figure.
+    #[serde(default)]
+    pub source: String,
+    /// When every experiment ends at the latest. May be left out when every flow has a size.
+    #[schemars(extend("format" = "time"))]
+    pub duration: Option<String>,
+    /// How often each point of the sweep is tried, each time with another seed.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub repetitions: u32,
+    /// Each experiment derives its own seed from this one, its sweep point and its repetition.
+    #[serde(default = "one_u64")]
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
+    pub seed: u64,
+    /// Every start of a connection moves by a random time between zero and this. `"1rtt"` counts in path.rtt. Without it
+    /// the repetitions of a drop-tail path are copies of one another.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time-or-rtt"))]
+    pub start_jitter: String,
+    /// How often cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series.
+    #[serde(default = "ten_ms")]
+    #[schemars(extend("format" = "time"))]
+    pub sample_interval: String,
+    /// The path between sender and receiver.
+    pub path: Path,
+    /// Hosts by name. `sender` and `receiver` always exist; flows may name others as their sending host.
+    #[serde(default)]
+    pub host: BTreeMap<String, Host>,
+    /// What is sent over TCP.
+    #[serde(default)]
+    pub flow: Vec<Flow>,
+    /// Unresponsive UDP traffic on the same bottleneck.
+    #[serde(default)]
+    pub background: Vec<Background>,
+    /// Choices for the engines that use a real kernel.
+    pub engine: Option<Engine>,
+    /// Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
+    /// `"flow.medium.cc" = ["bbr", "cubic"]`.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, Vec<SweepValue>>,
+}
+
+/// A value that a sweep gives to a key.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SweepValue {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text, such as a quantity or an algorithm.
+    Text(String),
+}
+
+/// The bottleneck and the way back. Exactly one of `rate`, `steps` and `trace` gives its capacity.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Constant rate of the bottleneck; it counts IP packets, headers included.
+    #[schemars(extend("format" = "rate"))]
+    pub rate: Option<String>,
+    /// A rate that changes in steps. The first step is at `"0s"`.
+    pub steps: Option<Vec<Step>>,
+    /// A file in mahimahi's format: a line per 1500-byte packet that may leave, in milliseconds since the start; the file
+    /// repeats. A relative name is looked up beside the scenario.
+    pub trace: Option<String>,
+    /// Round-trip time of an empty path, half in each direction.
+    #[schemars(extend("format" = "time"))]
+    pub rtt: String,
+    /// Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's mean
+    /// rate, and path.rtt), `"100kB"` or `"240packets"`.
+    #[serde(default = "one_bdp")]
+    #[schemars(extend("format" = "buffer"))]
+    pub buffer: String,
+    /// Queue discipline: `"fifo"`, or one with parameters as a table.
+    #[serde(default)]
+    pub queue: Queue,
+    /// Random loss before the queue: a ratio, or a Gilbert-Elliott model.
+    #[serde(default)]
+    pub loss: Loss,
+    /// Every packet is delayed by a further random time between zero and this, in order.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time"))]
+    pub jitter: String,
+    /// Packets that are held back so that later ones overtake them: a ratio, or a table with the delay.
+    #[serde(default)]
+    pub reorder: Reorder,
+    /// Ratio of packets that arrive twice.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub duplicate: f64,
+    /// The way back. Without it, it has no limit of rate and loses nothing.
+    pub reverse: Option<Reverse>,
+}
+
+/// The way back, for acknowledgements.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reverse {
+    /// Constant rate; without it, `steps` or `trace`, the way back has no limit of rate.
+    #[schemars(extend("format" = "rate"))]
+    pub rate: Option<String>,
+    /// A rate that changes in steps. The first step is at `"0s"`.
+    pub steps: Option<Vec<Step>>,
+    /// A file in mahimahi's format.
+    pub trace: Option<String>,
+    /// Room in its queue. A BDP is that of this direction's rate and path.rtt.
+    #[serde(default = "one_bdp")]
+    #[schemars(extend("format" = "buffer"))]
+    pub buffer: String,
+    /// Queue discipline.
+    #[serde(default)]
+    pub queue: Queue,
+    /// Random loss before its queue.
+    #[serde(default)]
+    pub loss: Loss,
+    /// A further random delay between zero and this, in order.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time"))]
+    pub jitter: String,
+    /// Packets that are held back so that later ones overtake them.
+    #[serde(default)]
+    pub reorder: Reorder,
+    /// Ratio of packets that arrive twice.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub duplicate: f64,
+}
+
+/// A rate from a time on.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Since when.
+    #[schemars(extend("format" = "time"))]
+    pub at: String,
+    /// The rate from then on.
+    #[schemars(extend("format" = "rate"))]
+    pub rate: String,
+}
+
+/// A queue discipline by name, or a table with its parameters.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Queue {
+    /// With standard parameters.
+    Name(QueueName),
+    /// With parameters of one's own.
+    Table(QueueTable),
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue::Name(QueueName::Fifo)
+    }
+}
+
+/// Queue disciplines.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueName {
+    /// First in, first out; what does not fit is dropped.
+    Fifo,
+    /// Controlled delay (RFC 8289).
+    Codel,
+    /// Flow queuing with CoDel (RFC 8290).
+    FqCodel,
+    /// Proportional integral controller enhanced (RFC 8033).
+    Pie,
+    /// Random early detection (Floyd and Jacobson, 1993).
+    Red,
+}
+
+/// A queue discipline with parameters.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTable {
+    /// The discipline.
+    pub name: QueueName,
+    /// Acceptable standing delay (codel, fq_codel, pie).
+    #[schemars(extend("format" = "time"))]
+    pub target: Option<String>,
+    /// Window in which the delay must dip below the target (codel, fq_codel).
+    #[schemars(extend("format" = "time"))]
+    pub interval: Option<String>,
+    /// Sub-queues that flows are hashed to (fq_codel).
+    pub flows: Option<u32>,
+    /// Bytes that a sub-queue may send in a round (fq_codel).
+    #[schemars(extend("format" = "size"))]
+    pub quantum: Option<String>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: Option<bool>,
+}
+
+/// Random loss.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Loss {
+    /// Each packet is lost with this probability, on its own.
+    Ratio(#[schemars(range(min = 0.0, max = 1.0))] f64),
+    /// Loss in bursts.
+    Model(LossModel),
+}
+
+impl Default for Loss {
+    fn default() -> Loss {
+        Loss::Ratio(0.0)
+    }
+}
+
+/// The Gilbert-Elliott model: a good and a bad state, each with its own loss. The state may change before each packet.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LossModel {
+    /// Name of the model.
+    pub model: LossModelName,
+    /// Probability of going from good to bad, per packet.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub p: f64,
+    /// Probability of going from bad to good, per packet.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub r: f64,
+    /// Loss ratio in the bad state.
+    #[serde(default = "one_f64")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub loss_bad: f64,
+    /// Loss ratio in the good state.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub loss_good: f64,
+}
+
+/// Models of loss.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossModelName {
+    /// Gilbert (1960) and Elliott (1963).
+    GilbertElliott,
+}
+
+/// Reordering.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Reorder {
+    /// This ratio of packets is held back by an eighth of path.rtt.
+    Ratio(#[schemars(range(min = 0.0, max = 1.0))] f64),
+    /// How many, and for how long.
+    Table(ReorderTable),
+}
+
+impl Default for Reorder {
+    fn default() -> Reorder {
+        Reorder::Ratio(0.0)
+    }
+}
+
+/// How many packets are held back, and for how long.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderTable {
+    /// Ratio of packets held back.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub ratio: f64,
+    /// How long they are held back.
+    #[schemars(extend("format" = "time-or-rtt"))]
+    pub delay: String,
+}
+
+/// An end host.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Share of a CPU that the host gets: on CPU for cpu_slice out of every cpu_slice / cpu_share.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub cpu_share: Option<f64>,
+    /// How long the host stays on CPU at a time.
+    #[schemars(extend("format" = "time"))]
+    pub cpu_slice: Option<String>,
+    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
+    #[schemars(extend("format" = "size"))]
+    pub sndbuf_max: Option<String>,
+    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that binds.
+    #[schemars(extend("format" = "size"))]
+    pub rcvbuf_max: Option<String>,
+    /// Every packet leaves the host after a random delay between zero and this, in order.
+    #[schemars(extend("format" = "time"))]
+    pub delay_jitter: Option<String>,
+}
+
+/// A flow: one connection, or a series or a number of like ones.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Name of the flow, unique in the scenario: letters, digits, dashes and underscores.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
+    pub name: String,
+    /// Congestion control: a name, or a table that says where to load it from.
+    pub cc: Cc,
+    /// Parameters of the algorithm, where the engine can set them.
+    #[serde(default)]
+    pub cc_params: BTreeMap<String, f64>,
+    /// What each connection carries: a size, or `"unlimited"`.
+    #[serde(default = "unlimited")]
+    #[schemars(extend("format" = "size-or-unlimited"))]
+    pub size: String,
+    /// When the first connection opens.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time"))]
+    pub start: String,
+    /// When the flow stops sending new data and opening connections; without it, at the end.
+    #[schemars(extend("format" = "time"))]
+    pub stop: Option<String>,
+    /// Open further connections, one after another or at random times.
+    pub repeat: Option<Repeat>,
+    /// Parallel copies of all this.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub count: u32,
+    /// Added to path.rtt for this flow, half in each direction.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time"))]
+    pub extra_rtt: String,
+    /// The host that sends it.
+    #[serde(default = "sender")]
+    pub host: String,
+    /// Many transfers over one connection, one after another. Takes the place of `size`.
+    pub requests: Option<Requests>,
+}
+
+/// A congestion control.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Cc {
+    /// One that the engine has.
+    Name(String),
+    /// One's own.
+    Table(CcTable),
+}
+
+/// A congestion control of one's own.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CcTable {
+    /// What it registers as.
+    pub name: String,
+    /// An eBPF object file with a struct_ops algorithm.
+    pub bpf: Option<String>,
+    /// A kernel module.
+    pub module: Option<String>,
+}
+
+/// Further connections of a flow: either `gap` (with `until` or `count`), or `arrivals` with `rate` and `sizes`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repeat {
+    /// The next connection opens this long after the one before has finished.
+    #[schemars(extend("format" = "time"))]
+    pub gap: Option<String>,
+    /// Open no more once the flow of this name has finished.
+    pub until: Option<String>,
+    /// How many connections in all.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub count: Option<u32>,
+    /// How connections arrive, whether or not earlier ones have finished.
+    pub arrivals: Option<Arrivals>,
+    /// Arrivals per second (`"20/s"`), or the load that they offer (`"10Mbps"`, divided by the mean size).
+    #[schemars(extend("format" = "arrival-rate"))]
+    pub rate: Option<String>,
+    /// Sizes of the connections, each as likely as the others. Takes the place of `size`.
+    #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "size" })))]
+    pub sizes: Option<Vec<String>>,
+}
+
+/// Processes of arrival.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Independent arrivals: gaps are exponentially distributed.
+    Poisson,
+}
+
+/// Many transfers over one connection.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Requests {
+    /// Size of each transfer.
+    #[schemars(extend("format" = "size"))]
+    pub size: String,
+    /// Pause between the end of a transfer and the start of the next.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time"))]
+    pub think: String,
+    /// How many transfers; without it, until the flow stops.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub count: Option<u32>,
+}
+
+/// Unresponsive UDP traffic: packets of 1500 bytes at a constant rate.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Rate, headers included.
+    #[schemars(extend("format" = "rate"))]
+    pub rate: String,
+    /// When it starts.
+    #[serde(default = "zero_time")]
+    #[schemars(extend("format" = "time"))]
+    pub start: String,
+    /// When it stops; without it, at the end.
+    #[schemars(extend("format" = "time"))]
+    pub stop: Option<String>,
+}
+
+/// Choices for the engines that use a real kernel.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// What plays the bottleneck.
+    pub link: Option<EngineLink>,
+    /// What makes the traffic.
+    pub traffic: Option<EngineTraffic>,
+    /// Whether segmentation and receive offloads stay on along the path.
+    pub offloads: Option<bool>,
+}
+
+/// What plays the bottleneck on a real kernel.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineLink {
+    /// What the machine can do best.
+    Auto,
+    /// Our own emulator in user space.
+    Relay,
+    /// The kernel's queue disciplines.
+    Netem,
+}
+
+/// What makes the traffic on a real kernel.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineTraffic {
+    /// Our own generator.
+    Builtin,
+    /// iperf3.
+    Iperf3,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn one_u64() -> u64 {
+    1
+}
+
+fn one_f64() -> f64 {
+    1.0
+}
+
+fn zero_time() -> String {
+    "0s".to_owned()
+}
+
+fn ten_ms() -> String {
+    "10ms".to_owned()
+}
+
+fn one_bdp() -> String {
+    "1bdp".to_owned()
+}
+
+fn unlimited() -> String {
+    "unlimited".to_owned()
+}
+
+fn sender() -> String {
+    "sender".to_owned()
+}
