@@ -1,0 +1,54 @@
+//! Where rows go.
+
+use crate::tables::{FlowRow, QueueRow, SampleRow, StateRow};
+
+/// Takes the rows of one experiment. Rows of a table come in no particular order.
+pub trait Sink {
+    /// A transfer has ended.
+    fn flow(&mut self, row: FlowRow);
+    /// A connection was sampled.
+    fn sample(&mut self, row: SampleRow);
+    /// An algorithm's own value was sampled.
+    fn state(&mut self, row: StateRow);
+    /// A link was sampled.
+    fn queue(&mut self, row: QueueRow);
+}
+
+/// Keeps every row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Transfers.
+    pub flows: Vec<FlowRow>,
+    /// Samples of connections.
+    pub samples: Vec<SampleRow>,
+    /// Values that only one algorithm has.
+    pub state: Vec<StateRow>,
+    /// Samples of links.
+    pub queue: Vec<QueueRow>,
+}
+
+impl Sink for Memory {
+    fn flow(&mut self, row: FlowRow) {
+        self.flows.push(row);
+    }
+    fn sample(&mut self, row: SampleRow) {
+        self.samples.push(row);
+    }
+    fn state(&mut self, row: StateRow) {
+        self.state.push(row);
+    }
+    fn queue(&mut self, row: QueueRow) {
+        self.queue.push(row);
+    }
+}
+
+/// Drops every row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Sink for Nothing {
+    fn flow(&mut self, _: FlowRow) {}
+    fn sample(&mut self, _: SampleRow) {}
+    fn state(&mut self, _: StateRow) {}
+    fn queue(&mut self, _: QueueRow) {}
+}

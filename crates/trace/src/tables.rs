@@ -1,0 +1,155 @@
+//! The tables.
+
+use crate::row::{Row, Table, table};
+use std::sync::Arc;
+
+/// Every table, in the order of the reference page.
+pub const TABLES: &[&Table] = &[FlowRow::TABLE, SampleRow::TABLE, StateRow::TABLE, QueueRow::TABLE];
+
+table! {
+    /// One row per transfer.
+    FlowRow in "flows" {
+        /// Number of the sweep point.
+        key: experiment: u64,
+        /// Number of the repetition.
+        key: repetition: u64,
+        /// Name of the flow.
+        key: flow: Arc<str>,
+        /// Number of the parallel copy, from 0.
+        key: copy: u64,
+        /// Number of the connection within the copy, from 0.
+        key: connection: u64,
+        /// Number of the transfer within the connection, from 0.
+        key: transfer: u64,
+        /// Congestion control.
+        : cc: Arc<str>,
+        /// Sending host.
+        : host: Arc<str>,
+        /// Bytes to transfer; empty: unlimited.
+        : size_bytes: Option<u64>,
+        /// When it began: the connection's SYN, or the request on an open connection.
+        : start_us: u64,
+        /// When its last byte was acknowledged, or when the experiment ended.
+        : end_us: u64,
+        /// Whether all its bytes were acknowledged.
+        : completed: bool,
+        /// Completion time, from start to the last byte acknowledged; empty if it was not completed.
+        : fct_us: Option<u64>,
+        /// Payload bytes acknowledged.
+        : acked_bytes: u64,
+        /// acked_bytes over the time from start to end, in bits per second.
+        : goodput_bps: f64,
+        /// Data segments sent, retransmissions included.
+        : segments: u64,
+        /// Data segments that were retransmissions.
+        : retransmits: u64,
+        /// Retransmission timeouts.
+        : timeouts: u64,
+        /// Times that fast recovery began.
+        : recoveries: u64,
+        /// Times that a reduction of cwnd was undone because nothing had been lost.
+        : undos: u64,
+        /// Smallest round-trip time sampled.
+        : rtt_min_us: Option<f64>,
+        /// Mean of the round-trip times sampled.
+        : rtt_mean_us: Option<f64>,
+        /// Median of the round-trip times sampled, to 1 %.
+        : rtt_p50_us: Option<f64>,
+        /// 95th percentile of the round-trip times sampled, to 1 %.
+        : rtt_p95_us: Option<f64>,
+        /// 99th percentile of the round-trip times sampled, to 1 %.
+        : rtt_p99_us: Option<f64>,
+    }
+}
+
+table! {
+    /// A connection at one moment.
+    SampleRow in "samples" {
+        /// Number of the sweep point.
+        key: experiment: u64,
+        /// Number of the repetition.
+        key: repetition: u64,
+        /// Name of the flow.
+        key: flow: Arc<str>,
+        /// Number of the parallel copy, from 0.
+        key: copy: u64,
+        /// Number of the connection within the copy, from 0.
+        key: connection: u64,
+        /// When.
+        key: t_us: u64,
+        /// Congestion window.
+        : cwnd_packets: u64,
+        /// Slow-start threshold; empty: not set yet.
+        : ssthresh_packets: Option<u64>,
+        /// Segments sent, and neither acknowledged nor deemed lost.
+        : inflight_packets: u64,
+        /// Pacing rate; empty: not paced.
+        : pacing_rate_bps: Option<u64>,
+        /// Latest delivery-rate sample that was not limited by the application.
+        : delivery_rate_bps: Option<u64>,
+        /// Smoothed round-trip time.
+        : srtt_us: Option<u64>,
+        /// Smallest round-trip time so far on this connection.
+        : min_rtt_us: Option<u64>,
+        /// Payload bytes acknowledged so far on this connection.
+        : acked_bytes: u64,
+        /// Data segments sent so far, retransmissions included.
+        : segments: u64,
+        /// Data segments retransmitted so far.
+        : retransmits: u64,
+        /// State of loss recovery: open, disorder, cwr, recovery or loss.
+        : ca_state: &'static str,
+    }
+}
+
+table! {
+    /// What only one congestion control has, at one moment.
+    StateRow in "state" {
+        /// Number of the sweep point.
+        key: experiment: u64,
+        /// Number of the repetition.
+        key: repetition: u64,
+        /// Name of the flow.
+        key: flow: Arc<str>,
+        /// Number of the parallel copy, from 0.
+        key: copy: u64,
+        /// Number of the connection within the copy, from 0.
+        key: connection: u64,
+        /// When.
+        key: t_us: u64,
+        /// Name of the value, such as pacing_gain.
+        key: key: &'static str,
+        /// The value.
+        : value: f64,
+    }
+}
+
+table! {
+    /// A direction of the path at one moment.
+    QueueRow in "queue" {
+        /// Number of the sweep point.
+        key: experiment: u64,
+        /// Number of the repetition.
+        key: repetition: u64,
+        /// Direction: forward (the bottleneck) or reverse.
+        key: link: &'static str,
+        /// When.
+        key: t_us: u64,
+        /// Bytes in the queue, the packet being sent not counted.
+        : backlog_bytes: u64,
+        /// Packets in the queue, the packet being sent not counted.
+        : backlog_packets: u64,
+        /// Packets dropped so far because the queue had no room.
+        : dropped_packets: u64,
+        /// Packets lost so far at random.
+        : lost_packets: u64,
+        /// Packets marked so far by the queue (ECN).
+        : marked_packets: u64,
+        /// Packets that have left the queue so far.
+        : sent_packets: u64,
+        /// Bytes that have left the queue so far.
+        : sent_bytes: u64,
+        /// Bytes that the link could have carried so far; empty: without limit.
+        : capacity_bytes: Option<u64>,
+    }
+}
