@@ -1,1 +1,37 @@
-//! Under construction.
+//! Congestion controllers.
+//!
+//! A controller answers one question: how much may be under way, and how fast may it leave? It is told of events as
+//! structs and changes the connection's [`Window`]. It has no clock and no randomness of its own, and never learns what
+//! drives it: the simulator, a replay of a recorded connection, or a test.
+//!
+//! The division of work between connection and controller is that of Linux, because the controllers are to decide what
+//! Linux decides:
+//!
+//! - The connection owns the window, detects losses, and is in one of five [`CaState`]s. While it is in `Recovery` or
+//!   `Cwr` it lowers cwnd by proportional rate reduction (RFC 6937), unless the controller
+//!   [governs](Controller::governs_recovery) cwnd in every state, as BBR does.
+//! - The controller says where to lower it to ([`Controller::ssthresh`]), and raises it on the ACKs it is
+//!   handed ([`Controller::on_ack`]).
+//!
+//! | event | Linux calls it |
+//! | --- | --- |
+//! | [`Controller::on_established`] | `init` |
+//! | [`Controller::on_packets_acked`] | `pkts_acked` |
+//! | [`Controller::on_ack`] | `cong_avoid`, `cong_control` |
+//! | [`Controller::ssthresh`] | `ssthresh` |
+//! | [`Controller::on_state`] | `set_state` |
+//! | [`Controller::on_transmit_start`] | `cwnd_event(CA_EVENT_TX_START)` |
+//! | [`Controller::undo`] | `undo_cwnd` |
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! let controller = thalweg_cc::build("cubic", &BTreeMap::new())?;
+//! assert!(!controller.paces());
+//! # Ok::<(), thalweg_cc::BuildError>(())
+//! ```
+
+mod catalog;
+mod controller;
+
+pub use catalog::{BuildError, CATALOG, Entry, Param, build};
+pub use controller::{Ack, CaState, Conn, Controller, RateSample, Window};

@@ -1,0 +1,107 @@
+//! Every controller by name.
+
+use crate::Controller;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A parameter of a controller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Param {
+    /// Name in `cc_params`.
+    pub name: &'static str,
+    /// What it does, and its unit.
+    pub about: &'static str,
+    /// Its value when nothing is said.
+    pub default: f64,
+    /// The smallest value that makes sense.
+    pub min: f64,
+    /// The largest value that makes sense.
+    pub max: f64,
+}
+
+/// A controller that can be built.
+pub struct Entry {
+    /// Name in `flow.cc`.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// What can be set.
+    pub params: &'static [Param],
+    /// Makes one. `value` gives a parameter by its name in `params`.
+    pub(crate) make: fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Every controller, by name.
+pub const CATALOG: &[Entry] = &[];
+
+/// Why a controller cannot be built.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BuildError {
+    /// There is none of this name.
+    UnknownName(String),
+    /// It has no such parameter.
+    UnknownParam {
+        /// The controller.
+        name: &'static str,
+        /// The parameter that was given.
+        param: String,
+    },
+    /// The parameter makes no sense at this value.
+    OutOfRange {
+        /// The controller.
+        name: &'static str,
+        /// The parameter.
+        param: &'static Param,
+        /// The value that was given.
+        found: f64,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        match self {
+            BuildError::UnknownName(found) => {
+                let known = names(CATALOG.iter().map(|entry| entry.name).collect());
+                write!(out, "found congestion control {found:?}, expected one of {known}")
+            }
+            BuildError::UnknownParam { name, param } => {
+                let entry = CATALOG.iter().find(|entry| entry.name == *name);
+                let known = names(entry.map_or(Vec::new(), |entry| entry.params.iter().map(|p| p.name).collect()));
+                write!(out, "found parameter {param:?} of {name}, expected one of: {known}")
+            }
+            BuildError::OutOfRange { name, param, found } => {
+                write!(out, "found {} = {found} for {name}, expected {} to {}", param.name, param.min, param.max)
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Makes the controller `name` with `params` in place of its defaults.
+///
+/// # Errors
+/// If there is no such controller, or a parameter is unknown or out of range.
+pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Controller>, BuildError> {
+    let entry = CATALOG.iter().find(|entry| entry.name == name).ok_or(BuildError::UnknownName(name.to_owned()))?;
+    for (key, value) in params {
+        let Some(param) = entry.params.iter().find(|param| param.name == key) else {
+            return Err(BuildError::UnknownParam { name: entry.name, param: key.clone() });
+        };
+        if !(param.min..=param.max).contains(value) {
+            return Err(BuildError::OutOfRange { name: entry.name, param, found: *value });
+        }
+    }
+    let value = |key: &str| {
+        let default = || entry.params.iter().find(|param| param.name == key).map(|param| param.default);
+        params.get(key).copied().or_else(default).expect("a controller asks only for parameters that it declares")
+    };
+    Ok((entry.make)(&value))
+}

@@ -1,0 +1,187 @@
+//! The interface between a connection and its congestion controller.
+
+use rand_core::Rng;
+use std::fmt::Debug;
+use thalweg_units::{Bytes, Packets, Rate, Span, Time};
+
+/// State of a connection's congestion avoidance and loss recovery, as in Linux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaState {
+    /// Nothing suspicious.
+    #[default]
+    Open,
+    /// Something was acknowledged out of order; nothing is deemed lost yet.
+    Disorder,
+    /// Congestion was signalled without a loss (ECN); cwnd is being lowered.
+    Cwr,
+    /// A loss was detected by acknowledgements; lost segments are being retransmitted (fast recovery).
+    Recovery,
+    /// The retransmission timer has expired.
+    Loss,
+}
+
+impl CaState {
+    /// The state's name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CaState::Open => "open",
+            CaState::Disorder => "disorder",
+            CaState::Cwr => "cwr",
+            CaState::Recovery => "recovery",
+            CaState::Loss => "loss",
+        }
+    }
+}
+
+/// What a controller decides about. The connection owns it and lends it to the controller with every event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window: how many segments may be under way. At least 1.
+    pub cwnd: Packets,
+    /// Slow-start threshold; [`Packets::MAX`] until the first congestion.
+    pub ssthresh: Packets,
+    /// At which rate segments may leave. The connection sets it after every ACK (for the size of its bursts) unless the
+    /// controller [paces](Controller::paces).
+    pub pacing_rate: Rate,
+    /// Set by a controller that keeps the window small on purpose: rate samples of what is under way now shall count as
+    /// limited by the application. The connection clears it.
+    pub is_held_back: bool,
+}
+
+impl Window {
+    /// Whether cwnd is below ssthresh.
+    pub fn is_in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// The connection at the moment of an event, after the connection's own bookkeeping for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conn {
+    /// The time of the event.
+    pub now: Time,
+    /// Payload of a full-sized segment.
+    pub mss: Bytes,
+    /// State of loss recovery.
+    pub state: CaState,
+    /// Smoothed round-trip time (RFC 6298); none before the first sample.
+    pub srtt: Option<Span>,
+    /// Smallest round-trip time of the connection's recent past (Linux: 5 minutes); none before the first sample.
+    pub min_rtt: Option<Span>,
+    /// Segments sent, and neither acknowledged, selectively acknowledged nor deemed lost (retransmissions count).
+    pub inflight: Packets,
+    /// Segments delivered so far, by cumulative or selective acknowledgement.
+    pub delivered: Packets,
+    /// When the latest of them was acknowledged.
+    pub delivered_at: Time,
+    /// Segments deemed lost so far.
+    pub lost: Packets,
+    /// First byte of the stream that is not yet acknowledged.
+    pub una_bytes: Bytes,
+    /// First byte of the stream that was not yet sent.
+    pub next_bytes: Bytes,
+    /// Whether cwnd, and not the application or the receiver, limits what is sent; in slow start, whether more than half
+    /// of cwnd was used.
+    pub is_cwnd_limited: bool,
+    /// Whether the application has lately not kept the pipe full.
+    pub is_app_limited: bool,
+    /// Earliest departure of the next segment under pacing; `now` or earlier if it may leave at once.
+    pub next_departure: Time,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation): what was delivered while the most recently sent
+/// of the segments now acknowledged was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// [`Conn::delivered`] when that segment was sent.
+    pub prior_delivered: Packets,
+    /// Segments delivered since then.
+    pub delivered: Packets,
+    /// The longer of the time it took to send them and the time it took to acknowledge them. None: the sample is shorter
+    /// than the connection's smallest round-trip time, or has no start, and says nothing.
+    pub interval: Option<Span>,
+    /// Whether the application limited what was sent when that segment left.
+    pub is_app_limited: bool,
+}
+
+impl RateSample {
+    /// The rate in payload bits per second, if the sample says anything.
+    pub fn rate(&self, mss: Bytes) -> Option<Rate> {
+        self.interval.map(|interval| Rate::of(Bytes(self.delivered.0 * mss.0), interval))
+    }
+}
+
+/// An ACK that the controller may act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Segments newly delivered by this ACK, cumulatively or selectively.
+    pub acked: Packets,
+    /// Segments newly deemed lost on this ACK.
+    pub lost: Packets,
+    /// Segments under way before this ACK.
+    pub prior_inflight: Packets,
+    /// Round-trip time of a segment that this ACK newly acknowledges and that was sent once.
+    pub rtt: Option<Span>,
+    /// Whether the receiver has probably delayed this ACK: it covers a single segment, the last under way (Linux:
+    /// FLAG_ACK_MAYBE_DELAYED).
+    pub is_delayed: bool,
+    /// The delivery-rate sample, if this ACK newly delivers anything.
+    pub rate: Option<RateSample>,
+}
+
+/// A congestion controller. Its own state is all that it keeps; see the crate's page for who does what.
+pub trait Controller: Debug + Send {
+    /// The name by which [`build`](crate::build) finds it.
+    fn name(&self) -> &'static str;
+
+    /// Whether it decides about cwnd in every state of recovery. If not, the connection lowers cwnd towards ssthresh by
+    /// itself, and calls [`Controller::on_ack`] only where cwnd may be raised.
+    fn governs_recovery(&self) -> bool {
+        false
+    }
+
+    /// Whether segments leave at [`Window::pacing_rate`], instead of as soon as cwnd allows.
+    fn paces(&self) -> bool {
+        false
+    }
+
+    /// The handshake is complete. [`Conn::srtt`] may hold its round-trip time.
+    fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
+
+    /// Segments were acknowledged, in whatever state: `packets` of them, with the round-trip time of the newest, if it is
+    /// known. Comes before [`Controller::on_ack`] for the same ACK.
+    fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
+
+    /// An ACK on which cwnd may be raised; if the controller governs recovery: every ACK that delivers something or
+    /// detects a loss.
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
+
+    /// Congestion was detected, [`Conn::state`] is still the state before it: returns the new ssthresh.
+    fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets;
+
+    /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
+    fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window) {}
+
+    /// The first segment after a pause is about to leave: nothing is under way.
+    fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window) {}
+
+    /// The reduction of cwnd since the last [`Controller::ssthresh`] was a mistake: returns the cwnd to go on with.
+    /// `prior_cwnd` is cwnd before the reduction.
+    fn undo(&mut self, _conn: &Conn, prior_cwnd: Packets, window: &Window) -> Packets {
+        window.cwnd.max(prior_cwnd)
+    }
+
+    /// Fewest segments that a burst shall hold, before the connection's own rule (one millisecond's worth at the pacing
+    /// rate).
+    fn min_burst(&self, _window: &Window) -> Packets {
+        Packets(2)
+    }
+
+    /// How many times cwnd the send buffer shall hold.
+    fn sndbuf_factor(&self) -> u64 {
+        2
+    }
+
+    /// Hands over the values that only this controller has, by name, for the table `state`.
+    fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
+}
