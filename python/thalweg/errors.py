@@ -1,0 +1,129 @@
+"""Errors that a user sees: what was found, where, what was expected, and what to type next.
+
+A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. Everything else that
+is raised is a defect of thalweg.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of `thalweg`."""
+
+    FINE = 0
+    """Everything asked for was done."""
+    FAILED = 1
+    """Something ran and failed."""
+    USAGE = 2
+    """The command line or the scenario is wrong."""
+    CANNOT_WRITE = 3
+    """A file or directory cannot be written: permissions, a full disk."""
+    MISSING = 4
+    """Something is missing on this machine."""
+    INTERRUPTED = 130
+    """Ctrl-C, or asked to terminate."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where in which file a mistake is."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        """Write the place as compilers do.
+
+        >>> str(Source("itc.toml", 7))
+        'itc.toml:7'
+        """
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+
+
+class ThalwegError(Exception):
+    """One mistake.
+
+    `code` is a stable slug; `place` is the key (`flow.medium.rtt`) or the path concerned.
+
+    >>> error = ThalwegError("no-file", "there is no file `itc.toml`", hint="see `ls`")
+    >>> print(error.text())
+    error[no-file]: there is no file `itc.toml`
+      hint: see `ls`
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        place: str | None = None,
+        found: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+        source: Source | None = None,
+        exit_code: Exit = Exit.USAGE,
+    ) -> None:
+        """Describe the mistake; `message` is one line without a full stop."""
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.place = place
+        self.found = found
+        self.expected = expected
+        self.hint = hint
+        self.source = source
+        self.exit_code = exit_code
+
+    @property
+    def errors(self) -> Sequence["ThalwegError"]:
+        """The mistakes that this stands for."""
+        return (self,)
+
+    def text(self) -> str:
+        """Write the error for a terminal, without colour."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.source:
+            lines.append(f"  --> {self.source}")
+        if self.found is not None and self.found not in self.message:
+            lines.append(f"  found {self.found}")
+        if self.expected:
+            lines.append(f"  expected {self.expected}")
+        lines.extend(f"  hint: {hint}" for hint in (self.hint or "").splitlines())
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, str | int | None]:
+        """Give the error as what `--json` prints."""
+        source = self.source or Source("")
+        return {
+            "code": self.code,
+            "message": self.message,
+            "place": self.place,
+            "found": self.found,
+            "expected": self.expected,
+            "hint": self.hint,
+            "file": source.file or None,
+            "line": source.line,
+            "column": source.column,
+        }
+
+
+class ThalwegErrors(ThalwegError):
+    """Several mistakes, found together."""
+
+    def __init__(self, errors: Sequence[ThalwegError]) -> None:
+        """Bundle `errors`, at least one, in the order in which they are to be read."""
+        first = errors[0]
+        super().__init__(first.code, first.message, place=first.place, exit_code=first.exit_code)
+        self._errors = tuple(errors)
+
+    @property
+    def errors(self) -> Sequence[ThalwegError]:
+        """The mistakes that this stands for."""
+        return self._errors
+
+    def text(self) -> str:
+        """Write every error, with an empty line between two."""
+        return "\n\n".join(error.text() for error in self._errors)

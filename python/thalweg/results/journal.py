@@ -1,0 +1,26 @@
+"""The journal of a run directory: events.jsonl, one JSON object per line, only ever appended to."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def read(run: Path) -> list[dict[str, Any]]:
+    """Read the events in the order in which they happened.
+
+    A last line without its end is what a killed engine leaves behind; it says nothing and is left out, as is any line
+    that is no JSON object (the next line of a resumed run may stand behind a torn one).
+    """
+    try:
+        text = (run / "events.jsonl").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    events = []
+    for line in text.splitlines():
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(event, dict) and "event" in event:
+            events.append(event)
+    return events

@@ -1,0 +1,218 @@
+"""One run directory.
+
+    run = open_run("runs/quickstart-sim-1a2b3c4d")
+    run.flows().group_by("path.buffer", "flow").agg(pl.col("goodput_bps").mean())
+
+An experiment is complete when its file in flows/ exists; what else there is of an incomplete one is not read.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from thalweg.errors import ThalwegError
+from thalweg.results import journal, tables
+
+FORMAT = 1
+"""The form of run directories that this version reads."""
+
+
+@dataclass(frozen=True)
+class Untrustworthy:
+    """An experiment that was run but should not be believed, and why."""
+
+    id: str
+    experiment: int
+    repetition: int
+    reason: str
+
+
+class Run:
+    """A run directory, opened with `open_run`."""
+
+    def __init__(self, path: Path, meta: dict[str, Any]) -> None:
+        """Take the directory and the content of its run.json."""
+        self.path = path
+        self.meta = meta
+        self.plan: dict[str, Any] = meta["plan"]
+
+    @property
+    def name(self) -> str:
+        """Name of the scenario."""
+        return str(self.plan["name"])
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that ran it."""
+        return str(self.meta["engine"])
+
+    @property
+    def command(self) -> list[str]:
+        """The command that made the directory, as typed; empty if the engine was called by itself."""
+        return list(self.meta.get("command") or [])
+
+    @cached_property
+    def expected_ids(self) -> Sequence[str]:
+        """Every experiment's id, in the order of the plan."""
+        return [entry["id"] for entry in self.meta["experiments"]]
+
+    @cached_property
+    def finished_ids(self) -> Sequence[str]:
+        """The ids of the experiments that are complete, in the order of the plan."""
+        return [id for id in self.expected_ids if (self.path / "flows" / f"{id}.parquet").exists()]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every experiment of the plan is complete."""
+        return len(self.finished_ids) == len(self.expected_ids)
+
+    @cached_property
+    def sweep_keys(self) -> Sequence[str]:
+        """Keys that the sweep varies, in the order of the scenario: the last one changes fastest."""
+        points = self._points
+        first_change = {
+            key: next((i for i, point in enumerate(points) if point[key] != points[0][key]), len(points))
+            for key in (points[0] if points else {})
+        }
+        return sorted(first_change, key=lambda key: -first_change[key])
+
+    @cached_property
+    def _points(self) -> list[dict[str, Any]]:
+        sweeps = {entry["experiment"]: entry["sweep"] for entry in self.plan["experiments"]}
+        return [sweeps[number] for number in sorted(sweeps)]
+
+    def points(self) -> pl.DataFrame:
+        """Give the points of the sweep: `experiment` and a column per sweep key, in the order of the scenario."""
+        numbers = sorted({entry["experiment"] for entry in self.plan["experiments"]})
+        columns: dict[str, Any] = {"experiment": pl.Series(numbers, dtype=pl.UInt64)}
+        for key in self.sweep_keys:
+            values = [point[key] for point in self._points]
+            is_number = not any(isinstance(value, bool | str) for value in values)
+            columns[key] = pl.Series([float(value) for value in values] if is_number else values)
+        return pl.DataFrame(columns)
+
+    def with_sweep(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Attach the sweep's columns by `experiment`, behind the frame's own columns; the order of rows stays."""
+        missing = [key for key in self.sweep_keys if key not in frame.columns]
+        if not missing:
+            return frame
+        return frame.join(
+            self.points().select("experiment", *missing), on="experiment", how="left", maintain_order="left"
+        )
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Read one of the tables flows, samples, state and queue lazily, for those that are too large for memory."""
+        return tables.scan(self.path, table, self.finished_ids)
+
+    def flows(self) -> pl.DataFrame:
+        """Give one row per transfer, the sweep's columns attached."""
+        return self.with_sweep(self.scan("flows").collect())
+
+    def samples(self) -> pl.DataFrame:
+        """Give the connections at moments."""
+        return self.scan("samples").collect()
+
+    def state(self) -> pl.DataFrame:
+        """Give what only one congestion control has, at moments."""
+        return self.scan("state").collect()
+
+    def queue(self) -> pl.DataFrame:
+        """Give the two directions of the path at moments."""
+        return self.scan("queue").collect()
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The journal: what happened, in order, over all the times that the run was started."""
+        return journal.read(self.path)
+
+    @cached_property
+    def untrustworthy(self) -> Sequence[Untrustworthy]:
+        """Complete experiments that should not be believed, each reason once."""
+        places = {entry["id"]: entry for entry in self.meta["experiments"]}
+        marked = {
+            (event["id"], event["reason"]): None
+            for event in self.events
+            if event["event"] == "untrustworthy" and event.get("id") in self.finished_ids
+        }
+        return [Untrustworthy(id, places[id]["experiment"], places[id]["repetition"], reason) for id, reason in marked]
+
+
+def open_run(path: str | PathLike[str]) -> Run:
+    """Open a run directory, finished or not, with at least one complete experiment.
+
+    Raises `ThalwegError` if there is no such directory, it is no run, it is of a newer format, or nothing in it is
+    complete yet.
+    """
+    directory = Path(path)
+    run = Run(directory, _meta(directory))
+    if not run.finished_ids:
+        raise ThalwegError(
+            "empty-run",
+            f"nothing in `{directory}` is complete yet: 0 of {len(run.expected_ids)} experiments",
+            place=str(directory),
+            hint="the same `thalweg run` command goes on where it stopped"
+            + (f": {_shell(run.command)}" if run.command else ""),
+        )
+    return run
+
+
+def _meta(directory: Path) -> dict[str, Any]:
+    place = str(directory)
+    file = directory / "run.json"
+    if not directory.is_dir():
+        what = "is a file" if directory.exists() else "does not exist"
+        raise ThalwegError(
+            "no-run",
+            f"`{directory}` is no run directory: it {what}",
+            place=place,
+            hint="`thalweg run FILE` prints the directory that it writes; by default it is under runs/",
+        )
+    try:
+        meta = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        inside = sorted(child.parent.name for child in directory.glob("*/run.json"))
+        hint = f"did you mean `{directory / inside[0]}`?" if inside else "name a directory that `thalweg run` wrote"
+        raise ThalwegError(
+            "no-run", f"`{directory}` is no run directory: it has no run.json", place=place, hint=hint
+        ) from None
+    except PermissionError:
+        raise ThalwegError("cannot-read", f"`{file}` cannot be read", place=place, hint=f"chmod +r '{file}'") from None
+    except ValueError:
+        raise ThalwegError(
+            "damaged-run",
+            f"`{file}` is no JSON",
+            place=place,
+            hint="restore the file, or run the scenario again into another directory",
+        ) from None
+    found = meta.get("format") if isinstance(meta, dict) else None
+    if isinstance(found, int) and found > FORMAT:
+        raise ThalwegError(
+            "newer-run",
+            f"`{directory}` has format {found}, which a newer thalweg wrote",
+            place=place,
+            found=f"format {found}",
+            expected=f"format {FORMAT}",
+            hint="pip install --upgrade thalweg",
+        )
+    if found != FORMAT or not {"plan", "experiments", "engine"} <= meta.keys():
+        raise ThalwegError(
+            "damaged-run",
+            f"`{file}` does not describe a run",
+            place=place,
+            found=f"format {found}",
+            expected=f"format {FORMAT}",
+            hint="name a directory that `thalweg run` wrote",
+        )
+    return dict(meta)
+
+
+def _shell(argv: Sequence[str]) -> str:
+    import shlex
+
+    return shlex.join(argv)

@@ -1,0 +1,169 @@
+"""Reading run directories, whole and broken."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from thalweg.errors import ThalwegError
+from thalweg.results import Untrustworthy, open_run
+from thalweg.results.columns import TABLES
+from thalweg.results.tables import DTYPES
+
+POINTS = [("0.5bdp", "cubic"), ("0.5bdp", "bbr"), ("8bdp", "cubic"), ("8bdp", "bbr")]
+REPETITIONS = 2
+
+
+def an_id(experiment: int, repetition: int) -> str:
+    return f"{experiment:08x}{repetition:08x}"
+
+
+def rows(table: str, **values: Any) -> dict[str, Any]:
+    """A row of `table` with the values given and something of the right kind elsewhere."""
+    fill = {"u64": 7, "f64": 1.5, "string": "x", "bool": True}
+    return {column.name: values.get(column.name, fill[column.kind]) for column in TABLES[table].columns}
+
+
+def write(run: Path, table: str, experiment: int, repetition: int, *, extra: dict[str, Any] | None = None) -> None:
+    schema = {column.name: DTYPES[column.kind] for column in TABLES[table].columns}
+    keys = {"experiment": experiment, "repetition": repetition}
+    frame = pl.DataFrame([rows(table, flow="b", **keys), rows(table, flow="a", **keys)], schema=schema)
+    if extra:
+        frame = frame.with_columns(**{key: pl.lit(value) for key, value in extra.items()})
+    (run / table).mkdir(exist_ok=True)
+    frame.write_parquet(run / table / f"{an_id(experiment, repetition)}.parquet")
+
+
+def meta() -> dict[str, Any]:
+    experiments = [
+        {"experiment": number, "repetition": repetition, "sweep": {"flow.a.cc": cc, "path.buffer": buffer}}
+        for number, (buffer, cc) in enumerate(POINTS)
+        for repetition in range(REPETITIONS)
+    ]
+    return {
+        "format": 1,
+        "engine": "sim",
+        "plan": {"name": "test", "experiments": experiments},
+        "experiments": [
+            {
+                "id": an_id(e["experiment"], e["repetition"]),
+                "experiment": e["experiment"],
+                "repetition": e["repetition"],
+            }
+            for e in experiments
+        ],
+        "command": ["thalweg", "run", "my test.toml"],
+    }
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text(json.dumps(meta()))
+    for number in range(len(POINTS)):
+        for repetition in range(REPETITIONS):
+            for table in TABLES:
+                write(run, table, number, repetition)
+    return run
+
+
+def test_tables_are_sorted_by_their_keys_whatever_the_order_of_files(directory: Path) -> None:
+    flows = open_run(directory).flows()
+    assert flows.height == 2 * len(POINTS) * REPETITIONS
+    assert flows.equals(flows.sort("experiment", "repetition", "flow"))
+
+
+def test_sweep_columns_are_attached_to_flows_in_the_order_of_the_scenario(directory: Path) -> None:
+    run = open_run(directory)
+    assert run.sweep_keys == ["path.buffer", "flow.a.cc"]  # the last one changes fastest; run.json had them sorted
+    first = run.flows().filter(experiment=2)
+    assert first["path.buffer"].to_list() == ["8bdp"] * 4
+    assert first["flow.a.cc"].to_list() == ["cubic"] * 4
+
+
+def test_sweep_columns_that_the_engine_wrote_are_kept(directory: Path) -> None:
+    for number, (buffer, cc) in enumerate(POINTS):
+        for repetition in range(REPETITIONS):
+            write(directory, "flows", number, repetition, extra={"path.buffer": buffer, "flow.a.cc": cc})
+    flows = open_run(directory).flows()
+    assert flows.columns.count("path.buffer") == 1
+    assert not any(name.endswith("_right") for name in flows.columns)
+
+
+def test_sweep_columns_can_be_attached_to_samples(directory: Path) -> None:
+    run = open_run(directory)
+    samples = run.samples()
+    attached = run.with_sweep(samples)
+    assert attached.drop("path.buffer", "flow.a.cc").equals(samples)
+    assert attached.filter(experiment=1)["flow.a.cc"].unique().to_list() == ["bbr"]
+
+
+def test_an_experiment_without_its_flows_file_is_not_read_at_all(directory: Path) -> None:
+    (directory / "flows" / f"{an_id(3, 1)}.parquet").unlink()
+    run = open_run(directory)
+    assert not run.is_finished
+    assert len(run.finished_ids) == 7
+    assert run.queue().filter(experiment=3)["repetition"].unique().to_list() == [0]
+
+
+def test_files_of_experiments_that_the_plan_does_not_have_are_left_out(directory: Path) -> None:
+    write(directory, "flows", 9, 9)
+    assert open_run(directory).flows()["experiment"].max() == 3
+
+
+def test_a_run_without_time_series_has_empty_tables_with_their_columns(directory: Path) -> None:
+    for file in (directory / "samples").iterdir():
+        file.unlink()
+    samples = open_run(directory).samples()
+    assert samples.is_empty()
+    assert samples.columns == [column.name for column in TABLES["samples"].columns]
+
+
+def test_the_journal_survives_a_torn_line(directory: Path) -> None:
+    id = an_id(1, 0)
+    mark = {"event": "untrustworthy", "id": id, "reason": "the sender was CPU-limited"}
+    lines = [json.dumps(mark), '{"event":"finis', json.dumps(mark)]
+    (directory / "events.jsonl").write_text("\n".join(lines) + "\n")
+    run = open_run(directory)
+    assert [event["event"] for event in run.events] == ["untrustworthy", "untrustworthy"]
+    assert run.untrustworthy == [Untrustworthy(id, 1, 0, "the sender was CPU-limited")]
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="it has no run.json") as caught:
+        open_run(tmp_path)
+    assert caught.value.code == "no-run"
+    with pytest.raises(ThalwegError, match="does not exist"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_the_parent_of_a_run_points_to_the_run(directory: Path) -> None:
+    with pytest.raises(ThalwegError) as caught:
+        open_run(directory.parent)
+    assert caught.value.hint == f"did you mean `{directory}`?"
+
+
+def test_a_newer_format_says_to_upgrade(directory: Path) -> None:
+    (directory / "run.json").write_text(json.dumps(meta() | {"format": 2}))
+    with pytest.raises(ThalwegError, match="format 2") as caught:
+        open_run(directory)
+    assert caught.value.hint == "pip install --upgrade thalweg"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "\x00"])
+def test_a_damaged_run_json_is_an_error_and_no_traceback(directory: Path, text: str) -> None:
+    (directory / "run.json").write_text(text)
+    with pytest.raises(ThalwegError) as caught:
+        open_run(directory)
+    assert caught.value.code == "damaged-run"
+
+
+def test_a_run_with_nothing_complete_names_the_command_that_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(meta()))
+    with pytest.raises(ThalwegError, match="0 of 8 experiments") as caught:
+        open_run(tmp_path)
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith("thalweg run 'my test.toml'")
