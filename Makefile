@@ -1,0 +1,79 @@
+# Everything a checkout needs, and what CI runs. The set-up itself is in tools/bootstrap.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+export MAKE_GOAL := $(or $(firstword $(MAKECMDGOALS)),help)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PY := .venv/bin/python
+THALWEG := .venv/bin/thalweg
+# One cargo profile everywhere: arrow and parquet take minutes to build, so they are built once.
+CARGO := cargo --locked
+RELEASE := --release --workspace
+
+# What the demo runs: four mixes of large and medium flows from the ITC'18 study. A finished run is not run again.
+DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo --report
+
+.PHONY: help
+help: ## list the targets
+	@echo "usage: make TARGET"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## prepare everything: packages, .venv, release build (the others call it)
+	@tools/bootstrap system venv engine
+
+.PHONY: demo
+demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
+	@$(DEMO)
+
+.PHONY: test
+test: test-setup setup lint test-rust test-python ## check everything, as CI does: the report in a real browser too
+
+.PHONY: test-setup
+test-setup:
+	@tools/bootstrap system lints browser
+
+.PHONY: lint
+lint: setup ## formatting, lints, types, layers, generated files
+	cargo fmt --all --check
+	$(CARGO) clippy --quiet $(RELEASE) --all-targets -- -D warnings
+	$(PY) -m ruff check --quiet .
+	$(PY) -m ruff format --check --quiet .
+	$(PY) -m mypy
+	$(PY) tools/check_layers.py
+	$(PY) tools/generate.py --check
+
+.PHONY: test-rust
+test-rust: setup ## Rust tests and doc examples
+	$(CARGO) test $(RELEASE)
+
+.PHONY: test-python
+test-python: setup ## Python tests, doc examples, and the report in Chromium
+	$(PY) -m pytest
+
+.PHONY: generate
+generate: setup ## write again what is generated from Rust: models, JSON Schema, reference docs
+	$(PY) tools/generate.py
+
+.PHONY: format
+format: setup ## format Rust and Python
+	cargo fmt --all
+	$(PY) -m ruff check --quiet --fix .
+	$(PY) -m ruff format --quiet .
+
+.PHONY: wheel
+wheel: setup ## build the wheel in dist/: pip install it anywhere
+	PATH="$$PWD/.venv/bin:$$PATH" maturin build --release --strip --out dist
+
+.PHONY: lock
+lock: ## write the Python lock files again from pyproject.toml
+	tools/lock
+
+.PHONY: clean
+clean: ## remove what builds leave behind; runs/ stays
+	rm -rf target .venv .stamps dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

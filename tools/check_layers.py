@@ -1,0 +1,135 @@
+"""Checks that every part of thalweg uses only the parts below it, and that the pure crates are pure.
+
+ARCHITECTURE.md draws the layers; the tables below are their one machine-readable form. A pure crate reads no clock, no
+operating system's randomness, no file and no socket, starts no thread, and never walks a hash table: time, randomness
+and order are arguments, so that the same plan gives the same bytes everywhere. Tests of a pure crate may do all of it.
+
+    python tools/check_layers.py        prints every violation, and fails when there is one
+
+What it does not see: a path hidden in a macro of another crate, and calls into C (the workspace denies `unsafe`).
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import python_imports
+import rust_source
+
+ROOT = Path(__file__).resolve().parent.parent
+
+RUST: Mapping[str, set[str]] = {
+    "units": set(),
+    "plan": {"units"},
+    "trace": {"units"},
+    "cc": {"units"},
+    "link": {"units", "plan"},
+    "tcp": {"units", "cc"},
+    "sim": {"units", "plan", "trace", "cc", "link", "tcp"},
+    "store": {"units", "plan", "trace"},
+    "engine": {"units", "plan", "trace", "cc", "link", "tcp", "sim", "store"},
+}
+"""Which of our crates each crate may use, outside its tests."""
+
+PURE = {"units", "plan", "trace", "cc", "link", "tcp", "sim"}
+
+PURE_DEPENDENCIES = {
+    "arrayvec",
+    "libm",
+    "rand_core",
+    "rand_xoshiro",
+    "schemars",
+    "serde",
+    "serde_json",
+    "sha2",
+    "smallvec",
+    "thiserror",
+}
+"""The crates of others that a pure crate may use: none of them touches the outside world unless handed a way to."""
+
+PYTHON: Mapping[str, set[str]] = {
+    "errors": set(),
+    "engine": {"errors"},
+    "scenario": set(),
+    "plan": {"scenario"},
+    "run": {"plan"},
+    "results": set(),
+    "analysis": {"results"},
+    "report": {"analysis"},
+    "studies": {"run", "analysis", "report"},
+    "cli": {"studies"},
+}
+"""Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
+
+PYTHON_SHARED = {"errors", "engine"}
+"""What every layer may import."""
+
+
+def crate_violations(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the forbidden dependencies in the output of `cargo metadata`."""
+    for package in metadata["packages"]:
+        crate = package["name"].removeprefix("thalweg-")
+        if crate not in RUST:
+            yield f"crates/{crate}: not in the table RUST of tools/check_layers.py; say there what it may use"
+            continue
+        for dependency in package["dependencies"]:
+            if dependency["kind"] == "dev":
+                continue
+            name = dependency["name"]
+            if name.startswith("thalweg-"):
+                ours = name.removeprefix("thalweg-")
+                if ours not in RUST[crate]:
+                    may = ", ".join(sorted(RUST[crate])) or "none of our crates"
+                    yield f"crates/{crate}/Cargo.toml: `{crate}` uses `{ours}`, but may use only: {may}"
+            elif crate in PURE and name not in PURE_DEPENDENCIES:
+                yield f"crates/{crate}/Cargo.toml: `{crate}` is pure, and `{name}` is not in PURE_DEPENDENCIES"
+
+
+def purity_violations(crates: Path) -> Iterator[str]:
+    """Yield every place under `crates/*/src` where a pure crate reaches for the outside world."""
+    for crate in sorted(PURE):
+        for file in rust_source.files_without_tests(crates / crate / "src"):
+            for line, found, why in rust_source.impurities(file.read_text()):
+                yield f"{file.relative_to(crates.parent)}:{line}: `{found}` in the pure crate `{crate}`: {why}"
+
+
+def python_violations(package: Path) -> Iterator[str]:
+    """Yield every import between the layers of the Python package that goes up or sideways."""
+    for imported in python_imports.between_layers(package):
+        place = f"{imported.file.relative_to(package.parent.parent)}:{imported.line}"
+        unknown = {imported.importer, imported.imported} - PYTHON.keys()
+        if unknown:
+            yield f"{place}: layer `{unknown.pop()}` is not in the table PYTHON of tools/check_layers.py"
+        elif imported.imported not in below(imported.importer):
+            may = ", ".join(sorted(below(imported.importer))) or "no other layer"
+            yield f"{place}: `{imported.importer}` imports `{imported.imported}`, but may import only: {may}"
+
+
+def below(layer: str) -> set[str]:
+    """Return every layer that `layer` may import."""
+    direct = PYTHON[layer]
+    shared = set() if layer in PYTHON_SHARED else PYTHON_SHARED
+    return direct | shared | {deeper for one in direct for deeper in below(one)}
+
+
+def main() -> int:
+    """Print all violations; the exit code says whether there were any."""
+    command = ["cargo", "metadata", "--no-deps", "--format-version=1", "--offline"]
+    metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    violations = [
+        *crate_violations(metadata),
+        *purity_violations(ROOT / "crates"),
+        *python_violations(ROOT / "python" / "thalweg"),
+    ]
+    for violation in violations:
+        print(violation, file=sys.stderr)
+    if not violations:
+        print(f"layers: {len(metadata['packages'])} crates and {len(PYTHON)} Python layers use only what is below them")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
