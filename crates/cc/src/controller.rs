@@ -76,6 +76,9 @@ pub struct Conn {
     pub delivered_at: Time,
     /// Segments deemed lost so far.
     pub lost: Packets,
+    /// When data was last sent (when the connection was established, if none was). In
+    /// [`Controller::on_transmit_start`], the last time before the pause.
+    pub last_sent_at: Time,
     /// First byte of the stream that is not yet acknowledged.
     pub una_bytes: Bytes,
     /// First byte of the stream that was not yet sent.
@@ -160,10 +163,10 @@ pub trait Controller: Debug + Send {
     fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets;
 
     /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
-    fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window) {}
+    fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// The first segment after a pause is about to leave: nothing is under way.
-    fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window) {}
+    fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// The reduction of cwnd since the last [`Controller::ssthresh`] was a mistake: returns the cwnd to go on with.
     /// `prior_cwnd` is cwnd before the reduction.
