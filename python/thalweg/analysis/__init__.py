@@ -1,0 +1,41 @@
+"""Numbers with their uncertainty, from run directories; nothing is drawn here.
+
+    from thalweg import analysis, results
+    run = results.open_run("runs/itc18-mixes-sim-1a2b3c4d")
+    analysis.summary(run).filter(measure="goodput", flow="large")
+
+The measures are defined in docs/reference/analysis.md.
+"""
+
+from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
+from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
+from thalweg.analysis.measures import MEASURES, Measure
+from thalweg.analysis.series import Line, Series, series, typical_repetitions
+from thalweg.analysis.status import Failure, Status, are_copies, status
+from thalweg.analysis.summary import flow_names, repetitions, summary
+from thalweg.analysis.sweep import Axis, axes
+
+__all__ = [
+    "CONFIDENCE",
+    "MEASURES",
+    "METHOD",
+    "Axis",
+    "Estimate",
+    "Failure",
+    "Line",
+    "Measure",
+    "Series",
+    "Status",
+    "are_copies",
+    "axes",
+    "estimate",
+    "flow_names",
+    "overlap",
+    "repetitions",
+    "rtt_distributions",
+    "series",
+    "status",
+    "summary",
+    "transfer_distributions",
+    "typical_repetitions",
+]

@@ -1,0 +1,45 @@
+"""Measures of the flows, one value per experiment and flow, from the table of transfers."""
+
+import polars as pl
+
+EXPERIMENT = ["experiment", "repetition"]
+MICROSECONDS = 1e6
+"""Microseconds in a second."""
+BITS = 8
+"""Bits in a byte."""
+
+
+def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
+    """Give a row per experiment, repetition and flow, with a column per measure; empty where it has no meaning.
+
+    `start_us` and `end_us` say when the flow was active: from its first start to its last end.
+    """
+    active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
+    completed_s = pl.col("fct_us").filter("completed") / MICROSECONDS
+    whole = pl.col("goodput_bps").filter(pl.col("completed") | pl.col("size_bytes").is_null())
+    rtt = pl.col("rtt_mean_us").is_not_null() & (pl.col("segments") > 0)
+    weight = pl.col("segments").filter(rtt)
+    measures = flows.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
+        pl.col("cc").first(),
+        pl.col("start_us").min(),
+        pl.col("end_us").max(),
+        pl.when(active_s > 0).then(pl.col("acked_bytes").sum() * BITS / active_s).alias("goodput"),
+        whole.mean().alias("transfer_goodput"),
+        completed_s.mean().alias("completion_time"),
+        completed_s.quantile(0.5, "linear").alias("completion_time_p50"),
+        completed_s.quantile(0.95, "linear").alias("completion_time_p95"),
+        pl.len().cast(pl.Float64).alias("transfers"),
+        pl.col("completed").sum().cast(pl.Float64).alias("completed"),
+        _ratio(pl.col("retransmits").sum(), pl.col("segments").sum()).alias("retransmit_ratio"),
+        pl.col("retransmits").sum().cast(pl.Float64).alias("retransmits"),
+        pl.col("timeouts").sum().cast(pl.Float64).alias("timeouts"),
+        pl.col("acked_bytes").sum().alias("_acked"),
+        _ratio((pl.col("rtt_mean_us").filter(rtt) * weight).sum(), weight.sum() * MICROSECONDS).alias("rtt_mean"),
+        (pl.col("rtt_min_us").min() / MICROSECONDS).alias("rtt_min"),
+    )
+    share = _ratio(pl.col("_acked"), pl.col("_acked").sum().over(EXPERIMENT))
+    return measures.with_columns(share.alias("share")).drop("_acked")
+
+
+def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    return pl.when(whole > 0).then(part / whole)

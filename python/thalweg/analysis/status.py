@@ -1,0 +1,51 @@
+"""How far a run came: what is finished, failed, missing, and what should not be believed."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from thalweg.analysis.intervals import is_constant
+from thalweg.results import Run, Untrustworthy
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An experiment whose last try failed."""
+
+    experiment: int
+    repetition: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a run came."""
+
+    expected: int
+    finished: int
+    failures: list[Failure]
+    untrustworthy: list[Untrustworthy]
+
+    @property
+    def missing(self) -> int:
+        """Experiments that are neither finished nor failed: the run was interrupted, or is still going on."""
+        return self.expected - self.finished - len(self.failures)
+
+
+def status(run: Run) -> Status:
+    """Say how far the run came; a failure that a later try made good does not count."""
+    finished = set(run.finished_ids)
+    last = {event["id"]: event for event in run.events if event["event"] == "failed" and "id" in event}
+    failures = [
+        Failure(entry["experiment"], entry["repetition"], str(event.get("code", "")), str(event.get("message", "")))
+        for entry in run.meta["experiments"]
+        if entry["id"] not in finished and (event := last.get(entry["id"]))
+    ]
+    return Status(len(run.expected_ids), len(finished), failures, list(run.untrustworthy))
+
+
+def are_copies(summary: pl.DataFrame) -> bool:
+    """Say whether the repetitions are copies of one another: several, and no measure of a flow differs between them."""
+    rows = summary.filter(pl.col("n") > 1, pl.col("flow").is_not_null())
+    return rows.height > 0 and all(is_constant(low, high) for low, high in rows.select("low", "high").iter_rows())

@@ -1,0 +1,54 @@
+"""The keys of a sweep as axes: which have an order of their own, and how their values are sorted."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+Value = str | float | bool
+
+# Units by what they measure. A key whose values all measure the same is sorted by quantity ("0.5bdp" before "10bdp").
+_UNITS: dict[str, tuple[str, float]] = {
+    "bps": ("rate", 1), "kbps": ("rate", 1e3), "Mbps": ("rate", 1e6), "Gbps": ("rate", 1e9),
+    "B": ("size", 1), "kB": ("size", 1e3), "MB": ("size", 1e6), "GB": ("size", 1e9),
+    "KiB": ("size", 2**10), "MiB": ("size", 2**20), "GiB": ("size", 2**30),
+    "ns": ("time", 1e-9), "us": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1), "min": ("time", 60),
+    "rtt": ("rtt", 1), "bdp": ("bdp", 1), "packets": ("packets", 1), "/s": ("arrivals", 1),
+}  # fmt: skip
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(\S+?)\s*")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A key of the sweep with its values in the order in which they are shown."""
+
+    key: str
+    values: Sequence[Value]
+    is_ordered: bool
+    """Whether the values are numbers or quantities of one kind, sorted as such; else they stand as in the scenario."""
+
+
+def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:
+    """Give an axis per key that has more than one value among the points."""
+    found = [_axis(key, points[key].drop_nulls().unique(maintain_order=True).to_list()) for key in keys]
+    return [axis for axis in found if len(axis.values) > 1]
+
+
+def _axis(key: str, values: list[Value]) -> Axis:
+    if all(isinstance(value, float) for value in values):
+        return Axis(key, sorted(values), is_ordered=True)
+    quantities = [_quantity(value) for value in values]
+    kinds = {quantity[0] if quantity else None for quantity in quantities}
+    if len(kinds) == 1 and None not in kinds:
+        order = sorted(range(len(values)), key=lambda i: quantities[i] or ("", 0))
+        return Axis(key, [values[i] for i in order], is_ordered=True)
+    return Axis(key, values, is_ordered=False)
+
+
+def _quantity(value: Value) -> tuple[str, float] | None:
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if not match or match[2] not in _UNITS:
+        return None
+    kind, scale = _UNITS[match[2]]
+    return kind, float(match[1]) * scale

@@ -1,0 +1,27 @@
+"""Thinning: fewer points that draw the same curve."""
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+
+
+def peaks(t: Numbers, y: Numbers, limit: int) -> npt.NDArray[np.intp]:
+    """Choose at most `limit` indices (at least 4) that keep the ends and the extremes.
+
+    The time is cut into equal bins; of each the smallest and the largest value stay. A spike of one sample therefore
+    survives, which a mean or every n-th sample would lose.
+    """
+    if len(t) <= limit:
+        return np.arange(len(t))
+    bins = max(1, (limit - 2) // 2)
+    edges = np.linspace(t[0], t[-1], bins + 1)
+    of_bin = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, bins - 1)
+    starts = np.searchsorted(of_bin, np.arange(bins + 1))
+    keep = {0, len(t) - 1}
+    for low, high in pairwise(starts):
+        if high > low:
+            keep |= {int(low + np.argmin(y[low:high])), int(low + np.argmax(y[low:high]))}
+    return np.array(sorted(keep), dtype=np.intp)

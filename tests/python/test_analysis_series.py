@@ -1,0 +1,111 @@
+"""Time series, thinning and distributions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_runs import MadeUpRun, experiment
+from thalweg import analysis
+from thalweg.analysis.thin import peaks
+from thalweg.results import open_run
+
+
+def test_a_spike_of_one_sample_survives_thinning() -> None:
+    t = np.arange(10_000.0)
+    y = np.zeros(10_000)
+    y[6_543] = 9
+    keep = peaks(t, y, 100)
+    assert len(keep) <= 100
+    assert 6_543 in keep
+    assert keep[0] == 0
+    assert keep[-1] == 9_999
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=400), st.integers(4, 60))
+def test_thinning_keeps_extremes_ends_and_order_and_never_exceeds_the_limit(values: list[float], limit: int) -> None:
+    y = np.array(values)
+    keep = peaks(np.arange(len(y), dtype=float), y, limit)
+    assert len(keep) <= max(limit, 4)
+    assert list(keep) == sorted(set(keep.tolist()))
+    assert {0, len(y) - 1} <= set(keep.tolist())
+    assert y[keep].max() == y.max()
+    assert y[keep].min() == y.min()
+
+
+def two_connections(directory: Path) -> MadeUpRun:
+    made = MadeUpRun(directory / "run", [experiment()])
+    made.transfer(0, 0)
+    for t_ms in range(0, 1001, 10):  # 1 MB in a second
+        made.sample(0, 0, t_ms * 1000, acked_bytes=t_ms * 1000, cwnd_packets=20)
+    for t_ms in range(1500, 2001, 10):  # 1 MB in half a second
+        made.sample(0, 0, t_ms * 1000, connection=1, acked_bytes=(t_ms - 1500) * 2000, cwnd_packets=40)
+    return made
+
+
+def test_rate_is_that_of_the_acknowledged_bytes_and_zero_between_connections(tmp_path: Path) -> None:
+    (series,) = analysis.series(open_run(two_connections(tmp_path).write()), [(0, 0)], limit=8)
+    (line,) = series.rate_bps
+    assert line.t_s == [0.125, 0.375, 0.625, 0.875, 1.125, 1.375, 1.625, 1.875]
+    assert line.value == pytest.approx([8e6, 8e6, 8e6, 8e6, 0, 0, 16e6, 16e6])
+
+
+def test_windows_have_a_line_per_connection_and_many_connections_are_cut(tmp_path: Path) -> None:
+    run = open_run(two_connections(tmp_path).write())
+    (series,) = analysis.series(run, [(0, 0)])
+    assert [set(line.value) for line in series.cwnd_packets] == [{20}, {40}]
+    assert (series.connections, series.connections_drawn) == (2, 2)
+    (cut,) = analysis.series(run, [(0, 0)], most_connections=1)
+    assert [line.name for line in cut.cwnd_packets] == ["large"]
+    assert (cut.connections, cut.connections_drawn) == (2, 1)
+
+
+def test_queue_has_backlog_and_moments_of_drops(tmp_path: Path) -> None:
+    made = two_connections(tmp_path)
+    for t_ms, backlog, dropped in [(0, 0, 0), (100, 3000, 0), (200, 6000, 4), (300, 0, 4)]:
+        made.queue(0, 0, t_ms * 1000, backlog_bytes=backlog, dropped_packets=dropped)
+        made.queue(0, 0, t_ms * 1000, link="reverse", backlog_bytes=77)
+    (series,) = analysis.series(open_run(made.write()), [(0, 0)])
+    assert series.backlog_bytes[0].value == [0, 3000, 6000, 0]
+    assert series.drops_s == [0.2]
+
+
+def test_a_run_without_time_series_has_empty_ones(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
+    made.transfer(0, 0)
+    run = open_run(made.write())
+    (series,) = analysis.series(run, [(0, 0)])
+    assert (series.rate_bps, series.cwnd_packets, series.rtt_s, series.backlog_bytes) == ([], [], [], [])
+    assert analysis.rtt_distributions(run).height == 0
+
+
+def test_the_typical_repetition_has_the_median_goodput(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(3)])
+    for repetition, seconds in enumerate([5, 1, 3]):
+        made.transfer(0, repetition, end_us=seconds * 1_000_000)
+    assert analysis.typical_repetitions(analysis.repetitions(open_run(made.write())), "large") == {0: 2}
+
+
+def test_distributions_pool_the_transfers_of_all_repetitions_sorted(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
+    made.transfer(0, 0, end_us=3_000_000, connection=0)
+    made.transfer(0, 0, end_us=1_000_000, connection=1)
+    made.transfer(0, 1, end_us=2_000_000)
+    made.transfer(0, 1, connection=1, completed=False)
+    made.sample(0, 0, 0, srtt_us=60_000)
+    made.sample(0, 1, 0, srtt_us=50_000)
+    run = open_run(made.write())
+    transfers = {row[2]: row[3] for row in analysis.transfer_distributions(run).iter_rows()}
+    assert transfers == {"completion_time": [1.0, 2.0, 3.0], "transfer_goodput": pytest.approx([8e6 / 3, 4e6, 8e6])}
+    assert analysis.rtt_distributions(run)["values"].to_list() == [[0.05, 0.06]]
+
+
+def test_a_large_distribution_keeps_its_percentiles_and_both_ends(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", [experiment()])
+    for connection in range(1001):
+        made.transfer(0, 0, connection=connection, end_us=1_000_000 + 1000 * connection)
+    transfers = analysis.transfer_distributions(open_run(made.write())).filter(measure="completion_time")
+    values = transfers["values"][0].to_list()
+    assert len(values) == 101
+    assert (values[0], values[50], values[100]) == pytest.approx((1.0, 1.5, 2.0))
