@@ -1,1 +1,35 @@
-//! Under construction.
+//! Run directories: what a run leaves on disk, and the guarantees that let it be interrupted.
+//!
+//! ```text
+//! run.json              the plan, the engine and the host: written once            run_file
+//! events.jsonl          what happened, a line each: append-only                    journal
+//! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, encode, atomic
+//! samples/ state/ queue/
+//! .lock                 held by the one engine that may write                      lock
+//! ```
+//!
+//! An experiment is complete if and only if its `flows` file exists, because that one is renamed into place last. The
+//! same plan on the same version of a deterministic engine gives the same bytes in every table: rows are sorted, files
+//! hold neither times nor names of machines.
+//!
+//! `docs/reference/run-directory.md` says the same to those who read run directories.
+
+mod atomic;
+mod column;
+mod directory;
+mod encode;
+mod error;
+mod id;
+mod journal;
+mod lock;
+mod merge;
+mod run_file;
+mod tables;
+
+pub use directory::RunDirectory;
+pub use error::Error;
+pub use id::{Id, experiment_id};
+pub use journal::now;
+pub use merge::{Merged, merge};
+pub use run_file::{ExperimentId, Host, RunFile};
+pub use tables::Tables;

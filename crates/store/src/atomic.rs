@@ -1,0 +1,68 @@
+//! Files that are complete or absent.
+//!
+//! A file is written under a temporary name in its own directory, brought to the disk, and renamed. Whoever reads the
+//! directory meanwhile sees the old state or the new one, also after a crash or a power failure.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How temporary names begin.
+const PREFIX: &str = ".tmp-";
+
+/// A file that has been written, but not under its name yet. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Pending {
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+impl Pending {
+    /// Writes what is to become the file `target`, and brings it to the disk.
+    pub fn write(target: &Path, bytes: &[u8]) -> io::Result<Pending> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
+        let pending = Pending { temporary, target: target.to_owned() };
+        let mut file = File::create(&pending.temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(pending)
+    }
+
+    /// Gives the file its name.
+    pub fn publish(self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.target)
+        // Dropping then looks for a temporary file that is gone, which is fine.
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // Nothing is left to be done if this fails: the next start removes what remains.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Brings the names in a directory to the disk.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Whether a file name is temporary.
+pub fn is_temporary(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Removes temporary files that dead processes left in a directory. The caller holds the lock of the run directory, so
+/// none of them belongs to a living one.
+pub fn remove_temporary(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_temporary) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! A run directory that is being written.
+
+use crate::atomic::{self, Pending};
+use crate::error::Error;
+use crate::id::Id;
+use crate::journal::Journal;
+use crate::lock::{self, Lock};
+use crate::run_file::RunFile;
+use crate::tables::{TABLES, TableFile, Tables};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use thalweg_plan::plan::SweepValue;
+
+/// A run directory, open for writing by this process alone.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    run: RunFile,
+    present: BTreeSet<Id>,
+    journal: Mutex<Journal>,
+    _lock: Lock,
+}
+
+impl RunDirectory {
+    /// Makes the run directory of `run`, or goes on with it if it is there.
+    ///
+    /// What dead processes left unfinished is removed first.
+    ///
+    /// # Errors
+    /// The directory belongs to another run, is being written by another process, or cannot be written.
+    pub fn open(path: &Path, run: RunFile) -> Result<RunDirectory, Error> {
+        fs::create_dir_all(path).map_err(|source| Error::io(path, path, source))?;
+        let lock = Lock::take(path)?;
+        let run = match RunFile::read(path)? {
+            Some(found) => {
+                if let Some((found, expected)) = found.difference(&run) {
+                    return Err(Error::OtherRun { directory: path.to_owned(), found, expected });
+                }
+                found
+            }
+            None => {
+                refuse_foreign_files(path)?;
+                run.write(path)?;
+                run
+            }
+        };
+        let present = tidy(path, &run)?;
+        let journal = Mutex::new(Journal::open(path)?);
+        Ok(RunDirectory { path: path.to_owned(), run, present, journal, _lock: lock })
+    }
+
+    /// What `run.json` says.
+    pub fn run(&self) -> &RunFile {
+        &self.run
+    }
+
+    /// Whether the experiment was complete when the directory was opened.
+    pub fn was_present(&self, id: &Id) -> bool {
+        self.present.contains(id)
+    }
+
+    /// Writes the tables of an experiment that has ended. It is complete once this returns, and not there at all if
+    /// this fails.
+    pub fn commit(&self, id: &Id, tables: Tables, sweep: &BTreeMap<String, SweepValue>) -> Result<(), Error> {
+        self.commit_files(id, &tables.into_files(sweep))
+    }
+
+    /// Appends an event to the journal.
+    pub fn note(&self, event: &impl Serialize) -> Result<(), Error> {
+        self.journal.lock().expect("no thread panics while it writes the journal").append(event)
+    }
+
+    /// Appends lines of another journal.
+    pub(crate) fn copy_lines(&self, lines: &[String]) -> Result<(), Error> {
+        let mut journal = self.journal.lock().expect("no thread panics while it writes the journal");
+        lines.iter().try_for_each(|line| journal.append_line(line))
+    }
+
+    /// Brings the journal to the disk.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.journal.lock().expect("no thread panics while it writes the journal").sync()
+    }
+
+    pub(crate) fn commit_files(&self, id: &Id, files: &[TableFile; 4]) -> Result<(), Error> {
+        self.try_commit(id, files).map_err(|(path, source)| {
+            for table in TABLES {
+                // The first error is the one to report; what stays is removed at the next start.
+                let _ = fs::remove_file(table_path(&self.path, table, id));
+            }
+            Error::io(&self.path, &path, source)
+        })
+    }
+
+    fn try_commit(&self, id: &Id, files: &[TableFile; 4]) -> Result<(), (PathBuf, io::Error)> {
+        let mut pending = Vec::new();
+        for (table, bytes) in files {
+            let path = table_path(&self.path, table, id);
+            pending.push(Pending::write(&path, bytes).map_err(|error| (path, error))?);
+        }
+        for (file, table) in pending.into_iter().zip(TABLES) {
+            let directory = self.path.join(table);
+            file.publish().and_then(|()| atomic::sync_directory(&directory)).map_err(|error| (directory, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of an experiment in a table.
+pub(crate) fn table_path(directory: &Path, table: &str, id: &Id) -> PathBuf {
+    directory.join(table).join(format!("{id}.parquet"))
+}
+
+/// The experiments of `run` that are complete.
+pub(crate) fn present(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
+    let [.., flows] = TABLES;
+    let mut present = BTreeSet::new();
+    for experiment in &run.experiments {
+        let path = table_path(directory, flows, &experiment.id);
+        if path.try_exists().map_err(|source| Error::io(directory, &path, source))? {
+            present.insert(experiment.id.clone());
+        }
+    }
+    Ok(present)
+}
+
+/// A directory without run.json is ours if it is empty but for what an engine that died early leaves.
+fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
+    let failed = |source| Error::io(directory, directory, source);
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if name != lock::FILE && !atomic::is_temporary(&name) {
+            return Err(Error::NotARun { directory: directory.to_owned(), file: name });
+        }
+    }
+    Ok(())
+}
+
+/// Makes the folders of the tables and removes what is unfinished in them: temporary files, and tables of experiments
+/// that are not complete. Returns the experiments that are.
+fn tidy(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
+    atomic::remove_temporary(directory).map_err(|source| Error::io(directory, directory, source))?;
+    for table in TABLES {
+        let folder = directory.join(table);
+        fs::create_dir_all(&folder)
+            .and_then(|()| atomic::remove_temporary(&folder))
+            .map_err(|source| Error::io(directory, &folder, source))?;
+    }
+    let present = present(directory, run)?;
+    for experiment in run.experiments.iter().filter(|experiment| !present.contains(&experiment.id)) {
+        for table in TABLES {
+            let path = table_path(directory, table, &experiment.id);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io(directory, &path, error)),
+                _ => {}
+            }
+        }
+    }
+    Ok(present)
+}

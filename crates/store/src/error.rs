@@ -1,0 +1,149 @@
+//! What can go wrong with a run directory.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Why a run directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: found {}, expected {}", self.place(), self.found(), self.expected())]
+#[non_exhaustive]
+pub enum Error {
+    /// Another engine is writing it.
+    Busy {
+        /// The run directory.
+        directory: PathBuf,
+        /// The process that writes it, if it has said so.
+        pid: Option<u32>,
+    },
+    /// It holds the run of another plan, engine or version.
+    OtherRun {
+        /// The run directory.
+        directory: PathBuf,
+        /// What it holds.
+        found: String,
+        /// What it should hold.
+        expected: String,
+    },
+    /// A directory to be merged is of another plan, engine or version than the first.
+    OtherPart {
+        /// The run directory.
+        directory: PathBuf,
+        /// What it holds.
+        found: String,
+        /// What it should hold.
+        expected: String,
+    },
+    /// It has no `run.json`, but other files.
+    NotARun {
+        /// The directory.
+        directory: PathBuf,
+        /// Name of one of the files.
+        file: String,
+    },
+    /// Its `run.json` cannot be understood.
+    BadRunFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is no room for another file.
+    DiskFull {
+        /// The run directory.
+        directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system does not let us read or write.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Makes an error of the system's, for a file below the run directory `directory`.
+    pub(crate) fn io(directory: &Path, path: &Path, source: io::Error) -> Error {
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Error::DiskFull { directory: directory.to_owned(), source }
+            }
+            _ => Error::Io { path: path.to_owned(), source },
+        }
+    }
+
+    /// Short name of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Busy { .. } => "busy",
+            Error::OtherRun { .. } | Error::OtherPart { .. } => "other-run",
+            Error::NotARun { .. } => "not-a-run",
+            Error::BadRunFile { .. } => "bad-run-file",
+            Error::DiskFull { .. } => "disk-full",
+            Error::Io { .. } => "not-accessible",
+        }
+    }
+
+    /// Which file or directory.
+    pub fn place(&self) -> String {
+        match self {
+            Error::Busy { directory, .. }
+            | Error::OtherRun { directory, .. }
+            | Error::OtherPart { directory, .. }
+            | Error::NotARun { directory, .. }
+            | Error::DiskFull { directory, .. } => directory.display().to_string(),
+            Error::BadRunFile { file: path, .. } | Error::Io { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// What was found.
+    pub fn found(&self) -> String {
+        match self {
+            Error::Busy { pid: Some(pid), .. } => format!("process {pid} writing this run directory"),
+            Error::Busy { pid: None, .. } => "another process writing this run directory".to_owned(),
+            Error::OtherRun { found, .. } | Error::OtherPart { found, .. } => found.clone(),
+            Error::NotARun { file, .. } => format!("`{file}`, but no run.json"),
+            Error::BadRunFile { why, .. } => why.clone(),
+            Error::DiskFull { source, .. } | Error::Io { source, .. } => source.to_string(),
+        }
+    }
+
+    /// What was expected instead.
+    pub fn expected(&self) -> String {
+        match self {
+            Error::Busy { .. } => "one engine at a time".to_owned(),
+            Error::OtherRun { expected, .. } | Error::OtherPart { expected, .. } => expected.clone(),
+            Error::NotARun { .. } => "a run directory, or an empty or new one".to_owned(),
+            Error::BadRunFile { .. } => "the run.json of a run directory".to_owned(),
+            Error::DiskFull { .. } => "room for the tables of an experiment".to_owned(),
+            Error::Io { .. } => "to be allowed to read and write here".to_owned(),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let place = self.place();
+        match self {
+            Error::Busy { pid: Some(pid), .. } => format!("wait until it is done, or stop it: kill {pid}"),
+            Error::Busy { pid: None, .. } => "wait until it is done".to_owned(),
+            Error::OtherRun { .. } => {
+                format!("choose another directory with --out, or remove this one: rm -r '{place}'")
+            }
+            Error::OtherPart { .. } => {
+                "merge joins what one version ran of one plan: leave this directory out, or run the plan again into it"
+                    .to_owned()
+            }
+            Error::NotARun { .. } => "choose another directory with --out".to_owned(),
+            Error::BadRunFile { .. } => {
+                "thalweg writes this file whole or not at all: give the directory of a run, or a new one".to_owned()
+            }
+            Error::DiskFull { .. } => format!(
+                "make room (df -h '{place}' shows how much there is) and give the same command again: \
+                 finished experiments are kept"
+            ),
+            Error::Io { .. } => format!("look at ls -ld '{place}', or choose another directory with --out"),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Joining run directories of one plan, such as the shards that several machines ran.
+
+use crate::directory::{self, RunDirectory, table_path};
+use crate::error::Error;
+use crate::id::Id;
+use crate::journal;
+use crate::run_file::{FILE, Host, RunFile};
+use crate::tables::TABLES;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a merge has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// Experiments of the plan.
+    pub experiments: usize,
+    /// Experiments that were taken over now.
+    pub copied: usize,
+    /// Experiments that were in `out` before.
+    pub present: usize,
+    /// Experiments that are in none of the directories.
+    pub missing: usize,
+}
+
+/// The journal's line about a directory that was joined.
+#[derive(Debug, Serialize)]
+struct Note<'a> {
+    event: &'static str,
+    experiments: usize,
+    created: &'a str,
+    host: &'a Host,
+}
+
+/// Joins the run directories `parts` in `out`, which is made if it is not there. Of an experiment that several have, the
+/// first counts. Lines of their journals that `out` does not have yet are appended, sorted by time.
+///
+/// # Errors
+/// The directories are not of the same plan, engine and version, or cannot be read or written.
+///
+/// # Panics
+/// If `parts` is empty.
+pub fn merge(
+    out: &Path,
+    parts: &[PathBuf],
+    engine_version: &str,
+    host: Host,
+    command: Option<String>,
+) -> Result<Merged, Error> {
+    let runs = parts.iter().map(|part| read_part(part)).collect::<Result<Vec<_>, _>>()?;
+    let first = runs.first().expect("there is something to merge");
+    for (run, part) in runs.iter().zip(parts) {
+        if let Some((found, expected)) = run.difference(first) {
+            return Err(Error::OtherPart { directory: part.clone(), found, expected });
+        }
+    }
+    let joined = RunFile::new(first.plan.clone(), engine_version, &first.result_version, host, command);
+    let target = RunDirectory::open(out, joined)?;
+    let mut complete = directory::present(out, first)?;
+    let present = complete.len();
+    target.copy_lines(&new_lines(out, parts)?)?;
+    for (part, run) in parts.iter().zip(&runs) {
+        let share: Vec<Id> = directory::present(part, run)?.difference(&complete).cloned().collect();
+        share.iter().try_for_each(|id| copy(&target, part, id))?;
+        if !share.is_empty() {
+            target.note(&Note { event: "merged", experiments: share.len(), created: &run.created, host: &run.host })?;
+        }
+        complete.extend(share);
+    }
+    target.sync()?;
+    let experiments = first.experiments.len();
+    Ok(Merged { experiments, copied: complete.len() - present, present, missing: experiments - complete.len() })
+}
+
+fn read_part(part: &Path) -> Result<RunFile, Error> {
+    RunFile::read(part)?.ok_or_else(|| Error::BadRunFile {
+        file: part.join(FILE),
+        why: "no such file: this is not a run directory".to_owned(),
+    })
+}
+
+fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
+    let mut files = TABLES.map(|table| (table, Vec::new()));
+    for (table, bytes) in &mut files {
+        let path = table_path(part, table, id);
+        *bytes = fs::read(&path).map_err(|source| Error::io(part, &path, source))?;
+    }
+    target.commit_files(id, &files)
+}
+
+/// The lines of the parts' journals that `out` lacks. Every line begins with its time, in a form that sorts as text;
+/// lines of the same time stay in the order of the parts.
+fn new_lines(out: &Path, parts: &[PathBuf]) -> Result<Vec<String>, Error> {
+    let mut seen: BTreeSet<String> = journal::read_lines(out)?.into_iter().collect();
+    let mut lines = Vec::new();
+    for part in parts {
+        lines.extend(journal::read_lines(part)?.into_iter().filter(|line| seen.insert(line.clone())));
+    }
+    lines.sort_by(|a, b| time_of(a).cmp(time_of(b)));
+    Ok(lines)
+}
+
+/// `2026-01-31T12:00:00.000Z` of `{"at":"2026-01-31T12:00:00.000Z",...`.
+fn time_of(line: &str) -> &str {
+    line.split('"').nth(3).unwrap_or_default()
+}

@@ -1,0 +1,150 @@
+//! A plan and rows to write.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Plan, Queue, Step, SweepValue};
+use thalweg_store::{Host, RunFile, Tables};
+use thalweg_trace::{FlowRow, QueueRow, SampleRow, Sink, StateRow};
+use thalweg_units::{Bytes, Chance, Rate, Span, Time};
+
+pub fn link(capacity: Capacity) -> Link {
+    Link {
+        capacity,
+        buffer: Buffer::Bytes { bytes: Bytes(100_000) },
+        queue: Queue::Fifo {},
+        loss: Loss::Bernoulli { ratio: Chance::NEVER },
+        duplicate: Chance::NEVER,
+        delay_ns: Span::from_millis(20),
+        jitter_ns: Span::ZERO,
+        reorder: Chance::NEVER,
+        reorder_delay_ns: Span::ZERO,
+    }
+}
+
+pub fn experiment(repetition: u32) -> Experiment {
+    Experiment {
+        experiment: 0,
+        repetition,
+        sweep: sweep(),
+        seed: 1 + u64::from(repetition),
+        duration_ns: Some(Span::from_secs(1)),
+        sample_interval_ns: Span::from_millis(10),
+        start_jitter_ns: Span::ZERO,
+        rtt_ns: Span::from_millis(40),
+        forward: link(Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate(1_000_000) }] }),
+        reverse: link(Capacity::Unlimited),
+        hosts: BTreeMap::new(),
+        flows: Vec::new(),
+        background: Vec::new(),
+    }
+}
+
+pub fn plan(repetitions: u32) -> Plan {
+    Plan {
+        format: 1,
+        engine: "sim".to_owned(),
+        name: "small".to_owned(),
+        about: String::new(),
+        source: String::new(),
+        scenario_toml: String::new(),
+        traces: BTreeMap::new(),
+        experiments: (0..repetitions).map(experiment).collect(),
+    }
+}
+
+pub fn run_of(plan: Plan) -> RunFile {
+    RunFile::new(plan, "0.1.0", "1", Host::default(), None)
+}
+
+pub fn sweep() -> BTreeMap<String, SweepValue> {
+    BTreeMap::from([
+        ("path.buffer".to_owned(), SweepValue::Text("1bdp".to_owned())),
+        ("path.loss".to_owned(), SweepValue::Number(0.01)),
+        ("engine.offloads".to_owned(), SweepValue::Bool(true)),
+    ])
+}
+
+pub fn flow(name: &str, connection: u64, fct_us: Option<u64>) -> FlowRow {
+    FlowRow {
+        experiment: 0,
+        repetition: 0,
+        flow: Arc::from(name),
+        copy: 0,
+        connection,
+        transfer: 0,
+        cc: Arc::from("cubic"),
+        host: Arc::from("sender"),
+        size_bytes: Some(u64::MAX),
+        start_us: 10,
+        end_us: 20,
+        completed: fct_us.is_some(),
+        fct_us,
+        acked_bytes: 1,
+        goodput_bps: 0.5,
+        segments: 1,
+        retransmits: 0,
+        timeouts: 0,
+        recoveries: 0,
+        undos: 0,
+        rtt_min_us: None,
+        rtt_mean_us: None,
+        rtt_p50_us: None,
+        rtt_p95_us: None,
+        rtt_p99_us: None,
+    }
+}
+
+pub fn queue(t_us: u64) -> QueueRow {
+    QueueRow {
+        experiment: 0,
+        repetition: 0,
+        link: "forward",
+        t_us,
+        backlog_bytes: t_us * 3,
+        backlog_packets: 1,
+        dropped_packets: 0,
+        lost_packets: 0,
+        marked_packets: 0,
+        sent_packets: t_us,
+        sent_bytes: t_us * 1500,
+        capacity_bytes: None,
+    }
+}
+
+/// Tables with a row of each kind.
+pub fn some_tables() -> Tables {
+    let mut tables = Tables::new();
+    tables.flow(flow("large", 0, Some(10)));
+    tables.queue(queue(10_000));
+    tables.sample(SampleRow {
+        experiment: 0,
+        repetition: 0,
+        flow: Arc::from("large"),
+        copy: 0,
+        connection: 0,
+        t_us: 10_000,
+        cwnd_packets: 10,
+        ssthresh_packets: None,
+        inflight_packets: 10,
+        pacing_rate_bps: None,
+        delivery_rate_bps: Some(1_000_000),
+        srtt_us: Some(40_000),
+        min_rtt_us: Some(40_000),
+        acked_bytes: 1448,
+        segments: 10,
+        retransmits: 0,
+        ca_state: "open",
+    });
+    tables.state(StateRow {
+        experiment: 0,
+        repetition: 0,
+        flow: Arc::from("large"),
+        copy: 0,
+        connection: 0,
+        t_us: 10_000,
+        key: "pacing_gain",
+        value: 2.885,
+    });
+    tables
+}

@@ -1,0 +1,190 @@
+//! What interruptions, other runs and other writers do to a run directory.
+
+mod common;
+
+use common::{plan, run_of, some_tables, sweep};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use thalweg_store::{Error, Id, RunDirectory, RunFile};
+
+/// Every file below a directory, sorted, but for the lock.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.retain(|path| path.file_name().unwrap() != ".lock");
+    found.sort();
+    found
+}
+
+fn open(directory: &Path, run: &RunFile) -> RunDirectory {
+    RunDirectory::open(directory, run.clone()).unwrap()
+}
+
+fn ids(run: &RunFile) -> Vec<Id> {
+    run.experiments.iter().map(|experiment| experiment.id.clone()).collect()
+}
+
+#[test]
+fn what_is_complete_is_there_when_the_same_run_is_opened_again() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(2));
+    let ids = ids(&run);
+    let directory = open(temporary.path(), &run);
+    assert!(!directory.was_present(&ids[0]));
+    directory.commit(&ids[0], some_tables(), &sweep()).unwrap();
+    drop(directory);
+    let directory = open(temporary.path(), &run);
+    assert_eq!([directory.was_present(&ids[0]), directory.was_present(&ids[1])], [true, false]);
+}
+
+#[test]
+fn run_json_is_written_once() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut run = run_of(plan(1));
+    drop(open(temporary.path(), &run));
+    let before = fs::read(temporary.path().join("run.json")).unwrap();
+    run.created = "2030-01-01T00:00:00.000Z".to_owned();
+    run.engine_version = "9.9.9".to_owned();
+    drop(open(temporary.path(), &run));
+    assert_eq!(fs::read(temporary.path().join("run.json")).unwrap(), before);
+}
+
+#[test]
+fn a_directory_of_another_run_is_refused_and_left_as_it_was() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    drop(open(temporary.path(), &run));
+    let before = files(temporary.path());
+    let mut other_name = plan(1);
+    other_name.name = "other".to_owned();
+    let other_version = RunFile::new(plan(1), "0.1.0", "2", Default::default(), None);
+    let cases = [
+        (run_of(other_name), "a run of scenario `other`"),
+        (other_version, "a run on sim, version 2 of its results"),
+        (run_of(plan(2)), "the plan that is to be run"),
+    ];
+    for (other, expected) in cases {
+        let error = RunDirectory::open(temporary.path(), other).unwrap_err();
+        assert_eq!((error.code(), error.expected().as_str()), ("other-run", expected));
+        assert!(error.hint().contains("--out"), "{}", error.hint());
+    }
+    assert_eq!(files(temporary.path()), before);
+}
+
+#[test]
+fn fractions_in_a_plan_do_not_make_it_another_plan_when_it_is_read_back() {
+    let temporary = tempfile::tempdir().unwrap();
+    // Numbers that a parser without correct rounding reads back as their neighbours.
+    for number in [0.1 + 0.2, 1.0 / 3.0, 5e-324, 1.797_693_134_862_315_7e308, 9_007_199_254_740_993.0] {
+        let mut fractions = plan(1);
+        fractions.experiments[0]
+            .sweep
+            .insert("path.duplicate".to_owned(), serde_json::from_value(json!(number)).unwrap());
+        let directory = temporary.path().join(number.to_string().len().to_string());
+        drop(open(&directory, &run_of(fractions.clone())));
+        drop(open(&directory, &run_of(fractions)));
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
+fn a_second_writer_is_told_who_is_writing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    let first = open(temporary.path(), &run);
+    let error = RunDirectory::open(temporary.path(), run.clone()).unwrap_err();
+    assert_eq!(error.code(), "busy");
+    assert!(error.found().contains(&format!("process {}", std::process::id())), "{error}");
+    drop(first);
+    open(temporary.path(), &run);
+}
+
+#[test]
+fn a_directory_with_files_of_something_else_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    fs::write(temporary.path().join("thesis.tex"), "mine").unwrap();
+    let error = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap_err();
+    assert_eq!(error.code(), "not-a-run");
+    assert!(error.found().contains("thesis.tex"), "{error}");
+    assert_eq!(files(temporary.path()), [temporary.path().join("thesis.tex")]);
+}
+
+#[test]
+fn what_dead_processes_left_unfinished_is_removed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(2));
+    let ids = ids(&run);
+    let directory = open(temporary.path(), &run);
+    directory.commit(&ids[0], some_tables(), &sweep()).unwrap();
+    drop(directory);
+    let whole = files(temporary.path());
+    fs::write(temporary.path().join(".tmp-1-0"), "half").unwrap();
+    fs::write(temporary.path().join("flows/.tmp-1-1"), "half").unwrap();
+    fs::write(temporary.path().join(format!("samples/{}.parquet", ids[1])), "an orphan").unwrap();
+    drop(open(temporary.path(), &run));
+    assert_eq!(files(temporary.path()), whole);
+}
+
+#[test]
+fn an_experiment_whose_last_file_cannot_be_written_leaves_no_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    let id = &ids(&run)[0];
+    let directory = open(temporary.path(), &run);
+    let whole = files(temporary.path());
+    // A directory in the place of the file: the only failure of a rename that does not depend on who runs the test.
+    let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
+    fs::create_dir(&obstacle).unwrap();
+    let error = directory.commit(id, some_tables(), &sweep()).unwrap_err();
+    assert_eq!(error.code(), "not-accessible");
+    assert_eq!(files(temporary.path()), whole);
+    fs::remove_dir(&obstacle).unwrap();
+    directory.commit(id, some_tables(), &sweep()).unwrap();
+    assert_eq!(files(temporary.path()).len(), whole.len() + 4);
+}
+
+#[test]
+fn a_damaged_run_json_is_an_error_that_names_it() {
+    let temporary = tempfile::tempdir().unwrap();
+    fs::write(temporary.path().join("run.json"), "{\"format\":1,").unwrap();
+    let error = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap_err();
+    assert_eq!(error.code(), "bad-run-file");
+    assert!(error.place().ends_with("run.json"));
+}
+
+#[test]
+fn a_torn_last_line_of_the_journal_is_removed_and_whole_ones_stay() {
+    let whole = "{\"at\":\"2026-01-31T12:00:00.000Z\",\"event\":\"interrupted\"}\n";
+    let long_line = format!("{{\"at\":\"2026\",\"event\":\"failed\",\"message\":\"{}\"}}\n", "x".repeat(10_000));
+    let torn_after = [String::new(), whole.to_owned(), whole.repeat(3), long_line];
+    for lines in torn_after {
+        for tail in ["", "{\"at\":\"20", &"\0".repeat(5000)] {
+            let temporary = tempfile::tempdir().unwrap();
+            let run = run_of(plan(1));
+            drop(open(temporary.path(), &run));
+            let path = temporary.path().join("events.jsonl");
+            fs::write(&path, format!("{lines}{tail}")).unwrap();
+            let directory = open(temporary.path(), &run);
+            assert_eq!(fs::read_to_string(&path).unwrap(), lines);
+            directory.note(&json!({"event": "interrupted"})).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            let last: Value = serde_json::from_str(text.strip_prefix(&lines).unwrap()).unwrap();
+            assert_eq!(last["event"], "interrupted");
+            assert_eq!(last["at"].as_str().unwrap().len(), "2026-01-31T12:00:00.000Z".len());
+        }
+    }
+}
+
+#[test]
+fn an_error_says_what_to_do_next() {
+    let full = Error::DiskFull {
+        directory: PathBuf::from("runs/a b"),
+        source: std::io::Error::from(std::io::ErrorKind::StorageFull),
+    };
+    assert_eq!(full.to_string(), "runs/a b: found no storage space, expected room for the tables of an experiment");
+    assert!(full.hint().contains("df -h 'runs/a b'") && full.hint().contains("the same command again"));
+}
