@@ -1,0 +1,26 @@
+"""Scenario files: read, checked, and with every mistake explained.
+
+    document = scenario.load("itc.toml")
+
+This layer imports nothing of ours but the errors.
+"""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+
+from thalweg.scenario.check import check, overridden
+from thalweg.scenario.document import Document, read
+from thalweg.scenario.sweep import Value
+
+__all__ = ["Document", "load"]
+
+
+def load(file: str | PathLike[str], settings: Mapping[str, Value] | None = None) -> Document:
+    """Read and check a scenario, with `settings` from the command line in the place of its own values.
+
+    Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
+    """
+    document = overridden(read(Path(file)), settings or {})
+    check(document)
+    return document

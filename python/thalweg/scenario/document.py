@@ -1,0 +1,101 @@
+"""A scenario file as it was written: its text, its values, its lines."""
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import Source, ThalwegError
+from thalweg.scenario import positions
+from thalweg.scenario.positions import Place
+
+Raw = dict[str, Any]
+"""A TOML table as tomllib gives it."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A scenario file that is TOML, and nothing is known beyond."""
+
+    file: Path
+    text: str
+    raw: Raw
+    not_in_file: frozenset[Place] = field(default=frozenset())
+    """Places that the command line has set."""
+
+    @cached_property
+    def _lines(self) -> dict[Place, int]:
+        return positions.lines(self.text)
+
+    def source(self, place: Place) -> Source:
+        """Point to a place in the file."""
+        if any(place[: len(other)] == other for other in self.not_in_file):
+            return Source("--set")
+        return Source(str(self.file), positions.line_of(place, self._lines))
+
+
+def read(file: Path) -> Document:
+    """Read a scenario file.
+
+    Raises `ThalwegError` if there is no such file, or it cannot be read, is not UTF-8 or is not TOML.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise _no_file(file) from None
+    except IsADirectoryError:
+        raise ThalwegError("no-file", f"`{file}` is a directory", place=str(file), hint=_toml_files(file)) from None
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ThalwegError(
+            "cannot-read", f"`{file}` cannot be read: {why}", place=str(file), hint=f"ls -l '{file}'"
+        ) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ThalwegError(
+            "not-utf8",
+            f"`{file}` is not UTF-8 text",
+            found=f"the byte 0x{error.object[error.start]:02x}",
+            source=Source(str(file), line),
+            expected="a TOML file",
+            hint=f"iconv -f LATIN1 -t UTF-8 '{file}'",
+        ) from None
+    try:
+        return Document(file, text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax(file, text, str(error)) from None
+
+
+def _syntax(file: Path, text: str, message: str) -> ThalwegError:
+    match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message)
+    why = match[1] if match else message
+    line, column = (int(match[2]), int(match[3])) if match and match[2] else (len(text.splitlines()), None)
+    content = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
+    hint = "TOML is described on https://toml.io"
+    if why.startswith(("Invalid value", "Expected newline")) and re.match(r"[\w.-]+\s*=\s*[^\"'\[{\s]", content):
+        hint = 'texts stand in quotes, as in rate = "40Mbps"'
+    if twice := re.match(r"Cannot declare \((.*?),?\) twice", why):
+        name = ".".join(re.findall(r"'(.*?)'", twice[1]))
+        why, hint = f"the table [{name}] is there twice", "join the two; only lists, such as [[flow]], repeat"
+    if why == "Cannot overwrite a value":
+        why, hint = "a key is there twice", "remove one of the two"
+    return ThalwegError(
+        "toml-syntax",
+        f"not TOML: {why[0].lower() + why[1:]}",
+        source=Source(str(file), line, column),
+        found=f"`{content}`" if content else None,
+        hint=hint,
+    )
+
+
+def _no_file(file: Path) -> ThalwegError:
+    return ThalwegError("no-file", f"there is no file `{file}`", place=str(file), hint=_toml_files(file.parent))
+
+
+def _toml_files(folder: Path) -> str:
+    there = sorted(folder.glob("*.toml"))[:6] if folder.is_dir() else []
+    if not there:
+        return "ready-made scenarios are in the folder scenarios/ of thalweg's repository"
+    return f"in `{folder}` there is {', '.join(file.name for file in there)}"

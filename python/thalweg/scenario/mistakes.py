@@ -1,0 +1,49 @@
+"""Collects what the rules find at one point of the sweep."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario.positions import Place
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake that does not know yet in which line it is."""
+
+    code: str
+    place: Place
+    message: str
+    found: str | None = None
+    expected: str | None = None
+    hint: str | None = None
+
+
+@dataclass
+class Mistakes:
+    """The mistakes of one point."""
+
+    found: list[Mistake] = field(default_factory=list)
+    errors: list[ThalwegError] = field(default_factory=list)
+    """Mistakes in other files than the scenario."""
+
+    def add(
+        self,
+        code: str,
+        place: Place,
+        message: str,
+        *,
+        found: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Note a mistake at a place of the scenario."""
+        self.found.append(Mistake(code, place, message, found, expected, hint))
+
+    def add_error(self, error: ThalwegError) -> None:
+        """Note a mistake that has its own place."""
+        self.errors.append(error)
+
+    def __iter__(self) -> Iterator[Mistake]:
+        """Go through the mistakes of the scenario itself."""
+        return iter(self.found)

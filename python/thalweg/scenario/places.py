@@ -1,0 +1,119 @@
+"""Places in a scenario: as the schema sees them, and as errors write them."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from thalweg.scenario import words
+from thalweg.scenario.document import Raw
+from thalweg.scenario.positions import Place
+from thalweg.scenario.texts import EXPECTED
+
+Schema = dict[str, Any]
+
+
+@cache
+def schema() -> Schema:
+    """Give the JSON Schema of the scenario."""
+    text = files("thalweg.scenario").joinpath("scenario.schema.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def name_of(place: Place, raw: Raw) -> str:
+    """Write a place as sweeps and errors do, flows by name.
+
+    >>> name_of(("flow", 0, "cc"), {"flow": [{"name": "large"}]}), name_of(("path", "steps", 1), {})
+    ('flow.large.cc', 'path.steps.1')
+    """
+    if len(place) > 1 and place[0] == "flow":
+        flows = raw.get("flow")
+        flow = flows[place[1]] if isinstance(flows, list) and isinstance(place[1], int) else None
+        name = flow.get("name") if isinstance(flow, dict) else None
+        if isinstance(name, str):
+            place = ("flow", name, *place[2:])
+    return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
+
+
+def header_of(place: Place, raw: Raw) -> str:
+    """Write the table of a place as a heading of the file.
+
+    >>> header_of((), {}), header_of(("path",), {}), header_of(("flow", 0), {"flow": [{"name": "a"}]})
+    ('the scenario', '[path]', '[[flow]] `a`')
+    """
+    if not place:
+        return "the scenario"
+    if place[0] in ("flow", "background") and len(place) == 2:
+        name = name_of(place, raw).partition(".")[2]
+        return (
+            f"[[{place[0]}]] `{name}`"
+            if place[0] == "flow" and not name.isdigit()
+            else f"[[{place[0]}]] number {int(place[1]) + 1}"
+        )
+    return f"[{name_of(place, raw)}]"
+
+
+def describe(node: Schema) -> str:
+    """Say what a value should be, in words."""
+    node = resolve(node)
+    if "anyOf" in node:
+        return " or ".join(dict.fromkeys(describe(branch) for branch in node["anyOf"] if branch != {"type": "null"}))
+    if "oneOf" in node:
+        return words.one_of(f'"{choice["const"]}"' for choice in node["oneOf"])
+    kind = node["type"]
+    kind = kind if isinstance(kind, str) else next(each for each in kind if each != "null")
+    if kind == "string" and "format" in node:
+        return EXPECTED[node["format"]]
+    if kind == "object":
+        keys = node.get("required", [])
+        return "a table" + (f" with {', '.join(keys)}" if keys else "")
+    if kind in ("number", "integer"):
+        what = "a number" if kind == "number" else "a whole number"
+        limits = (
+            f"from {node['minimum']:g}" if "minimum" in node else "",
+            f"to {node['maximum']:.16g}" if "maximum" in node else "",
+        )
+        return " ".join([what, *filter(None, limits)])
+    return {"string": "a text in quotes", "boolean": "true or false", "array": "a list"}[kind]
+
+
+def show(given: Any) -> str:
+    """Write a value of the file, shortly."""
+    if isinstance(given, dict):
+        return "a table"
+    if isinstance(given, list):
+        return "a list" if given else "an empty list"
+    if isinstance(given, bool):
+        return str(given).lower()
+    text = f'"{given}"' if isinstance(given, str) else str(given)
+    return text if len(text) <= 60 else text[:57] + '..."'
+
+
+def resolve(node: Schema) -> Schema:
+    """Follow references to where the schema is written out."""
+    while "$ref" in node:
+        node = schema()["$defs"][node["$ref"].removeprefix("#/$defs/")]
+    return node
+
+
+def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
+    """Follow a location that pydantic reports through the schema.
+
+    Gives the place without pydantic's names of branches, and the schema there.
+    """
+    node, place = schema(), list[str | int]()
+    for part in loc:
+        node = resolve(node)
+        branches = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
+        if len(branches) == 1:
+            node = resolve(branches[0])
+        elif branches:
+            # A "value" keeps the whole union, so that the error offers both branches.
+            node = branches[1] if part == "table" else node
+            continue
+        place.append(part)
+        if isinstance(part, int):
+            node = node.get("items", {})
+        else:
+            node = node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+    return tuple(place), resolve(node) if node else {}

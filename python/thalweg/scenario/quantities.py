@@ -1,0 +1,148 @@
+"""Numbers with units, read exactly: no binary fraction stands between the text and the integer.
+
+The same texts are read in Rust (crates/units); tests/vectors/quantities.json holds both to the same values. Rates are
+bits per second, sizes bytes (`MB` = 10^6, `MiB` = 2^20), times nanoseconds, all from 0 to 2^64 - 1. A fraction finer
+than the base unit is a mistake: nothing is rounded in silence.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+LARGEST = 2**64 - 1
+"""Largest value of a quantity, in its base unit."""
+
+RATES = {"bps": 1, "kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9}
+SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+
+_NUMBER = re.compile(r"\s*(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]{1,18}))?\s*(?P<unit>[^0-9.\s].*?)?\s*", re.ASCII)
+
+
+class QuantityError(ValueError):
+    """A text that is not the quantity it should be; the message says in a few words why, or is empty."""
+
+
+@dataclass(frozen=True)
+class Bdps:
+    """Room in bandwidth-delay products."""
+
+    factor: Fraction
+
+
+@dataclass(frozen=True)
+class PacketCount:
+    """Room in packets."""
+
+    packets: int
+
+
+@dataclass(frozen=True)
+class Rtts:
+    """A time in round-trip times of the path."""
+
+    factor: Fraction
+
+
+@dataclass(frozen=True)
+class PerSecond:
+    """Arrivals per second."""
+
+    arrivals: Fraction
+
+
+def rate(text: str) -> int:
+    """Read a rate in bits per second.
+
+    >>> rate("2.5Gbps")
+    2500000000
+    """
+    return _whole(text, RATES)
+
+
+def size(text: str) -> int:
+    """Read a size in bytes.
+
+    >>> size("4MiB")
+    4194304
+    """
+    return _whole(text, SIZES)
+
+
+def time(text: str) -> int:
+    """Read a time in nanoseconds.
+
+    >>> time("0.5s")
+    500000000
+    """
+    return _whole(text, TIMES)
+
+
+def time_or_rtt(text: str) -> int | Rtts:
+    """Read a time in nanoseconds, or in round-trip times.
+
+    >>> time_or_rtt("1.5rtt")
+    Rtts(factor=Fraction(3, 2))
+    """
+    number, unit = _split(text)
+    return Rtts(number) if unit == "rtt" else time(text)
+
+
+def buffer(text: str) -> int | Bdps | PacketCount:
+    """Read a room: bytes, bandwidth-delay products, or packets.
+
+    >>> buffer("100kB"), buffer("0.5bdp"), buffer("240packets")
+    (100000, Bdps(factor=Fraction(1, 2)), PacketCount(packets=240))
+    """
+    number, unit = _split(text)
+    if unit == "bdp":
+        return Bdps(number)
+    if unit in ("packets", "packet"):
+        return PacketCount(_exact(number, "packets come whole"))
+    return size(text)
+
+
+def size_or_unlimited(text: str) -> int | None:
+    """Read a size in bytes, or `unlimited`, which is None.
+
+    >>> size_or_unlimited("unlimited") is None
+    True
+    """
+    return None if text.strip() == "unlimited" else size(text)
+
+
+def arrival_rate(text: str) -> int | PerSecond:
+    """Read arrivals per second, or the load that they offer in bits per second.
+
+    >>> arrival_rate("20/s"), arrival_rate("10Mbps")
+    (PerSecond(arrivals=Fraction(20, 1)), 10000000)
+    """
+    number, unit = _split(text)
+    return PerSecond(number) if unit == "/s" else rate(text)
+
+
+def _split(text: str) -> tuple[Fraction, str]:
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        raise QuantityError("it is negative" if text.strip().startswith("-") else "")
+    fraction = match["fraction"] or ""
+    if not match["unit"]:
+        raise QuantityError("the unit is missing")
+    return Fraction(int(match["whole"] + fraction), 10 ** len(fraction)), match["unit"]
+
+
+def _whole(text: str, units: Mapping[str, int]) -> int:
+    number, unit = _split(text)
+    if unit not in units:
+        raise QuantityError(f"there is no unit `{unit}` here")
+    smallest = next(iter(units))
+    return _exact(number * units[unit], f"it is finer than 1{smallest}")
+
+
+def _exact(value: Fraction, why_not: str) -> int:
+    if value.denominator != 1:
+        raise QuantityError(why_not)
+    if value > LARGEST:
+        raise QuantityError("it is too large")
+    return value.numerator

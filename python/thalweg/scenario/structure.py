@@ -1,0 +1,185 @@
+"""The first check of a scenario: every key is known, every value is of its kind and in its range.
+
+Pydantic finds the mistakes with the generated models; here they become errors that name the key as the user wrote it,
+what was found, what was expected (from the JSON Schema) and what was probably meant. One mistake is one error: of "a
+value or a table" only the branch that was meant is reported.
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario import words
+from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.models import Scenario
+from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
+from thalweg.scenario.positions import Place
+from thalweg.scenario.texts import EXPECTED
+
+
+def check(document: Document, raw: Raw) -> list[ThalwegError]:
+    """Check `raw`, the values of `document` or those of one of its sweep points."""
+    try:
+        Scenario.model_validate(raw)
+    except ValidationError as error:
+        found: dict[Place, ThalwegError] = {}
+        for details in error.errors(include_url=False):
+            place, node = walk(details["loc"])
+            found.setdefault(place, _translate(details, place, node, document, raw))
+        return _without_echoes(found)
+    return []
+
+
+def _without_echoes(found: dict[Place, ThalwegError]) -> list[ThalwegError]:
+    """Drop `name is missing` where `nam` was found and asked about: it is one mistake."""
+    asked = {(*place[:-1], meant) for place, error in found.items() if (meant := _asked(error))}
+    return [error for place, error in found.items() if not (error.code == "missing-key" and place in asked)]
+
+
+def _asked(error: ThalwegError) -> str | None:
+    if error.code != "unknown-key" or not (error.hint or "").startswith("did you mean `"):
+        return None
+    return str(error.hint).split("`")[1]
+
+
+def _translate(details: ErrorDetails, place: Place, node: Schema, document: Document, raw: Raw) -> ThalwegError:
+    kind, given, context = details["type"], details["input"], details.get("ctx", {})
+    source = document.source(place)
+    name, key, header = name_of(place, raw), str(place[-1]) if place else "", header_of(place[:-1], raw)
+    if kind == "extra_forbidden":
+        known = list(_table(details["loc"][:-1]).get("properties", {}))
+        hint = words.did_you_mean(key, known)
+        if not hint:
+            hint = _belongs(key, place)
+        return ThalwegError(
+            "unknown-key",
+            f"unknown key `{key}` in {header}",
+            place=name,
+            found=key,
+            expected=words.one_of(known),
+            hint=hint,
+            source=source,
+        )
+    if kind == "missing":
+        example = f"add {_example(key, node)} to {header}" if place[1:] else f"add {_example(key, node)}"
+        return ThalwegError(
+            "missing-key",
+            f"`{key}` is missing in {header}",
+            place=name,
+            expected=describe(node),
+            hint=example,
+            source=document.source(place[:-1]),
+        )
+    found = show(given)
+    if kind == "quantity":
+        format_ = context["format"]
+        why = f": {context['why']}" if context["why"] else ""
+        return ThalwegError(
+            "bad-quantity",
+            f"`{name}` is {found}{why}",
+            place=name,
+            found=found,
+            expected=EXPECTED[format_],
+            hint=words.quantity_hint(given, format_),
+            source=source,
+        )
+    if kind == "literal_error":
+        choices = [
+            choice["const"] for branch in (node, *node.get("anyOf", ())) for choice in resolve(branch).get("oneOf", ())
+        ]
+        hint = words.did_you_mean(given, choices) if isinstance(given, str) else None
+        return ThalwegError(
+            "bad-value",
+            f"`{name}` is {found}",
+            place=name,
+            found=found,
+            expected=describe(node),
+            hint=hint,
+            source=source,
+        )
+    if kind == "string_pattern_mismatch":
+        allowed = (
+            "letters, digits, dashes and underscores"
+            if "." not in node["pattern"]
+            else "letters, digits, dots, dashes and underscores"
+        )
+        return ThalwegError(
+            "bad-name",
+            f"`{name}` is {found}",
+            place=name,
+            found=found,
+            expected=f"{allowed}, beginning with a letter or digit",
+            source=source,
+        )
+    if kind in ("greater_than_equal", "less_than_equal", "finite_number"):
+        return ThalwegError(
+            "out-of-range", f"`{name}` is {found}", place=name, found=found, expected=describe(node), source=source
+        )
+    return ThalwegError(
+        "wrong-type",
+        f"`{name}` is {found}",
+        place=name,
+        found=found,
+        expected=describe(node) if node else None,
+        hint=_kind_hint(given, place, node, raw),
+        source=source,
+    )
+
+
+def _table(loc: tuple[int | str, ...]) -> Schema:
+    """The object schema at a location."""
+    node = walk(loc)[1]
+    branches = [resolve(branch) for branch in node.get("anyOf", ())]
+    return next((branch for branch in branches if "properties" in branch), node)
+
+
+def _example(key: str, node: Schema) -> str:
+    formats = {"rate": '"40Mbps"', "size": '"100kB"', "time": '"45ms"', "time-or-rtt": '"1rtt"'}
+    known = {"cc": '"cubic"', "name": '"a-name"', "model": '"gilbert-elliott"'}
+    if resolve(node).get("type") == "object":
+        return f"a table [{key}]"
+    return f"{key} = {known.get(key) or formats.get(node.get('format', ''), '0.1')}"
+
+
+def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
+    if "format" in node and isinstance(given, int | float) and node["format"] in EXPECTED:
+        return words.quantity_hint(given, node["format"])
+    if isinstance(given, dict) and place in (("flow",), ("background",)):
+        return f"write [[{place[0]}]], with two brackets on each side: there may be several"
+    if (
+        isinstance(given, list)
+        and "array" not in str(node.get("type"))
+        and any(isinstance(each, dict) for each in given)
+    ):
+        return f"write [{place[-1]}], with one bracket on each side: there is only one"
+    if isinstance(given, list):
+        return (
+            f'several values to try belong to [sweep], as "{name_of(place, raw)}" = [...]'
+            if place[0] != "sweep"
+            else None
+        )
+    if isinstance(given, str) and "number" in describe(node):
+        plain = given.strip()
+        if plain.endswith("%") and plain[:-1].replace(".", "", 1).isdigit():
+            return f"did you mean {float(plain[:-1]) / 100:g}?"
+        return f"write it without quotes: {plain}" if plain.replace(".", "", 1).isdigit() else None
+    if isinstance(given, str) and describe(node) == "true or false" and given.lower() in ("true", "false"):
+        return f"write it without quotes: {given.lower()}"
+    return None
+
+
+def _belongs(key: str, place: Place) -> str | None:
+    """Say where a key belongs that is known elsewhere."""
+    if len(place) > 1 and key in schema()["properties"]:
+        return f"`{key}` stands at the top of the file, before the first [table]"
+    for table, header in (
+        ("Path", "[path]"),
+        ("Flow", "[[flow]]"),
+        ("Host", "[host.sender] or [host.receiver]"),
+        ("Engine", "[engine]"),
+    ):
+        if key in schema()["$defs"][table]["properties"]:
+            return f"`{key}` belongs to {header}"
+    return None

@@ -1,0 +1,142 @@
+"""Sweeps: which key an address means, and the points that the values span.
+
+An address is a path of keys with dots, as in `path.buffer`: flows go by name (`flow.medium.cc`), entries of other lists
+by their number from 0 (`path.steps.1.rate`).
+"""
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario import words
+from thalweg.scenario.document import Raw
+from thalweg.scenario.places import Schema, resolve, schema
+from thalweg.scenario.positions import Place
+
+Value = bool | int | float | str
+Assignment = dict[str, Value]
+"""What a point of the sweep sets: addresses and values, in the order of the file."""
+
+NOT_SWEPT = {"name", "about", "source", "repetitions", "seed", "sweep"}
+"""Keys that are about the whole scenario, not about an experiment."""
+
+
+def locate(address: str, raw: Raw) -> Place:
+    """Find the place that an address means; it need not be set in `raw`, but the flow must be there.
+
+    Raises `ThalwegError` if there is no such key, or it cannot have a value of its own at each point.
+
+    >>> locate("flow.medium.cc", {"flow": [{"name": "large"}, {"name": "medium"}]})
+    ('flow', 1, 'cc')
+    """
+    keys = address.split(".")
+    if keys[0] in NOT_SWEPT or (keys[0] == "flow" and keys[2:] == ["name"]):
+        raise _error(address, f"`{address}` cannot be swept: it is about the whole scenario", None, None)
+    node, place, value = schema(), list[str | int](), raw
+    for position, key in enumerate(keys):
+        node = _inside(node)
+        part, node, choices = _step(node, key, keys[:position], value)
+        if part is None:
+            around = ".".join(keys[:position])
+            guess = words.meant(key, choices)
+            hint = f"did you mean `{'.'.join([*keys[:position], guess, *keys[position + 1 :]])}`?" if guess else None
+            what = (
+                f"no {around} is named `{key}`"
+                if around == "flow"
+                else f"there is no key `{key}`" + (f" in {around}" if around else "")
+            )
+            expected = words.one_of(choices) if choices else f"a key; `{around}` is a value"
+            raise _error(address, f"`{address}` addresses nothing: {what}", expected, hint)
+        place.append(part)
+        value = _get(value, part)
+    if not _takes_scalars(node):
+        inside = ", ".join(f"{address}.{key}" for key in list(_inside(node).get("properties", {}))[:3])
+        hint = f"address a key inside it, such as {inside}" if inside else None
+        raise _error(
+            address, f"`{address}` is no single value", "the address of a number, a text, or true or false", hint
+        )
+    return tuple(place)
+
+
+def put(raw: Raw, place: Place, value: Value) -> Raw:
+    """Give a copy of `raw` with `value` at `place`; tables on the way are made."""
+    return dict(_put(raw, place, value))
+
+
+def points(sweep: Mapping[str, Sequence[Value]]) -> Iterator[Assignment]:
+    """Give every combination, in the order of the file: the last key changes fastest.
+
+    >>> list(points({"path.buffer": ["1bdp", "2bdp"], "flow.a.cc": ["bbr"]}))
+    [{'path.buffer': '1bdp', 'flow.a.cc': 'bbr'}, {'path.buffer': '2bdp', 'flow.a.cc': 'bbr'}]
+    """
+    for values in product(*sweep.values()):
+        yield dict(zip(sweep, values, strict=True))
+
+
+def apply(raw: Raw, assignment: Assignment) -> Raw:
+    """Give the scenario of one point: without its sweep, with the values in their places."""
+    point = {key: value for key, value in raw.items() if key != "sweep"}
+    for address, value in assignment.items():
+        point = put(point, locate(address, raw), value)
+    return point
+
+
+def _put(inside: Any, place: Place, value: Value) -> Any:
+    if not place:
+        return value
+    changed = copy.copy(inside) if isinstance(inside, dict | list) else {}
+    key: Any = place[0]
+    changed[key] = _put(_get(inside, key), place[1:], value)
+    return changed
+
+
+def _get(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    return None
+
+
+def _inside(node: Schema) -> Schema:
+    """Go through an optional or "value or table" to the table."""
+    node = resolve(node)
+    for branch in node.get("anyOf", ()):
+        if "properties" in resolve(branch):
+            return resolve(branch)
+    return node
+
+
+def _step(node: Schema, key: str, before: list[str], value: Any) -> tuple[str | int | None, Schema, list[str]]:
+    """Go one key down: the part of the place, the schema there, and the choices if there is no such key."""
+    if "items" in node:
+        there = value if isinstance(value, list) else []
+        if before == ["flow"]:
+            names = [flow.get("name") for flow in there if isinstance(flow, dict)]
+            part = names.index(key) if key in names else None
+            return part, node["items"], [name for name in names if isinstance(name, str)]
+        numbers = [str(number) for number in range(len(there))]
+        return (int(key) if key in numbers else None), node["items"], numbers
+    properties = node.get("properties", {})
+    if key in properties:
+        return key, properties[key], []
+    others = node.get("additionalProperties")
+    if isinstance(others, dict) and key:
+        return key, others, []
+    return None, {}, [each for each in properties if before or each not in NOT_SWEPT]
+
+
+def _takes_scalars(node: Schema) -> bool:
+    node = resolve(node)
+    if "anyOf" in node:
+        return any(_takes_scalars(branch) for branch in node["anyOf"])
+    kind = node.get("type", "string")
+    return any(
+        each in ("string", "number", "integer", "boolean") for each in ([kind] if isinstance(kind, str) else kind)
+    )
+
+
+def _error(address: str, message: str, expected: str | None, hint: str | None) -> ThalwegError:
+    return ThalwegError("bad-sweep-key", message, place=address, found=address, expected=expected, hint=hint)

@@ -1,0 +1,77 @@
+"""Values of a scenario, looked up leniently.
+
+The rules between keys are checked even where another key is malformed, so that all mistakes of a file are reported at
+once. What is absent has the default of the schema; what is malformed is None here, and has an error of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario import quantities, traces
+from thalweg.scenario.document import Raw
+from thalweg.scenario.quantities import Bdps, PacketCount, QuantityError
+
+T = TypeVar("T")
+
+NANOS = 10**9
+
+
+def table(raw: Any, key: str) -> Raw:
+    """Give the table under a key, empty if there is none."""
+    value = raw.get(key) if isinstance(raw, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def tables(raw: Raw, key: str) -> Iterator[tuple[int, Raw]]:
+    """Give the tables of a list with their indices."""
+    value = raw.get(key)
+    for index, each in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(each, dict):
+            yield index, each
+
+
+def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None = None) -> T | None:
+    """Read a quantity; None if it is malformed, or absent and without a default."""
+    text = raw.get(key, default)
+    if not isinstance(text, str):
+        return None
+    try:
+        return parse(text)
+    except QuantityError:
+        return None
+
+
+def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
+    """Give the rate that a direction's BDP counts in: the constant one, the first step's, or a trace's mean rate."""
+    if (rate := quantity(link, "rate", quantities.rate)) is not None:
+        return Fraction(rate)
+    for _, step in tables(link, "steps"):
+        first = quantity(step, "rate", quantities.rate)
+        return None if first is None else Fraction(first)
+    if isinstance(link.get("trace"), str):
+        try:
+            return traces.mean_rate_bps(traces.read(folder / link["trace"]))
+        except ThalwegError:
+            return None
+    return None
+
+
+def room_bytes(buffer: int | Bdps, rate_bps: Fraction | None, rtt_ns: int | None) -> int | None:
+    """Give the room of a buffer in whole bytes, rounded down; None if it depends on what is not known.
+
+    >>> room_bytes(Bdps(Fraction(1, 2)), Fraction(40_000_000), 45_000_000)
+    112500
+    """
+    if isinstance(buffer, int):
+        return buffer
+    if rate_bps is None or rtt_ns is None:
+        return None
+    return int(rate_bps * rtt_ns * buffer.factor / (8 * NANOS))
+
+
+def buffer_of(link: Raw) -> int | Bdps | PacketCount | None:
+    """Read a direction's buffer."""
+    return quantity(link, "buffer", quantities.buffer, "1bdp")
