@@ -1,1 +1,80 @@
-//! Under construction.
+//! One direction of a path: loss, queue, rate and delay, for packets of any type.
+//!
+//! A [`Link`] reads no clock and does no I/O: whoever drives it says what time it is. The simulator drives it with virtual
+//! time; with a clock's readings it emulates a path for real packets. A late call changes nothing but its own lateness,
+//! because departures and arrivals are computed from each other and never from the moment of a call.
+//!
+//! # What a packet meets
+//!
+//! ```text
+//!  send ─► random loss ─► duplication ─► queue ─► capacity ─► delay + jitter ─► held back? ─► poll
+//!             lost                      dropped
+//! ```
+//!
+//! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
+//! 2. **Duplication**: the copy follows its original at once and is on its own from there.
+//! 3. **Queue**: first in, first out; what exceeds the buffer is dropped at the tail. The packet being sent is not in the
+//!    queue, so that a buffer of zero still lets an idle link work (module `queue`).
+//! 4. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
+//! 5. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
+//!    back keeps its place in that order and then waits for a further, constant time; so does a packet of a flow with
+//!    extra delay. These two, and nothing else, let packets overtake (module `delay`).
+//!
+//! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by
+//! several links.
+//!
+//! # Randomness
+//!
+//! Random numbers are an argument too. Every packet offered takes the same number of them whatever becomes of it, in the
+//! order loss, duplication, jitter, holding back, and the last two again for a copy; a feature that is off takes none.
+//! Two links with the same seed but different buffers therefore lose the same packets at random.
+//!
+//! # Example
+//!
+//! ```
+//! use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
+//! use thalweg_link::{Link, Sent};
+//! use thalweg_plan::plan;
+//! use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+//!
+//! let config = plan::Link {
+//!     capacity: plan::Capacity::Steps { steps: vec![plan::Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(12) }] },
+//!     buffer: plan::Buffer::Packets { packets: Packets(1) },
+//!     queue: plan::Queue::Fifo {},
+//!     loss: plan::Loss::Bernoulli { ratio: Chance::NEVER },
+//!     duplicate: Chance::NEVER,
+//!     delay_ns: Span::from_millis(20),
+//!     jitter_ns: Span::ZERO,
+//!     reorder: Chance::NEVER,
+//!     reorder_delay_ns: Span::ZERO,
+//! };
+//! let mut link = Link::new(&config, None)?;
+//! let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+//!
+//! // One packet is being sent, one waits, and there is no room for the third.
+//! assert_eq!(link.send(Time::ZERO, "first", Bytes(1500), Span::ZERO, &mut rng), Sent::Queued);
+//! assert_eq!(link.send(Time::ZERO, "second", Bytes(1500), Span::ZERO, &mut rng), Sent::Queued);
+//! assert_eq!(link.send(Time::ZERO, "third", Bytes(1500), Span::ZERO, &mut rng), Sent::Dropped);
+//!
+//! // 1500 bytes take a millisecond at 12 Mbit/s.
+//! let mut arrivals = Vec::new();
+//! while let Some(now) = link.next_wake() {
+//!     while let Some(packet) = link.poll(now) {
+//!         arrivals.push((now.as_micros(), packet));
+//!     }
+//! }
+//! assert_eq!(arrivals, [(21_000, "first"), (22_000, "second")]);
+//! # Ok::<(), thalweg_link::LinkError>(())
+//! ```
+
+mod capacity;
+mod delay;
+mod error;
+mod link;
+mod loss;
+mod queue;
+mod stats;
+
+pub use error::LinkError;
+pub use link::{Link, Sent};
+pub use stats::Stats;

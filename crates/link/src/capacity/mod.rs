@@ -1,0 +1,52 @@
+//! How fast packets leave the queue.
+//!
+//! A capacity sends one packet at a time and knows its whole future, so that the end of a packet is computed once, when
+//! it begins: no event is needed when a rate changes or a trace offers an opportunity.
+
+mod steps;
+mod trace;
+
+use crate::error::LinkError;
+use steps::Steps;
+use thalweg_plan::plan;
+use thalweg_units::{Bytes, Time};
+use trace::Trace;
+
+/// What sends packets.
+#[derive(Debug)]
+pub(crate) enum Capacity {
+    Unlimited,
+    Steps(Steps),
+    Trace(Trace),
+}
+
+impl Capacity {
+    pub fn new(config: &plan::Capacity, trace: Option<&[u64]>) -> Result<Capacity, LinkError> {
+        match config {
+            plan::Capacity::Unlimited => Ok(Capacity::Unlimited),
+            plan::Capacity::Steps { steps } => Steps::new(steps).map(Capacity::Steps),
+            plan::Capacity::Trace { trace: name } => Trace::new(name, trace).map(Capacity::Trace),
+        }
+    }
+
+    /// Begins to send a packet at `start`; returns when its last bit leaves, or nothing if it never does.
+    ///
+    /// `is_back_to_back` says that it waited for the packet before it, which ended at `start`: what that one left
+    /// unused of its last nanosecond or opportunity is then not wasted.
+    pub fn send(&mut self, start: Time, is_back_to_back: bool, size: Bytes) -> Option<Time> {
+        match self {
+            Capacity::Unlimited => Some(start),
+            Capacity::Steps(steps) => steps.send(start, is_back_to_back, size),
+            Capacity::Trace(trace) => trace.send(start, is_back_to_back, size),
+        }
+    }
+
+    /// What it could have carried from 0 to `now`; nothing if it has no limit.
+    pub fn bytes_until(&self, now: Time) -> Option<Bytes> {
+        match self {
+            Capacity::Unlimited => None,
+            Capacity::Steps(steps) => Some(steps.bytes_until(now)),
+            Capacity::Trace(trace) => Some(trace.bytes_until(now)),
+        }
+    }
+}

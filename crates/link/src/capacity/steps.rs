@@ -1,0 +1,118 @@
+//! A rate that changes in steps.
+//!
+//! Bits flow like a fluid: a packet of `n` bits that begins at `t0` ends at the first instant `t1` at which the rate,
+//! integrated from `t0` to `t1`, has reached `n`. If the rate changes on the way, the bits that are left go at the new
+//! rate; at rate 0 they wait for the next step, for ever if there is none.
+//!
+//! Ends are rounded up to a nanosecond. What the link carried in that last nanosecond beyond the packet's end is credited to
+//! the next one if it was waiting, so that ends of back-to-back packets are exact however many there are.
+//!
+//! Work is counted in units of 1e-9 bit, because then one nanosecond at `r` bit/s is `r` units, an integer. 2^64 bytes are
+//! less than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
+
+use crate::error::LinkError;
+use thalweg_plan::plan::Step;
+use thalweg_units::{Bytes, Time};
+
+/// Units of work in a byte.
+const PER_BYTE: u128 = 8 * 1_000_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Steps {
+    phases: Box<[Phase]>,
+    /// Index of the phase in which the latest packet ended.
+    current: usize,
+    /// Work done within the nanosecond in which the latest packet ended, beyond that packet.
+    credit: u128,
+}
+
+/// A rate and when it begins.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    at: Time,
+    rate_bps: u64,
+    /// Work that the link could have done before.
+    done_before: u128,
+}
+
+impl Phase {
+    fn work_until(&self, end: Time) -> u128 {
+        u128::from(self.rate_bps) * u128::from(end.since(self.at).0)
+    }
+}
+
+impl Steps {
+    pub fn new(steps: &[Step]) -> Result<Steps, LinkError> {
+        let hint = "write the steps in order of time, the first as {\"at_ns\": 0, \"rate_bps\": ...}";
+        let first = steps
+            .first()
+            .ok_or_else(|| LinkError::new("steps-empty", "capacity.steps", "no step", "at least one step", hint))?;
+        if first.at_ns != Time::ZERO {
+            let found = format!("{} ns", first.at_ns.0);
+            return Err(LinkError::new("first-step-not-at-0", "capacity.steps[0].at_ns", found, "0", hint));
+        }
+        let mut phases: Vec<Phase> = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            let mut done_before = 0;
+            if let Some(last) = phases.last() {
+                if step.at_ns <= last.at {
+                    let place = format!("capacity.steps[{index}].at_ns");
+                    let found = format!("{} ns after a step at {} ns", step.at_ns.0, last.at.0);
+                    return Err(LinkError::new("steps-not-increasing", place, found, "a later time", hint));
+                }
+                done_before = last.done_before + last.work_until(step.at_ns);
+            }
+            phases.push(Phase { at: step.at_ns, rate_bps: step.rate_bps.0, done_before });
+        }
+        Ok(Steps { phases: phases.into(), current: 0, credit: 0 })
+    }
+
+    pub fn send(&mut self, start: Time, is_back_to_back: bool, size: Bytes) -> Option<Time> {
+        if !is_back_to_back {
+            self.credit = 0;
+        }
+        let size = u128::from(size.0) * PER_BYTE;
+        let credited = size.min(self.credit);
+        self.credit -= credited;
+        let mut left = size - credited;
+        if left == 0 {
+            return Some(start);
+        }
+        let mut begin = start;
+        loop {
+            let (phase, end) = self.phase_at(begin);
+            let rate = u128::from(phase.rate_bps);
+            if rate > 0 {
+                let nanos = left.div_ceil(rate);
+                let finish = u128::from(begin.0) + nanos;
+                if finish <= u128::from(end.0) {
+                    self.credit = nanos * rate - left;
+                    return Some(Time(finish as u64));
+                }
+            }
+            if end == Time::MAX {
+                return None;
+            }
+            left -= rate * u128::from(end.since(begin).0);
+            begin = end;
+        }
+    }
+
+    /// The phase of an instant, and its end. Instants come in order.
+    fn phase_at(&mut self, now: Time) -> (Phase, Time) {
+        loop {
+            let end = self.phases.get(self.current + 1).map_or(Time::MAX, |next| next.at);
+            if now < end || end == Time::MAX {
+                return (self.phases[self.current], end);
+            }
+            self.current += 1;
+        }
+    }
+
+    pub fn bytes_until(&self, now: Time) -> Bytes {
+        let after = self.phases.partition_point(|phase| phase.at <= now);
+        let phase = self.phases[after - 1];
+        let work = phase.done_before.saturating_add(phase.work_until(now));
+        Bytes(u64::try_from(work / PER_BYTE).unwrap_or(u64::MAX))
+    }
+}

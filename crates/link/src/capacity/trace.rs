@@ -1,0 +1,100 @@
+//! The opportunities of a trace in mahimahi's format (R. Netravali et al., "Mahimahi: accurate record-and-replay for
+//! HTTP", USENIX ATC 2015, section 3; the manual page of mm-link).
+//!
+//! Each number of the trace is a millisecond at which 1500 bytes may leave; a number that occurs twice lets 3000 leave.
+//! The last number is also the trace's period: after it, the trace begins again. An opportunity serves the packets that
+//! wait, in order: several small ones can share it, and one that does not fit in what is left goes on at the next. What
+//! nobody wants is lost: a packet that arrives at the instant of an opportunity is too late for it.
+//!
+//! Deviations from mm-link:
+//! - It counts 1504 bytes an opportunity, of which 4 are the header of its TUN device. Here it is 1500 bytes of IP packet.
+//! - It refuses packets of more than one opportunity. Here they take as many as they need.
+//! - The packet next in line is being sent as soon as the one before it is gone, also while it waits for its opportunity:
+//!   it does not count against the buffer, as on a link with a rate. In mm-link it does, until its opportunity.
+
+use crate::error::LinkError;
+use thalweg_units::{Bytes, MTU, Time};
+
+const NANOS_PER_MS: u64 = 1_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// Opportunities of one period, in order of time.
+    opportunities_ns: Box<[u64]>,
+    period_ns: u64,
+    /// Number, counted from 0 over all periods, of the next opportunity that no packet has used.
+    next: u64,
+    /// Bytes left of the opportunity before it.
+    left_bytes: u64,
+}
+
+impl Trace {
+    pub fn new(name: &str, trace_ms: Option<&[u64]>) -> Result<Trace, LinkError> {
+        let place = |line: usize| format!("traces.{name}, line {}", line + 1);
+        let Some(trace_ms) = trace_ms else {
+            let hint = "put the trace into the plan under that name";
+            return Err(LinkError::new("trace-missing", "capacity.trace", name, "the name of a trace", hint));
+        };
+        let hint = "sort it with: sort -n FILE";
+        let mut opportunities_ns: Vec<u64> = Vec::with_capacity(trace_ms.len());
+        for (line, &ms) in trace_ms.iter().enumerate() {
+            if line > 0 && ms < trace_ms[line - 1] {
+                let found = format!("{ms} after {}", trace_ms[line - 1]);
+                return Err(LinkError::new("trace-not-sorted", place(line), found, "milliseconds in order", hint));
+            }
+            opportunities_ns.push(ms.checked_mul(NANOS_PER_MS).ok_or_else(|| {
+                let hint = "the unit is milliseconds since the trace's start";
+                LinkError::new("trace-too-long", place(line), ms, "at most 18446744073709 ms (584 years)", hint)
+            })?);
+        }
+        match opportunities_ns.last() {
+            None => {
+                let hint = "write a line per packet that may leave, each a number of milliseconds";
+                let place = format!("traces.{name}");
+                Err(LinkError::new("trace-empty", place, "no opportunity", "at least one", hint))
+            }
+            Some(0) => {
+                let hint = "the last number is how long the trace lasts; give one that is greater than 0";
+                let place = place(trace_ms.len() - 1);
+                Err(LinkError::new("trace-without-length", place, "0 as the last number", "more than 0 ms", hint))
+            }
+            Some(&period_ns) => {
+                Ok(Trace { opportunities_ns: opportunities_ns.into(), period_ns, next: 0, left_bytes: 0 })
+            }
+        }
+    }
+
+    pub fn send(&mut self, start: Time, is_back_to_back: bool, size: Bytes) -> Option<Time> {
+        if !is_back_to_back {
+            self.left_bytes = 0;
+            self.next = self.count_until(start);
+        }
+        let shared = size.0.min(self.left_bytes);
+        self.left_bytes -= shared;
+        let wanted = size.0 - shared;
+        if wanted == 0 {
+            return Some(start);
+        }
+        self.next = self.next.saturating_add(wanted.div_ceil(MTU.0));
+        self.left_bytes = (MTU.0 - wanted % MTU.0) % MTU.0;
+        self.time_of(self.next - 1)
+    }
+
+    /// When opportunity number `number` is; nothing if that is beyond the end of time.
+    fn time_of(&self, number: u64) -> Option<Time> {
+        let per_period = self.opportunities_ns.len() as u64;
+        let begin_ns = (number / per_period).checked_mul(self.period_ns)?;
+        begin_ns.checked_add(self.opportunities_ns[(number % per_period) as usize]).map(Time)
+    }
+
+    /// How many opportunities there are from 0 to `now`, both included.
+    fn count_until(&self, now: Time) -> u64 {
+        let within_ns = now.0 % self.period_ns;
+        let within = self.opportunities_ns.partition_point(|&at_ns| at_ns <= within_ns) as u64;
+        (now.0 / self.period_ns).saturating_mul(self.opportunities_ns.len() as u64).saturating_add(within)
+    }
+
+    pub fn bytes_until(&self, now: Time) -> Bytes {
+        Bytes(self.count_until(now).saturating_mul(MTU.0))
+    }
+}

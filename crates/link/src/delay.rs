@@ -1,0 +1,156 @@
+//! Propagation: delay, jitter, and packets that are held back.
+//!
+//! A packet that leaves the capacity at `t` gets a place in the order of packets, its *due* time: `t + delay + U(0, jitter)`,
+//! or the due time of the packet before it if that is later. It arrives at its due time plus an *offset*: the extra delay of
+//! its flow, and `reorder_delay` if it is held back. Due times never fall, so packets with the same offset never overtake
+//! one another, and a packet that is held back does not hold up the others. Where packets follow one another faster than
+//! the jitter, many are held up by an earlier one, and the mean delay is more than `delay + jitter / 2`.
+//!
+//! netem's `reorder` is the reverse: it lets a few packets pass without delay, ahead of all that are on their way. Holding
+//! a few back is what a second path or a link-layer retransmission does.
+
+use crate::error::{LinkError, probability};
+use rand_core::Rng;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
+use thalweg_plan::plan;
+use thalweg_units::{Chance, Packets, Span, Time};
+
+/// Draws the delays of packets.
+#[derive(Debug)]
+pub(crate) struct Delay {
+    delay: Span,
+    jitter: Span,
+    reorder: Chance,
+    reorder_delay: Span,
+    latest_due: Time,
+}
+
+/// What was drawn for a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    pub jitter: Span,
+    /// `reorder_delay` if the packet is held back, else zero.
+    pub hold: Span,
+}
+
+impl Delay {
+    pub fn new(config: &plan::Link) -> Result<Delay, LinkError> {
+        Ok(Delay {
+            delay: config.delay_ns,
+            jitter: config.jitter_ns,
+            reorder: probability("reorder", config.reorder)?,
+            reorder_delay: config.reorder_delay_ns,
+            latest_due: Time::ZERO,
+        })
+    }
+
+    pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Drawn {
+        let jitter = if self.jitter > Span::ZERO { uniform(self.jitter, rng.next_u64()) } else { Span::ZERO };
+        let is_held_back = self.reorder > Chance::NEVER && self.reorder.happens(rng.next_u64());
+        Drawn { jitter, hold: if is_held_back { self.reorder_delay } else { Span::ZERO } }
+    }
+
+    /// When a packet is due that leaves at `departure`, after all for which this was asked before.
+    pub fn due(&mut self, departure: Time, jitter: Span) -> Time {
+        self.latest_due = self.latest_due.max(departure + self.delay + jitter);
+        self.latest_due
+    }
+}
+
+/// A span from 0 to `most`, both included, each as likely as the others.
+fn uniform(most: Span, bits: u64) -> Span {
+    Span(((u128::from(bits) * (u128::from(most.0) + 1)) >> 64) as u64)
+}
+
+/// Packets on their way.
+///
+/// Those with the same offset are a ring buffer; there are as many as there are different offsets at a time, one for
+/// most links. A heap holds the head of each. Packets that arrive at the same instant arrive in the order of `push`.
+#[derive(Debug)]
+pub(crate) struct DelayLine<P> {
+    lanes: Vec<Lane<P>>,
+    /// Of each lane that is not empty: arrival of its head, number of its head, index of the lane.
+    heads: BinaryHeap<Reverse<(Time, u64, usize)>>,
+    pushed: u64,
+    popped: u64,
+}
+
+#[derive(Debug)]
+struct Lane<P> {
+    offset: Span,
+    packets: VecDeque<Flying<P>>,
+}
+
+#[derive(Debug)]
+struct Flying<P> {
+    arrival: Time,
+    number: u64,
+    packet: P,
+}
+
+impl<P> DelayLine<P> {
+    pub fn new() -> DelayLine<P> {
+        DelayLine { lanes: Vec::new(), heads: BinaryHeap::new(), pushed: 0, popped: 0 }
+    }
+
+    /// Takes a packet. Due times come in order.
+    pub fn push(&mut self, due: Time, offset: Span, packet: P) {
+        let index = self.lane(offset);
+        let flying = Flying { arrival: due + offset, number: self.pushed, packet };
+        self.pushed += 1;
+        let packets = &mut self.lanes[index].packets;
+        if packets.is_empty() {
+            self.heads.push(Reverse((flying.arrival, flying.number, index)));
+        }
+        packets.push_back(flying);
+    }
+
+    /// When the next packet arrives.
+    pub fn next_arrival(&self) -> Option<Time> {
+        self.heads.peek().map(|Reverse((arrival, _, _))| *arrival)
+    }
+
+    /// The next packet that has arrived by `now`.
+    pub fn pop(&mut self, now: Time) -> Option<P> {
+        let mut head = self.heads.peek_mut()?;
+        let Reverse((arrival, _, index)) = *head;
+        if arrival > now {
+            return None;
+        }
+        let packets = &mut self.lanes[index].packets;
+        let flying = packets.pop_front().expect("a lane with a head has a packet");
+        match packets.front() {
+            Some(next) => *head = Reverse((next.arrival, next.number, index)),
+            None => {
+                PeekMut::pop(head);
+            }
+        }
+        self.popped += 1;
+        Some(flying.packet)
+    }
+
+    pub fn len(&self) -> Packets {
+        Packets(self.pushed - self.popped)
+    }
+
+    /// Index of the lane for an offset: its own, else one that is empty (which remembers nothing), else a new one.
+    fn lane(&mut self, offset: Span) -> usize {
+        let mut empty = None;
+        for (index, lane) in self.lanes.iter().enumerate() {
+            if lane.offset == offset {
+                return index;
+            }
+            if empty.is_none() && lane.packets.is_empty() {
+                empty = Some(index);
+            }
+        }
+        if let Some(index) = empty {
+            self.lanes[index].offset = offset;
+            return index;
+        }
+        self.lanes.push(Lane { offset, packets: VecDeque::new() });
+        self.lanes.len() - 1
+    }
+}

@@ -1,0 +1,45 @@
+//! Why a configuration is refused.
+
+use std::fmt::Display;
+use thalweg_units::Chance;
+
+/// A link's configuration cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: found {found}, expected {expected}\nhint: {hint}")]
+pub struct LinkError {
+    /// Stable name of the mistake, such as `trace-not-sorted`.
+    pub code: &'static str,
+    /// The key within the plan's link, such as `capacity.steps[2].at_ns`.
+    pub place: String,
+    /// What is there.
+    pub found: String,
+    /// What would have been accepted.
+    pub expected: &'static str,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+impl LinkError {
+    pub(crate) fn new(
+        code: &'static str,
+        place: impl Display,
+        found: impl Display,
+        expected: &'static str,
+        hint: &'static str,
+    ) -> LinkError {
+        LinkError { code, place: place.to_string(), found: found.to_string(), expected, hint }
+    }
+}
+
+/// `chance` if it is a probability: one that was read from a file may be any number.
+pub(crate) fn probability(place: &str, chance: Chance) -> Result<Chance, LinkError> {
+    Chance::new(chance.as_f64()).ok_or_else(|| {
+        LinkError::new(
+            "not-a-probability",
+            place,
+            chance.as_f64(),
+            "a probability from 0 to 1",
+            "write per cent as a fraction: 1 % is 0.01",
+        )
+    })
+}

@@ -1,0 +1,199 @@
+//! The link: hands packets from one part to the next.
+
+use crate::capacity::Capacity;
+use crate::delay::{Delay, DelayLine, Drawn};
+use crate::error::{LinkError, probability};
+use crate::loss::LossProcess;
+use crate::queue::{Fifo, Item};
+use crate::stats::Stats;
+use rand_core::Rng;
+use thalweg_plan::plan;
+use thalweg_units::{Bytes, Chance, Packets, Span, Time};
+
+/// One direction of a path.
+///
+/// Times come in order: no call may be earlier than the one before. [`Link::send`], [`Link::poll`] and [`Link::stats`] do
+/// all that was due until then, so that a caller need not wake up for departures from the queue.
+#[derive(Debug)]
+pub struct Link<P> {
+    loss: LossProcess,
+    duplicate: Chance,
+    queue: Fifo<P>,
+    capacity: Capacity,
+    /// The packet being sent; without one, the queue is empty.
+    sending: Option<Sending<P>>,
+    delay: Delay,
+    line: DelayLine<P>,
+    /// Time of the latest call.
+    now: Time,
+    /// All but what is under way, which the parts count themselves.
+    counters: Stats,
+}
+
+/// What became of a packet that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is on its way.
+    Queued,
+    /// It was lost at random.
+    Lost,
+    /// The queue had no room.
+    Dropped,
+}
+
+#[derive(Debug)]
+struct Sending<P> {
+    item: Item<P>,
+    /// Nothing: the rate stays 0 for ever.
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct End {
+    /// When its last bit leaves.
+    departure: Time,
+    /// Its place in the order of arrivals: no packet behind it arrives before.
+    due: Time,
+}
+
+impl<P: Clone> Link<P> {
+    /// A link that has not carried anything.
+    ///
+    /// `trace` holds the opportunities, in milliseconds, of the trace that a [`plan::Capacity::Trace`] names; it is not
+    /// read for other capacities.
+    ///
+    /// # Errors
+    /// If steps are empty, do not begin at 0 or do not increase; if the trace is missing, empty, not sorted or ends at
+    /// 0 ms; if a probability is not within 0 to 1.
+    pub fn new(config: &plan::Link, trace: Option<&[u64]>) -> Result<Link<P>, LinkError> {
+        // A second discipline makes this refutable: the place to choose between them.
+        let plan::Queue::Fifo {} = config.queue;
+        Ok(Link {
+            loss: LossProcess::new(&config.loss)?,
+            duplicate: probability("duplicate", config.duplicate)?,
+            queue: Fifo::new(config.buffer),
+            capacity: Capacity::new(&config.capacity, trace)?,
+            sending: None,
+            delay: Delay::new(config)?,
+            line: DelayLine::new(),
+            now: Time::ZERO,
+            counters: Stats::default(),
+        })
+    }
+
+    /// Offers a packet of `size` bytes (IP header included) at `now`.
+    ///
+    /// `extra_delay` adds to the packet's propagation delay: flows with a longer way have more of it. Packets with the same
+    /// extra delay stay in order; those with less overtake those with more. Every value in use at a time costs a little,
+    /// so it is meant to be constant within a flow.
+    ///
+    /// If the packet is duplicated, the result is that of the original.
+    ///
+    /// # Panics
+    /// If `now` is earlier than the call before.
+    pub fn send<R: Rng + ?Sized>(&mut self, now: Time, packet: P, size: Bytes, extra_delay: Span, rng: &mut R) -> Sent {
+        self.advance(now);
+        self.counters.offered += Packets(1);
+
+        // All draws come before all decisions: what becomes of this packet moves nobody else's random numbers.
+        let is_lost = self.loss.takes(rng);
+        let may_duplicate = self.duplicate > Chance::NEVER;
+        let is_doubled = may_duplicate && self.duplicate.happens(rng.next_u64());
+        let drawn = self.delay.draw(rng);
+        let drawn_for_copy = if may_duplicate { self.delay.draw(rng) } else { drawn };
+
+        if is_lost {
+            self.counters.lost += Packets(1);
+            return Sent::Lost;
+        }
+        let item = |packet, drawn: Drawn| Item { packet, size, jitter: drawn.jitter, offset: extra_delay + drawn.hold };
+        if !is_doubled {
+            return self.enqueue(now, item(packet, drawn));
+        }
+        self.counters.duplicated += Packets(1);
+        let sent = self.enqueue(now, item(packet.clone(), drawn));
+        self.advance(now);
+        self.enqueue(now, item(packet, drawn_for_copy));
+        sent
+    }
+
+    /// When [`Link::poll`] next may have a packet to return; nothing if none will ever come without a further
+    /// [`Link::send`].
+    ///
+    /// The time is exact, but for a packet with extra delay or one that is held back: then `poll` may find nothing yet,
+    /// and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
+    pub fn next_wake(&self) -> Option<Time> {
+        // Whatever is still in the queue is due after the packet being sent.
+        let next_due = self.sending.as_ref().and_then(|sending| sending.end).map(|end| end.due);
+        match (next_due, self.line.next_arrival()) {
+            (Some(due), Some(arrival)) => Some(due.min(arrival)),
+            (due, arrival) => due.or(arrival),
+        }
+    }
+
+    /// The next packet that has arrived by `now`, in order of arrival. Call it until it returns nothing.
+    ///
+    /// # Panics
+    /// If `now` is earlier than the call before.
+    pub fn poll(&mut self, now: Time) -> Option<P> {
+        self.advance(now);
+        let packet = self.line.pop(now)?;
+        self.counters.delivered += Packets(1);
+        Some(packet)
+    }
+
+    /// What the link has done until `now`.
+    ///
+    /// # Panics
+    /// If `now` is earlier than the call before.
+    pub fn stats(&mut self, now: Time) -> Stats {
+        self.advance(now);
+        Stats {
+            backlog_packets: self.queue.packets(),
+            backlog_bytes: self.queue.bytes(),
+            in_flight: Packets(u64::from(self.sending.is_some())) + self.line.len(),
+            ..self.counters
+        }
+    }
+
+    /// What the link could have carried from 0 to `now`; nothing if it has no limit.
+    pub fn capacity_bytes(&self, now: Time) -> Option<Bytes> {
+        self.capacity.bytes_until(now)
+    }
+
+    /// Does everything that is due by `now`, short of handing over what has arrived.
+    fn advance(&mut self, now: Time) {
+        assert!(now >= self.now, "time went back from {} to {now}", self.now);
+        self.now = now;
+        while let Some(End { departure, due }) = self.sending.as_ref().and_then(|sending| sending.end) {
+            if departure > now {
+                return;
+            }
+            let Some(Sending { item, .. }) = self.sending.take() else { return };
+            self.counters.sent_packets += Packets(1);
+            self.counters.sent_bytes += item.size;
+            self.line.push(due, item.offset, item.packet);
+            if let Some(next) = self.queue.pop() {
+                self.begin(departure, true, next);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
+        if self.sending.is_none() {
+            self.begin(now, false, item);
+            return Sent::Queued;
+        }
+        if self.queue.push(item) {
+            return Sent::Queued;
+        }
+        self.counters.dropped += Packets(1);
+        Sent::Dropped
+    }
+
+    fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
+        let departure = self.capacity.send(start, is_back_to_back, item.size);
+        let end = departure.map(|departure| End { departure, due: self.delay.due(departure, item.jitter) });
+        self.sending = Some(Sending { item, end });
+    }
+}

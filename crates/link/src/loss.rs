@@ -1,0 +1,73 @@
+//! Random loss.
+//!
+//! Bernoulli: each packet on its own. Gilbert-Elliott (E. N. Gilbert, "Capacity of a burst-noise channel", Bell System
+//! Technical Journal 39, 1960; E. O. Elliott, "Estimates of error rates for codes on burst-noise channels", ibid. 42, 1963):
+//!
+//! ```text
+//!               p
+//!        ┌─────────────►┐
+//!      good            bad          loss_good, loss_bad: probability of loss in each
+//!        └◄─────────────┘
+//!               r
+//! ```
+//!
+//! The link starts in the good state. Before each packet the state changes with probability `p` or `r`, then the packet is
+//! lost with the probability of the state it has now. In the long run the link is bad for `p / (p + r)` of the packets, and
+//! a stay in the bad state covers `1 / r` packets on average. netem's `gemodel` draws the loss first and changes the
+//! state after it, which shifts the states by one packet and leaves all these figures alone.
+
+use crate::error::{LinkError, probability};
+use rand_core::Rng;
+use thalweg_plan::plan::Loss;
+use thalweg_units::Chance;
+
+/// Decides which packets are lost.
+#[derive(Debug)]
+pub(crate) enum LossProcess {
+    /// None is, and no random number is drawn.
+    Off,
+    Bernoulli(Chance),
+    GilbertElliott {
+        p: Chance,
+        r: Chance,
+        loss_bad: Chance,
+        loss_good: Chance,
+        is_bad: bool,
+    },
+}
+
+impl LossProcess {
+    pub fn new(loss: &Loss) -> Result<LossProcess, LinkError> {
+        match *loss {
+            Loss::Bernoulli { ratio } => {
+                let ratio = probability("loss.ratio", ratio)?;
+                Ok(if ratio == Chance::NEVER { LossProcess::Off } else { LossProcess::Bernoulli(ratio) })
+            }
+            Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
+                let p = probability("loss.p", p)?;
+                let r = probability("loss.r", r)?;
+                let loss_bad = probability("loss.loss_bad", loss_bad)?;
+                let loss_good = probability("loss.loss_good", loss_good)?;
+                let loses_when_bad = p > Chance::NEVER && loss_bad > Chance::NEVER;
+                if loss_good == Chance::NEVER && !loses_when_bad {
+                    return Ok(LossProcess::Off);
+                }
+                Ok(LossProcess::GilbertElliott { p, r, loss_bad, loss_good, is_bad: false })
+            }
+        }
+    }
+
+    /// Whether the next packet is lost.
+    pub fn takes<R: Rng + ?Sized>(&mut self, rng: &mut R) -> bool {
+        match self {
+            LossProcess::Off => false,
+            LossProcess::Bernoulli(ratio) => ratio.happens(rng.next_u64()),
+            LossProcess::GilbertElliott { p, r, loss_bad, loss_good, is_bad } => {
+                let change = if *is_bad { *r } else { *p };
+                *is_bad ^= change.happens(rng.next_u64());
+                let loss = if *is_bad { *loss_bad } else { *loss_good };
+                loss.happens(rng.next_u64())
+            }
+        }
+    }
+}

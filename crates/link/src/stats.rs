@@ -1,0 +1,39 @@
+//! What a link has done so far.
+
+use thalweg_units::{Bytes, Packets};
+
+/// A link's counters at one moment. Packets and copies of packets are counted alike once they exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets given to `send`.
+    pub offered: Packets,
+    /// Packets lost at random.
+    pub lost: Packets,
+    /// Copies made.
+    pub duplicated: Packets,
+    /// Packets dropped because the queue had no room.
+    pub dropped: Packets,
+    /// Packets marked by the queue discipline (ECN); a FIFO marks none.
+    pub marked: Packets,
+    /// Packets whose last bit has been sent.
+    pub sent_packets: Packets,
+    /// Their bytes.
+    pub sent_bytes: Bytes,
+    /// Packets returned by `poll`.
+    pub delivered: Packets,
+    /// Packets in the queue, the packet being sent not counted.
+    pub backlog_packets: Packets,
+    /// Their bytes.
+    pub backlog_bytes: Bytes,
+    /// Packets being sent, propagating, or waiting at the far end for `poll`.
+    pub in_flight: Packets,
+}
+
+impl Stats {
+    /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is still
+    /// here. Anything else is a defect of the link.
+    pub fn is_balanced(&self) -> bool {
+        let gone = self.lost + self.dropped + self.delivered;
+        self.offered + self.duplicated == gone + self.backlog_packets + self.in_flight
+    }
+}

@@ -1,0 +1,216 @@
+//! What holds for every link and every sequence of calls: packets are accounted for, seeds decide, and the moment of a call
+//! does not matter.
+
+mod common;
+
+use common::{Offer, carry, chance, full_sized, ms, plain, rate, rng, run_until, steps, trace};
+use proptest::prelude::*;
+use rand_xoshiro::rand_core::Rng;
+use thalweg_link::{Link, Sent};
+use thalweg_plan::plan;
+use thalweg_units::{Bytes, Chance, Packets, Span, Time};
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Send(Offer),
+    PollOnce,
+    PollAll,
+}
+
+fn capacities() -> impl Strategy<Value = (plan::Capacity, Option<Vec<u64>>)> {
+    let rates = prop_oneof![Just(0), 100_000..1_000_000_000u64];
+    let phases = prop::collection::vec((1..ms(20), rates), 1..5).prop_map(|phases| {
+        let mut at_ns = 0;
+        let step = |(length_ns, rate_bps)| {
+            at_ns += length_ns;
+            (at_ns - length_ns, rate_bps)
+        };
+        (steps(&phases.into_iter().map(step).collect::<Vec<_>>()), None)
+    });
+    let traces = prop::collection::vec(0..50u64, 1..10).prop_map(|mut trace_ms| {
+        trace_ms.sort_unstable();
+        trace_ms.push(51);
+        (trace(), Some(trace_ms))
+    });
+    prop_oneof![Just((plan::Capacity::Unlimited, None)), phases, traces]
+}
+
+fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
+    let buffers = prop_oneof![
+        (0..20_000u64).prop_map(|bytes| plan::Buffer::Bytes { bytes: Bytes(bytes) }),
+        (0..20u64).prop_map(|packets| plan::Buffer::Packets { packets: Packets(packets) }),
+    ];
+    let some = || prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64].prop_map(chance);
+    let losses = prop_oneof![
+        some().prop_map(|ratio| plan::Loss::Bernoulli { ratio }),
+        (some(), some(), some(), some()).prop_map(|(p, r, loss_bad, loss_good)| plan::Loss::GilbertElliott {
+            p,
+            r,
+            loss_bad,
+            loss_good
+        }),
+    ];
+    let spans = || prop_oneof![Just(Span::ZERO), (0..ms(30)).prop_map(Span)];
+    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans()).prop_map(
+        |((capacity, trace_ms), buffer, loss, duplicate, reorder, delay_ns, jitter_ns, reorder_delay_ns)| {
+            let queue = plan::Queue::Fifo {};
+            let config =
+                plan::Link { capacity, buffer, queue, loss, duplicate, delay_ns, jitter_ns, reorder, reorder_delay_ns };
+            (config, trace_ms)
+        },
+    )
+}
+
+/// Operations with the time that passes before each.
+fn operations() -> impl Strategy<Value = Vec<(u64, Operation)>> {
+    let gaps = prop_oneof![Just(0), 0..200_000u64, 0..ms(10)];
+    let sends = (prop_oneof![40..1500u64, Just(1500), 1500..9000u64], prop_oneof![Just(0), Just(ms(7)), 0..ms(40)])
+        .prop_map(|(size, extra_ns)| Operation::Send(Offer { at_ns: 0, size, extra_ns }));
+    let operation = prop_oneof![4 => sends, 1 => Just(Operation::PollOnce), 1 => Just(Operation::PollAll)];
+    prop::collection::vec((gaps, operation), 1..150)
+}
+
+proptest! {
+    #[test]
+    fn every_packet_is_accounted_for_at_every_moment((config, trace_ms) in configs(), operations in operations(), seed: u64) {
+        let mut link = Link::new(&config, trace_ms.as_deref()).unwrap();
+        let mut rng = rng(seed);
+        let mut now = Time::ZERO;
+        let (mut offered, mut lost, mut delivered) = (0, 0, 0);
+        for (gap_ns, operation) in operations {
+            now += Span(gap_ns);
+            match operation {
+                Operation::Send(Offer { size, extra_ns, .. }) => {
+                    offered += 1;
+                    lost += u64::from(link.send(now, offered, Bytes(size), Span(extra_ns), &mut rng) == Sent::Lost);
+                }
+                Operation::PollOnce => delivered += u64::from(link.poll(now).is_some()),
+                Operation::PollAll => {
+                    while link.poll(now).is_some() {
+                        delivered += 1;
+                    }
+                    prop_assert!(link.next_wake().is_none_or(|wake| wake > now));
+                }
+            }
+            let stats = link.stats(now);
+            prop_assert!(stats.is_balanced(), "{:?}", stats);
+            prop_assert_eq!((stats.offered.0, stats.lost.0, stats.delivered.0), (offered, lost, delivered));
+            prop_assert_eq!(stats.backlog_packets == Packets::ZERO, stats.backlog_bytes == Bytes::ZERO);
+            match config.buffer {
+                plan::Buffer::Bytes { bytes } => prop_assert!(stats.backlog_bytes <= bytes),
+                plan::Buffer::Packets { packets } => prop_assert!(stats.backlog_packets <= packets),
+            }
+            if let Some(capacity_bytes) = link.capacity_bytes(now) {
+                prop_assert!(stats.sent_bytes <= capacity_bytes);
+            }
+        }
+        let mut arrivals: Vec<(u64, u64)> = std::iter::from_fn(|| link.poll(now)).map(|number| (now.0, number)).collect();
+        run_until(&mut link, Time::MAX, &mut arrivals);
+        let stats = link.stats(Time::MAX);
+        prop_assert!(stats.is_balanced());
+        prop_assert_eq!(stats.delivered.0, delivered + arrivals.len() as u64);
+        // What is still here was stopped by a rate that stays 0.
+        let stands_still = matches!(&config.capacity, plan::Capacity::Steps { steps } if steps.last().unwrap().rate_bps.0 == 0);
+        prop_assert!(stands_still || stats.in_flight + stats.backlog_packets == Packets::ZERO, "{:?}", stats);
+    }
+
+    #[test]
+    fn a_caller_that_polls_late_gets_the_same_packets_in_the_same_order(
+        (config, trace_ms) in configs(), operations in operations(), seed: u64,
+    ) {
+        let mut offers = Vec::new();
+        let mut at_ns = 0;
+        for (gap_ns, operation) in operations {
+            at_ns += gap_ns;
+            if let Operation::Send(offer) = operation {
+                offers.push(Offer { at_ns, ..offer });
+            }
+        }
+        let punctual = carry(&config, trace_ms.as_deref(), seed, &offers);
+
+        let mut link = Link::new(&config, trace_ms.as_deref()).unwrap();
+        let mut rng = rng(seed);
+        for (number, offer) in offers.iter().enumerate() {
+            let (size, extra) = (Bytes(offer.size), Span(offer.extra_ns));
+            let sent = link.send(Time(offer.at_ns), number as u64, size, extra, &mut rng);
+            prop_assert_eq!(sent, punctual.sent[number]);
+        }
+        let late: Vec<u64> = std::iter::from_fn(|| link.poll(Time::MAX)).collect();
+        prop_assert_eq!(late, punctual.order());
+    }
+}
+
+/// Everything random at once.
+fn rough() -> plan::Link {
+    plan::Link {
+        capacity: rate(12_000_000),
+        buffer: plan::Buffer::Packets { packets: Packets(20) },
+        loss: plan::Loss::GilbertElliott {
+            p: chance(0.05),
+            r: chance(0.3),
+            loss_bad: chance(0.8),
+            loss_good: chance(0.01),
+        },
+        duplicate: chance(0.1),
+        delay_ns: Span(ms(10)),
+        jitter_ns: Span(ms(5)),
+        reorder: chance(0.1),
+        reorder_delay_ns: Span(ms(5)),
+        ..plain()
+    }
+}
+
+#[test]
+fn the_seed_decides_everything() {
+    let offers = full_sized((0..2_000).map(|number| number * 900_000));
+    assert_eq!(carry(&rough(), None, 1, &offers), carry(&rough(), None, 1, &offers));
+    let (one, other) = (carry(&rough(), None, 1, &offers), carry(&rough(), None, 2, &offers));
+    assert_ne!(one.sent, other.sent);
+    assert_ne!(one.arrivals, other.arrivals);
+}
+
+#[test]
+fn a_smaller_buffer_moves_no_random_number() {
+    let offers = full_sized((0..2_000).map(|number| number * 900_000));
+    let small = plan::Link { buffer: plan::Buffer::Packets { packets: Packets(1) }, ..rough() };
+    let (large, small) = (carry(&rough(), None, 1, &offers), carry(&small, None, 1, &offers));
+    let lost = |outcome: &common::Outcome| outcome.sent.iter().map(|sent| *sent == Sent::Lost).collect::<Vec<_>>();
+    assert!(small.count(Sent::Dropped) > large.count(Sent::Dropped));
+    assert_eq!(lost(&small), lost(&large));
+}
+
+#[test]
+fn a_link_draws_only_for_what_is_on() {
+    let draws = |config: &plan::Link| {
+        let mut link = Link::new(config, None).unwrap();
+        let mut used = rng(1);
+        for number in 0..10u64 {
+            link.send(Time(number), number, Bytes(1500), Span::ZERO, &mut used);
+        }
+        let mut fresh = rng(1);
+        (0..100)
+            .find(|_| {
+                fresh == used || {
+                    fresh.next_u64();
+                    false
+                }
+            })
+            .unwrap()
+    };
+    let rough = rough();
+    let loss_off = plan::Loss::GilbertElliott {
+        p: Chance::NEVER,
+        r: Chance::ALWAYS,
+        loss_bad: Chance::ALWAYS,
+        loss_good: Chance::NEVER,
+    };
+    assert_eq!(draws(&plan::Link { capacity: rate(1_000), reorder_delay_ns: Span(ms(1)), ..plain() }), 0);
+    assert_eq!(draws(&plan::Link { loss: loss_off, ..plain() }), 0);
+    assert_eq!(draws(&plan::Link { loss: plan::Loss::Bernoulli { ratio: Chance::ALWAYS }, ..plain() }), 10);
+    assert_eq!(draws(&plan::Link { loss: rough.loss, ..plain() }), 20);
+    assert_eq!(draws(&plan::Link { jitter_ns: Span(1), ..plain() }), 10);
+    assert_eq!(draws(&plan::Link { reorder: chance(0.5), ..plain() }), 10);
+    assert_eq!(draws(&plan::Link { duplicate: chance(0.5), ..plain() }), 10);
+    // Loss 2, duplication 1, jitter and holding back 2 each for the packet and for its copy.
+    assert_eq!(draws(&rough), 70);
+}

@@ -1,0 +1,144 @@
+//! Delay, jitter, held-back packets and flows with extra delay.
+
+mod common;
+
+use common::{Offer, carry, chance, full_sized, ms, plain, rate};
+use thalweg_link::{Link, Sent};
+use thalweg_plan::plan;
+use thalweg_units::{Bytes, Chance, Span, Time};
+
+const PACKETS: u64 = 50_000;
+
+fn spaced(gap_ns: u64) -> Vec<Offer> {
+    full_sized((0..PACKETS).map(|number| number * gap_ns))
+}
+
+#[test]
+fn jitter_is_uniform_where_packets_are_far_apart() {
+    let config = plan::Link { delay_ns: Span(ms(20)), jitter_ns: Span(ms(4)), ..plain() };
+    let offers = spaced(ms(5));
+    let outcome = carry(&config, None, 1, &offers);
+    let delays: Vec<u64> = outcome.arrivals.iter().zip(&offers).map(|((at, _), offer)| at - offer.at_ns).collect();
+    let (least, most) = (*delays.iter().min().unwrap(), *delays.iter().max().unwrap());
+    assert!(least >= ms(20) && most <= ms(24), "{least} {most}");
+    // Of 50 000 uniform draws, the outermost lie within a thousandth of the range of its ends but once in 10^21.
+    assert!(least < ms(20) + 4_000 && most > ms(24) - 4_000, "{least} {most}");
+    let mean_ns = delays.iter().sum::<u64>() as f64 / PACKETS as f64;
+    let deviation_ns = ms(4) as f64 / 12f64.sqrt() / (PACKETS as f64).sqrt();
+    assert!((mean_ns - ms(22) as f64).abs() < 4.0 * deviation_ns, "{mean_ns}");
+}
+
+#[test]
+fn jitter_keeps_the_order_where_packets_are_close() {
+    let config = plan::Link { delay_ns: Span(ms(20)), jitter_ns: Span(ms(4)), ..plain() };
+    let offers = spaced(10_000);
+    let outcome = carry(&config, None, 1, &offers);
+    assert!(outcome.order().into_iter().eq(0..PACKETS));
+    for ((at_ns, _), offer) in outcome.arrivals.iter().zip(&offers) {
+        assert!((ms(20)..=ms(24)).contains(&(at_ns - offer.at_ns)));
+    }
+}
+
+#[test]
+fn a_held_back_packet_arrives_later_by_exactly_the_reorder_delay() {
+    let config =
+        plan::Link { delay_ns: Span(ms(20)), reorder: Chance::ALWAYS, reorder_delay_ns: Span(ms(3)), ..plain() };
+    assert_eq!(carry(&config, None, 1, &full_sized([0, ms(1)])).arrival_times(), [ms(23), ms(24)]);
+}
+
+#[test]
+fn others_overtake_held_back_packets_and_stay_in_order_themselves() {
+    let config = plan::Link { delay_ns: Span(ms(20)), reorder: chance(0.1), reorder_delay_ns: Span(ms(2)), ..plain() };
+    let outcome = carry(&config, None, 1, &spaced(ms(1)));
+    let is_held = |&(at_ns, number): &(u64, u64)| at_ns == ms(number) + ms(22);
+    let (held, prompt): (Vec<_>, Vec<_>) = outcome.arrivals.iter().partition(|arrival| is_held(arrival));
+    let deviation = (0.1 * 0.9 / PACKETS as f64).sqrt();
+    assert!((held.len() as f64 / PACKETS as f64 - 0.1).abs() < 4.0 * deviation, "{}", held.len());
+    assert!(prompt.iter().all(|(at_ns, number)| *at_ns == ms(*number) + ms(20)));
+    assert!(held.is_sorted() && prompt.is_sorted());
+    // The second packet behind a held-back one arrives at the same instant as it, and later in the order of insertion.
+    let first = held[0].1;
+    let place = |number| outcome.order().iter().position(|&other| other == number).unwrap();
+    assert!(place(first + 1) < place(first) && place(first) < place(first + 2));
+}
+
+#[test]
+fn without_reordering_nothing_overtakes() {
+    let config = plan::Link { delay_ns: Span(ms(20)), reorder_delay_ns: Span(ms(2)), ..plain() };
+    assert!(carry(&config, None, 1, &spaced(ms(1))).order().is_sorted());
+}
+
+#[test]
+fn holding_back_for_no_time_changes_nothing() {
+    let plain = plan::Link { delay_ns: Span(ms(20)), ..plain() };
+    let config = plan::Link { reorder: chance(0.5), ..plain.clone() };
+    assert_eq!(carry(&config, None, 1, &spaced(1_000)), carry(&plain, None, 1, &spaced(1_000)));
+}
+
+#[test]
+fn flows_with_extra_delay_arrive_later_and_in_order_within_each() {
+    let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(10)), jitter_ns: Span(500_000), ..plain() };
+    let extra_ns = [0, ms(5), ms(30)];
+    let offers: Vec<Offer> =
+        (0..3_000).map(|n| Offer { at_ns: n as u64 * 500, size: 1500, extra_ns: extra_ns[n % 3] }).collect();
+    let outcome = carry(&config, None, 1, &offers);
+    assert_eq!(outcome.arrivals.len(), offers.len());
+    assert!(outcome.arrivals.is_sorted_by_key(|(at_ns, _)| *at_ns));
+    for flow in 0..3 {
+        let of_flow: Vec<(u64, u64)> = outcome.arrivals.iter().copied().filter(|(_, n)| n % 3 == flow).collect();
+        assert!(of_flow.is_sorted_by_key(|(_, number)| *number));
+        for (at_ns, number) in of_flow {
+            let earliest = ms(number + 1) + ms(10) + extra_ns[flow as usize];
+            assert!((earliest..=earliest + 500_000).contains(&at_ns));
+        }
+    }
+}
+
+#[test]
+fn extra_delay_comes_on_top_of_one_order_for_all_flows() {
+    let config = plan::Link { delay_ns: Span(ms(10)), jitter_ns: Span(ms(4)), ..plain() };
+    let extra_ns = |number: u64| number % 2 * ms(5);
+    let offers: Vec<Offer> =
+        (0..1_000).map(|n| Offer { at_ns: n * 10_000, size: 1500, extra_ns: extra_ns(n) }).collect();
+    let mut due: Vec<(u64, u64)> =
+        carry(&config, None, 1, &offers).arrivals.iter().map(|(at_ns, n)| (*n, at_ns - extra_ns(*n))).collect();
+    due.sort_unstable();
+    assert!(due.is_sorted_by_key(|(_, due_ns)| *due_ns));
+}
+
+#[test]
+fn packets_that_arrive_at_one_instant_come_in_the_order_in_which_they_left() {
+    let offers = [(0, ms(3)), (ms(1), ms(2)), (ms(1), 0), (ms(3), 0), (ms(3), 0)].map(|(at_ns, extra_ns)| Offer {
+        at_ns,
+        size: 1500,
+        extra_ns,
+    });
+    assert_eq!(
+        carry(&plain(), None, 1, &offers).arrivals,
+        [(ms(1), 2), (ms(3), 0), (ms(3), 1), (ms(3), 3), (ms(3), 4)]
+    );
+}
+
+#[test]
+fn a_wake_is_asked_for_per_packet_not_per_departure() {
+    let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
+    let mut link = Link::new(&config, None).unwrap();
+    let mut rng = common::rng(1);
+    for number in 0..100u64 {
+        assert_eq!(link.send(Time::ZERO, number, Bytes(1500), Span::ZERO, &mut rng), Sent::Queued);
+    }
+    let mut wakes = 0;
+    while let Some(wake) = link.next_wake() {
+        wakes += 1;
+        while link.poll(wake).is_some() {}
+    }
+    assert_eq!(wakes, 100);
+}
+
+#[test]
+#[should_panic(expected = "time went back from 2ms to 1ms")]
+fn time_that_goes_back_is_refused() {
+    let mut link: Link<u64> = Link::new(&plain(), None).unwrap();
+    link.poll(Time(ms(2)));
+    link.poll(Time(ms(1)));
+}
