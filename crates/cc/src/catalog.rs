@@ -1,6 +1,9 @@
 //! Every controller by name.
 
 use crate::Controller;
+use crate::bbr::{self, Bbr};
+use crate::cubic::{self, Cubic};
+use crate::reno::Reno;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -17,7 +20,12 @@ pub struct Param {
     pub min: f64,
     /// The largest value that makes sense.
     pub max: f64,
+    /// Whether only whole numbers make sense: a switch is 1 or 0.
+    pub is_whole: bool,
 }
+
+/// Makes a controller from a function that gives a parameter's value by its name.
+type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;
 
 /// A controller that can be built.
 pub struct Entry {
@@ -27,8 +35,8 @@ pub struct Entry {
     pub about: &'static str,
     /// What can be set.
     pub params: &'static [Param],
-    /// Makes one. `value` gives a parameter by its name in `params`.
-    pub(crate) make: fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>,
+    /// Makes one. It asks only for parameters in `params`.
+    pub(crate) make: Make,
 }
 
 impl fmt::Debug for Entry {
@@ -38,7 +46,32 @@ impl fmt::Debug for Entry {
 }
 
 /// Every controller, by name.
-pub const CATALOG: &[Entry] = &[];
+pub const CATALOG: &[Entry] = &[
+    Entry {
+        name: "bbr",
+        about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs under way",
+        params: bbr::PARAMS,
+        make: |value| {
+            Box::new(Bbr::new(bbr::Settings {
+                pacing_gain: value("pacing_gain"),
+                cwnd_gain: value("cwnd_gain"),
+                is_policer_detected: value("policer_detection") >= 0.5,
+            }))
+        },
+    },
+    Entry {
+        name: "cubic",
+        about: "CUBIC (RFC 9438): after a loss, a cubic function of time back to the window at which it struck",
+        params: cubic::PARAMS,
+        make: |value| Box::new(Cubic::new(value("hystart") >= 0.5)),
+    },
+    Entry {
+        name: "reno",
+        about: "Reno (RFC 5681): one segment more per round trip, half the window on a loss",
+        params: &[],
+        make: |_| Box::new(Reno::default()),
+    },
+];
 
 /// Why a controller cannot be built.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +110,8 @@ impl fmt::Display for BuildError {
                 write!(out, "found parameter {param:?} of {name}, expected one of: {known}")
             }
             BuildError::OutOfRange { name, param, found } => {
-                write!(out, "found {} = {found} for {name}, expected {} to {}", param.name, param.min, param.max)
+                let whole = if param.is_whole { "a whole number from " } else { "" };
+                write!(out, "found {} = {found} for {name}, expected {whole}{} to {}", param.name, param.min, param.max)
             }
         }
     }
@@ -95,7 +129,7 @@ pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Contr
         let Some(param) = entry.params.iter().find(|param| param.name == key) else {
             return Err(BuildError::UnknownParam { name: entry.name, param: key.clone() });
         };
-        if !(param.min..=param.max).contains(value) {
+        if !(param.min..=param.max).contains(value) || (param.is_whole && value.fract() != 0.0) {
             return Err(BuildError::OutOfRange { name: entry.name, param, found: *value });
         }
     }

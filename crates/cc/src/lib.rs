@@ -30,8 +30,14 @@
 //! # Ok::<(), thalweg_cc::BuildError>(())
 //! ```
 
+mod bbr;
 mod catalog;
 mod controller;
+mod cubic;
+mod growth;
+mod jiffies;
+mod max_filter;
+mod reno;
 
 pub use catalog::{BuildError, CATALOG, Entry, Param, build};
 pub use controller::{Ack, CaState, Conn, Controller, RateSample, Window};

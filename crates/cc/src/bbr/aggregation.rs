@@ -1,0 +1,75 @@
+//! How many packets are acknowledged in a bunch?
+//!
+//! Wi-Fi, cellular links and receive offload hold ACKs back and deliver many at once. With no more than two BDPs under
+//! way the sender would run dry meanwhile, so cwnd gets room for the largest bunch: what was acknowledged beyond the
+//! bandwidth since ACKs last came no faster than it, as the maximum over 5 to 10 rounds.
+
+use super::fixed_point::Bandwidth;
+use thalweg_units::{Packets, Span, Time};
+
+/// Rounds after which the older half of the window is dropped.
+const HALF_WINDOW_ROUNDS: u32 = 5;
+
+/// The bunch is given up when it holds this many packets.
+const RESET_AT: u64 = 1 << 20;
+
+/// The room is never more than what this long brings.
+const MAX_ROOM: Span = Span::from_millis(100);
+
+/// Linux keeps the maximum in 16 bits, and drops those above.
+const KEPT_BITS: u64 = 0xFFFF;
+
+/// The search for the largest bunch of ACKs.
+#[derive(Debug, Default)]
+pub(super) struct Aggregation {
+    /// When the bunch began, and what it has acknowledged.
+    start: Time,
+    acked: Packets,
+    /// The largest excess in either half of the window.
+    excess: [Packets; 2],
+    current: usize,
+    rounds: u32,
+}
+
+impl Aggregation {
+    /// A bunch begins.
+    pub fn begin(&mut self, now: Time) {
+        self.start = now;
+        self.acked = Packets::ZERO;
+    }
+
+    /// An ACK at `now` that delivered `acked` packets and has a valid rate sample.
+    pub fn update(&mut self, now: Time, acked: Packets, is_round_start: bool, bw: Bandwidth, cwnd: Packets) {
+        if acked == Packets::ZERO {
+            return;
+        }
+        if is_round_start {
+            self.rounds += 1;
+            if self.rounds >= HALF_WINDOW_ROUNDS {
+                self.rounds = 0;
+                self.current = 1 - self.current;
+                self.excess[self.current] = Packets::ZERO;
+            }
+        }
+        let mut expected = bw.packets_in(Span::from_micros(now.as_micros().saturating_sub(self.start.as_micros())));
+        if self.acked <= expected || self.acked + acked >= Packets(RESET_AT) {
+            self.begin(now);
+            expected = Packets::ZERO;
+        }
+        self.acked = (self.acked + acked).min(Packets(RESET_AT - 1));
+        let excess = self.acked.saturating_sub(expected).min(cwnd);
+        if excess > self.excess[self.current] {
+            self.excess[self.current] = Packets(excess.0 & KEPT_BITS);
+        }
+    }
+
+    /// The largest excess of the window.
+    pub fn largest(&self) -> Packets {
+        self.excess[0].max(self.excess[1])
+    }
+
+    /// The room that cwnd gets at a bandwidth of `bw`.
+    pub fn room(&self, bw: Bandwidth) -> Packets {
+        self.largest().min(bw.packets_in(MAX_ROOM))
+    }
+}

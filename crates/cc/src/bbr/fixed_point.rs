@@ -1,0 +1,110 @@
+//! In which numbers does BBR calculate?
+//!
+//! Linux's: a bandwidth is a number of packets per microsecond in units of 2^-24 (down to 0.7 kbit/s and up to 3 Tbit/s
+//! with packets of 1500 bytes), a gain is a number of 256ths. Products are formed in 128 bits, so that nothing wraps.
+
+use thalweg_units::{Bytes, Packets, Rate, Span};
+
+/// log2 of a bandwidth of one packet per microsecond.
+const BANDWIDTH_SHIFT: u32 = 24;
+
+/// Pacing aims this many percent below the bandwidth, so that queues drain.
+const PACING_MARGIN_PERCENT: u128 = 1;
+
+/// A factor in 256ths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Gain(u32);
+
+impl Gain {
+    /// Neither faster nor slower.
+    pub const UNIT: Gain = Gain(256);
+    /// 2/ln 2, the least that doubles the rate of delivery each round; rounded up, as in Linux.
+    pub const STARTUP: Gain = Gain(256 * 2885 / 1000 + 1);
+    /// The inverse of that: drains in one round what Startup queued in its last.
+    pub const DRAIN: Gain = Gain(256 * 1000 / 2885);
+    /// A quarter more.
+    pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
+
+    /// The gain nearest to `value`.
+    pub fn of(value: f64) -> Gain {
+        Gain((value * 256.0).round() as u32)
+    }
+
+    /// As far below 1 as this is above.
+    pub fn complement(self) -> Gain {
+        Gain(512u32.saturating_sub(self.0))
+    }
+
+    /// The gain as a number.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 256.0
+    }
+}
+
+/// A rate of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Bandwidth(u32);
+
+impl Bandwidth {
+    /// Nothing known.
+    pub const ZERO: Bandwidth = Bandwidth(0);
+
+    /// The bandwidth that carries `packets` in `span`, which is at least a microsecond. 3 Tbit/s if it is more.
+    pub fn of(packets: Packets, span: Span) -> Bandwidth {
+        let value = (u128::from(packets.0) << BANDWIDTH_SHIFT) / u128::from(span.as_micros());
+        Bandwidth(u32::try_from(value).unwrap_or(u32::MAX))
+    }
+
+    /// What passes in `span`, rounded down.
+    pub fn packets_in(self, span: Span) -> Packets {
+        packets((u128::from(self.0) * u128::from(span.as_micros())) >> BANDWIDTH_SHIFT)
+    }
+
+    /// `gain` times what passes in `span`, rounded up.
+    pub fn packets_in_with_gain(self, span: Span, gain: Gain) -> Packets {
+        let value = (u128::from(self.0) * u128::from(span.as_micros()) * u128::from(gain.0)) >> 8;
+        packets(value.div_ceil(1 << BANDWIDTH_SHIFT))
+    }
+
+    /// `gain` times the bandwidth.
+    pub fn scale(self, gain: Gain) -> Bandwidth {
+        let value = (u64::from(self.0) * u64::from(gain.0)) >> 8;
+        Bandwidth(u32::try_from(value).unwrap_or(u32::MAX))
+    }
+
+    /// How far it is from `other`.
+    pub fn abs_diff(self, other: Bandwidth) -> Bandwidth {
+        Bandwidth(self.0.abs_diff(other.0))
+    }
+
+    /// Whether it is at most an eighth of `other`.
+    pub fn is_within_an_eighth_of(self, other: Bandwidth) -> bool {
+        u64::from(self.0) * 8 <= u64::from(other.0)
+    }
+
+    /// Halfway to `other`.
+    pub fn midpoint(self, other: Bandwidth) -> Bandwidth {
+        Bandwidth(self.0.midpoint(other.0))
+    }
+
+    /// The rate of payload at which to pace packets of `mss`: `gain` times the bandwidth less the margin.
+    pub fn pacing_rate(self, mss: Bytes, gain: Gain) -> Rate {
+        // In this order, because the roundings are Linux's.
+        let scaled = (u128::from(self.0) * u128::from(mss.0) * u128::from(gain.0)) >> 8;
+        let per_second = (scaled * (1_000_000 / 100 * (100 - PACING_MARGIN_PERCENT))) >> BANDWIDTH_SHIFT;
+        rate(per_second)
+    }
+
+    /// The rate of payload in packets of `mss`.
+    pub fn rate(self, mss: Bytes) -> Rate {
+        rate((u128::from(self.0) * u128::from(mss.0) * 1_000_000) >> BANDWIDTH_SHIFT)
+    }
+}
+
+fn packets(value: u128) -> Packets {
+    Packets(u64::try_from(value).unwrap_or(u64::MAX))
+}
+
+fn rate(bytes_per_second: u128) -> Rate {
+    Rate(u64::try_from(bytes_per_second.saturating_mul(8)).unwrap_or(u64::MAX))
+}

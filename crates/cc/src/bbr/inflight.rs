@@ -1,0 +1,59 @@
+//! How much is to be under way, and how much will be?
+
+use super::fixed_point::{Bandwidth, Gain};
+use super::{Bbr, Mode};
+use crate::{Conn, Window};
+use thalweg_units::{Bytes, Packets};
+
+/// The initial window (RFC 6928): a guess at the BDP before the first round-trip time.
+pub(super) const INITIAL_CWND: Packets = Packets(10);
+
+/// Below this pacing rate a burst is one packet, from it on at least two.
+const SLOW_PACING_BPS: u64 = 1_200_000;
+
+/// Largest burst: what a 64 KiB packet of segmentation offload holds besides its headers.
+const MAX_BURST: Bytes = Bytes(65_215);
+
+/// Largest burst in packets.
+const MAX_BURST_PACKETS: u64 = 127;
+
+impl Bbr {
+    /// `gain` times the bandwidth-delay product at `bw`, rounded up.
+    pub(super) fn bdp(&self, bw: Bandwidth, gain: Gain) -> Packets {
+        self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
+    }
+
+    /// `target` with room for bursts: three, for one may wait in the host's queue, one be under way and one be held back
+    /// by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP below 8 packets
+    /// can be probed at all.
+    pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
+        let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
+        let even = with_bursts.saturating_add(with_bursts % 2);
+        let probe = if self.mode == Mode::ProbeBw && self.cycle.is_probing() { 2 } else { 0 };
+        Packets(even) + Packets(probe)
+    }
+
+    /// What is to be under way so that the pipe holds `gain` times the BDP.
+    pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
+        self.with_headroom(self.bdp(bw, gain), conn, window)
+    }
+
+    /// What will be under way when the next packet departs, if `inflight` is now: pacing may have scheduled departures
+    /// ahead, and until then packets are delivered.
+    pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
+        let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));
+        let departing = if self.pacing_gain > Gain::UNIT { burst(conn, window) } else { Packets::ZERO };
+        (inflight + departing).saturating_sub(delivered)
+    }
+}
+
+/// Fewest packets in a burst.
+pub(super) fn min_burst(window: &Window) -> Packets {
+    Packets(if window.pacing_rate.0 < SLOW_PACING_BPS { 1 } else { 2 })
+}
+
+/// Packets in a burst: a millisecond's worth (1/1024 s), within limits.
+fn burst(conn: &Conn, window: &Window) -> Packets {
+    let bytes = ((window.pacing_rate.0 / 8) >> 10).min(MAX_BURST.0);
+    Packets((bytes / conn.mss.0).max(min_burst(window).0).min(MAX_BURST_PACKETS))
+}

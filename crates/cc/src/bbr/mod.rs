@@ -1,0 +1,360 @@
+//! BBR, version 1: a model of the path, bandwidth and round-trip time, instead of losses.
+//!
+//! The rate of delivery is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path. The
+//! maximum of the one and the minimum of the other, seen at different times, make the bandwidth-delay product (BDP): what
+//! fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP under way, at most two.
+//!
+//! ```text
+//!             |
+//!             v
+//!   +---> STARTUP ----+    doubles the rate each round, until the bandwidth
+//!   |         |       |    stops growing
+//!   |         v       |
+//!   |       DRAIN ----+    gives back what that queued
+//!   |         |       |
+//!   |         v       |
+//!   +---> PROBE_BW ---+    cycles around the bandwidth: a bit more, a bit less,
+//!   |      ^    |     |    six times just it
+//!   |      |    |     |
+//!   |      +----+     |
+//!   |                 |
+//!   +--- PROBE_RTT <--+    every 10 s without a smaller round-trip time: 4 packets
+//!                          for 200 ms
+//! ```
+//!
+//! | file | question |
+//! | --- | --- |
+//! | `round` | When has a round trip passed? |
+//! | `startup` | Is the pipe full? |
+//! | `probe_bw` | Is there more bandwidth? |
+//! | `probe_rtt` | What is the round-trip time without queues? |
+//! | `policer` | Does a policer limit the rate? |
+//! | `aggregation` | How many packets are acknowledged in a bunch? |
+//! | `inflight` | How much is to be under way, and how much will be? |
+//! | `window` | How large is cwnd? |
+//! | `pacing` | At which rate may packets leave? |
+//! | `fixed_point` | In which numbers does BBR calculate? |
+//!
+//! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14
+//! (2016); draft-cardwell-iccrg-bbr-congestion-control-00 (2017); behaviour of Linux 6.x (`tcp_bbr`).
+//!
+//! Deviations from the draft, all of them Linux's: pacing 1 % below the bandwidth, the policer, the room for ACKs in
+//! bunches, the estimate of what is under way at departure, and integers for everything.
+//!
+//! Deviations from Linux:
+//! - `HZ` is 1000, and the tick begins with the experiment.
+//! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
+//! - A random phase is drawn with a bias of less than 2^-29.
+//! - There is no administrator's limit to cwnd or the pacing rate.
+//!
+//! Parameters: `pacing_gain` sets the probing gain g of ProbeBW; the drain after it gets 2 - g. `cwnd_gain` applies in
+//! ProbeBW. `policer_detection` 0 leaves the policer out.
+//!
+//! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `bw_bps` (payload, the policer's if in use),
+//! `min_rtt_us` (0 before the first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far),
+//! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest bunch).
+
+mod aggregation;
+mod fixed_point;
+mod inflight;
+mod pacing;
+mod policer;
+mod probe_bw;
+mod probe_rtt;
+mod round;
+mod startup;
+mod window;
+
+use crate::max_filter::MaxFilter;
+use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use aggregation::Aggregation;
+use fixed_point::{Bandwidth, Gain};
+use policer::{Evidence, Finding, Policer};
+use probe_bw::{Cycle, PHASES};
+use probe_rtt::MinRtt;
+use rand_core::Rng;
+use round::Round;
+use startup::FullPipe;
+use thalweg_units::Packets;
+use window::Recovery;
+
+/// Rounds for which a maximum of the bandwidth counts: a cycle of ProbeBW and two more.
+const BANDWIDTH_ROUNDS: u64 = PHASES as u64 + 2;
+
+/// cwnd never stays below this but after losses: enough to keep a receiver that delays ACKs answering.
+const MIN_CWND: Packets = Packets(4);
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "pacing_gain",
+        about: "gain of the probing phase of ProbeBW; the draining phase gets 2 minus it",
+        default: 1.25,
+        min: 1.0,
+        max: 1.9,
+        is_whole: false,
+    },
+    Param {
+        name: "cwnd_gain",
+        about: "cwnd in ProbeBW, in bandwidth-delay products",
+        default: 2.0,
+        min: 1.0,
+        max: 3.9,
+        is_whole: false,
+    },
+    Param {
+        name: "policer_detection",
+        about: "whether to look for a policer, and hold its rate for 48 rounds (1 or 0)",
+        default: 1.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+];
+
+/// What BBR is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    #[default]
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// What can be set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Gain of the probing phase of ProbeBW.
+    pub pacing_gain: f64,
+    /// cwnd in ProbeBW, in BDPs.
+    pub cwnd_gain: f64,
+    /// Whether to look for a policer.
+    pub is_policer_detected: bool,
+}
+
+/// The state of BBR beyond cwnd and the pacing rate.
+#[derive(Debug)]
+pub(crate) struct Bbr {
+    probe_cwnd_gain: Gain,
+    is_policer_detected: bool,
+    mode: Mode,
+    pacing_gain: Gain,
+    cwnd_gain: Gain,
+    round: Round,
+    max_bw: MaxFilter<Bandwidth>,
+    policer: Policer,
+    aggregation: Aggregation,
+    full_pipe: FullPipe,
+    cycle: Cycle,
+    min_rtt: MinRtt,
+    recovery: Recovery,
+    /// Whether nothing was delivered yet since the application paused.
+    is_restarting: bool,
+    /// Whether the initial pacing rate knew the round-trip time.
+    has_seen_rtt: bool,
+}
+
+impl Bbr {
+    /// BBR for a connection that is being established.
+    pub fn new(settings: Settings) -> Bbr {
+        Bbr {
+            probe_cwnd_gain: Gain::of(settings.cwnd_gain),
+            is_policer_detected: settings.is_policer_detected,
+            mode: Mode::Startup,
+            pacing_gain: Gain::STARTUP,
+            cwnd_gain: Gain::STARTUP,
+            round: Round::default(),
+            max_bw: MaxFilter::new(BANDWIDTH_ROUNDS, Bandwidth::ZERO),
+            policer: Policer::default(),
+            aggregation: Aggregation::default(),
+            full_pipe: FullPipe::default(),
+            cycle: Cycle::new(Gain::of(settings.pacing_gain)),
+            min_rtt: MinRtt::default(),
+            recovery: Recovery::default(),
+            is_restarting: false,
+            has_seen_rtt: false,
+        }
+    }
+
+    /// The bandwidth that BBR goes by.
+    fn bandwidth(&self) -> Bandwidth {
+        self.policer.bandwidth().unwrap_or(self.max_bw.max())
+    }
+
+    /// Rounds, policer, bandwidth and bunches of ACKs: what a sample of the delivery rate tells.
+    fn update_bandwidth(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
+        self.round.is_start = false;
+        let Some(sample) = ack.rate else { return };
+        let Some(interval) = sample.interval.filter(|interval| interval.as_micros() > 0) else { return };
+        self.round.update(conn, &sample);
+        if self.round.is_start {
+            self.recovery.is_conserving = false;
+        }
+        self.look_for_policer(conn, ack.lost > Packets::ZERO, sample.is_app_limited, rng);
+        let bw = Bandwidth::of(sample.delivered, interval);
+        // What the application limited may be slower than the path, but never faster.
+        if !sample.is_app_limited || bw >= self.max_bw.max() {
+            self.max_bw.update(self.round.count, bw);
+        }
+        let bw = self.bandwidth();
+        self.aggregation.update(conn.delivered_at, ack.acked, self.round.is_start, bw, window.cwnd);
+    }
+
+    fn look_for_policer(&mut self, conn: &Conn, has_loss: bool, is_app_limited: bool, rng: &mut dyn Rng) {
+        if !self.is_policer_detected {
+            return;
+        }
+        let seen = Evidence {
+            has_loss,
+            is_app_limited,
+            is_round_start: self.round.is_start,
+            is_probing_bw: self.mode == Mode::ProbeBw,
+        };
+        match self.policer.update(conn, seen) {
+            Finding::Nothing => {}
+            Finding::Found => self.pacing_gain = Gain::UNIT,
+            Finding::HeldLongEnough => self.enter_probe_bw(conn.delivered_at, rng),
+        }
+    }
+
+    /// Goes on in the cycle of ProbeBW when the phase has done its work.
+    fn update_cycle(&mut self, conn: &Conn, ack: &Ack, window: &Window) {
+        if self.mode == Mode::ProbeBw && self.is_phase_over(conn, ack, window) {
+            self.cycle.advance(conn.delivered_at);
+        }
+    }
+
+    fn is_phase_over(&self, conn: &Conn, ack: &Ack, window: &Window) -> bool {
+        let is_full_length = self.cycle.is_full_length(conn.delivered_at, self.min_rtt.rtt);
+        // The gain that was in force, which is 1 while a policer's rate is used.
+        let gain = self.pacing_gain;
+        if gain == Gain::UNIT {
+            return is_full_length;
+        }
+        let inflight = self.inflight_at_departure(ack.prior_inflight, conn, window);
+        let target = |gain| self.target_inflight(self.max_bw.max(), gain, conn, window);
+        if gain > Gain::UNIT {
+            return is_full_length && (ack.lost > Packets::ZERO || inflight >= target(gain));
+        }
+        is_full_length || inflight <= target(Gain::UNIT)
+    }
+
+    /// Leaves Startup when the pipe is full, and Drain when the queue is gone.
+    fn update_startup(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        if self.round.is_start && ack.rate.is_some_and(|sample| !sample.is_app_limited) {
+            self.full_pipe.on_round(self.max_bw.max());
+        }
+        let bdp = |bbr: &Bbr, window: &Window| bbr.target_inflight(bbr.max_bw.max(), Gain::UNIT, conn, window);
+        if self.mode == Mode::Startup && self.full_pipe.is_reached {
+            self.mode = Mode::Drain;
+            window.ssthresh = bdp(self, window);
+        }
+        if self.mode == Mode::Drain && self.inflight_at_departure(conn.inflight, conn, window) <= bdp(self, window) {
+            self.enter_probe_bw(conn.delivered_at, rng);
+        }
+    }
+
+    fn update_gains(&mut self) {
+        (self.pacing_gain, self.cwnd_gain) = match self.mode {
+            Mode::Startup => (Gain::STARTUP, Gain::STARTUP),
+            Mode::Drain => (Gain::DRAIN, Gain::STARTUP),
+            Mode::ProbeBw if self.policer.bandwidth().is_some() => (Gain::UNIT, self.probe_cwnd_gain),
+            Mode::ProbeBw => (self.cycle.gain(), self.probe_cwnd_gain),
+            Mode::ProbeRtt => (Gain::UNIT, Gain::UNIT),
+        };
+    }
+}
+
+impl Controller for Bbr {
+    fn name(&self) -> &'static str {
+        "bbr"
+    }
+
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+
+    fn paces(&self) -> bool {
+        true
+    }
+
+    fn on_established(&mut self, conn: &Conn, window: &mut Window, _rng: &mut dyn Rng) {
+        window.ssthresh = Packets::MAX;
+        self.round.restart(conn);
+        self.min_rtt = MinRtt::new(conn);
+        self.policer.reset(conn);
+        self.aggregation.begin(conn.now);
+        self.set_initial_pacing_rate(conn, window);
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        self.update_bandwidth(conn, ack, window, rng);
+        self.update_cycle(conn, ack, window);
+        self.update_startup(conn, ack, window, rng);
+        self.update_min_rtt(conn, ack, window, rng);
+        self.update_gains();
+        let bw = self.bandwidth();
+        self.set_pacing_rate(conn, bw, self.pacing_gain, window);
+        self.set_cwnd(conn, ack, bw, self.cwnd_gain, window);
+    }
+
+    /// BBR does not lower cwnd on congestion; it keeps it for afterwards.
+    fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.save_cwnd(window);
+        window.ssthresh
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, _window: &mut Window, rng: &mut dyn Rng) {
+        if next != CaState::Loss {
+            return;
+        }
+        self.recovery.prior_state = CaState::Loss;
+        self.full_pipe.forget_baseline();
+        // A timeout takes at least a round trip.
+        self.round.is_start = true;
+        self.look_for_policer(conn, true, false, rng);
+    }
+
+    fn on_transmit_start(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        if !conn.is_app_limited {
+            return;
+        }
+        self.is_restarting = true;
+        self.aggregation.begin(conn.now);
+        match self.mode {
+            // The queue is gone: the bandwidth itself fills the pipe again without making one.
+            Mode::ProbeBw => self.set_pacing_rate(conn, self.bandwidth(), Gain::UNIT, window),
+            Mode::ProbeRtt => self.leave_probe_rtt_when_due(conn, window, rng),
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    /// The losses were none: growth and policer are looked for afresh. cwnd was not lowered for good.
+    fn undo(&mut self, conn: &Conn, _prior_cwnd: Packets, window: &Window) -> Packets {
+        self.full_pipe.forget_baseline();
+        self.full_pipe.forget_rounds();
+        self.policer.reset(conn);
+        window.cwnd
+    }
+
+    fn min_burst(&self, window: &Window) -> Packets {
+        inflight::min_burst(window)
+    }
+
+    fn sndbuf_factor(&self) -> u64 {
+        3
+    }
+
+    fn report(&self, conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        let truth = |is_true: bool| f64::from(u8::from(is_true));
+        take("mode", f64::from(self.mode as u8));
+        take("bw_bps", self.bandwidth().rate(conn.mss).0 as f64);
+        take("min_rtt_us", self.min_rtt.rtt.map_or(0, |rtt| rtt.as_micros()) as f64);
+        take("pacing_gain", self.pacing_gain.as_f64());
+        take("cwnd_gain", self.cwnd_gain.as_f64());
+        take("full_bw_reached", truth(self.full_pipe.is_reached));
+        take("round", self.round.count as f64);
+        take("lt_bw_in_use", truth(self.policer.bandwidth().is_some()));
+        take("extra_acked_packets", self.aggregation.largest().0 as f64);
+    }
+}

@@ -1,0 +1,171 @@
+//! Does a policer limit the rate?
+//!
+//! A token-bucket policer lets a burst pass and then drops what exceeds its rate: BBR would probe, be dropped, and probe
+//! again. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of their
+//! packets and deliver at about the same rate, that rate is taken for the policer's: BBR sends at it for 48 rounds of
+//! ProbeBW without probing ("long-term bandwidth").
+//!
+//! ```text
+//!            loss            loss, 4 rounds on, 1/5 lost        the same again, same rate
+//!   idle ----------> interval --------------------> interval ------------------------> policed
+//!     ^                 |  application-limited, or longer than 16 rounds                   |
+//!     +-----------------+------------------------------------------------------------------+  48 rounds
+//! ```
+
+use super::fixed_point::{Bandwidth, Gain};
+use crate::Conn;
+use thalweg_units::{Packets, Span};
+
+/// Fewest rounds in an interval, and most.
+const MIN_ROUNDS: u32 = 4;
+const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
+
+/// 256 times the share of packets that a policed interval loses: 19.5 %.
+const LOSS_256THS: u64 = 50;
+
+/// Rates closer than this are the same at any speed: 4 kbit/s of payload.
+const SAME_RATE_BPS: u64 = 4_000;
+
+/// Rounds of ProbeBW for which the policer's rate is kept.
+const HOLD_ROUNDS: u32 = 48;
+
+/// Longest interval: 2^32 microseconds.
+const MAX_INTERVAL_MS: u64 = 4_294_967;
+
+/// What became of the search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// Nothing changed.
+    Nothing,
+    /// A policer was found: its rate is used from now on.
+    Found,
+    /// The policer's rate was used for long enough.
+    HeldLongEnough,
+}
+
+/// The search for a policer.
+#[derive(Debug, Default)]
+pub(super) struct Policer {
+    /// Whether to use `bw` in place of the maximum.
+    is_in_use: bool,
+    /// Whether an interval has begun.
+    is_sampling: bool,
+    /// Rounds of the interval, or of use.
+    rounds: u32,
+    /// Rate of the previous interval; zero if there was none.
+    bw: Bandwidth,
+    /// The connection when the interval began.
+    start_ms: u64,
+    start_delivered: Packets,
+    start_lost: Packets,
+}
+
+/// What an ACK says about a policer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence {
+    /// Whether packets were deemed lost.
+    pub has_loss: bool,
+    /// Whether the application limited the rate.
+    pub is_app_limited: bool,
+    /// Whether a round began.
+    pub is_round_start: bool,
+    /// Whether the mode is ProbeBW.
+    pub is_probing_bw: bool,
+}
+
+impl Policer {
+    /// The policer's rate, if it is in use.
+    pub fn bandwidth(&self) -> Option<Bandwidth> {
+        self.is_in_use.then_some(self.bw)
+    }
+
+    /// Forgets everything; an interval begins with the next loss.
+    pub fn reset(&mut self, conn: &Conn) {
+        *self = Policer::default();
+        self.begin_interval(conn);
+    }
+
+    /// Looks at an ACK.
+    pub fn update(&mut self, conn: &Conn, seen: Evidence) -> Finding {
+        if self.is_in_use {
+            return self.hold(conn, seen);
+        }
+        if !self.is_sampling {
+            // The first loss is where the policer's bucket ran empty.
+            if !seen.has_loss {
+                return Finding::Nothing;
+            }
+            self.begin_interval(conn);
+            self.is_sampling = true;
+        }
+        if seen.is_app_limited {
+            self.reset(conn);
+            return Finding::Nothing;
+        }
+        if seen.is_round_start {
+            self.rounds += 1;
+        }
+        if self.rounds < MIN_ROUNDS {
+            return Finding::Nothing;
+        }
+        if self.rounds > MAX_ROUNDS {
+            self.reset(conn);
+            return Finding::Nothing;
+        }
+        // An interval ends with a loss too, so that it holds whole buckets.
+        if !seen.has_loss {
+            return Finding::Nothing;
+        }
+        self.end_interval(conn)
+    }
+
+    fn hold(&mut self, conn: &Conn, seen: Evidence) -> Finding {
+        if !seen.is_probing_bw || !seen.is_round_start {
+            return Finding::Nothing;
+        }
+        self.rounds += 1;
+        if self.rounds < HOLD_ROUNDS {
+            return Finding::Nothing;
+        }
+        self.reset(conn);
+        Finding::HeldLongEnough
+    }
+
+    fn begin_interval(&mut self, conn: &Conn) {
+        self.start_ms = conn.delivered_at.0 / 1_000_000;
+        self.start_delivered = conn.delivered;
+        self.start_lost = conn.lost;
+        self.rounds = 0;
+    }
+
+    fn end_interval(&mut self, conn: &Conn) -> Finding {
+        let lost = conn.lost.saturating_sub(self.start_lost);
+        let delivered = conn.delivered.saturating_sub(self.start_delivered);
+        if delivered == Packets::ZERO || u128::from(lost.0) * 256 < u128::from(LOSS_256THS) * u128::from(delivered.0) {
+            return Finding::Nothing;
+        }
+        let interval_ms = (conn.delivered_at.0 / 1_000_000).saturating_sub(self.start_ms);
+        if interval_ms == 0 {
+            return Finding::Nothing;
+        }
+        if interval_ms >= MAX_INTERVAL_MS {
+            self.reset(conn);
+            return Finding::Nothing;
+        }
+        let bw = Bandwidth::of(delivered, Span::from_millis(interval_ms));
+        if self.bw != Bandwidth::ZERO && self.is_same(bw, conn) {
+            self.bw = self.bw.midpoint(bw);
+            self.is_in_use = true;
+            self.rounds = 0;
+            return Finding::Found;
+        }
+        self.bw = bw;
+        self.begin_interval(conn);
+        Finding::Nothing
+    }
+
+    fn is_same(&self, bw: Bandwidth, conn: &Conn) -> bool {
+        let difference = bw.abs_diff(self.bw);
+        difference.is_within_an_eighth_of(self.bw) || difference.pacing_rate(conn.mss, Gain::UNIT).0 <= SAME_RATE_BPS
+    }
+}

@@ -1,0 +1,104 @@
+//! What is the round-trip time without queues?
+//!
+//! The smallest of the last 10 s. If nothing as small was seen for that long, ProbeRTT lowers cwnd to 4 packets for at
+//! least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that share a
+//! bottleneck fall into step with one another.
+
+use super::{Bbr, MIN_CWND, Mode};
+use crate::jiffies::Jiffies;
+use crate::{Ack, Conn, Window};
+use rand_core::Rng;
+use thalweg_units::{Span, Time};
+
+/// For how long a minimum counts: 10 s.
+const WINDOW: Jiffies = Jiffies(10_000);
+
+/// For how long cwnd is low: 200 ms.
+const DURATION: Jiffies = Jiffies(200);
+
+/// The smallest round-trip time, and ProbeRTT.
+#[derive(Debug, Default)]
+pub(super) struct MinRtt {
+    /// The minimum in whole microseconds; none before the first sample.
+    pub rtt: Option<Span>,
+    /// When it was seen, or last confirmed by ProbeRTT.
+    seen_at: Jiffies,
+    /// When cwnd has been low for long enough; none until what is under way has drained.
+    done_at: Option<Jiffies>,
+    /// Whether a round has passed with cwnd low.
+    is_round_done: bool,
+}
+
+impl MinRtt {
+    /// Begins with what the connection knows.
+    pub fn new(conn: &Conn) -> MinRtt {
+        MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: Jiffies::at(conn.now), ..MinRtt::default() }
+    }
+}
+
+fn whole_micros(span: Span) -> Span {
+    Span::from_micros(span.as_micros())
+}
+
+impl Bbr {
+    /// Takes the ACK's round-trip time into the minimum; enters, keeps up and leaves ProbeRTT.
+    pub(super) fn update_min_rtt(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        let now = Jiffies::at(conn.now);
+        let is_expired = now > self.min_rtt.seen_at + WINDOW;
+        if let Some(rtt) = ack.rtt.map(whole_micros) {
+            let is_lower = self.min_rtt.rtt.is_none_or(|min_rtt| rtt < min_rtt);
+            if is_lower || (is_expired && !ack.is_delayed) {
+                self.min_rtt.rtt = Some(rtt);
+                self.min_rtt.seen_at = now;
+            }
+        }
+        if is_expired && !self.is_restarting && self.mode != Mode::ProbeRtt {
+            self.mode = Mode::ProbeRtt;
+            self.save_cwnd(window);
+            self.min_rtt.done_at = None;
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.keep_inflight_low(conn, now, window, rng);
+        }
+        if ack.rate.is_some_and(|sample| sample.delivered.0 > 0) {
+            self.is_restarting = false;
+        }
+    }
+
+    fn keep_inflight_low(&mut self, conn: &Conn, now: Jiffies, window: &mut Window, rng: &mut dyn Rng) {
+        window.is_held_back = true;
+        if self.min_rtt.done_at.is_none() {
+            if conn.inflight <= MIN_CWND {
+                self.min_rtt.done_at = Some(now + DURATION);
+                self.min_rtt.is_round_done = false;
+                self.round.restart(conn);
+            }
+            return;
+        }
+        self.min_rtt.is_round_done |= self.round.is_start;
+        if self.min_rtt.is_round_done {
+            self.leave_probe_rtt_when_due(conn, window, rng);
+        }
+    }
+
+    /// Restores cwnd and goes back to Startup or ProbeBW, if cwnd has been low for long enough.
+    pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        let now = Jiffies::at(conn.now);
+        if self.min_rtt.done_at.is_none_or(|done_at| now <= done_at) {
+            return;
+        }
+        self.min_rtt.seen_at = now;
+        window.cwnd = window.cwnd.max(self.recovery.prior_cwnd);
+        if self.full_pipe.is_reached {
+            self.enter_probe_bw(conn.delivered_at, rng);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    /// Enters ProbeBW at a random phase.
+    pub(super) fn enter_probe_bw(&mut self, now: Time, rng: &mut dyn Rng) {
+        self.mode = Mode::ProbeBw;
+        self.cycle.enter(now, rng);
+    }
+}

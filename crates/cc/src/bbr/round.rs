@@ -1,0 +1,34 @@
+//! When has a round trip passed?
+//!
+//! Rounds are counted in packets, not in time: one ends when a packet is acknowledged that was sent after the previous
+//! one had ended. So a round lasts one round trip, queueing included.
+
+use crate::{Conn, RateSample};
+use thalweg_units::Packets;
+
+/// The count of round trips.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Rounds so far.
+    pub count: u64,
+    /// Whether the latest ACK began a round.
+    pub is_start: bool,
+    /// The round ends with a packet that was sent when this much had been delivered.
+    end_delivered: Packets,
+}
+
+impl Round {
+    /// An ACK with a valid sample of the delivery rate.
+    pub fn update(&mut self, conn: &Conn, sample: &RateSample) {
+        self.is_start = sample.prior_delivered >= self.end_delivered;
+        if self.is_start {
+            self.end_delivered = conn.delivered;
+            self.count += 1;
+        }
+    }
+
+    /// Lets the round end one round trip from now.
+    pub fn restart(&mut self, conn: &Conn) {
+        self.end_delivered = conn.delivered;
+    }
+}

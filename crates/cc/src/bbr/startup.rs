@@ -1,0 +1,47 @@
+//! Is the pipe full?
+//!
+//! Startup sends ever faster while the bandwidth grows by a quarter per round. When it has not for three rounds, the
+//! pipe is deemed full: one round in which the queue fills, and two in case it was the receive window's growth, another
+//! flow or a burst of ACKs that hid the bandwidth. Rounds in which the application limited the rate say nothing.
+
+use super::fixed_point::{Bandwidth, Gain};
+
+/// Rounds without growth that make a full pipe.
+const ROUNDS: u32 = 3;
+
+/// The search for the end of the growth.
+#[derive(Debug, Default)]
+pub(super) struct FullPipe {
+    /// Whether the pipe was found to be full. It stays so for the rest of the connection.
+    pub is_reached: bool,
+    /// The bandwidth that growth is measured from.
+    baseline: Bandwidth,
+    /// Rounds since it grew.
+    rounds: u32,
+}
+
+impl FullPipe {
+    /// A round began, which the application did not limit; the maximum bandwidth is `max_bw`.
+    pub fn on_round(&mut self, max_bw: Bandwidth) {
+        if self.is_reached {
+            return;
+        }
+        if max_bw >= self.baseline.scale(Gain::FULL_PIPE_GROWTH) {
+            self.baseline = max_bw;
+            self.rounds = 0;
+            return;
+        }
+        self.rounds += 1;
+        self.is_reached = self.rounds >= ROUNDS;
+    }
+
+    /// The next round sets the baseline anew.
+    pub fn forget_baseline(&mut self) {
+        self.baseline = Bandwidth::ZERO;
+    }
+
+    /// Counts from none again.
+    pub fn forget_rounds(&mut self) {
+        self.rounds = 0;
+    }
+}

@@ -1,0 +1,84 @@
+//! How large is cwnd?
+//!
+//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches. It grows towards that by what
+//! is acknowledged. Losses do not lower it below what is delivered: in the first round of recovery a packet leaves for
+//! each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was.
+
+use super::fixed_point::{Bandwidth, Gain};
+use super::inflight::INITIAL_CWND;
+use super::{Bbr, MIN_CWND, Mode};
+use crate::{Ack, CaState, Conn, Window};
+use thalweg_units::Packets;
+
+/// What cwnd has to do with loss recovery.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// The state of recovery at the previous ACK.
+    pub prior_state: CaState,
+    /// Whether a packet leaves only for each that arrives.
+    pub is_conserving: bool,
+    /// cwnd before recovery or ProbeRTT.
+    pub prior_cwnd: Packets,
+}
+
+fn is_recovering(state: CaState) -> bool {
+    matches!(state, CaState::Recovery | CaState::Loss)
+}
+
+impl Bbr {
+    /// Keeps cwnd for the time after recovery or ProbeRTT.
+    pub(super) fn save_cwnd(&mut self, window: &Window) {
+        let is_undisturbed = !is_recovering(self.recovery.prior_state) && self.mode != Mode::ProbeRtt;
+        let kept = if is_undisturbed { Packets::ZERO } else { self.recovery.prior_cwnd };
+        self.recovery.prior_cwnd = kept.max(window.cwnd);
+    }
+
+    /// Sets cwnd after an ACK.
+    pub(super) fn set_cwnd(&mut self, conn: &Conn, ack: &Ack, bw: Bandwidth, gain: Gain, window: &mut Window) {
+        if ack.acked > Packets::ZERO {
+            let cwnd = self.through_recovery(conn, ack, window.cwnd);
+            window.cwnd = if self.recovery.is_conserving {
+                cwnd.max(conn.inflight + ack.acked)
+            } else {
+                self.towards_target(conn, ack, cwnd, bw, gain, window).max(MIN_CWND)
+            };
+        }
+        if self.mode == Mode::ProbeRtt {
+            window.cwnd = window.cwnd.min(MIN_CWND);
+        }
+    }
+
+    /// cwnd as loss and the state of recovery have it.
+    fn through_recovery(&mut self, conn: &Conn, ack: &Ack, cwnd: Packets) -> Packets {
+        let prior_state = std::mem::replace(&mut self.recovery.prior_state, conn.state);
+        let cwnd = if ack.lost > Packets::ZERO { cwnd.saturating_sub(ack.lost).max(Packets(1)) } else { cwnd };
+        if conn.state == CaState::Recovery && prior_state != CaState::Recovery {
+            self.recovery.is_conserving = true;
+            self.round.restart(conn);
+            return conn.inflight + ack.acked;
+        }
+        if is_recovering(prior_state) && !is_recovering(conn.state) {
+            self.recovery.is_conserving = false;
+            return cwnd.max(self.recovery.prior_cwnd);
+        }
+        cwnd
+    }
+
+    fn towards_target(
+        &self,
+        conn: &Conn,
+        ack: &Ack,
+        cwnd: Packets,
+        bw: Bandwidth,
+        gain: Gain,
+        window: &Window,
+    ) -> Packets {
+        let full = self.full_pipe.is_reached;
+        let bunches = if full { self.aggregation.room(self.bandwidth()) } else { Packets::ZERO };
+        let target = self.with_headroom(self.bdp(bw, gain) + bunches, conn, window);
+        if full {
+            return (cwnd + ack.acked).min(target);
+        }
+        if cwnd < target || conn.delivered < INITIAL_CWND { cwnd + ack.acked } else { cwnd }
+    }
+}

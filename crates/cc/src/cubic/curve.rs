@@ -1,0 +1,155 @@
+//! How fast does cwnd grow in congestion avoidance?
+//!
+//! After a reduction, cwnd follows W(t) = C (t - K)^3 + W_max (RFC 9438, section 4.2): fast far below W_max, the window
+//! at which congestion struck; slowly around it; fast again above. K is how long it takes to come back to W_max. Where
+//! Reno would by now be larger (section 4.3), cwnd follows Reno.
+//!
+//! Everything is integer. Time is counted in 1024ths of a second, C = 410 / 1024 (RFC: 0.4), and the answer is a number
+//! of acknowledged segments per step of one segment.
+
+use super::cube_root::cube_root;
+use crate::jiffies::Jiffies;
+use thalweg_units::{Packets, Span};
+
+/// 1024 times the factor by which congestion multiplies the window (RFC 9438: 0.7).
+const BETA: u64 = 717;
+
+/// 1024 times C, in segments per second cubed. Linux: `bic_scale` (41) times 10.
+const C: u64 = 410;
+
+/// 1 / C in units of time cubed per segment: 2^10 x (2^10 per second)^3 / 410.
+const INVERSE_C: u64 = (1 << 40) / C;
+
+/// 8 times the number of windows that Reno needs acknowledged per step, if it multiplies by beta too and shall be no
+/// faster than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
+const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
+
+/// How long an answer holds while cwnd does not change: 1/32 s.
+const REFRESH: Jiffies = Jiffies(1000 / 32);
+
+/// CUBIC's curve.
+#[derive(Debug, Default)]
+pub(super) struct Curve {
+    /// The window at which congestion last struck, less if windows are shrinking; zero before the first time.
+    w_max: u64,
+    /// What began with the first ACK in congestion avoidance after a reduction.
+    epoch: Option<Epoch>,
+    /// cwnd and time of the last answer.
+    answered_cwnd: u64,
+    answered_at: Jiffies,
+    /// The answer: acknowledged segments per step.
+    per_step: u64,
+}
+
+#[derive(Debug)]
+struct Epoch {
+    start: Jiffies,
+    /// Time from the start until the curve is at its origin, in 1024ths of a second.
+    k: u64,
+    /// The plateau of the curve: W_max, or where cwnd was if it was above.
+    origin: u64,
+    /// Segments acknowledged that Reno's window has not grown by yet.
+    acked: u64,
+    /// The window that Reno would have.
+    reno_cwnd: u64,
+}
+
+impl Curve {
+    /// `acked` segments were acknowledged while cwnd is `cwnd`: how many does a step take? `delay_min` is the smallest
+    /// round-trip time; the curve is read that much ahead, for that is when the effect arrives.
+    pub fn acks_per_step(&mut self, now: Jiffies, cwnd: Packets, acked: Packets, delay_min: Span) -> Packets {
+        let cwnd = cwnd.0;
+        if let Some(epoch) = &mut self.epoch {
+            epoch.acked = epoch.acked.saturating_add(acked.0);
+        }
+        if self.answered_cwnd == cwnd && now.since(self.answered_at) <= REFRESH {
+            return Packets(self.per_step);
+        }
+        let is_same_tick = now == self.answered_at;
+        let w_max = self.w_max;
+        let is_new = self.epoch.is_none();
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::new(now, cwnd, w_max, acked.0));
+        if is_new || !is_same_tick {
+            self.answered_cwnd = cwnd;
+            self.answered_at = now;
+            self.per_step = epoch.acks_per_step(now, cwnd, delay_min);
+            // Nobody knows yet where congestion will strike: at least 5 % per round trip.
+            if w_max == 0 {
+                self.per_step = self.per_step.min(20);
+            }
+        }
+        self.per_step = self.per_step.min(epoch.acks_per_step_of_reno(cwnd)).max(2);
+        Packets(self.per_step)
+    }
+
+    /// Congestion at `cwnd`: returns the window to go on with.
+    pub fn reduce(&mut self, cwnd: Packets) -> Packets {
+        self.epoch = None;
+        // Fast convergence: a window that does not come back to where it was makes room for the newcomer that is why.
+        self.w_max = if cwnd.0 < self.w_max { scale(cwnd.0, 1024 + BETA, 2 * 1024) } else { cwnd.0 };
+        Packets(scale(cwnd.0, BETA, 1024)).max(Packets(2))
+    }
+
+    /// Nothing was sent for `pause`: the epoch stands still meanwhile, lest cwnd jumps to where the curve has gone.
+    pub fn pause(&mut self, now: Jiffies, pause: Jiffies) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = (epoch.start + pause).min(now);
+        }
+    }
+
+    /// When the current epoch began.
+    pub fn epoch_start(&self) -> Option<Jiffies> {
+        self.epoch.as_ref().map(|epoch| epoch.start)
+    }
+
+    /// W_max; zero before the first congestion.
+    pub fn w_max(&self) -> Packets {
+        Packets(self.w_max)
+    }
+
+    /// K of the current epoch in seconds; zero outside one.
+    pub fn k_s(&self) -> f64 {
+        self.epoch.as_ref().map_or(0.0, |epoch| epoch.k as f64 / 1024.0)
+    }
+
+    /// The window that Reno would have in the current epoch; zero outside one.
+    pub fn reno_cwnd(&self) -> Packets {
+        Packets(self.epoch.as_ref().map_or(0, |epoch| epoch.reno_cwnd))
+    }
+}
+
+impl Epoch {
+    fn new(start: Jiffies, cwnd: u64, w_max: u64, acked: u64) -> Epoch {
+        let missing = w_max.saturating_sub(cwnd);
+        let k = if missing == 0 { 0 } else { cube_root(INVERSE_C.saturating_mul(missing)) };
+        Epoch { start, k, origin: w_max.max(cwnd), acked, reno_cwnd: cwnd }
+    }
+
+    /// Segments per step so that cwnd meets the curve one round trip from now.
+    fn acks_per_step(&self, now: Jiffies, cwnd: u64, delay_min: Span) -> u64 {
+        let ticks = now.since(self.start) + Jiffies::covering(delay_min);
+        let t = u128::from(ticks.0) * 1024 / 1000;
+        let distance = t.abs_diff(u128::from(self.k)).min(1 << 36);
+        let climb = u64::try_from((u128::from(C) * distance.pow(3)) >> 40).unwrap_or(u64::MAX);
+        let target =
+            if t < u128::from(self.k) { self.origin.saturating_sub(climb) } else { self.origin.saturating_add(climb) };
+        if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) }
+    }
+
+    /// Lets Reno's window grow by what was acknowledged. Returns the segments per step with which cwnd reaches it in a
+    /// round trip, if it is ahead.
+    fn acks_per_step_of_reno(&mut self, cwnd: u64) -> u64 {
+        let per_step = cwnd.saturating_mul(RENO_WINDOWS_8THS) / 8;
+        if self.acked > per_step {
+            let steps = (self.acked - 1) / per_step;
+            self.acked -= steps * per_step;
+            self.reno_cwnd = self.reno_cwnd.saturating_add(steps);
+        }
+        if self.reno_cwnd > cwnd { cwnd / (self.reno_cwnd - cwnd) } else { u64::MAX }
+    }
+}
+
+fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}

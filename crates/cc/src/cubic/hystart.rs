@@ -1,0 +1,112 @@
+//! When does slow start end before a loss ends it?
+//!
+//! HyStart (Ha and Rhee, "Taming the elephants", 2011) watches each round of slow start for two signs that the pipe is
+//! full:
+//!
+//! - **ACK train**: ACKs that follow one another closely have lasted for half of the smallest round-trip time: what was
+//!   sent back to back comes back spread over as much as the pipe holds.
+//! - **Delay**: the smallest round-trip time of the round's first eight samples is above the smallest ever by an eighth
+//!   (at least 4 ms, at most 16 ms): a queue builds.
+//!
+//! Deviations from the paper are Linux's (6.x): a round ends when what was next to be sent at its start is acknowledged;
+//! the delay is compared on every ACK after the eighth; the train's threshold grows by what segmentation offload may
+//! hold back, up to 1 ms. This is not HyStart++ (RFC 9406), which Linux does not have.
+
+use crate::{Conn, Window};
+use thalweg_units::{Bytes, Rate, Span, Time};
+
+/// cwnd from which on HyStart looks: below it a round has too few samples.
+const LOW_WINDOW: u64 = 16;
+
+/// Round-trip times that are seen before the delay is judged.
+const MIN_SAMPLES: u32 = 8;
+
+/// Limits of the increase of delay that counts.
+const MIN_DELAY_INCREASE: Span = Span::from_millis(4);
+const MAX_DELAY_INCREASE: Span = Span::from_millis(16);
+
+/// ACKs no further apart than this belong to one train.
+const TRAIN_GAP: Span = Span::from_millis(2);
+
+/// Four bursts of the largest size that segmentation offload makes (64 KiB less room for headers).
+const OFFLOAD: Bytes = Bytes(4 * 65_215);
+
+/// Most that offload adds to the train's threshold.
+const MAX_OFFLOAD_DELAY: Span = Span::from_millis(1);
+
+/// The watch over a round of slow start.
+#[derive(Debug, Default)]
+pub(super) struct HyStart {
+    /// Whether the end was found. Nothing is watched from then on.
+    is_found: bool,
+    round_start: Time,
+    last_ack: Time,
+    /// The round ends when more than this is acknowledged.
+    end_bytes: Bytes,
+    /// Smallest round-trip time of this round.
+    round_rtt: Option<Span>,
+    samples: u32,
+}
+
+impl HyStart {
+    /// A watch whose first round begins.
+    pub fn new(conn: &Conn) -> HyStart {
+        let now = whole_micros(conn.now);
+        HyStart { round_start: now, last_ack: now, end_bytes: conn.next_bytes, ..HyStart::default() }
+    }
+
+    /// Whether slow start was ended by this watch.
+    pub fn is_found(&self) -> bool {
+        self.is_found
+    }
+
+    /// An ACK with the round-trip time `rtt`; `delay_min` is the smallest ever, this one included.
+    pub fn on_ack(&mut self, conn: &Conn, rtt: Span, delay_min: Span, window: &mut Window) {
+        if self.is_found || !window.is_in_slow_start() || window.cwnd.0 < LOW_WINDOW {
+            return;
+        }
+        if conn.una_bytes > self.end_bytes {
+            *self = HyStart::new(conn);
+        }
+        let is_train_long = self.is_train_long(conn, delay_min, window.pacing_rate);
+        if is_train_long || self.is_delay_up(rtt, delay_min) {
+            self.is_found = true;
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    fn is_train_long(&mut self, conn: &Conn, delay_min: Span, pacing_rate: Rate) -> bool {
+        let now = whole_micros(conn.now);
+        if now.since(self.last_ack) > TRAIN_GAP {
+            return false;
+        }
+        self.last_ack = now;
+        let threshold = delay_min + offload_delay(pacing_rate);
+        now.since(self.round_start).as_micros() > threshold.as_micros() / 2
+    }
+
+    fn is_delay_up(&mut self, rtt: Span, delay_min: Span) -> bool {
+        let round_rtt = self.round_rtt.map_or(rtt, |smallest| smallest.min(rtt));
+        self.round_rtt = Some(round_rtt);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let increase = Span::from_micros(delay_min.as_micros() / 8).clamp(MIN_DELAY_INCREASE, MAX_DELAY_INCREASE);
+        round_rtt > delay_min + increase
+    }
+}
+
+/// How long offload may hold data back, at the rate at which it leaves.
+fn offload_delay(pacing_rate: Rate) -> Span {
+    let bytes_per_second = pacing_rate.0 / 8;
+    if bytes_per_second == 0 {
+        return Span::ZERO;
+    }
+    Span::from_micros(OFFLOAD.0 * 1_000_000 / bytes_per_second).min(MAX_OFFLOAD_DELAY)
+}
+
+/// The microsecond that `time` falls in: Linux's clock for round-trip times.
+fn whole_micros(time: Time) -> Time {
+    Time(time.as_micros() * 1_000)
+}

@@ -1,0 +1,152 @@
+//! CUBIC: after congestion, a cubic function of time back to the window at which it struck, and beyond.
+//!
+//! ```text
+//!   cwnd
+//!    |                                        .     probing beyond W_max
+//!  W_max - - -|- - - - - - - . . ' ' ' ' ' . '
+//!    |        |        . '
+//!    |        |     .                    W(t) = C (t - K)^3 + W_max
+//!    |   0.7 W_max .'
+//!    +--------+------------+-------------------> t
+//!             0            K
+//! ```
+//!
+//! | file | question |
+//! | --- | --- |
+//! | `curve` | How fast does cwnd grow in congestion avoidance? |
+//! | `hystart` | When does slow start end before a loss ends it? |
+//! | `cube_root` | What is K, in integers? |
+//!
+//! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); behaviour of Linux 6.x (`tcp_cubic`).
+//!
+//! Deviations from RFC 9438, all of them Linux's:
+//! - beta is 717/1024 and C is 410/1024, in integers; K comes from a cube root that is off by 0.2 % on average.
+//! - Instead of the target, the answer is clamped: at most one step per two acknowledged segments, which is the same
+//!   1.5 times cwnd per round trip.
+//! - Reno's window grows by alpha = 8/15 for ever, and not by 1 once it has reached W_max.
+//! - Without a W_max (slow start ended by HyStart) cwnd grows by at least 5 % per round trip.
+//! - A timeout forgets W_max and the smallest round-trip time.
+//! - Slow start ends by HyStart, not by HyStart++.
+//!
+//! Deviations from Linux:
+//! - `HZ` is 1000, and the tick begins with the experiment. Other kernels are built with 250: the curve then moves in
+//!   steps of 4 ms.
+//! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
+//! - HyStart takes the connection as unpaced (`SK_PACING_NONE`), whatever its queue discipline does.
+//!
+//! Reported: `w_max_packets` (0 before the first congestion), `k_s` (K; 0 outside congestion avoidance),
+//! `reno_cwnd_packets` (what Reno would have), `delay_min_us` (smallest round-trip time; 0 before the first),
+//! `hystart_found` (whether HyStart has ended slow start: 1 or 0).
+
+mod cube_root;
+mod curve;
+mod hystart;
+
+use crate::growth::{self, AdditiveIncrease};
+use crate::jiffies::Jiffies;
+use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use curve::Curve;
+use hystart::HyStart;
+use rand_core::Rng;
+use thalweg_units::{Packets, Span};
+
+/// For this long after congestion avoidance began anew, round-trip times are not looked at: they still hold the queue
+/// that led to the congestion. One second.
+const SETTLING: Jiffies = Jiffies(1000);
+
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: "hystart",
+    about: "whether HyStart may end slow start before a loss does (1 or 0)",
+    default: 1.0,
+    min: 0.0,
+    max: 1.0,
+    is_whole: true,
+}];
+
+/// The state of CUBIC beyond cwnd and ssthresh.
+#[derive(Debug)]
+pub(crate) struct Cubic {
+    is_hystart_on: bool,
+    hystart: HyStart,
+    curve: Curve,
+    increase: AdditiveIncrease,
+    /// Smallest round-trip time since the connection began or its last timeout, in whole microseconds and at least one.
+    delay_min: Option<Span>,
+}
+
+impl Cubic {
+    /// CUBIC, with HyStart or without.
+    pub fn new(is_hystart_on: bool) -> Cubic {
+        Cubic {
+            is_hystart_on,
+            hystart: HyStart::default(),
+            curve: Curve::default(),
+            increase: AdditiveIncrease::default(),
+            delay_min: None,
+        }
+    }
+}
+
+impl Controller for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn on_established(&mut self, conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {
+        self.hystart = HyStart::new(conn);
+    }
+
+    fn on_packets_acked(&mut self, conn: &Conn, _packets: Packets, rtt: Option<Span>, window: &mut Window) {
+        let Some(rtt) = rtt else { return };
+        let now = Jiffies::at(conn.now);
+        if self.curve.epoch_start().is_some_and(|start| now.since(start) < SETTLING) {
+            return;
+        }
+        let rtt = Span::from_micros(rtt.as_micros().max(1));
+        let delay_min = self.delay_min.map_or(rtt, |smallest| smallest.min(rtt));
+        self.delay_min = Some(delay_min);
+        if self.is_hystart_on {
+            self.hystart.on_ack(conn, rtt, delay_min, window);
+        }
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
+        if !conn.is_cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if window.is_in_slow_start() {
+            acked = growth::slow_start(window, acked);
+            if acked == Packets::ZERO {
+                return;
+            }
+        }
+        let delay_min = self.delay_min.unwrap_or(Span::ZERO);
+        let per_step = self.curve.acks_per_step(Jiffies::at(conn.now), window.cwnd, acked, delay_min);
+        self.increase.grow(window, per_step, acked);
+    }
+
+    fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.increase.reset();
+        self.curve.reduce(window.cwnd)
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {
+        if next == CaState::Loss {
+            *self = Cubic { hystart: HyStart::new(conn), ..Cubic::new(self.is_hystart_on) };
+        }
+    }
+
+    fn on_transmit_start(&mut self, conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {
+        let now = Jiffies::at(conn.now);
+        self.curve.pause(now, now.since(Jiffies::at(conn.last_sent_at)));
+    }
+
+    fn report(&self, _conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        take("w_max_packets", self.curve.w_max().0 as f64);
+        take("k_s", self.curve.k_s());
+        take("reno_cwnd_packets", self.curve.reno_cwnd().0 as f64);
+        take("delay_min_us", self.delay_min.map_or(0, Span::as_micros) as f64);
+        take("hystart_found", f64::from(u8::from(self.hystart.is_found())));
+    }
+}
