@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.errors import Source, ThalwegError, ThalwegErrors
 from thalweg.scenario import rules_flow, rules_path, structure, sweep
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.mistakes import Mistake, Mistakes
@@ -34,7 +34,7 @@ def find(document: Document) -> list[ThalwegError]:
     errors = [e for e in (*errors, *in_sweep) if not (e.code == "missing-key" and e.place in set_by_sweep)]
     if too_many := _too_many(document, right):
         return [*errors, too_many]
-    return [*errors, *_rules(document, right)]
+    return [*errors, *_rules(document, right, structure.addresses_meant(errors))]
 
 
 def _identity(error: ThalwegError) -> tuple[str | None, ...]:
@@ -126,8 +126,11 @@ def _kind(value: Value) -> str:
     return "true or false" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
-def _rules(document: Document, swept: Mapping[str, Sequence[Value]]) -> list[ThalwegError]:
-    """Check the rules between keys at every point; a mistake of several points is reported once."""
+def _rules(document: Document, swept: Mapping[str, Sequence[Value]], meant: set[str]) -> list[ThalwegError]:
+    """Check the rules between keys at every point; a mistake of several points is reported once.
+
+    What is missing only because its key is misspelled, and was `meant`, is no further mistake.
+    """
     at: dict[Mistake, list[Assignment]] = {}
     points = list(sweep.points(swept))
     in_files: dict[Any, ThalwegError] = {}
@@ -137,7 +140,10 @@ def _rules(document: Document, swept: Mapping[str, Sequence[Value]]) -> list[Tha
         rules_path.check(raw, document.file.parent, mistakes)
         rules_flow.check(raw, mistakes)
         for mistake in mistakes:
-            at.setdefault(mistake, []).append(assignment)
+            if not any(
+                address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead
+            ):
+                at.setdefault(mistake, []).append(assignment)
         for error in mistakes.errors:
             in_files.setdefault((error.source, error.message), error)
     errors = [_error(mistake, where, points, document) for mistake, where in at.items()]
@@ -166,8 +172,10 @@ def _cause(where: list[Assignment], points: list[Assignment]) -> Assignment:
     return where[0]
 
 
-def _source(place: Place, assignment: Assignment, document: Document) -> Any:
-    key = next(iter(assignment), None)
+def _source(place: Place, assignment: Assignment, document: Document) -> Source:
+    """Point to the sweep where that makes the mistake, else to the key."""
+    swept, address = document.raw.get("sweep"), name_of(place, document.raw)
+    key = next(iter(assignment), address if isinstance(swept, dict) and address in swept else None)
     return document.source(("sweep", key) if key else place)
 
 

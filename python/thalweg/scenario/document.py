@@ -79,6 +79,10 @@ def _syntax(file: Path, text: str, message: str) -> ThalwegError:
     if twice := re.match(r"Cannot declare \((.*?),?\) twice", why):
         name = ".".join(re.findall(r"'(.*?)'", twice[1]))
         why, hint = f"the table [{name}] is there twice", "join the two; only lists, such as [[flow]], repeat"
+    if why.startswith("Illegal character") and content.count('"') % 2:
+        why, hint = "a text does not end in its line", 'put a " behind it'
+    if why == "Invalid value" and match and not match[2]:
+        why, hint = "the file ends in the middle of a value", "close the brackets and quotes of the last value"
     if why == "Cannot overwrite a value":
         why, hint = "a key is there twice", "remove one of the two"
     return ThalwegError(

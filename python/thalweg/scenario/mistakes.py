@@ -17,6 +17,8 @@ class Mistake:
     found: str | None = None
     expected: str | None = None
     hint: str | None = None
+    instead: tuple[str, ...] = ()
+    """Addresses, or tables, that would make good what is missing."""
 
 
 @dataclass
@@ -36,9 +38,10 @@ class Mistakes:
         found: str | None = None,
         expected: str | None = None,
         hint: str | None = None,
+        instead: tuple[str, ...] = (),
     ) -> None:
         """Note a mistake at a place of the scenario."""
-        self.found.append(Mistake(code, place, message, found, expected, hint))
+        self.found.append(Mistake(code, place, message, found, expected, hint, instead))
 
     def add_error(self, error: ThalwegError) -> None:
         """Note a mistake that has its own place."""

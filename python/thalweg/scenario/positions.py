@@ -62,4 +62,6 @@ def line_of(place: Place, found: dict[Place, int]) -> int | None:
     for length in range(len(place), 0, -1):
         if place[:length] in found:
             return found[place[:length]]
+        if (*place[:length], 0) in found:
+            return found[(*place[:length], 0)]
     return None

@@ -39,12 +39,16 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
         )
     _capacity(path, ("path",), folder, mistakes, is_required="path" in raw and isinstance(raw["path"], dict))
     _room(path, ("path",), path, folder, mistakes)
+    if "duration" not in raw:
+        _passable(path, ("path",), mistakes)
     _queue(path, ("path",), mistakes)
     if isinstance(path.get("reverse"), dict):
-        place = ("path", "reverse")
+        place: Place = ("path", "reverse")
         _capacity(path["reverse"], place, folder, mistakes, is_required=False)
         _room(path["reverse"], place, path, folder, mistakes)
         _queue(path["reverse"], place, mistakes)
+        if "duration" not in raw:
+            _passable(path["reverse"], place, mistakes)
     _hosts(raw, mistakes)
 
 
@@ -66,6 +70,7 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
             f"[{name}] has no capacity",
             expected="exactly one of rate, steps, trace",
             hint=f'add rate = "40Mbps" to [{name}]',
+            instead=tuple(f"{name}.{key}" for key in CAPACITIES),
         )
     if values.quantity(link, "rate", quantities.rate) == 0:
         mistakes.add(
@@ -119,6 +124,20 @@ def _steps(steps: list[Any], place: Place, mistakes: Mistakes) -> None:
         )
 
 
+def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
+    """Check that something gets through to the end, where only that ends the experiment."""
+    name = ".".join(map(str, place))
+    hint = 'add duration = "60s" at the top of the file'
+    if link.get("loss") == 1 and not isinstance(link["loss"], bool):
+        message = f"`{name}.loss` is 1: nothing arrives, and nothing ends the experiment"
+        mistakes.add("missing-key", (*place, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
+    steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
+    if steps and steps[-1] == 0 and any(steps):
+        message = f"the last rate of `{name}.steps` is zero: nothing arrives, and nothing ends the experiment"
+        expected = "a last rate above zero, or a duration"
+        mistakes.add("missing-key", (*place, "steps", len(steps) - 1), message, expected=expected, hint=hint)
+
+
 def _trace(file: Path, place: Place, mistakes: Mistakes) -> None:
     try:
         traces.read(file)
@@ -156,14 +175,15 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
     if isinstance(buffer, PacketCount):
         if buffer.packets == 0:
             mistakes.add(
-                "out-of-range", (*place, "buffer"), f"`{name}` has no room for a packet", expected="1packets or more"
+                "out-of-range", (*place, "buffer"), f"`{name}` has no room for a packet", expected="1packet or more"
             )
         return
     if buffer is None:
         return
-    room = values.room_bytes(buffer, values.rate_for_bdp(link, folder), values.quantity(path, "rtt", quantities.time))
-    if room is None:
-        return
+    rtt_ns = values.quantity(path, "rtt", quantities.time)
+    room = values.room_bytes(buffer, values.rate_for_bdp(link, folder), rtt_ns)
+    if room is None or rtt_ns == 0 or values.quantity(link, "rate", quantities.rate) == 0:
+        return  # a path of no length or no rate has an error of its own
     if room < MTU_BYTES:
         mistakes.add(
             "out-of-range",
@@ -171,7 +191,7 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
             f"`{name}` is {room} B, which has no room for a packet",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
-            hint='buffer = "1packets" is the least',
+            hint='buffer = "1packet" is the least',
         )
     if room > quantities.LARGEST:
         mistakes.add(

@@ -5,6 +5,7 @@ what was found, what was expected (from the JSON Schema) and what was probably m
 value or a table" only the branch that was meant is reported.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,20 +29,26 @@ def check(document: Document, raw: Raw) -> list[ThalwegError]:
         for details in error.errors(include_url=False):
             place, node = walk(details["loc"])
             found.setdefault(place, _translate(details, place, node, document, raw))
-        return _without_echoes(found)
+        # `name is missing` where `nam` was found is one mistake.
+        meant = addresses_meant(found.values())
+        return [each for each in found.values() if not (each.code == "missing-key" and each.place in meant)]
     return []
 
 
-def _without_echoes(found: dict[Place, ThalwegError]) -> list[ThalwegError]:
-    """Drop `name is missing` where `nam` was found and asked about: it is one mistake."""
-    asked = {(*place[:-1], meant) for place, error in found.items() if (meant := _asked(error))}
-    return [error for place, error in found.items() if not (error.code == "missing-key" and place in asked)]
-
-
-def _asked(error: ThalwegError) -> str | None:
-    if error.code != "unknown-key" or not (error.hint or "").startswith("did you mean `"):
-        return None
-    return str(error.hint).split("`")[1]
+def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
+    """Give the addresses that unknown keys were probably meant to be: nothing is missing there."""
+    meant = set()
+    for error in errors:
+        if error.code != "unknown-key" or not error.hint or not error.place:
+            continue
+        word = error.hint.split("`")[1]
+        around = error.place.rpartition(".")[0]
+        if "belongs to [path]" in error.hint:
+            around = "path"
+        if "stands at the top" in error.hint:
+            around = ""
+        meant.add(f"{around}.{word}" if around else word)
+    return meant
 
 
 def _translate(details: ErrorDetails, place: Place, node: Schema, document: Document, raw: Raw) -> ThalwegError:
@@ -160,6 +167,8 @@ def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
             if place[0] != "sweep"
             else None
         )
+    if isinstance(given, str | int | float) and node.get("type") == "array":
+        return f"write it in brackets: [{show(given)}]"
     if isinstance(given, str) and "number" in describe(node):
         plain = given.strip()
         if plain.endswith("%") and plain[:-1].replace(".", "", 1).isdigit():

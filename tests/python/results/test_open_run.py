@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-
 from thalweg.errors import ThalwegError
 from thalweg.results import Untrustworthy, open_run
 from thalweg.results.columns import TABLES
@@ -133,7 +132,7 @@ def test_the_journal_survives_a_torn_line(directory: Path) -> None:
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ThalwegError, match="it has no run.json") as caught:
+    with pytest.raises(ThalwegError, match=r"it has no run\.json") as caught:
         open_run(tmp_path)
     assert caught.value.code == "no-run"
     with pytest.raises(ThalwegError, match="does not exist"):

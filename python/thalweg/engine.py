@@ -1,0 +1,176 @@
+"""Finds `thalweg-engine` and asks what its engines can do here.
+
+No engine is known by name here, but the default: what each honours comes from `thalweg-engine capabilities --json`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import Exit, ThalwegError
+
+BINARY = "thalweg-engine"
+VARIABLE = "THALWEG_ENGINE"
+"""Environment variable that names the binary to use."""
+
+DEFAULT = "sim"
+"""Engine that runs where none is named: it needs nothing."""
+
+ANSWER_WITHIN_S = 60
+"""How long the binary may take to say what it can do; it probes the machine, and does not measure."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A congestion control that an engine has."""
+
+    name: str
+    about: str
+    params: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What one engine can do on this machine."""
+
+    name: str
+    about: str
+    version: str
+    available: bool
+    why_not: str | None
+    algorithms: Mapping[str, Algorithm]
+    honours: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the binary can do on this machine."""
+
+    binary: Path
+    version: str
+    engines: Mapping[str, Engine]
+
+
+def find() -> Path:
+    """Find the binary: `THALWEG_ENGINE`, then beside this Python, then the PATH.
+
+    Raises `ThalwegError` if there is none.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        if shutil.which(named):
+            return Path(str(shutil.which(named)))
+        raise ThalwegError(
+            "no-engine",
+            f"{VARIABLE} names no program: `{named}`",
+            place=VARIABLE,
+            expected=f"the path of {BINARY}",
+            hint=f"unset {VARIABLE}, or correct it",
+            exit_code=Exit.MISSING,
+        )
+    beside = Path(sys.executable).parent / BINARY
+    if os.access(beside, os.X_OK):
+        return beside
+    if on_path := shutil.which(BINARY):
+        return Path(on_path)
+    raise ThalwegError(
+        "no-engine",
+        f"the program {BINARY} is not installed",
+        expected=f"{BINARY} beside {sys.executable}, on the PATH, or named by {VARIABLE}",
+        hint=f"pip install --force-reinstall thalweg\n"
+        f"in a source tree: cargo build --release --bin {BINARY} && export {VARIABLE}=$PWD/target/release/{BINARY}",
+        exit_code=Exit.MISSING,
+    )
+
+
+def capabilities() -> Capabilities:
+    """Ask the binary what it can do here.
+
+    Raises `ThalwegError` if there is no binary or it does not answer as it should.
+    """
+    binary = find()
+    answer = _ask(binary, ["capabilities", "--json"])
+    try:
+        parsed = json.loads(answer)
+        engines = {engine["name"]: _engine(engine) for engine in parsed["engines"]}
+        return Capabilities(binary, str(parsed["version"]), engines)
+    except (ValueError, KeyError, TypeError):
+        raise _bad_engine(binary, "its answer is not understood") from None
+
+
+def choose(name: str, known: Capabilities) -> Engine:
+    """Take an engine by name.
+
+    Raises `ThalwegError` if there is none, or it cannot run here.
+    """
+    engine = known.engines.get(name)
+    if engine is None:
+        listed = ", ".join(known.engines)
+        raise ThalwegError(
+            "unknown-engine",
+            f"there is no engine `{name}`",
+            place="--engine",
+            found=name,
+            expected=f"one of {listed}" if len(known.engines) > 1 else listed,
+            hint="`thalweg doctor` says what each engine needs",
+        )
+    if not engine.available:
+        raise ThalwegError(
+            "engine-unavailable",
+            f"the engine `{name}` cannot run here: {engine.why_not}",
+            place="--engine",
+            found=name,
+            hint="`thalweg doctor` says what to do",
+            exit_code=Exit.MISSING,
+        )
+    return engine
+
+
+def schema(subject: str) -> dict[str, Any]:
+    """Ask the binary for the schema of `scenario`, `plan` or `columns`."""
+    return dict(json.loads(_ask(find(), ["schema", subject])))
+
+
+def _engine(given: Mapping[str, Any]) -> Engine:
+    algorithms = {each["name"]: Algorithm(each["name"], each.get("about", ""), each["params"]) for each in given["cc"]}
+    return Engine(
+        name=given["name"],
+        about=given["about"],
+        version=str(given["version"]),
+        available=bool(given["available"]),
+        why_not=given["why_not"],
+        algorithms=algorithms,
+        honours=frozenset(given["honours"]),
+    )
+
+
+def _ask(binary: Path, arguments: Sequence[str]) -> str:
+    try:
+        answer = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=ANSWER_WITHIN_S)
+    except OSError as error:
+        raise _bad_engine(binary, (error.strerror or str(error)).lower()) from None
+    except subprocess.TimeoutExpired:
+        raise _bad_engine(binary, f"no answer within {ANSWER_WITHIN_S} s") from None
+    except UnicodeDecodeError:
+        raise _bad_engine(binary, "its answer is not understood") from None
+    if answer.returncode != 0:
+        said = answer.stderr.strip().splitlines()
+        raise _bad_engine(binary, said[0] if said else f"it ended with exit code {answer.returncode}")
+    return answer.stdout
+
+
+def _bad_engine(binary: Path, why: str) -> ThalwegError:
+    return ThalwegError(
+        "bad-engine",
+        f"`{binary}` does not work: {why}",
+        place=str(binary),
+        expected=f"the {BINARY} of this version of thalweg",
+        hint="thalweg doctor",
+        exit_code=Exit.MISSING,
+    )

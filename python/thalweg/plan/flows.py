@@ -1,0 +1,59 @@
+"""Flows, resolved: what each connection carries, and which connections follow the first."""
+
+from fractions import Fraction
+
+from thalweg.plan import models as plan
+from thalweg.scenario import models, quantities
+from thalweg.scenario.quantities import PerSecond
+
+NANOS = 10**9
+
+
+def resolve_flow(flow: models.Flow) -> plan.Flow:
+    """Resolve a flow whose congestion control is a name."""
+    load = _load(flow)
+    return plan.Flow(
+        name=flow.name,
+        cc=flow.cc.name if isinstance(flow.cc, models.CcTable) else flow.cc,
+        cc_params=dict(sorted(flow.cc_params.items())),
+        start_ns=quantities.time(flow.start),
+        stop_ns=None if flow.stop is None else quantities.time(flow.stop),
+        load=load,
+        repeat=_repeat(flow.repeat, load),
+        count=flow.count,
+        extra_rtt_ns=quantities.time(flow.extra_rtt),
+        host=flow.host,
+    )
+
+
+def _load(flow: models.Flow) -> plan.Load:
+    if flow.requests is not None:
+        return plan.LoadRequests(
+            size_bytes=quantities.size(flow.requests.size),
+            think_ns=quantities.time(flow.requests.think),
+            count=flow.requests.count,
+        )
+    if flow.repeat is not None and flow.repeat.sizes is not None:
+        return plan.LoadSizes(sizes_bytes=[quantities.size(size) for size in flow.repeat.sizes])
+    size = quantities.size_or_unlimited(flow.size)
+    return plan.LoadUnlimited() if size is None else plan.LoadSizes(sizes_bytes=[size])
+
+
+def _repeat(repeat: models.Repeat | None, load: plan.Load) -> plan.Repeat:
+    if repeat is None:
+        return plan.RepeatOnce()
+    if repeat.gap is not None:
+        return plan.RepeatGap(gap_ns=quantities.time(repeat.gap), until=repeat.until, count=repeat.count)
+    rate = quantities.arrival_rate(repeat.rate or "")
+    gap = 1 / rate.arrivals if isinstance(rate, PerSecond) else _mean_bytes(load) * 8 / rate
+    # A gap of zero would let everything arrive at once; a nanosecond is as close as the clock gets.
+    return plan.RepeatPoisson(mean_gap_ns=max(1, round(gap * NANOS)), until=repeat.until, count=repeat.count)
+
+
+def _mean_bytes(load: plan.Load) -> Fraction:
+    """Give the mean of what a connection carries."""
+    if isinstance(load, plan.LoadRequests):
+        return Fraction(load.size_bytes * (load.count or 1))
+    if isinstance(load, plan.LoadSizes):
+        return Fraction(sum(load.sizes_bytes), len(load.sizes_bytes))
+    raise AssertionError("checked: connections without end do not repeat")

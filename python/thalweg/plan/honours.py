@@ -1,0 +1,144 @@
+"""What an engine cannot do is an error that says who can: nothing falls back in silence.
+
+An engine lists the keys that it honours (`path.rate`, `host.*.sndbuf_max`), and of keys that choose between things the
+choices (`path.queue=fifo`, `flow.cc=name`). A key that no engine lists is declared but not built yet.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from thalweg.engine import Engine
+from thalweg.errors import ThalwegError
+from thalweg.scenario import words
+from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.places import name_of, show
+from thalweg.scenario.positions import Place
+
+NAMED = ("host", "cc_params")
+"""Tables whose keys are names of the user's."""
+
+
+def check(
+    document: Document, points: Iterable[Raw], engine: Engine, others: Mapping[str, Engine]
+) -> list[ThalwegError]:
+    """Find what `engine` does not honour at the points of the document; each mistake once."""
+    found: dict[tuple[str, str], ThalwegError] = {}
+    for raw in points:
+        for place, value in _leaves(raw, ()):
+            if error := _honoured(place, value, raw, engine, others):
+                found.setdefault((str(error.place), error.message), error)
+        for error in _algorithms(raw, engine, others):
+            found.setdefault((str(error.place), error.message), error)
+    for error in found.values():
+        error.source = document.source(_place_in_file(error, document))
+    return list(found.values())
+
+
+def pattern(place: Place) -> str:
+    """Write a place as engines list it.
+
+    >>> pattern(("host", "sender", "sndbuf_max")), pattern(("path", "steps", 3, "at"))
+    ('host.*.sndbuf_max', 'path.steps.at')
+    """
+    parts: list[str] = []
+    for index, part in enumerate(place):
+        if isinstance(part, str):
+            parts.append("*" if index and place[index - 1] == "host" else part)
+    if len(place) > 1 and "cc_params" in place[:-1]:
+        parts = parts[: parts.index("cc_params") + 1]
+    return ".".join(parts)
+
+
+def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inside in value.items():
+            yield from _leaves(inside, (*place, key))
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        for index, each in enumerate(value):
+            yield from _leaves(each, (*place, index))
+    elif not isinstance(value, dict):
+        yield place, value
+
+
+def _honoured(place: Place, value: Any, raw: Raw, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError | None:
+    key = pattern(place)
+    name = name_of(place, raw)
+    if not _has_key(engine, key):
+        who = [other.name for other in others.values() if _has_key(other, key)]
+        return _error("not-honoured", f"`{name}`", name, who, engine, f"remove `{name}`")
+    choice = _choice(key, value)
+    if _lists_choices(engine, key) and choice not in engine.honours:
+        who = [other.name for other in others.values() if choice in other.honours]
+        choices = sorted(each.partition("=")[2] for each in engine.honours if each.startswith(f"{key}="))
+        error = _error("not-honoured", f"`{name} = {show(value)}`", name, who, engine, None)
+        error.expected = words.one_of(choices)
+        return error
+    return None
+
+
+def _choice(key: str, value: Any) -> str:
+    """Write a choice as engines list it: an algorithm by name is `flow.cc=name`, whatever the name."""
+    return "flow.cc=name" if key == "flow.cc" else f"{key}={value if isinstance(value, str) else show(value)}"
+
+
+def _has_key(engine: Engine, key: str) -> bool:
+    return key in engine.honours or _lists_choices(engine, key)
+
+
+def _lists_choices(engine: Engine, key: str) -> bool:
+    return any(each.startswith(f"{key}=") for each in engine.honours)
+
+
+def _error(code: str, what: str, place: str, who: list[str], engine: Engine, hint: str | None) -> ThalwegError:
+    if who:
+        message = f"the engine `{engine.name}` does not honour {what}"
+        return ThalwegError(
+            code,
+            message,
+            place=place,
+            hint=f"--engine {who[0]} does" if len(who) == 1 else f"these do: {', '.join(who)}",
+        )
+    return ThalwegError(code, f"no engine honours {what} yet", place=place, hint=hint)
+
+
+def _algorithms(raw: Raw, engine: Engine, others: Mapping[str, Engine]) -> Iterator[ThalwegError]:
+    """Check names and parameters of congestion controls."""
+    for index, flow in enumerate(raw.get("flow", [])):
+        name = flow.get("cc")
+        if not isinstance(name, str):
+            continue
+        place = name_of(("flow", index, "cc"), raw)
+        known = engine.algorithms.get(name)
+        if known is None:
+            who = [other.name for other in others.values() if name in other.algorithms]
+            yield ThalwegError(
+                "unknown-cc",
+                f"the engine `{engine.name}` has no congestion control `{name}`",
+                place=place,
+                found=name,
+                expected=words.one_of(sorted(engine.algorithms)),
+                hint=f"--engine {who[0]} has it" if who else words.did_you_mean(name, list(engine.algorithms)),
+            )
+            continue
+        for param in flow.get("cc_params", {}):
+            if param not in known.params:
+                yield ThalwegError(
+                    "unknown-cc-param",
+                    f"`{name}` has no parameter `{param}`",
+                    place=f"{place}_params.{param}",
+                    found=param,
+                    expected=words.one_of(known.params) if known.params else "no parameters",
+                    hint=words.did_you_mean(param, list(known.params)),
+                )
+
+
+def _place_in_file(error: ThalwegError, document: Document) -> Place:
+    """Find the place that an error is about: in the sweep if that sets it, else where the key stands."""
+    address = str(error.place)
+    if address in document.raw.get("sweep", {}):
+        return ("sweep", address)
+    keys = address.split(".")
+    if keys[0] == "flow":
+        names = [flow.get("name") for flow in document.raw["flow"]]
+        return ("flow", names.index(keys[1]), *keys[2:])
+    return tuple(int(key) if key.isdigit() else key for key in keys)

@@ -1,0 +1,153 @@
+"""One point of the sweep, resolved: no units to parse, no defaults to guess.
+
+The point has been checked, so that what is looked up here is there and well-formed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.plan import models as plan
+from thalweg.plan.flows import resolve_flow
+from thalweg.plan.traces import Traces
+from thalweg.scenario import models, quantities, values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.quantities import PacketCount, Rtts
+
+NO_LIMIT_BYTES = 2**31 - 1
+"""Socket buffers and queues where nothing is said: the largest that tcp_wmem and tcp_rmem can hold in Linux."""
+
+REORDER_RTT_SHARE = 8
+"""A packet that is held back without a delay of its own waits for this part of path.rtt: RACK's window is a quarter."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What all repetitions of a point share."""
+
+    fields: Mapping[str, Any]
+
+    def experiment(self, **numbers: Any) -> plan.Experiment:
+        """Make one experiment of the point."""
+        return plan.Experiment(**self.fields, **numbers)
+
+
+def resolve(raw: Raw, folder: Path, traces: Traces) -> Resolved:
+    """Resolve a point; `folder` is where relative names of traces are looked up, `traces` collects what it uses."""
+    point = models.Scenario.model_validate(raw)
+    path = point.path
+    rtt_ns = quantities.time(path.rtt)
+    one_way = rtt_ns // 2
+    backward = path.reverse or models.Reverse()
+    return Resolved(
+        {
+            "duration_ns": _optional(quantities.time, point.duration),
+            "sample_interval_ns": quantities.time(point.sample_interval),
+            "start_jitter_ns": in_time(point.start_jitter, rtt_ns),
+            "rtt_ns": rtt_ns,
+            "forward": _link(path, folder, traces, rtt_ns, one_way),
+            "reverse": _link(backward, folder, traces, rtt_ns, rtt_ns - one_way),
+            "hosts": {
+                name: _host(name, point.host.get(name, models.Host()))
+                for name in sorted({"sender", "receiver", *point.host})
+            },
+            "flows": [resolve_flow(flow) for flow in point.flow],
+            "background": [_background(each) for each in point.background],
+        }
+    )
+
+
+def in_time(text: str, rtt_ns: int) -> int:
+    """Give a time or a number of round-trip times in nanoseconds, rounded down.
+
+    >>> in_time("0.5rtt", 45_000_001)
+    22500000
+    """
+    value = quantities.time_or_rtt(text)
+    return int(value.factor * rtt_ns) if isinstance(value, Rtts) else value
+
+
+def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_ns: int, delay_ns: int) -> plan.Link:
+    capacity, rate_bps = _capacity(link, folder, traces)
+    held_back, held_back_ns = _reorder(link.reorder, rtt_ns)
+    return plan.Link(
+        capacity=capacity,
+        buffer=_buffer(link.buffer, rate_bps, rtt_ns),
+        queue=_queue(link.queue),
+        loss=_loss(link.loss),
+        duplicate=link.duplicate,
+        delay_ns=delay_ns,
+        jitter_ns=quantities.time(link.jitter),
+        reorder=held_back,
+        reorder_delay_ns=held_back_ns,
+    )
+
+
+def _capacity(
+    link: models.Path | models.Reverse, folder: Path, traces: Traces
+) -> tuple[plan.Capacity, Fraction | None]:
+    """Give the capacity, and the rate that a BDP counts in."""
+    if link.rate is not None:
+        rate = quantities.rate(link.rate)
+        return plan.CapacitySteps(steps=[plan.Step(at_ns=0, rate_bps=rate)]), Fraction(rate)
+    if link.steps is not None:
+        steps = [plan.Step(at_ns=quantities.time(step.at), rate_bps=quantities.rate(step.rate)) for step in link.steps]
+        return plan.CapacitySteps(steps=steps), Fraction(steps[0].rate_bps)
+    if link.trace is not None:
+        name, rate_bps = traces.add(folder / link.trace)
+        return plan.CapacityTrace(trace=name), rate_bps
+    return plan.CapacityUnlimited(), None
+
+
+def _buffer(text: str, rate_bps: Fraction | None, rtt_ns: int) -> plan.Buffer:
+    buffer = quantities.buffer(text)
+    if isinstance(buffer, PacketCount):
+        return plan.BufferPackets(packets=buffer.packets)
+    # Nothing queues where the rate has no limit, so the room does not matter there.
+    room = values.room_bytes(buffer, rate_bps, rtt_ns)
+    return plan.BufferBytes(bytes=NO_LIMIT_BYTES if room is None else room)
+
+
+def _queue(queue: models.Queue) -> plan.Queue:
+    name = queue.name if isinstance(queue, models.QueueTable) else queue
+    if name != "fifo":
+        raise ThalwegError("not-honoured", f"no engine honours the queue discipline `{name}` yet", place="path.queue")
+    return plan.QueueFifo()
+
+
+def _loss(loss: models.Loss) -> plan.Loss:
+    if isinstance(loss, models.LossModel):
+        return plan.LossGilbertElliott(p=loss.p, r=loss.r, loss_bad=loss.loss_bad, loss_good=loss.loss_good)
+    return plan.LossBernoulli(ratio=float(loss))
+
+
+def _reorder(reorder: models.Reorder, rtt_ns: int) -> tuple[float, int]:
+    """Give the ratio of packets that are held back, and for how long."""
+    if isinstance(reorder, models.ReorderTable):
+        return reorder.ratio, in_time(reorder.delay, rtt_ns)
+    return reorder, rtt_ns // REORDER_RTT_SHARE
+
+
+def _host(name: str, host: models.Host) -> plan.Host:
+    if host.cpu_share is not None or host.cpu_slice is not None:
+        raise ThalwegError("not-honoured", "no engine honours shares of a CPU yet", place=f"host.{name}.cpu_share")
+    return plan.Host(
+        sndbuf_max_bytes=quantities.size(host.sndbuf_max) if host.sndbuf_max else NO_LIMIT_BYTES,
+        rcvbuf_max_bytes=quantities.size(host.rcvbuf_max) if host.rcvbuf_max else NO_LIMIT_BYTES,
+        delay_jitter_ns=quantities.time(host.delay_jitter) if host.delay_jitter else 0,
+    )
+
+
+def _background(background: models.Background) -> plan.Background:
+    return plan.Background(
+        rate_bps=quantities.rate(background.rate),
+        start_ns=quantities.time(background.start),
+        stop_ns=_optional(quantities.time, background.stop),
+    )
+
+
+def _optional(parse: Callable[[str], int], text: str | None) -> int | None:
+    return None if text is None else parse(text)

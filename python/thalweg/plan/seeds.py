@@ -1,0 +1,33 @@
+"""One seed per experiment.
+
+It is a hash of the scenario's seed, what the sweep sets at the point, and the number of the repetition; not of the
+point's number. So a sweep can get another value, or lose one, and every other experiment stays the same.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from thalweg.scenario.sweep import Value
+
+SEED_BITS = 53
+"""Seeds are whole numbers that JSON readers hold exactly even where all numbers are doubles."""
+
+
+def derive(seed: int, assignment: Mapping[str, Value], repetition: int) -> int:
+    """Derive the seed of an experiment.
+
+    >>> derive(1, {"path.buffer": "1bdp"}, 0) == derive(1, {"path.buffer": "1bdp"}, 0)
+    True
+    >>> derive(1, {"path.buffer": "1bdp"}, 0) == derive(1, {"path.buffer": "1bdp"}, 1)
+    False
+    """
+    canonical = {key: number(value) for key, value in assignment.items()}
+    text = json.dumps([seed, canonical, repetition], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    digest = hashlib.sha256(text.encode("ascii")).digest()
+    return int.from_bytes(digest[:8], "big") & ((1 << SEED_BITS) - 1)
+
+
+def number(value: Value) -> Value:
+    """Write whole numbers as the others are: 1 and 1.0 are one point of a sweep."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

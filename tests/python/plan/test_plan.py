@@ -1,0 +1,324 @@
+"""From a scenario to resolved experiments."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from thalweg import plan, scenario
+from thalweg.engine import Algorithm, Engine
+from thalweg.errors import ThalwegErrors
+from thalweg.plan import seeds
+from thalweg.plan.models import Experiment, LoadSizes, Plan, RepeatGap, RepeatPoisson
+from thalweg.scenario.sweep import Value
+
+SIM = Engine(
+    name="sim",
+    about="",
+    version="1",
+    available=True,
+    why_not=None,
+    algorithms={"cubic": Algorithm("cubic", "", {"beta": "cut"}), "bbr": Algorithm("bbr", "", {})},
+    honours=frozenset(
+        [
+            "name",
+            "about",
+            "source",
+            "duration",
+            "repetitions",
+            "seed",
+            "start_jitter",
+            "sample_interval",
+            "path.rate",
+            "path.steps.at",
+            "path.steps.rate",
+            "path.trace",
+            "path.rtt",
+            "path.buffer",
+            "path.queue=fifo",
+            "path.queue.name=fifo",
+            "path.loss",
+            "path.loss.model",
+            "path.loss.p",
+            "path.loss.r",
+            "path.loss.loss_bad",
+            "path.loss.loss_good",
+            "path.jitter",
+            "path.reorder",
+            "path.reorder.ratio",
+            "path.reorder.delay",
+            "path.duplicate",
+            "path.reverse.rate",
+            "path.reverse.buffer",
+            "path.reverse.loss",
+            "host.*.sndbuf_max",
+            "host.*.rcvbuf_max",
+            "host.*.delay_jitter",
+            "flow.name",
+            "flow.cc=name",
+            "flow.cc_params",
+            "flow.size",
+            "flow.start",
+            "flow.stop",
+            "flow.repeat.gap",
+            "flow.repeat.until",
+            "flow.repeat.count",
+            "flow.repeat.arrivals",
+            "flow.repeat.rate",
+            "flow.repeat.sizes",
+            "flow.count",
+            "flow.extra_rtt",
+            "flow.host",
+            "flow.requests.size",
+            "flow.requests.think",
+            "flow.requests.count",
+            "background.rate",
+            "background.start",
+            "background.stop",
+        ]
+    ),
+)
+KERNEL = replace(
+    SIM,
+    name="kernel",
+    honours=SIM.honours | {"engine.link", "flow.cc.name", "flow.cc.module", "path.queue=codel"},
+    algorithms={"vegas": Algorithm("vegas", "", {})},
+)
+
+HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
+FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
+
+
+def made(tmp_path: Path, text: str, settings: Mapping[str, Value] | None = None) -> Plan:
+    (tmp_path / "x.toml").write_text(text)
+    return plan.make(scenario.load(tmp_path / "x.toml", settings), SIM, {"sim": SIM, "kernel": KERNEL})
+
+
+def only(tmp_path: Path, text: str) -> Experiment:
+    (experiment,) = made(tmp_path, text).experiments
+    return experiment
+
+
+def refused(tmp_path: Path, text: str) -> list[Any]:
+    with pytest.raises(ThalwegErrors) as caught:
+        made(tmp_path, text)
+    return list(caught.value.errors)
+
+
+def test_defaults_are_written_out(tmp_path: Path) -> None:
+    experiment = only(tmp_path, HEAD + FLOW)
+    assert experiment.model_dump(exclude={"seed"}) == {
+        "experiment": 0,
+        "repetition": 0,
+        "sweep": {},
+        "duration_ns": None,
+        "sample_interval_ns": 10_000_000,
+        "start_jitter_ns": 0,
+        "rtt_ns": 45_000_000,
+        "forward": {
+            "capacity": {"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 40_000_000}]},
+            "buffer": {"kind": "bytes", "bytes": 225_000},
+            "queue": {"kind": "fifo"},
+            "loss": {"kind": "bernoulli", "ratio": 0.0},
+            "duplicate": 0.0,
+            "delay_ns": 22_500_000,
+            "jitter_ns": 0,
+            "reorder": 0.0,
+            "reorder_delay_ns": 5_625_000,
+        },
+        "reverse": {
+            "capacity": {"kind": "unlimited"},
+            "buffer": {"kind": "bytes", "bytes": 2**31 - 1},
+            "queue": {"kind": "fifo"},
+            "loss": {"kind": "bernoulli", "ratio": 0.0},
+            "duplicate": 0.0,
+            "delay_ns": 22_500_000,
+            "jitter_ns": 0,
+            "reorder": 0.0,
+            "reorder_delay_ns": 5_625_000,
+        },
+        "hosts": {
+            name: {"sndbuf_max_bytes": 2**31 - 1, "rcvbuf_max_bytes": 2**31 - 1, "delay_jitter_ns": 0}
+            for name in ("receiver", "sender")
+        },
+        "flows": [
+            {
+                "name": "a",
+                "cc": "cubic",
+                "cc_params": {},
+                "start_ns": 0,
+                "stop_ns": None,
+                "load": {"kind": "sizes", "sizes_bytes": [1_000_000]},
+                "repeat": {"kind": "once"},
+                "count": 1,
+                "extra_rtt_ns": 0,
+                "host": "sender",
+            }
+        ],
+        "background": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("buffer", "resolved"),
+    [
+        ("0.5bdp", {"kind": "bytes", "bytes": 112_500}),
+        ("0.3333bdp", {"kind": "bytes", "bytes": 74_992}),  # 74992.5 rounded down
+        ("100kB", {"kind": "bytes", "bytes": 100_000}),
+        ("240packets", {"kind": "packets", "packets": 240}),
+    ],
+)
+def test_a_buffer_in_bdp_becomes_bytes(tmp_path: Path, buffer: str, resolved: dict[str, Any]) -> None:
+    experiment = only(tmp_path, HEAD + f'buffer = "{buffer}"\n' + FLOW)
+    assert experiment.forward.buffer.model_dump() == resolved
+
+
+def test_a_bdp_counts_in_the_first_rate_of_steps(tmp_path: Path) -> None:
+    steps = 'steps = [{at = "0s", rate = "8Mbps"}, {at = "1s", rate = "80Mbps"}]'
+    experiment = only(tmp_path, HEAD.replace('rate = "40Mbps"', steps) + FLOW)
+    assert experiment.forward.buffer.model_dump() == {"kind": "bytes", "bytes": 45_000}
+
+
+def test_a_bdp_counts_in_the_mean_rate_of_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("1\n1\n2\n3\n")  # four packets in 3 ms: 16 Mbit/s
+    made_plan = made(tmp_path, HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW)
+    forward = made_plan.experiments[0].forward
+    assert forward.buffer.model_dump() == {"kind": "bytes", "bytes": 90_000}
+    assert made_plan.traces == {forward.capacity.model_dump()["trace"]: [1, 1, 2, 3]}
+
+
+def test_a_trace_is_in_the_plan_once_whatever_it_is_called(tmp_path: Path) -> None:
+    for name in ("t", "u"):
+        (tmp_path / name).write_text("1\n2\n")
+    text = HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW + '[sweep]\n"path.trace" = ["t", "u"]\n'
+    made_plan = made(tmp_path, text)
+    assert len(made_plan.traces) == 1
+    assert len(made_plan.experiments) == 2
+
+
+def test_an_odd_rtt_is_divided_without_loss(tmp_path: Path) -> None:
+    experiment = only(tmp_path, HEAD.replace("45ms", "45000001ns") + FLOW)
+    assert (experiment.forward.delay_ns, experiment.reverse.delay_ns) == (22_500_000, 22_500_001)
+
+
+def test_times_in_rtt_count_in_the_rtt_of_the_path(tmp_path: Path) -> None:
+    text = 'start_jitter = "1rtt"\n' + HEAD + 'reorder = {ratio = 0.1, delay = "0.5rtt"}\n' + FLOW
+    experiment = only(tmp_path, text)
+    assert experiment.start_jitter_ns == 45_000_000
+    assert (experiment.forward.reorder, experiment.forward.reorder_delay_ns) == (0.1, 22_500_000)
+
+
+def test_a_load_in_bits_becomes_a_mean_gap(tmp_path: Path) -> None:
+    repeat = 'repeat = {arrivals = "poisson", rate = "10Mbps", sizes = ["10kB", "30kB"], count = 5}\n'
+    flow = only(tmp_path, HEAD + FLOW.replace('size = "1MB"\n', repeat)).flows[0]
+    assert flow.load == LoadSizes(sizes_bytes=[10_000, 30_000])
+    assert flow.repeat == RepeatPoisson(mean_gap_ns=16_000_000, until=None, count=5)
+
+
+def test_arrivals_per_second_become_a_mean_gap(tmp_path: Path) -> None:
+    flow = only(tmp_path, HEAD + FLOW + 'repeat = {arrivals = "poisson", rate = "3/s", count = 5}\n').flows[0]
+    assert flow.repeat == RepeatPoisson(mean_gap_ns=333_333_333, until=None, count=5)
+
+
+def test_back_to_back_flows_wait_for_another(tmp_path: Path) -> None:
+    text = HEAD + FLOW + FLOW.replace('"a"', '"b"') + 'repeat = {gap = "0.1s", until = "a"}\n'
+    assert only(tmp_path, text).flows[1].repeat == RepeatGap(gap_ns=100_000_000, until="a", count=None)
+
+
+def test_the_last_key_of_the_sweep_changes_fastest_and_repetitions_faster_still(tmp_path: Path) -> None:
+    sweep = '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n"flow.a.cc" = ["bbr", "cubic"]\n'
+    made_plan = made(tmp_path, "repetitions = 2\n" + HEAD + FLOW + sweep)
+    points = [(e.experiment, e.repetition, e.sweep["path.buffer"], e.flows[0].cc) for e in made_plan.experiments]
+    assert points[:5] == [
+        (0, 0, "1bdp", "bbr"),
+        (0, 1, "1bdp", "bbr"),
+        (1, 0, "1bdp", "cubic"),
+        (1, 1, "1bdp", "cubic"),
+        (2, 0, "2bdp", "bbr"),
+    ]
+
+
+def test_another_sweep_value_leaves_the_seeds_of_the_others_alone(tmp_path: Path) -> None:
+    def sweep(values: str) -> dict[tuple[Any, int], int]:
+        text = "repetitions = 3\n" + HEAD + FLOW + f'[sweep]\n"path.loss" = [{values}]\n'
+        return {(e.sweep["path.loss"], e.repetition): e.seed for e in made(tmp_path, text).experiments}
+
+    few, more = sweep("0.1, 0"), sweep("0.2, 0.1, 0.0, 0.3")
+    assert few.items() <= more.items()
+
+
+def test_another_seed_of_the_scenario_changes_every_seed(tmp_path: Path) -> None:
+    text = "repetitions = 5\n" + HEAD + FLOW
+    seeds_1 = {e.seed for e in made(tmp_path, text).experiments}
+    seeds_2 = {e.seed for e in made(tmp_path, text, {"seed": 2}).experiments}
+    assert len(seeds_1) == len(seeds_2) == 5
+    assert not seeds_1 & seeds_2
+
+
+@given(st.integers(0, 2**53 - 1), st.dictionaries(st.text(max_size=3), st.floats(0, 1) | st.text(max_size=3)))
+def test_seeds_fit_and_do_not_depend_on_the_order_of_keys(seed: int, assignment: dict[str, Value]) -> None:
+    derived = seeds.derive(seed, assignment, 0)
+    assert 0 <= derived < 2**53
+    assert derived == seeds.derive(seed, dict(reversed(assignment.items())), 0)
+    assert derived != seeds.derive(seed, assignment, 1)
+
+
+@given(
+    rate_bps=st.integers(10_000_000, 10**12),
+    rtt_ns=st.integers(10_000_000, 10**10),
+    percent=st.integers(100, 10_000),
+)
+def test_a_bdp_is_exact_whatever_the_numbers(
+    tmp_path_factory: pytest.TempPathFactory, rate_bps: int, rtt_ns: int, percent: int
+) -> None:
+    text = HEAD.replace("40Mbps", f"{rate_bps}bps").replace("45ms", f"{rtt_ns}ns")
+    text += f'buffer = "{percent // 100}.{percent % 100:02}bdp"\n' + FLOW
+    experiment = only(tmp_path_factory.mktemp("bdp"), text)
+    assert experiment.forward.buffer.model_dump()["bytes"] == rate_bps * rtt_ns * percent // (8 * 10**9 * 100)
+    assert experiment.forward.delay_ns + experiment.reverse.delay_ns == rtt_ns
+
+
+def test_a_key_that_no_engine_honours_is_an_error(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW + "[host.sender]\ncpu_share = 0.5\n")
+    assert error.message == "no engine honours `host.sender.cpu_share` yet"
+    assert error.source.line == 10
+
+
+def test_a_key_that_another_engine_honours_names_it(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW + '[engine]\nlink = "relay"\n')
+    assert error.message == "the engine `sim` does not honour `engine.link`"
+    assert error.hint == "--engine kernel does"
+
+
+def test_a_value_that_another_engine_honours_names_it(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + 'queue = "codel"\n' + FLOW)
+    assert error.hint == "--engine kernel does"
+    assert error.expected == "fifo"
+    (error,) = refused(tmp_path, HEAD + 'queue = {name = "red"}\n' + FLOW)
+    assert error.message == 'no engine honours `path.queue.name = "red"` yet'
+
+
+def test_an_unknown_algorithm_is_guessed(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW.replace("cubic", "cubc"))
+    assert (error.place, error.hint) == ("flow.a.cc", "did you mean `cubic`?")
+    (error,) = refused(tmp_path, HEAD + FLOW.replace("cubic", "vegas"))
+    assert error.hint == "--engine kernel has it"
+
+
+def test_an_unknown_algorithm_in_the_sweep_points_to_the_sweep(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW + '[sweep]\n"flow.a.cc" = ["bbr", "bbr9"]\n')
+    assert error.code == "unknown-cc"
+    assert error.source.line == 10
+
+
+def test_an_unknown_parameter_of_an_algorithm_is_guessed(tmp_path: Path) -> None:
+    (error,) = refused(tmp_path, HEAD + FLOW + "cc_params = {betta = 0.5}\n")
+    assert (error.place, error.hint) == ("flow.a.cc_params.betta", "did you mean `beta`?")
+
+
+def test_a_module_of_ones_own_needs_an_engine_that_loads_it(tmp_path: Path) -> None:
+    errors = refused(tmp_path, HEAD + FLOW.replace('"cubic"', '{name = "mine", module = "mine.ko"}'))
+    assert {error.hint for error in errors} == {"--engine kernel does"}

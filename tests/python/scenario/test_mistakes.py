@@ -1,0 +1,232 @@
+"""Every mistake that a scenario can have gets an error that says what to do; the snapshots are what a user reads."""
+
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from thalweg import scenario
+from thalweg.errors import ThalwegError, ThalwegErrors
+
+GOOD = """\
+name = "good"
+[path]
+rate = "40Mbps"
+rtt = "45ms"
+[[flow]]
+name = "large"
+cc = "cubic"
+size = "30MB"
+[[flow]]
+name = "medium"
+cc = "bbr"
+size = "1MB"
+start = "0.5s"
+repeat = {gap = "0.1s", until = "large"}
+"""
+
+HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
+FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
+
+CASES = {
+    "unknown key in a table": GOOD.replace("[path]\n", '[path]\nbufer = "1bdp"\n'),
+    "unknown key at the top": "repetition = 3\n" + GOOD,
+    "unknown key in a flow": GOOD + 'sise = "3MB"\n',
+    "unknown key in an inline table": GOOD.replace("until", "untill"),
+    "unknown key of a host": GOOD + "[host.sender]\ncpu_shares = 0.5\n",
+    "key in the wrong table": 'rtt = "45ms"\n' + GOOD,
+    "key of the top behind a table": GOOD + "repetitions = 3\n",
+    "another word for a key": GOOD.replace("[path]\n", '[path]\nlatency = "1ms"\n'),
+    "misspelled required key": GOOD.replace('rtt = "45ms"', 'rt = "45ms"'),
+    "missing name": GOOD.replace('name = "good"\n', ""),
+    "missing path": 'name = "x"\n' + FLOW,
+    "missing rtt": GOOD.replace('rtt = "45ms"\n', ""),
+    "missing cc": GOOD.replace('cc = "cubic"\n', ""),
+    "name that cannot name a directory": GOOD.replace('"good"', '"a/b"'),
+    "number without quotes and unit": GOOD.replace('"45ms"', "45"),
+    "number without a unit": GOOD.replace('"40Mbps"', '"40"'),
+    "unit in the wrong case": GOOD.replace('"40Mbps"', '"40mbps"'),
+    "unit of another kind": GOOD.replace('"40Mbps"', '"40MB"'),
+    "long unit": GOOD.replace('"45ms"', '"45 msec"'),
+    "negative time": GOOD.replace('"45ms"', '"-45ms"'),
+    "too fine a time": GOOD.replace('"45ms"', '"0.5ns"'),
+    "too large a size": GOOD.replace('"30MB"', '"99999999999999GB"'),
+    "text where a number belongs": GOOD.replace("[path]\n", '[path]\nduplicate = "1%"\n'),
+    "number where a text belongs": GOOD.replace('cc = "bbr"', "cc = 2"),
+    "list where a value belongs": GOOD.replace('cc = "bbr"', 'cc = ["bbr", "cubic"]'),
+    "fraction where a whole number belongs": "repetitions = 2.5\n" + GOOD,
+    "out of range": "repetitions = 0\n" + GOOD.replace("[path]\n", "[path]\nloss = 1.5\n"),
+    "not a number": GOOD.replace("[path]\n", "[path]\nloss = nan\n"),
+    "table of a union has a mistake": GOOD.replace("[path]\n", '[path]\nloss = {model = "gilbert", p = 0.1}\n'),
+    "value of a union has a mistake": GOOD.replace("[path]\n", '[path]\nqueue = "fqcodel"\n'),
+    "parameter of another queue": GOOD.replace("[path]\n", '[path]\nqueue = {name = "pie", flows = 3}\n'),
+    "one flow instead of a list": HEAD + FLOW.replace("[[flow]]", "[flow]"),
+    "list instead of one path": GOOD.replace("[path]", "[[path]]"),
+    "rate and trace": GOOD.replace("[path]\n", '[path]\nsteps = [{at = "0s", rate = "1Mbps"}]\n'),
+    "no rate": GOOD.replace('rate = "40Mbps"\n', ""),
+    "rate of zero": GOOD.replace('"40Mbps"', '"0Mbps"'),
+    "rtt of zero": GOOD.replace('"45ms"', '"0ms"'),
+    "steps out of order": GOOD.replace(
+        'rate = "40Mbps"',
+        'steps = [{at = "1s", rate = "1Mbps"}, {at = "3s", rate = "2Mbps"}, {at = "2s", rate = "1Mbps"}]',
+    ),
+    "no steps": GOOD.replace('rate = "40Mbps"', "steps = []"),
+    "link that stops for ever": GOOD.replace(
+        'rate = "40Mbps"', 'steps = [{at = "0s", rate = "1Mbps"}, {at = "3s", rate = "0Mbps"}]'
+    ),
+    "everything is lost": GOOD.replace("[path]\n", "[path]\nloss = 1\n"),
+    "trace that does not exist": GOOD.replace('rate = "40Mbps"', 'trace = "lte.upp"'),
+    "trace with a bad line": GOOD.replace('rate = "40Mbps"', 'trace = "bad.trace"'),
+    "trace that goes back": GOOD.replace('rate = "40Mbps"', 'trace = "back.trace"'),
+    "trace without lines": GOOD.replace('rate = "40Mbps"', 'trace = "empty.trace"'),
+    "buffer without room for a packet": GOOD.replace("[path]\n", '[path]\nbuffer = "0.001bdp"\n'),
+    "buffer of no packets": GOOD.replace("[path]\n", '[path]\nbuffer = "0packets"\n'),
+    "reverse buffer without a rate": GOOD.replace("[[flow]]", '[path.reverse]\nbuffer = "1kB"\n[[flow]]', 1),
+    "no flow": HEAD,
+    "two flows of one name": GOOD.replace('"medium"', '"large"'),
+    "until names no flow": GOOD.replace('until = "large"', 'until = "lrge"'),
+    "until names its own flow": GOOD.replace('until = "large"', 'until = "medium"'),
+    "until in a circle": GOOD + HEAD[:0] + '[[flow]]\nname = "c"\ncc = "bbr"\nsize = "1MB"\n'
+    'repeat = {gap = "0s", until = "d"}\n[[flow]]\nname = "d"\ncc = "bbr"\nsize = "1MB"\n'
+    'repeat = {gap = "0s", until = "c"}\n',
+    "host that does not exist": GOOD + 'host = "sendr"\n',
+    "host that sends nothing": GOOD + '[host.sendr]\nsndbuf_max = "1MB"\n',
+    "host receiver sends": GOOD + 'host = "receiver"\n',
+    "buffer on the wrong host": GOOD + '[host.sender]\nrcvbuf_max = "1MB"\n',
+    "requests and size": HEAD + FLOW + 'requests = {size = "1kB", count = 3}\n',
+    "requests of nothing": HEAD + FLOW.replace('size = "1MB"\n', 'requests = {size = "0kB", count = 3}\n'),
+    "gap and arrivals": HEAD + FLOW + 'repeat = {gap = "1s", arrivals = "poisson", rate = "3/s"}\n',
+    "arrivals without a rate": HEAD + FLOW + 'repeat = {arrivals = "poisson", count = 3}\n',
+    "sizes without arrivals": HEAD + FLOW.replace('size = "1MB"\n', 'repeat = {sizes = ["1MB"], count = 3}\n'),
+    "sizes and size": HEAD + FLOW + 'repeat = {arrivals = "poisson", rate = "3/s", sizes = ["1MB"], count = 3}\n',
+    "repeat without a rhythm": HEAD + FLOW + "repeat = {count = 3}\n",
+    "repeat of an unlimited flow": 'duration = "9s"\n'
+    + HEAD
+    + FLOW.replace('size = "1MB"\n', 'repeat = {gap = "1s"}\n'),
+    "no duration and an unlimited flow": HEAD + FLOW.replace("1MB", "unlimited"),
+    "no duration and endless repetition": HEAD + FLOW + 'repeat = {gap = "1s"}\n',
+    "size of zero": HEAD + FLOW.replace("1MB", "0MB"),
+    "stop before start": HEAD + FLOW + 'start = "2s"\nstop = "1s"\n',
+    "start after the end": 'duration = "1s"\n' + HEAD + FLOW + 'start = "2s"\n',
+    "background of zero": GOOD + '[[background]]\nrate = "0Mbps"\n',
+    "sweep of an unknown key": GOOD + '[sweep]\n"path.bufer" = ["1bdp"]\n',
+    "sweep of an unknown flow": GOOD + '[sweep]\n"flow.mediun.cc" = ["bbr"]\n',
+    "sweep of an unknown key of a flow": GOOD + '[sweep]\n"flow.medium.ccc" = ["bbr"]\n',
+    "sweep of a whole table": GOOD + '[sweep]\n"flow.medium.repeat" = ["x"]\n',
+    "sweep of the name": GOOD + '[sweep]\n"name" = ["x"]\n',
+    "sweep without values": GOOD + '[sweep]\n"path.buffer" = []\n',
+    "sweep of one value": GOOD + '[sweep]\n"path.buffer" = "1bdp"\n',
+    "sweep of mixed kinds": GOOD + '[sweep]\n"path.loss" = [0.1, "0.2"]\n',
+    "sweep of a value twice": GOOD + '[sweep]\n"path.loss" = [0.1, 0.2, 0.1]\n',
+    "sweep to a bad value": GOOD + '[sweep]\n"path.buffer" = ["1bdp", "2"]\n"flow.large.count" = [1, 0]\n',
+    "sweep to a value that is too small": GOOD + '[sweep]\n"path.buffer" = ["1bdp", "1kB"]\n',
+    "sweep into a conflict": GOOD + '[sweep]\n"path.trace" = ["good.trace"]\n',
+    "sweep of one end against another": 'duration = "9s"\n' + GOOD + 'stop = "5s"\n[sweep]\n'
+    '"flow.medium.start" = ["1s", "6s"]\n"flow.medium.stop" = ["2s", "7s"]\n',
+    "too many experiments": "repetitions = 100000\n"
+    + GOOD
+    + '[sweep]\n"path.loss" = ['
+    + ", ".join(f"0.{index:02}" for index in range(1, 13))
+    + "]\n",
+    "text without quotes": GOOD.replace('"40Mbps"', "40Mbps"),
+    "bracket that is not closed": GOOD.replace("[path]", "[path"),
+    "text that is not closed": GOOD.replace('"good"', '"good'),
+    "table that is there twice": GOOD + "[path]\n",
+    "key that is there twice": GOOD + 'cc = "cubic"\n',
+    "file that ends too early": GOOD + "x = [",
+    "empty file": "",
+    "several mistakes": GOOD.replace('"40Mbps"', '"40"').replace('"30MB"', '"30"').replace('"large"}', '"larg"}'),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lte.up").write_text("1\n2\n")
+    (tmp_path / "good.trace").write_text("1\n2\n")
+    (tmp_path / "bad.trace").write_text("1\n2\n3.5\n")
+    (tmp_path / "back.trace").write_text("1\n5\n3\n")
+    (tmp_path / "empty.trace").write_text("\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def mistakes(text: str) -> ThalwegError:
+    Path("x.toml").write_text(text)
+    with pytest.raises(ThalwegError) as caught:
+        scenario.load("x.toml")
+    return caught.value
+
+
+def test_the_scenario_that_the_cases_are_made_from_is_right() -> None:
+    Path("good.toml").write_text(GOOD)
+    assert scenario.load("good.toml").raw["name"] == "good"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_is_explained(case: str, snapshot: SnapshotAssertion) -> None:
+    assert mistakes(CASES[case]).text() == snapshot
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_error_has_a_place_that_a_program_can_use(case: str) -> None:
+    for error in mistakes(CASES[case]).errors:
+        assert error.place or error.source
+        assert error.as_dict()["code"] == error.code
+
+
+def test_every_mistake_is_reported_once() -> None:
+    error = mistakes(CASES["several mistakes"])
+    assert isinstance(error, ThalwegErrors)
+    assert [each.place for each in error.errors] == ["path.rate", "flow.large.size", "flow.medium.repeat.until"]
+
+
+def test_a_file_that_is_not_there_is_an_error_that_lists_what_is(folder: Path) -> None:
+    (folder / "itc.toml").write_text(GOOD)
+    with pytest.raises(ThalwegError) as caught:
+        scenario.load("itx.toml")
+    assert caught.value.code == "no-file"
+    assert "itc.toml" in str(caught.value.hint)
+
+
+def test_a_directory_is_no_scenario(folder: Path) -> None:
+    with pytest.raises(ThalwegError, match="is a directory"):
+        scenario.load(folder)
+
+
+def test_a_file_in_another_encoding_names_the_line(folder: Path) -> None:
+    (folder / "x.toml").write_bytes(b'name = "x"\nabout = "caf\xe9"\n')
+    with pytest.raises(ThalwegError) as caught:
+        scenario.load("x.toml")
+    assert caught.value.code == "not-utf8"
+    assert str(caught.value.source) == "x.toml:2"
+
+
+def test_a_key_that_the_sweep_sets_need_not_be_set_before(folder: Path) -> None:
+    text = GOOD.replace('cc = "bbr"\n', "").replace('rate = "40Mbps"\n', "")
+    text += '[sweep]\n"flow.medium.cc" = ["bbr", "cubic"]\n"path.rate" = ["10Mbps"]\n'
+    (folder / "x.toml").write_text(text)
+    scenario.load("x.toml")
+
+
+def test_tables_that_do_not_exist_yet_can_be_swept(folder: Path) -> None:
+    text = GOOD + '[sweep]\n"path.reverse.loss" = [0.0, 0.1]\n"host.receiver.rcvbuf_max" = ["1MB"]\n'
+    (folder / "x.toml").write_text(text)
+    scenario.load("x.toml")
+
+
+def test_settings_take_the_place_of_values_and_of_their_sweep(folder: Path) -> None:
+    (folder / "x.toml").write_text(GOOD + '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n')
+    document = scenario.load("x.toml", {"path.buffer": "4bdp", "seed": 7, "flow.medium.cc": "cubic"})
+    assert document.raw["sweep"] == {}
+    assert document.raw["path"]["buffer"] == "4bdp"
+    assert document.raw["seed"] == 7
+    assert document.raw["flow"][1]["cc"] == "cubic"
+
+
+def test_a_bad_setting_points_to_the_command_line(folder: Path) -> None:
+    (folder / "x.toml").write_text(GOOD)
+    with pytest.raises(ThalwegError) as caught:
+        scenario.load("x.toml", {"path.buffer": "4"})
+    assert str(caught.value.errors[0].source) == "--set"
+    with pytest.raises(ThalwegError) as caught:
+        scenario.load("x.toml", {"path.bufer": "4bdp"})
+    assert caught.value.errors[0].hint == "did you mean `path.buffer`?"

@@ -1,0 +1,75 @@
+"""Writes what is generated from the declarations in Rust: Python models, JSON Schemas, reference pages.
+
+    python tools/generate.py            writes the files
+    python tools/generate.py --check    says which files are stale, and fails if any is
+
+The declarations come from `thalweg-engine schema`; the binary is the one that THALWEG_ENGINE names, else the one beside
+this Python, else the one on the PATH.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from generating import columns, exit_codes, models, scenario_page  # noqa: E402
+from thalweg import engine  # noqa: E402
+
+
+def outputs() -> Iterator[tuple[Path, str]]:
+    """Give every generated file with its content."""
+    scenario, plan, tables = engine.schema("scenario"), engine.schema("plan"), engine.schema("columns")
+    package = ROOT / "python" / "thalweg"
+    docs = ROOT / "docs"
+    yield _formatted(package / "scenario" / "models.py", models.module(scenario, "scenario"))
+    yield package / "scenario" / "scenario.schema.json", _json(scenario)
+    yield _formatted(package / "plan" / "models.py", models.module(plan, "plan"))
+    yield package / "plan" / "plan.schema.json", _json(plan)
+    yield _formatted(package / "results" / "columns.py", columns.module(tables))
+    yield docs / "schema" / "scenario.schema.json", _json(scenario)
+    yield docs / "reference" / "scenario.md", scenario_page.page(scenario)
+    yield docs / "reference" / "columns.md", columns.page(tables)
+    yield docs / "reference" / "exit-codes.md", exit_codes.page((package / "errors.py").read_text(encoding="utf-8"))
+
+
+def stale() -> list[Path]:
+    """Give the files that differ from what would be generated."""
+    return [file for file, text in outputs() if not file.exists() or file.read_text(encoding="utf-8") != text]
+
+
+def _json(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _formatted(file: Path, code: str) -> tuple[Path, str]:
+    """Format and sort imports as `make format` does."""
+    for command in (["check", "--quiet", "--fix", "--select=I"], ["format"]):
+        ruff = [sys.executable, "-m", "ruff", *command, f"--stdin-filename={file}", "-"]
+        code = subprocess.run(ruff, cwd=ROOT, input=code, capture_output=True, text=True, check=True).stdout
+    return file, code
+
+
+def main() -> int:
+    """Write or check the files."""
+    if sys.argv[1:] == ["--check"]:
+        for file in (files := stale()):
+            print(f"stale: {file.relative_to(ROOT)}; to write it again: make generate", file=sys.stderr)
+        return 1 if files else 0
+    if sys.argv[1:]:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for file, text in outputs():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+            print(f"wrote {file.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
