@@ -1,0 +1,96 @@
+"""What a reader should know before believing the numbers."""
+
+import shlex
+from dataclasses import dataclass
+
+from thalweg import analysis
+from thalweg.report.content import Content, Point
+from thalweg.report.table import is_cut_off
+
+MOST_ITEMS = 20
+"""Of more items of a list, the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One caution: what is the case, the cases one by one, and what to do."""
+
+    text: str
+    items: list[str]
+    advice: str
+    command: str = ""
+
+
+def cautions(content: Content) -> list[Caution]:
+    """Collect the cautions of all runs."""
+    found = []
+    for number in range(len(content.runs)):
+        found += _of_run(content, number)
+    cut_off = [
+        f"{flow}: {content.text(point)}".rstrip(": ")
+        for flow in content.flows
+        for point in content.points
+        if is_cut_off(content, point, flow)
+    ]
+    if cut_off:
+        found.append(
+            Caution(
+                "Some transfers were cut off by the end of the experiment. Completion times are of the others, so they"
+                " are too small (marked * in the table).",
+                _shortened(cut_off),
+                "A longer duration lets them finish.",
+            )
+        )
+    return found
+
+
+def _of_run(content: Content, number: int) -> list[Caution]:
+    run, status, label = content.runs[number], content.statuses[number], content.labels[number]
+    who = f"{label}: " if len(content.runs) > 1 else ""
+    again = shlex.join(run.command)
+    found = []
+    if status.failures:
+        items = [
+            f"{_place(content, number, each.experiment, each.repetition)}: {each.message} [{each.code}]"
+            for each in status.failures
+        ]
+        text = f"{who}{len(items)} of {status.expected} experiments failed."
+        found.append(Caution(text, _shortened(items), "The same command tries them again.", again))
+    if status.missing:
+        text = f"{who}{status.missing} of {status.expected} experiments are not there (yet)."
+        found.append(Caution(text, [], "The same command goes on where it stopped.", again))
+    if status.untrustworthy:
+        items = [
+            f"{_place(content, number, each.experiment, each.repetition)}: {each.reason}"
+            for each in status.untrustworthy
+        ]
+        count = len({mark.id for mark in status.untrustworthy})
+        text = f"{who}{count} of {status.expected} experiments are untrustworthy and left out of the numbers."
+        found.append(Caution(text, _shortened(items), ""))
+    if analysis.are_copies(content.summaries[number]):
+        found.append(
+            Caution(
+                f"{who}All repetitions gave the same numbers: they are copies of one another. The intervals say nothing.",
+                [],
+                'Nothing in the scenario is random. start_jitter = "1rtt" makes repetitions differ as real ones do.',
+            )
+        )
+    elif len({entry["repetition"] for entry in run.plan["experiments"]}) == 1:
+        text = f"{who}There is one repetition: the numbers have no confidence interval."
+        found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
+    return found
+
+
+def _place(content: Content, number: int, experiment: int, repetition: int) -> str:
+    point = next(
+        (point for point in content.points if (point.run, point.experiment) == (number, experiment)),
+        Point(number, experiment, {}),
+    )
+    where = content.text(point)
+    return f"{where}, repetition {repetition}" if where else f"repetition {repetition}"
+
+
+def _shortened(items: list[str]) -> list[str]:
+    if len(items) <= MOST_ITEMS:
+        return items
+    return [*items[:MOST_ITEMS], f"and {len(items) - MOST_ITEMS} more"]

@@ -1,0 +1,43 @@
+"""A colour per congestion control, the same in every report.
+
+The hues are those of Okabe and Ito ("Color Universal Design", 2008), which people with any colour vision tell apart,
+darkened for a light page and lightened for a dark one until they contrast 3:1 with it (WCAG 2.2, 1.4.11).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Colour:
+    """A colour for a light page and one for a dark page."""
+
+    light: str
+    dark: str
+
+
+_KNOWN = {
+    "cubic": Colour("#0072b2", "#56b4e9"),
+    "bbr": Colour("#d55e00", "#ff8b45"),
+    "reno": Colour("#00805d", "#2fc79b"),
+}
+_OTHERS = (
+    Colour("#a64d84", "#e28fc0"),
+    Colour("#8a6500", "#e6b422"),
+    Colour("#5b4bb5", "#a99cf5"),
+    Colour("#3d7d8c", "#7fd3e4"),
+    Colour("#8f3b2e", "#e59a8c"),
+)
+PATH = Colour("#5c6773", "#9aa7b5")
+"""What belongs to no congestion control."""
+
+
+def colours(ccs: Iterable[str]) -> dict[str, Colour]:
+    """Give each congestion control its colour; those without one of their own take turns, in alphabetical order.
+
+    >>> colours(["bbr", "mine"])["mine"] == colours(["mine", "cubic"])["mine"]
+    True
+    """
+    names = sorted(set(ccs))
+    others = [name for name in names if name not in _KNOWN]
+    return {name: _KNOWN.get(name) or _OTHERS[others.index(name) % len(_OTHERS)] for name in names}

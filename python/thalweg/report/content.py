@@ -1,0 +1,131 @@
+"""What a report shows, taken from its runs: labels, axes, flows, and every number once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.analysis import MEASURES, Axis, Status
+from thalweg.report.labels import point_text
+from thalweg.report.numbers import Scale, scale_for
+from thalweg.results import Run, open_run
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the sweep of one run."""
+
+    run: int
+    experiment: int
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure of a flow (or of the path) at a point."""
+
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+    median: float
+
+
+class Content:
+    """The runs of a report, and what they have in common."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        """Read the run directories."""
+        self.runs: list[Run] = [open_run(directory) for directory in directories]
+        self.labels = _labels(self.runs)
+        self.statuses: list[Status] = [analysis.status(run) for run in self.runs]
+        self.repetitions = [analysis.repetitions(run) for run in self.runs]
+        self.summaries = [analysis.summary(run) for run in self.runs]
+
+    @cached_property
+    def axes(self) -> list[Axis]:
+        """Sweep keys with more than one value, in the order of the scenario."""
+        keys = list(dict.fromkeys(key for run in self.runs for key in run.sweep_keys))
+        points = pl.concat([run.points() for run in self.runs], how="diagonal_relaxed")
+        return [
+            Axis(axis.key, [*axis.values, None], axis.is_ordered) if points[axis.key].null_count() else axis  # type: ignore[list-item]
+            for axis in analysis.axes(points, keys)
+        ]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Points of the sweep, run by run."""
+        return [
+            Point(number, int(row.pop("experiment")), row)
+            for number, run in enumerate(self.runs)
+            for row in run.points().iter_rows(named=True)
+        ]
+
+    @cached_property
+    def flows(self) -> list[str]:
+        """Names of the flows, in the order of the scenario."""
+        return list(dict.fromkeys(name for run in self.runs for name in analysis.flow_names(run)))
+
+    @cached_property
+    def cells(self) -> dict[tuple[int, int, str | None, str], Cell]:
+        """Every number by run, experiment, flow (None: the path) and measure."""
+        return {
+            (number, row["experiment"], row["flow"], row["measure"]): Cell(
+                row["n"], row["mean"], row["low"], row["high"], row["median"]
+            )
+            for number, summary in enumerate(self.summaries)
+            for row in summary.iter_rows(named=True)
+        }
+
+    @cached_property
+    def ccs(self) -> dict[tuple[int, int, str], str]:
+        """Congestion control by run, experiment and flow, as planned."""
+        return {
+            (number, entry["experiment"], flow["name"]): str(flow["cc"])
+            for number, run in enumerate(self.runs)
+            for entry in run.plan["experiments"]
+            for flow in entry["flows"]
+        }
+
+    @cached_property
+    def scales(self) -> dict[str, Scale]:
+        """Unit and digits per measure."""
+        scales = {}
+        for name, measure in MEASURES.items():
+            cells = [cell for key, cell in self.cells.items() if key[3] == name]
+            halves = [(cell.high - cell.low) / 2 for cell in cells if cell.high is not None and cell.low is not None]
+            scales[name] = scale_for(measure.unit, [cell.mean for cell in cells], halves)
+        return scales
+
+    @cached_property
+    def sized_flows(self) -> set[str]:
+        """Flows of which some transfer was completed."""
+        return {flow for _, _, flow, measure in self.cells if flow and measure == "completion_time"}
+
+    def cell(self, point: Point, measure: str, flow: str | None = None) -> Cell | None:
+        """Give a measure at a point."""
+        return self.cells.get((point.run, point.experiment, flow, measure))
+
+    def text(self, point: Point) -> str:
+        """Name a point by what varies, the run included if there are several."""
+        place = point_text(point.values, self.axes)
+        if len(self.runs) < 2:
+            return place
+        return f"{self.labels[point.run]}: {place}" if place else self.labels[point.run]
+
+    def has(self, measure: str) -> bool:
+        """Say whether any point has the measure."""
+        return any(key[3] == measure for key in self.cells)
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """Name the runs by engine; by directory where that does not tell them apart."""
+    engines = [run.engine for run in runs]
+    if len(set(engines)) == len(engines):
+        return engines
+    names = [run.path.resolve().name for run in runs]
+    return names if len(set(names)) == len(names) else [f"{name} ({i + 1})" for i, name in enumerate(names)]

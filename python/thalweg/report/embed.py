@@ -1,0 +1,180 @@
+"""The data that the page's charts draw, once, in columns; and the descriptions of the charts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from thalweg import analysis
+from thalweg.analysis import MEASURES, Line
+from thalweg.report.charts import templates
+from thalweg.report.colours import PATH, colours
+from thalweg.report.content import Content
+from thalweg.report.findings import subject
+from thalweg.report.labels import key_title, setting, short_values, value_text
+from thalweg.report.layout import layout
+from thalweg.report.numbers import rounded, scale_for
+
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 6]]
+"""Line patterns by flow, taking turns: flows of one congestion control differ by them."""
+POINTS_BUDGET = 180_000
+"""Points of all curves together: about 2 MB of the page."""
+MOST_SERIES = 1000
+"""Points of the sweep that have time series."""
+
+Json = dict[str, Any]
+
+
+def figures(content: Content) -> list[Json]:
+    """Say which bar charts there are: a measure each, and a flow each unless flows lie along x."""
+    flows: Sequence[str | None] = content.flows if content.axes else [None]
+    wanted: list[tuple[str, str | None]] = [
+        (measure, flow) for measure in ("goodput", "completion_time", "retransmit_ratio") for flow in flows
+    ]
+    first = content.flows[0] if content.flows else None
+    wanted.append(("utilisation_while_active", first) if first in content.sized_flows else ("utilisation", None))
+    wanted.append(("queueing_delay", None))
+    present = {(measure, flow) for _, _, flow, measure in content.cells} | {(key[3], None) for key in content.cells}
+    return [
+        {"measure": measure, "flow": flow, "title": subject(measure, flow)}
+        for measure, flow in wanted
+        if (measure, flow) in present
+    ]
+
+
+def data(content: Content) -> Json:
+    """Give everything that the page's script reads."""
+    plan = layout(content.axes, len(content.runs))
+    hues = colours(content.ccs.values())
+    points, index = _points(content)
+    return {
+        "templates": templates(),
+        "runs": content.labels,
+        "axes": [_axis(axis) for axis in content.axes],
+        "layout": {"x": plan.x, "panels": plan.panels, "chosen": plan.chosen},
+        "flows": content.flows,
+        "dashes": [DASHES[i % len(DASHES)] for i in range(len(content.flows))],
+        "colours": {cc: [hue.light, hue.dark] for cc, hue in hues.items()},
+        "path_colour": [PATH.light, PATH.dark],
+        "measures": {
+            name: {
+                "title": _with_unit(measure.title, content.scales[name].unit),
+                "size": content.scales[name].size,
+                "decimals": content.scales[name].decimals,
+            }
+            for name, measure in MEASURES.items()
+        },
+        "points": points,
+        "numbers": _numbers(content, index),
+        "distributions": _distributions(content, index),
+        "series": _series(content, index),
+    }
+
+
+def _axis(axis: analysis.Axis) -> Json:
+    title, short = short_values(axis)
+    return {
+        "title": key_title(axis.key),
+        "short_title": title,
+        "values": [value_text(value) for value in axis.values],
+        "short": short,
+        "settings": [setting(axis.key, value) for value in axis.values],
+    }
+
+
+def _with_unit(title: str, unit: str) -> str:
+    return f"{title} ({unit})" if unit else title
+
+
+def _points(content: Content) -> tuple[Json, dict[tuple[int, int], int]]:
+    columns: Json = {
+        "run": [point.run for point in content.points],
+        "experiment": [point.experiment for point in content.points],
+        "axes": [[axis.values.index(point.values.get(axis.key)) for axis in content.axes] for point in content.points],
+        "cc": [
+            [content.ccs.get((point.run, point.experiment, flow)) for flow in content.flows] for point in content.points
+        ],
+    }
+    return columns, {(point.run, point.experiment): number for number, point in enumerate(content.points)}
+
+
+def _numbers(content: Content, index: dict[tuple[int, int], int]) -> Json:
+    drawn = {figure["measure"] for figure in figures(content)}
+    rows = [(key, cell) for key, cell in content.cells.items() if key[3] in drawn]
+    return {
+        "point": [index[key[0], key[1]] for key, _ in rows],
+        "flow": [-1 if key[2] is None else content.flows.index(key[2]) for key, _ in rows],
+        "measure": [key[3] for key, _ in rows],
+        "n": [cell.n for _, cell in rows],
+        "mean": [rounded(cell.mean, 7) for _, cell in rows],
+        "low": [rounded(cell.low, 7) for _, cell in rows],
+        "high": [rounded(cell.high, 7) for _, cell in rows],
+    }
+
+
+def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
+    rows: list[tuple[int, int, str, list[float]]] = []
+    for number, run in enumerate(content.runs):
+        for frame in (analysis.transfer_distributions(run), analysis.rtt_distributions(run)):
+            for experiment, flow, measure, values in frame.iter_rows():
+                rows.append((index[number, experiment], content.flows.index(flow), measure, values))
+    result: Json = {"point": [], "flow": [], "measure": [], "values": []}
+    titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
+    units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
+    largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}
+    scales = {measure: scale_for(units[measure], [value]) for measure, value in largest.items()}
+    for point, flow, measure, values in rows:
+        result["point"].append(point)
+        result["flow"].append(flow)
+        result["measure"].append(measure)
+        result["values"].append([rounded(value / scales[measure].size, 4) for value in values])
+    result["titles"] = {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()}
+    return result
+
+
+def _series(content: Content, index: dict[tuple[int, int], int]) -> Json:
+    chosen = _chosen(content)
+    curves = sum(2 + 3 * len(content.flows) for _ in chosen) or 1
+    limit = max(60, min(400, POINTS_BUDGET // (2 * curves)))
+    entries = []
+    for number, run in enumerate(content.runs):
+        seeds = {(e["experiment"], e["repetition"]): e for e in run.plan["experiments"]}
+        pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
+        for series in analysis.series(run, pairs, limit):
+            planned = seeds[series.experiment, series.repetition]
+            entries.append(
+                {
+                    "point": index[number, series.experiment],
+                    "repetition": series.repetition,
+                    "seed": str(planned["seed"]),
+                    "rate": [_curve(content, line, 1e6) for line in series.rate_bps],
+                    "cwnd": [_curve(content, line, 1) for line in series.cwnd_packets],
+                    "rtt": [_curve(content, line, 1e-3) for line in series.rtt_s],
+                    "backlog": [_curve(content, line, 1e3) for line in series.backlog_bytes],
+                    "drops": [rounded(moment, 6) for moment in series.drops_s],
+                    "room": _room_kb(planned["forward"]["buffer"]),
+                    "connections": [series.connections, series.connections_drawn],
+                }
+            )
+    return {"entries": entries, "first_flow": content.flows[0] if content.flows else ""}
+
+
+def _chosen(content: Content) -> list[tuple[int, int, int]]:
+    """Choose run, experiment and repetition: per point the repetition that is typical of the first flow."""
+    found = []
+    for number, (run, repetitions) in enumerate(zip(content.runs, content.repetitions, strict=True)):
+        typical = analysis.typical_repetitions(repetitions, content.flows[0]) if content.flows else {}
+        found += [(number, experiment, typical[experiment]) for experiment in sorted(typical)]
+        del run
+    return found[:MOST_SERIES]
+
+
+def _curve(content: Content, line: Line, size: float) -> Json:
+    flow = content.flows.index(line.name) if line.name in content.flows else -1
+    return {
+        "flow": flow,
+        "t": [rounded(t, 5) for t in line.t_s],
+        "v": [rounded(value / size, 4) for value in line.value],
+    }
+
+
+def _room_kb(buffer: Json) -> float | None:
+    return rounded(buffer["bytes"] / 1e3 if buffer["kind"] == "bytes" else buffer["packets"] * 1.5)

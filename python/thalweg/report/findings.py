@@ -1,0 +1,94 @@
+"""The findings in a few sentences: where each measure is best and worst, and whether that is more than noise."""
+
+from dataclasses import dataclass
+
+from thalweg.analysis import MEASURES, Estimate, overlap
+from thalweg.report.content import Cell, Content, Point
+
+PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay"}
+"""Measures of which less is better."""
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A value and the point where it was measured."""
+
+    text: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one measure of one flow (or of the path) came to."""
+
+    subject: str
+    best: Extreme
+    worst: Extreme | None
+    """None: there is only one point."""
+    remark: str
+
+
+def findings(content: Content) -> list[Finding]:
+    """Choose what says most: per flow its completion time if it completes several transfers, else its goodput."""
+    chosen: list[tuple[str, str | None]] = []
+    for flow in content.flows:
+        chosen.append(("completion_time" if _completes_several(content, flow) else "goodput", flow))
+    chosen += [("retransmit_ratio", flow) for flow in content.flows]
+    if content.flows and content.has("utilisation_while_active"):
+        chosen.append(("utilisation_while_active", content.flows[0]))
+    if content.has("queueing_delay"):
+        chosen.append(("queueing_delay", None))
+    return [finding for measure, flow in chosen if (finding := _finding(content, measure, flow))]
+
+
+def _completes_several(content: Content, flow: str) -> bool:
+    most = max((cell.mean for key, cell in content.cells.items() if key[2:] == (flow, "completed")), default=0.0)
+    return most > 1
+
+
+def subject(measure: str, flow: str | None) -> str:
+    """Name a measure of a flow.
+
+    >>> subject("goodput", "large"), subject("utilisation_while_active", "large"), subject("queueing_delay", None)
+    ('Goodput of large', 'Utilisation while large is active', 'Queueing delay')
+    """
+    if measure == "utilisation_while_active":
+        return f"Utilisation while {flow} is active"
+    title = MEASURES[measure].title
+    return f"{title} of {flow}" if flow else title
+
+
+def _finding(content: Content, measure: str, flow: str | None) -> Finding | None:
+    found = [(point, cell) for point in content.points if (cell := content.cell(point, measure, flow))]
+    if not found:
+        return None
+    ranked = sorted(found, key=lambda pair: pair[1].mean, reverse=measure not in PLACED_LAST)
+    best, worst = ranked[0], ranked[-1]
+    if len(ranked) == 1:
+        return Finding(subject(measure, flow), _extreme(content, measure, *best), None, _remark(best[1], None))
+    return Finding(
+        subject(measure, flow),
+        _extreme(content, measure, *best),
+        _extreme(content, measure, *worst),
+        _remark(best[1], worst[1]),
+    )
+
+
+def _extreme(content: Content, measure: str, point: Point, cell: Cell) -> Extreme:
+    scale = content.scales[measure]
+    half = scale.half_width(cell.low, cell.high)
+    unit = f" {scale.unit}" if scale.unit else ""
+    return Extreme(scale.text(cell.mean) + (f" ± {half}" if half else "") + unit, content.text(point))
+
+
+def _remark(best: Cell, worst: Cell | None) -> str:
+    if worst is None:
+        return "" if best.low is not None else "one repetition: no interval"
+    overlapping = overlap(_estimate(best), _estimate(worst))
+    if overlapping is None:
+        return "one repetition: it may be chance"
+    return "the intervals overlap: no difference shown" if overlapping else "the intervals do not overlap"
+
+
+def _estimate(cell: Cell) -> Estimate:
+    return Estimate(cell.n, cell.mean, cell.low, cell.high, cell.median)

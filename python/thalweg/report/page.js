@@ -1,0 +1,265 @@
+"use strict";
+// Fills in the chart templates of the page's data and draws them: again when the reader chooses another point, when the
+// width changes, and when the system turns dark or light. It asks nothing of the network and stores nothing.
+(() => {
+  document.documentElement.dataset.script = "runs";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const darkness = matchMedia("(prefers-color-scheme: dark)");
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const points = data.points.run.map((run, i) => ({ run, experiment: data.points.experiment[i], axes: data.points.axes[i], cc: data.points.cc[i] }));
+  const PATH = ""; // stands for a congestion control where a number belongs to none
+
+  // --- templates ---------------------------------------------------------------------------------------------------
+
+  const fill = (part, values) => {
+    if (typeof part === "string") return part.startsWith("@") ? values[part.slice(1)] : part;
+    if (Array.isArray(part)) {
+      const only = part.length === 1 && typeof part[0] === "string" && part[0].startsWith("@");
+      return only ? values[part[0].slice(1)] : part.map((each) => fill(each, values));
+    }
+    if (part === null || typeof part !== "object") return part;
+    return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, fill(value, values)]));
+  };
+
+  const look = () => {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const which = darkness.matches ? 1 : 0;
+    const ccs = Object.keys(data.colours);
+    return {
+      ink: colour("ink"), muted: colour("muted"), line: colour("line"), alarm: colour("alarm"), font: style.fontFamily,
+      path: data.path_colour[which],
+      ccs: [...ccs, PATH],
+      colours: [...ccs.map((cc) => data.colours[cc][which]), data.path_colour[which]],
+      flows: data.flows, dashes: data.dashes,
+    };
+  };
+
+  const config = (theme) => ({
+    background: "transparent", font: theme.font, view: { stroke: null },
+    axis: {
+      labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400, titlePadding: 8,
+      grid: false, domainColor: theme.line, tickColor: theme.line, tickSize: 4, labelPadding: 4,
+    },
+    axisY: { grid: true, gridColor: theme.line, domain: false, ticks: false },
+    header: { labelColor: theme.ink, labelFontSize: 12, labelFontWeight: 600 },
+    facet: { spacing: 22 },
+  });
+
+  const draw = async (element, spec, rows, theme) => {
+    const { clientHeight } = element;
+    element.style.minHeight = `${clientHeight}px`; // the page does not jump while a chart is replaced
+    spec.datasets = { rows };
+    const result = await globalThis.vegaEmbed(element, spec, {
+      mode: "vega-lite", renderer: "svg", ast: true, config: config(theme), tooltip: { theme: darkness.matches ? "dark" : "light" },
+      actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: element.dataset.title,
+    });
+    element.finalize?.();
+    element.finalize = result.finalize;
+    element.style.minHeight = "";
+    element.querySelector("summary")?.setAttribute("aria-label", `Save the chart: ${element.dataset.title}`);
+  };
+
+  const empty = (element, text) => {
+    element.finalize?.();
+    element.finalize = undefined;
+    element.classList.remove("vega-embed");
+    const paragraph = document.createElement("p");
+    paragraph.className = "empty";
+    paragraph.textContent = text;
+    element.replaceChildren(paragraph);
+  };
+
+  // --- bars over the sweep -----------------------------------------------------------------------------------------
+
+  const chosen = new Map(data.layout.chosen.map((axis) => [axis, 0]));
+  const xAxis = data.layout.x === null ? null : data.axes[data.layout.x];
+
+  const panelOf = (point) => {
+    const parts = data.layout.panels.map((axis) => data.axes[axis].settings[point.axes[axis]]);
+    return (data.runs.length > 1 ? [data.runs[point.run], ...parts] : parts).join(" · ");
+  };
+
+  const barRows = (measure, flow, scale) => {
+    const { numbers } = data;
+    const rows = [];
+    numbers.point.forEach((number, i) => {
+      const point = points[number];
+      const name = data.flows[numbers.flow[i]];
+      if (numbers.measure[i] !== measure || (xAxis && name !== flow)) return;
+      if ([...chosen].some(([axis, value]) => point.axes[axis] !== value)) return;
+      const [mean, low, high] = [numbers.mean[i], numbers.low[i], numbers.high[i]].map((value) => (value === null ? null : value / scale.size));
+      const fixed = (value) => value.toFixed(scale.decimals);
+      const label = [panelOf(point), xAxis ? xAxis.settings[point.axes[data.layout.x]] : name].filter(Boolean).join(" · ");
+      const text = low === null ? fixed(mean) : `${fixed(mean)} (${fixed(low)} to ${fixed(high)})`;
+      rows.push({
+        x: xAxis ? xAxis.short[point.axes[data.layout.x]] : name ?? "path",
+        panel: panelOf(point), mean, high, drawn_low: low === null ? null : Math.max(0, low), n: numbers.n[i],
+        cc: measure === "utilisation_while_active" || name === undefined ? PATH : point.cc[numbers.flow[i]],
+        label, text, description: `${label}: ${scale.title} ${text}, n = ${numbers.n[i]}`,
+      });
+    });
+    return rows;
+  };
+
+  const columnsFor = (panels, width) => {
+    const perRow = data.runs.length > 1 && panels % data.runs.length === 0 ? panels / data.runs.length : panels;
+    const room = Math.max(1, Math.floor((width - 50) / (width < 560 ? 145 : 210)));
+    if (perRow <= room) return perRow;
+    return Math.ceil(perRow / Math.ceil(perRow / room));
+  };
+
+  const drawBars = async (element, theme) => {
+    const { measure, title } = element.dataset;
+    const scale = data.measures[measure];
+    const rows = barRows(measure, element.dataset.flow || undefined, scale);
+    if (!rows.length) return empty(element, "No value here.");
+    const panels = [...new Set(points.map(panelOf))].filter((panel) => rows.some((row) => row.panel === panel));
+    const domain = xAxis ? xAxis.short : data.flows.filter((flow) => rows.some((row) => row.x === flow));
+    const width = element.clientWidth;
+    const columns = columnsFor(panels.length, width);
+    const each = panels.length > 1 ? Math.floor((width - 64 - 22 * (columns - 1)) / columns) : Math.min(width - 64, 560);
+    const spec = fill(data.templates.bars, {
+      ...theme, x_domain: domain.length ? domain : ["path"], panels, x_title: xAxis ? xAxis.short_title : "flow", y_title: scale.title,
+    });
+    const inner = spec.spec;
+    const longest = Math.max(...domain.map((text) => text.length));
+    inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = longest * 6.5 * domain.length > each ? -40 : 0; });
+    const lines = panels.some((panel) => panel.length * 7 > each);
+    if (!lines) delete spec.facet.header.labelExpr;
+    inner.width = Math.max(80, each);
+    inner.height = 150;
+    spec.columns = columns;
+    const whole = panels.length > 1 ? spec : { ...inner, $schema: spec.$schema, data: spec.data };
+    whole.description = `Bars: ${title} by ${xAxis ? xAxis.title : "flow"}${panels.length > 1 ? `, ${panels.length} panels` : ""}. The table of numbers has the values.`;
+    return draw(element, whole, rows, theme);
+  };
+
+  // --- one point ---------------------------------------------------------------------------------------------------
+
+  const wanted = { run: 0, axes: data.axes.map(() => 0) };
+  if (points.length) wanted.axes = [...points[0].axes];
+  const current = () => points.findIndex((point) => point.run === wanted.run && point.axes.every((value, axis) => value === wanted.axes[axis]));
+
+  const drawCdf = (element, theme, number) => {
+    const { measure } = element.dataset;
+    const { distributions } = data;
+    const rows = [];
+    distributions.point.forEach((point, i) => {
+      if (point !== number || distributions.measure[i] !== measure) return;
+      const flow = data.flows[distributions.flow[i]];
+      const cc = points[number].cc[distributions.flow[i]];
+      const values = distributions.values[i];
+      const add = (v, share) => rows.push({ v, share, flow, cc, line: flow });
+      if (values.length) add(values[0], 0);
+      values.forEach((v, place) => add(v, (place + 1) / values.length));
+    });
+    if (!rows.length) return empty(element, "No value at this point.");
+    const spec = fill(data.templates.cdf, { ...theme, x_title: distributions.titles[measure] });
+    const values = rows.map((row) => row.v);
+    // Flows of very different sizes share the chart: on a straight axis the smaller one would be a wall at its left end.
+    if (Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values)) spec.encoding.x.scale = { type: "log", nice: false };
+    spec.width = element.clientWidth;
+    spec.height = 190;
+    spec.autosize = { type: "fit", contains: "padding" };
+    spec.description = `Cumulative distribution of ${distributions.titles[measure]}, a line per flow.`;
+    return draw(element, spec, rows, theme);
+  };
+
+  const TITLES = { rate: "rate (Mbit/s)", cwnd: "cwnd (packets)", rtt: "RTT (ms)", backlog: "backlog (kB)" };
+
+  const seriesRows = (kind, entry, number) => {
+    const rows = [];
+    entry[kind].forEach((curve, line) => {
+      const flow = data.flows[curve.flow];
+      const cc = points[number].cc[curve.flow];
+      curve.t.forEach((t, i) => rows.push({ t, v: curve.v[i], flow, cc, line: kind === "backlog" ? "backlog" : line }));
+    });
+    return rows;
+  };
+
+  const drawSeries = (element, theme, number, entry) => {
+    const { kind } = element.dataset;
+    const rows = entry ? seriesRows(kind, entry, number) : [];
+    if (!rows.length) return empty(element, "No samples at this point.");
+    const last = Math.max(...["rate", "cwnd", "backlog"].flatMap((each) => entry[each].map((curve) => curve.t.at(-1) ?? 0)));
+    if (kind === "backlog") {
+      const top = Math.max(...rows.map((row) => row.v));
+      // A queue that is far from full would be a line at the bottom if the room were drawn as well.
+      if (entry.room !== null && entry.room <= 4 * top) rows.push({ v: entry.room, line: "room" });
+      entry.drops.forEach((t) => rows.push({ t, v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
+    }
+    const template = kind === "backlog" ? data.templates.queue : data.templates.lines;
+    const spec = fill(template, { ...theme, t_domain: [0, last], x_title: kind === "backlog" ? "time (s)" : null, y_title: TITLES[kind] });
+    spec.width = element.clientWidth;
+    spec.height = 150;
+    spec.autosize = { type: "fit", contains: "padding" };
+    spec.description = `${element.dataset.title} over time in one repetition.`;
+    return draw(element, spec, rows, theme);
+  };
+
+  const drawPoint = async () => {
+    const theme = look();
+    const number = current();
+    const entry = data.series.entries.find((each) => each.point === number);
+    const text = document.getElementById("point-text");
+    if (number < 0) text.textContent = "This run has no such point.";
+    else if (!entry) text.textContent = "There are no time series of this point.";
+    else {
+      const [connections, drawn] = entry.connections;
+      text.textContent = `Repetition ${entry.repetition} (seed ${entry.seed}) is drawn: its goodput of ${data.series.first_flow} is the median of all repetitions.`
+        + (drawn < connections ? ` Of ${connections} connections, ${drawn} have curves of cwnd and RTT.` : "");
+      const replay = document.querySelector(`.replay[data-run="${points[number].run}"]`);
+      const pick = `.experiment == ${points[number].experiment} and .repetition == ${entry.repetition}`;
+      replay.textContent = `jq '.plan | .experiments |= map(select(${pick}))' ${replay.dataset.json} | thalweg-engine run --plan - --out replay`;
+    }
+    for (const element of all("#detail .chart")) {
+      if (number < 0) empty(element, "Nothing to draw.");
+      else if (element.dataset.kind === "cdf") await drawCdf(element, theme, number);
+      else await drawSeries(element, theme, number, entry);
+    }
+  };
+
+  const drawCharts = async () => {
+    const theme = look();
+    for (const element of all("#charts .chart")) await drawBars(element, theme);
+  };
+
+  // --- choices -----------------------------------------------------------------------------------------------------
+
+  const choice = (parent, title, texts, value, take) => {
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    texts.forEach((text, i) => select.add(new Option(text, String(i), false, i === value)));
+    select.addEventListener("change", () => take(Number(select.value)));
+    label.append(title, select);
+    parent.append(label);
+  };
+
+  // Drawings follow one another: a change during one is drawn once it is finished.
+  let queue = Promise.resolve();
+  const then = (work) => { queue = queue.then(work).catch((error) => console.error(error)); return queue; };
+
+  const offer = () => {
+    const forPoint = document.getElementById("point-choices");
+    if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value; then(drawPoint); });
+    data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) => { wanted.axes[i] = value; then(drawPoint); }));
+    const forCharts = document.getElementById("chart-choices");
+    data.layout.chosen.forEach((i) => choice(forCharts, data.axes[i].title, data.axes[i].values, 0, (value) => { chosen.set(i, value); then(drawCharts); }));
+  };
+
+  const panels = new Set(points.map(panelOf)).size;
+  document.querySelector(".bars").style.setProperty("--least", panels > 2 ? "100%" : panels > 1 ? "480px" : "340px");
+  offer();
+  then(drawCharts);
+  then(drawPoint).then(() => { document.documentElement.dataset.drawn = "yes"; });
+  let width = innerWidth;
+  let pending = 0;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(pending);
+    pending = setTimeout(() => { then(drawCharts); then(drawPoint); }, 150);
+  });
+  darkness.addEventListener("change", () => { then(drawCharts); then(drawPoint); });
+})();

@@ -1,0 +1,165 @@
+"""The page: template, style, script, data, in one file that asks nothing of the network.
+
+Text of users is escaped by the template engine. The page's policy (Content-Security-Policy) lets only our two scripts
+run, which are named by their hashes, and forbids every request: even a hole in the escaping would not load or send
+anything.
+"""
+
+import base64
+import hashlib
+import json
+import shlex
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import vl_convert
+from altair import SCHEMA_VERSION
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import thalweg
+from thalweg import analysis
+from thalweg.report.cautions import cautions
+from thalweg.report.colours import colours
+from thalweg.report.content import Content
+from thalweg.report.embed import DASHES, data, figures
+from thalweg.report.findings import findings
+from thalweg.report.table import table
+from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
+from thalweg.results import Run
+
+
+def page(content: Content) -> str:
+    """Write the whole page."""
+    script = _file("page.js")
+    library = _library()
+    environment = Environment(
+        loader=PackageLoader("thalweg.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    embedded = data(content)
+    return environment.get_template("page.html.j2").render(
+        policy=f"default-src 'none'; script-src {_hash(library)} {_hash(script)};"
+        " style-src 'unsafe-inline'; img-src data: blob:",
+        style=Markup(_file("page.css")),
+        library=Markup(library),
+        script=Markup(script),
+        data=Markup(_json(embedded)),
+        content=content,
+        title=_title(content),
+        scenarios=_scenarios(content),
+        runs=[_provenance(content, number) for number in range(len(content.runs))],
+        cautions=cautions(content),
+        findings=findings(content),
+        table=table(content),
+        figures=figures(content),
+        has_series=any(entry["rate"] or entry["backlog"] for entry in embedded["series"]["entries"]),
+        distributions=_distribution_names(embedded),
+        cdf_titles=embedded["distributions"]["titles"],
+        hues=colours(content.ccs.values()),
+        dashes=[" ".join(map(str, DASHES[i % len(DASHES)])) for i in range(len(content.flows))],
+        method=analysis.METHOD,
+        version=thalweg.__version__,
+    )
+
+
+def _title(content: Content) -> str:
+    return " and ".join(dict.fromkeys(run.name for run in content.runs))
+
+
+def _scenarios(content: Content) -> list[dict[str, Any]]:
+    """Describe each different scenario once; engines do not make a scenario different."""
+    described: dict[str, dict[str, Any]] = {}
+    for number, run in enumerate(content.runs):
+        sweep = _sweep(run)
+        entry = {
+            "name": run.name,
+            "about": run.plan["about"],
+            "source": run.plan["source"],
+            "path": path_sentences(run.plan),
+            "flows": flow_sentences(run.plan),
+            "traffic": traffic_sentences(run.plan),
+            "sweep": sweep,
+            "toml": run.plan["scenario_toml"],
+        }
+        described.setdefault(json.dumps(entry, sort_keys=True), entry | {"runs": []})["runs"].append(
+            content.labels[number]
+        )
+    return list(described.values())
+
+
+def _sweep(run: Run) -> str:
+    experiments = run.plan["experiments"]
+    points = len({entry["experiment"] for entry in experiments})
+    repetitions = len({entry["repetition"] for entry in experiments})
+    times = "once" if repetitions == 1 else f"{repetitions} times"
+    total = f"{len(experiments)} experiment{'s' if len(experiments) != 1 else ''}"
+    if points == 1:
+        return f"It was tried {times}, each time with another seed." if repetitions > 1 else "It was tried once."
+    return f"Each of the {points} points of the sweep was tried {times}: {total}."
+
+
+def _provenance(content: Content, number: int) -> dict[str, str]:
+    """Say what made a run, and how to make it again."""
+    run = content.runs[number]
+    host = run.meta.get("host") or {}
+    cores = host.get("cores")
+    machine = [host.get("os"), host.get("kernel"), host.get("cpu"), f"{cores} cores" if cores else None]
+    command = (
+        shlex.join(run.command)
+        if run.command
+        else f"thalweg run {shlex.quote(run.name)}.toml --engine {shlex.quote(run.engine)}"
+    )
+    return {
+        "label": content.labels[number],
+        "engine": run.engine,
+        "engine_version": str(run.meta.get("engine_version", "")),
+        "result_version": str(run.meta.get("result_version", "")),
+        "machine": ", ".join(str(part) for part in machine if part),
+        "created": _day(str(run.meta.get("created", ""))),
+        "command": command,
+        "has_command": "yes" if run.command else "",
+        "directory": str(run.path),
+        "run_json": shlex.quote(str(run.path / "run.json")),
+    }
+
+
+def _day(created: str) -> str:
+    try:
+        return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
+        return created
+
+
+def _distribution_names(embedded: dict[str, Any]) -> list[str]:
+    present = set(embedded["distributions"]["measure"])
+    return [name for name in ("completion_time", "transfer_goodput", "rtt") if name in present]
+
+
+@cache
+def _library() -> str:
+    """Bundle Vega, Vega-Lite and Vega-Embed, all from the installed package."""
+    series = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;", vl_version=series)
+    return bundle.replace("</script", r"<\/script")
+
+
+def _file(name: str) -> str:
+    return resources.files("thalweg.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> str:
+    """Write JSON that may stand in a script element: no text of a user can end it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,53 @@
+"""Writing a report: all of it, or nothing."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.report.content import Content
+from thalweg.report.page import page
+
+
+def write(run_dirs: Sequence[Path], output: Path) -> None:
+    """Write one HTML file about one run or several; a file that is there is replaced only by a complete one.
+
+    Raises `ThalwegError` if a run directory cannot be read (see `thalweg.results.open_run`) or `output` cannot be
+    written.
+    """
+    if not run_dirs:
+        raise ThalwegError("no-run", "a report needs at least one run directory", hint="thalweg report RUN_DIR...")
+    html = page(Content(run_dirs))
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        _replace(output, html.encode())
+    except OSError as error:
+        raise ThalwegError(
+            "cannot-write",
+            f"the report cannot be written to `{output}`: {error.strerror or error}",
+            place=str(output),
+            hint="name another file with `thalweg report RUN_DIR --output FILE`",
+            exit_code=Exit.CANNOT_WRITE,
+        ) from error
+
+
+def _replace(output: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+        temporary.replace(output)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,356 @@
+"""The report without a browser: what it says, what it is made of, and how it is written."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MS, MadeUpRun, an_id, experiment, flow, large_and_medium, link
+from thalweg import analysis, report
+from thalweg.errors import Exit, ThalwegError
+from thalweg.report.colours import colours
+from thalweg.report.content import Content
+from thalweg.report.findings import findings
+from thalweg.report.layout import layout
+from thalweg.report.numbers import scale_for
+from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
+from thalweg.results import open_run
+
+MOST_BYTES = 5_000_000
+"""A page that people pass on by mail."""
+
+
+class Text(HTMLParser):
+    """The text that a reader sees, and the elements that hold it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._hidden = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._hidden += tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in ("script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.text += data
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+
+def written(*runs: MadeUpRun) -> str:
+    output = runs[0].directory.parent / "report.html"
+    report.write([run.write() for run in runs], output)
+    return output.read_text()
+
+
+def small(directory: Path, repetitions: int = 3, **plan: Any) -> MadeUpRun:
+    """Two points and a few repetitions of one flow."""
+    experiments = [
+        experiment(number, repetition, sweep={"flow.large.cc": cc}, flows=[flow("large", cc)])
+        for number, cc in enumerate(("cubic", "bbr"))
+        for repetition in range(repetitions)
+    ]
+    run = MadeUpRun(directory / "run", experiments, **plan)
+    for entry in experiments:
+        number, repetition = entry["experiment"], entry["repetition"]
+        cc = entry["flows"][0]["cc"]
+        run.transfer(number, repetition, cc=cc, end_us=1_000_000 * (1 + number) + 1000 * repetition)
+        for t_us in range(0, 1_000_001, 100_000):
+            run.sample(number, repetition, t_us, acked_bytes=t_us)
+            run.queue(number, repetition, t_us, sent_bytes=t_us * 4, backlog_bytes=t_us // 100)
+    return run
+
+
+# --- the file -----------------------------------------------------------------------------------------------------
+
+
+def test_a_study_of_200_experiments_makes_a_page_under_5_mb(tmp_path: Path) -> None:
+    html = written(large_and_medium(tmp_path / "run"))
+    assert len(html.encode()) < MOST_BYTES
+
+
+def test_the_page_names_nothing_that_a_browser_would_fetch(tmp_path: Path) -> None:
+    html = Text(written(small(tmp_path)))
+    for tag, attributes in html.tags:
+        for name in ("src", "href", "data", "action", "srcset"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:")), f"<{tag} {name}={attributes[name]}>"
+    policy = next(
+        a["content"] for t, a in html.tags if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+
+
+def test_the_script_library_and_the_data_are_in_the_page_once(tmp_path: Path) -> None:
+    html = written(small(tmp_path))
+    assert html.count("globalThis.vegaEmbed=") + html.count("globalThis.vegaEmbed =") == 1
+    assert html.count('type="application/json"') == 1
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one_and_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small(tmp_path).write()
+    output = tmp_path / "report.html"
+    output.write_text("the old one")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ThalwegError, match="No space left on device") as caught:
+        report.write([run], output)
+    assert caught.value.exit_code == Exit.CANNOT_WRITE
+    assert "--output" in (caught.value.hint or "")
+    assert output.read_text() == "the old one"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_directory_that_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="no run directory"):
+        report.write([tmp_path], tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_report_about_no_run_is_refused() -> None:
+    with pytest.raises(ThalwegError, match="at least one"):
+        report.write([], Path("report.html"))
+
+
+def test_text_from_files_cannot_become_markup_or_script(tmp_path: Path) -> None:
+    evil = '</script><b id="evil">&amp;'
+    run = small(
+        tmp_path, name=evil, about=evil, source=evil, scenario_toml=f"# {evil} <!-- <script>", engine=f"sim{evil}"
+    )
+    for entry in run.plan["experiments"]:
+        entry["sweep"] = {f"flow.{evil}.cc": entry["sweep"]["flow.large.cc"] + evil}
+        entry["flows"][0] |= {"name": evil, "cc": evil}
+    run.meta |= {"command": ["thalweg", "run", evil], "host": {"os": evil, "cpu": evil}, "created": evil}
+    for key in list(run._rows):
+        for row in run._rows[key]:
+            row |= {name: evil for name in ("flow", "cc") if name in row}
+    run.events = [{"event": "untrustworthy", "id": an_id(0, 1), "reason": evil}]
+    html = written(run)
+    page = Text(html)
+    assert "evil" not in [attributes.get("id") for _, attributes in page.tags]
+    assert "b" not in {tag for tag, _ in page.tags}
+    assert [tag for tag, _ in page.tags].count("script") == 3
+    assert page.words.count(evil) > 10
+    embedded = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.DOTALL)
+    assert embedded
+    assert json.loads(embedded[1])["flows"] == [evil]
+
+
+# --- what it says ---------------------------------------------------------------------------------------------------
+
+
+def test_the_table_has_the_numbers_of_the_analysis(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    html = Text(written(run))
+    summary = analysis.summary(open_run(run.directory))
+    cells = [attributes for tag, attributes in html.tags if tag == "td" and "data-mean" in attributes]
+    rows = summary.filter(measure="goodput")
+    assert [float(cell["data-mean"] or 0) for cell in cells if cell["data-measure"] == "goodput"] == rows[
+        "mean"
+    ].to_list()
+    assert [float(cell["data-low"] or 0) for cell in cells if cell["data-measure"] == "goodput"] == rows[
+        "low"
+    ].to_list()
+    # 8 Mbit in 1.000, 1.001 and 1.002 s: mean 7.992 Mbit/s, s = 0.008 Mbit/s, half-width 4.303 * s / sqrt(3) = 0.0198
+    assert "7.992 ± 0.020" in html.words
+
+
+def test_the_scenario_is_told_in_words_with_what_the_sweep_varies() -> None:
+    plan = {
+        "experiments": [
+            experiment(number, forward=link(buffer_bytes=size, loss={"kind": "bernoulli", "ratio": 0.01}), flows=flows)
+            for number, size in enumerate((112_500, 225_000))
+            for flows in [
+                [
+                    flow(),
+                    flow("medium", "bbr", 1_000_000, start_ns=500 * MS, count=3, extra_rtt_ns=20 * MS,
+                         repeat={"kind": "gap", "gap_ns": 100 * MS, "until": "large", "count": None}),
+                ]
+            ]
+        ]
+    }  # fmt: skip
+    text = " ".join(path_sentences(plan)).replace("\u202f", " ")
+    assert "carries 40 Mbit/s and the round-trip time of the empty path is 45 ms" in text
+    assert "room for 112.5 kB (0.5 BDP) or 225 kB (1 BDP)" in text
+    assert "On the way there, 1 % of the packets are lost at random." in text
+    assert "The way back has no limit of rate." in text
+    flows_text = {name: text.replace("\u202f", " ") for name, text in flow_sentences(plan)}
+    assert flows_text["large"] == "cubic; 30 MB per connection; starts at 0 s."
+    assert flows_text["medium"] == (
+        "bbr; 3 parallel copies; 1 MB per connection; starts at 500 ms; the next connection opens 100 ms after the one"
+        " before has finished, until large has finished; 20 ms more round-trip time."
+    )
+    assert "up to 45 ms" in " ".join(traffic_sentences(plan)).replace("\u202f", " ")
+
+
+def test_background_bursts_of_loss_hosts_and_steps_are_told_too() -> None:
+    host = {"sndbuf_max_bytes": 2**40, "rcvbuf_max_bytes": 4_000_000, "delay_jitter_ns": 20_000}
+    burst = {"kind": "gilbert_elliott", "p": 0.01, "r": 0.24, "loss_bad": 0.5, "loss_good": 0.0}
+    steps = {"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 10**7}, {"at_ns": 5 * 10**9, "rate_bps": 10**6}]}
+    requests = {"kind": "requests", "size_bytes": 100_000, "think_ns": 50 * MS, "count": 200}
+    plan = {
+        "experiments": [
+            experiment(
+                duration_ns=60 * 10**9,
+                forward=link(loss=burst, capacity=steps, jitter_ns=5 * MS,
+                             reorder=0.02, reorder_delay_ns=6 * MS, duplicate=0.01),
+                reverse=link(5_000_000),
+                hosts={"sender": host},
+                flows=[flow("web", load=requests), flow("bulk", size_bytes=None, stop_ns=30 * 10**9, host="other")],
+                background=[{"rate_bps": 3 * 10**8, "start_ns": 5 * 10**9, "stop_ns": 15 * 10**9}],
+            )
+        ]
+    }  # fmt: skip
+    text = " ".join(path_sentences(plan) + traffic_sentences(plan)).replace("\u202f", " ")
+    assert "carries 10 Mbit/s, from 5 s on 1 Mbit/s" in text
+    assert "packets are lost in bursts (Gilbert-Elliott, 2 % in the long run)" in text
+    assert "packets wait a random time of up to 5 ms, in order, 2 % are held back by 6 ms and 1 % arrive twice" in text
+    assert "The way back carries 5 Mbit/s." in text
+    assert "The host sender has receive buffers of up to 4 MB and a random delay of up to 20 µs per packet." in text
+    assert "UDP in the background: 300 Mbit/s from 5 s to 15 s." in text
+    assert "or after 60 s" in text
+    told = " ".join(text for _, text in flow_sentences(plan)).replace("\u202f", " ")
+    assert "100 kB again and again on one connection, 200 times with pauses of 50 ms" in told
+    assert "data without end; starts at 0 s; stops at 30 s; sent by host other" in told
+
+
+def test_findings_name_the_best_and_the_worst_point_and_whether_it_is_noise(tmp_path: Path) -> None:
+    content = Content([small(tmp_path).write()])
+    goodput = next(finding for finding in findings(content) if finding.subject == "Goodput of large")
+    assert goodput.worst is not None
+    assert (goodput.best.where, goodput.worst.where) == ("large cubic", "large bbr")
+    assert goodput.remark == "the intervals do not overlap"
+    retransmits = next(finding for finding in findings(content) if finding.subject == "Retransmits of large")
+    assert retransmits.remark == "the intervals overlap: no difference shown"
+
+
+def test_one_repetition_is_said_to_have_no_interval(tmp_path: Path) -> None:
+    html = Text(written(small(tmp_path, repetitions=1)))
+    assert "There is one repetition: the numbers have no confidence interval." in html.words
+    assert "±" not in html.words.split("Numbers")[1].split("Charts")[0]
+
+
+def test_failed_missing_and_untrustworthy_experiments_are_named(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    for gone in (an_id(0, 2), an_id(1, 2)):
+        del run._rows["flows", gone]
+    run.meta["command"] = ["thalweg", "run", "my file.toml"]
+    run.events = [
+        {"event": "failed", "id": an_id(0, 2), "code": "no-room", "message": "the disk is full"},
+        {"event": "untrustworthy", "id": an_id(1, 0), "reason": "the host was busy"},
+    ]
+    words = Text(written(run)).words
+    assert "1 of 6 experiments failed." in words
+    assert "large cubic, repetition 2: the disk is full [no-room]" in words
+    assert "1 of 6 experiments are not there (yet)." in words
+    assert "large bbr, repetition 0: the host was busy" in words
+    assert "thalweg run 'my file.toml'" in words
+
+
+def test_copies_and_cut_off_transfers_are_warned_about(tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
+    for repetition in range(2):
+        run.transfer(0, repetition)
+        run.transfer(0, repetition, connection=1, completed=False, size_bytes=9_000_000)
+    words = Text(written(run)).words
+    assert "they are copies of one another" in words
+    assert "start_jitter" in words
+    assert "Some transfers were cut off by the end of the experiment." in words
+
+
+def test_a_whole_trustworthy_run_has_no_cautions(tmp_path: Path) -> None:
+    assert "Before you believe the numbers" not in Text(written(small(tmp_path))).words
+
+
+def test_the_command_that_made_the_run_is_given_as_it_was_typed(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    run.meta["command"] = ["thalweg", "run", "a b.toml", "--engine", "sim"]
+    words = Text(written(run)).words
+    assert "The run was made with thalweg run 'a b.toml' --engine sim" in words
+
+
+def test_two_engines_stand_side_by_side_and_the_scenario_is_told_once(tmp_path: Path) -> None:
+    sim = small(tmp_path / "a", engine="sim")
+    kernel = small(tmp_path / "b", engine="kernel")
+    html = Text(written(sim, kernel))
+    assert [
+        attributes["data-run"] for tag, attributes in html.tags if tag == "tr" and "data-run" in attributes
+    ] == list("0011")
+    assert html.words.count("The bottleneck carries") == 1
+    assert "Engine sim" in html.words
+    assert "Engine kernel" in html.words
+
+
+def test_runs_of_one_engine_are_told_apart_by_their_directories(tmp_path: Path) -> None:
+    one, other = small(tmp_path / "a"), small(tmp_path / "b")
+    one.directory, other.directory = tmp_path / "before", tmp_path / "after"
+    assert Content([one.write(), other.write()]).labels == ["before", "after"]
+
+
+def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
+    run.transfer(0, 0)
+    assert "The run has no time series" in Text(written(run)).words
+
+
+# --- choices --------------------------------------------------------------------------------------------------------
+
+
+def test_buffers_lie_along_x_and_mixes_are_panels(tmp_path: Path) -> None:
+    content = Content([large_and_medium(tmp_path / "run", repetitions=1).write()])
+    assert [axis.key for axis in content.axes] == ["flow.large.cc", "flow.medium.cc", "path.buffer"]
+    chosen = layout(content.axes, runs=1)
+    assert (chosen.x, chosen.panels, chosen.chosen) == (2, [0, 1], [])
+
+
+def test_axes_that_would_make_too_many_panels_are_chosen_by_the_reader() -> None:
+    axes = [
+        analysis.Axis("path.rate", [f"{n}Mbps" for n in range(1, 11)], is_ordered=True),
+        analysis.Axis("path.rtt", [f"{n}ms" for n in range(1, 9)], is_ordered=True),
+        analysis.Axis("flow.a.cc", ["bbr", "cubic"], is_ordered=False),
+    ]
+    chosen = layout(axes, runs=1)
+    assert (chosen.x, chosen.panels, chosen.chosen) == (0, [2], [1])
+
+
+def test_every_congestion_control_keeps_its_colour_in_every_report() -> None:
+    assert colours(["bbr", "cubic", "reno"])["bbr"] == colours(["bbr"])["bbr"]
+    everything = colours(["bbr", "cubic", "reno", "bbr3", "vegas"])
+    assert len({hue.light for hue in everything.values()}) == 5
+
+
+@pytest.mark.parametrize("page", ["light", "dark"])
+def test_colours_contrast_three_to_one_with_the_page(page: str) -> None:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    paper = luminance({"light": "#ffffff", "dark": "#11161c"}[page])
+    for cc, hue in colours(["bbr", "cubic", "reno", "a", "b", "c", "d", "e"]).items():
+        ink = luminance(getattr(hue, page))
+        contrast = (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05)
+        assert contrast >= 3, f"{cc} on a {page} page: {contrast:.2f}"
+
+
+def test_digits_follow_the_uncertainty_and_not_the_noise_of_arithmetic() -> None:
+    assert scale_for("bit/s", [34.1e6], [0.31e6]).decimals == 2
+    assert scale_for("ratio", [0.97], [1e-17]).decimals == 1

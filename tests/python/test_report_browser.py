@@ -1,0 +1,186 @@
+"""The report in a real browser, with the network watched."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from made_up_runs import large_and_medium
+from playwright.sync_api import Browser, Page, sync_playwright
+from thalweg import analysis, report
+from thalweg.report.numbers import scale_for
+from thalweg.results import open_run
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+WIDTHS = [1280, 390]
+CHARTS = 8 + 4 + 3
+"""Bars of 3 measures of 2 flows and 2 of the path; 4 time series; 3 distributions."""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.fail("the report is tested in Chromium, which is missing here: type `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("study")
+    report.write([large_and_medium(directory / "run", repetitions=3).write()], directory / "report.html")
+    return directory
+
+
+class Watched:
+    """A page with everything that it asked for and complained about."""
+
+    def __init__(self, browser: Browser, file: Path, width: int = 1280, **options: object) -> None:
+        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.file = file.resolve().as_uri()
+        self.page.goto(self.file)
+
+    def drawn(self) -> "Watched":
+        self.page.wait_for_selector("html[data-drawn]", state="attached")
+        return self
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_chart_is_drawn_without_complaints_or_requests(
+    browser: Browser, study: Path, width: int, scheme: str
+) -> None:
+    watched = Watched(browser, study / "report.html", width, color_scheme=scheme).drawn()
+    boxes = [svg.bounding_box() for svg in watched.page.locator(".chart > svg, .chart .chart-wrapper svg").all()]
+    assert len(boxes) == CHARTS
+    for box in boxes:
+        assert box is not None
+        assert box["height"] > 80
+        assert 0 < box["x"] + box["width"] <= width
+    marks = watched.page.locator(".mark-rect path, .mark-line path, .mark-area path").count()
+    assert marks > 5 * CHARTS
+    assert watched.complaints == []
+    assert watched.requests == [watched.file]
+    watched.page.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_never_scrolls_sideways_and_the_table_scrolls_in_its_box(
+    browser: Browser, study: Path, width: int
+) -> None:
+    page = Watched(browser, study / "report.html", width).drawn().page
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow == 0
+    table, box = page.locator("table").bounding_box(), page.locator(".scroll").bounding_box()
+    assert table is not None
+    assert box is not None
+    assert box["width"] <= width
+    assert (table["width"] > box["width"]) == (width < 600)
+    page.close()
+
+
+def test_the_numbers_on_the_page_are_those_of_the_analysis(browser: Browser, study: Path) -> None:
+    page = Watched(browser, study / "report.html").page
+    summary = analysis.summary(open_run(study / "run"))
+    shown = 0
+    for row in page.locator("tbody tr").all():
+        experiment, flow = int(row.get_attribute("data-experiment") or -1), row.get_attribute("data-flow")
+        for cell in row.locator("td[data-mean]").all():
+            measure = cell.get_attribute("data-measure") or ""
+            of = flow if "of-flow" in (cell.get_attribute("class") or "") else None
+            found = summary.filter(
+                pl.col("experiment") == experiment, pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(of))
+            ).row(0, named=True)
+            rows = summary.filter(pl.col("measure") == measure)
+            scale = scale_for(found["unit"], rows["mean"], ((rows["high"] - rows["low"]) / 2).drop_nulls())
+            mean, _, half = cell.inner_text().partition("±")
+            assert float(mean) == round(found["mean"] / scale.size, scale.decimals)
+            assert float(half) == pytest.approx(
+                (found["high"] - found["low"]) / 2 / scale.size, abs=0.51 * 10**-scale.decimals
+            )
+            shown += 1
+    assert shown == 20 * (2 * 4 + 2)
+    page.close()
+
+
+def test_choosing_another_point_draws_it(browser: Browser, study: Path) -> None:
+    watched = Watched(browser, study / "report.html").drawn()
+    page = watched.page
+    cwnd, cdf = page.locator('[data-kind="cwnd"]'), page.locator('[data-kind="cdf"]').first
+    before = cwnd.inner_html(), cdf.inner_html(), page.locator(".replay").inner_text()
+    page.get_by_role("combobox", name="cc of large").select_option("cubic")
+    page.wait_for_function("before => document.querySelector('[data-kind=cdf]').innerHTML !== before", arg=before[1])
+    after = cwnd.inner_html(), cdf.inner_html(), page.locator(".replay").inner_text()
+    assert all(a != b for a, b in zip(before, after, strict=True))
+    assert ".experiment == 10 and" in after[2]
+    assert watched.complaints == []
+    page.close()
+
+
+def test_a_point_can_be_chosen_with_the_keyboard_alone(browser: Browser, study: Path) -> None:
+    page = Watched(browser, study / "report.html").drawn().page
+    page.get_by_role("combobox", name="buffer").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("document.querySelector('.replay').textContent.includes('.experiment == 1 and')")
+    page.close()
+
+
+def test_without_javascript_text_and_table_are_there(browser: Browser, study: Path) -> None:
+    page = Watched(browser, study / "report.html", java_script_enabled=False).page
+    assert page.locator("tbody tr").count() == 40
+    assert page.locator(".findings li").count() >= 4
+    assert page.get_by_text("need JavaScript").is_visible()
+    assert not page.locator("#charts").is_visible()
+    page.close()
+
+
+def test_text_from_files_runs_nothing_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    evil = '</script><img src=x onerror="document.title=\'taken\'"><b id="evil">'
+    run = large_and_medium(tmp_path / "run", repetitions=2)
+    run.plan |= {"name": evil, "about": evil, "scenario_toml": evil}
+    for entry in run.plan["experiments"]:
+        entry["sweep"] = {
+            f"flow.{evil}.cc": entry["sweep"]["flow.large.cc"],
+            f"path.{evil}": entry["sweep"]["path.buffer"] + evil,
+        }
+        entry["flows"][1]["name"] = evil
+    for rows in run._rows.values():
+        for row in rows:
+            if row.get("flow") == "medium":
+                row["flow"] = evil
+    report.write([run.write()], tmp_path / "report.html")
+    watched = Watched(browser, tmp_path / "report.html").drawn()
+    assert watched.page.locator("#evil").count() == 0
+    assert watched.page.title().startswith(evil)
+    assert watched.page.locator("h1").inner_text() == evil
+    assert watched.requests == [watched.file]
+    assert watched.complaints == []
+    watched.page.close()
+
+
+def test_two_engines_are_panels_of_one_chart_and_a_choice_of_the_detail(browser: Browser, tmp_path: Path) -> None:
+    sim = large_and_medium(tmp_path / "sim", repetitions=2)
+    kernel = large_and_medium(tmp_path / "kernel", repetitions=2, engine="kernel", slower=1.2)
+    report.write([sim.write(), kernel.write()], tmp_path / "report.html")
+    watched = Watched(browser, tmp_path / "report.html").drawn()
+    page = watched.page
+    labels = page.locator("#charts .chart").first.locator("svg text").all_text_contents()
+    assert len([text for text in labels if text.startswith("sim")]) == 4
+    assert len([text for text in labels if text.startswith("kernel")]) == 4
+    before = page.locator('[data-kind="cdf"]').first.inner_html()
+    page.get_by_role("combobox", name="engine").select_option("kernel")
+    page.wait_for_function("before => document.querySelector('[data-kind=cdf]').innerHTML !== before", arg=before)
+    assert watched.complaints == []
+    page.close()
