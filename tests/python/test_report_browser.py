@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from made_up_runs import large_and_medium
+from made_up_runs import MadeUpRun, experiment, flow, large_and_medium
 from playwright.sync_api import Browser, Page, sync_playwright
 from thalweg import analysis, report
 from thalweg.report.numbers import scale_for
@@ -63,7 +63,7 @@ def test_every_chart_is_drawn_without_complaints_or_requests(
     browser: Browser, study: Path, width: int, scheme: str
 ) -> None:
     watched = Watched(browser, study / "report.html", width, color_scheme=scheme).drawn()
-    boxes = [svg.bounding_box() for svg in watched.page.locator(".chart > svg, .chart .chart-wrapper svg").all()]
+    boxes = [svg.bounding_box() for svg in watched.page.locator(".chart-wrapper svg").all()]
     assert len(boxes) == CHARTS
     for box in boxes:
         assert box is not None
@@ -113,6 +113,20 @@ def test_the_numbers_on_the_page_are_those_of_the_analysis(browser: Browser, stu
             shown += 1
     assert shown == 20 * (2 * 4 + 2)
     page.close()
+
+
+def test_a_single_point_with_one_repetition_draws_without_complaints(browser: Browser, tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow("a"), flow("b", "bbr")])])
+    for name, cc in (("a", "cubic"), ("b", "bbr")):
+        run.transfer(0, 0, name, cc=cc)
+        for t_us in range(0, 1_000_001, 10_000):
+            run.sample(0, 0, t_us, name, acked_bytes=t_us)
+    report.write([run.write()], tmp_path / "report.html")
+    watched = Watched(browser, tmp_path / "report.html").drawn()
+    assert watched.page.locator("#charts .chart-wrapper svg").count() == 3
+    assert watched.page.locator("select").count() == 0
+    assert watched.complaints == []
+    watched.page.close()
 
 
 def test_choosing_another_point_draws_it(browser: Browser, study: Path) -> None:

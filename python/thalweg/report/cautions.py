@@ -70,12 +70,12 @@ def _of_run(content: Content, number: int) -> list[Caution]:
     if analysis.are_copies(content.summaries[number]):
         found.append(
             Caution(
-                f"{who}All repetitions gave the same numbers: they are copies of one another. The intervals say nothing.",
+                f"{who}All repetitions gave the same numbers: they are copies, and the intervals say nothing.",
                 [],
                 'Nothing in the scenario is random. start_jitter = "1rtt" makes repetitions differ as real ones do.',
             )
         )
-    elif len({entry["repetition"] for entry in run.plan["experiments"]}) == 1:
+    elif content.summaries[number]["n"].max() == 1:
         text = f"{who}There is one repetition: the numbers have no confidence interval."
         found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
     return found

@@ -1,8 +1,8 @@
 """Charts as Vega-Lite templates, written with Altair so that their grammar is checked here, not in a reader's browser.
 
 The page fills a template in for the data and the width at hand: a text "@name" stands for a value, a list with just
-such a text for a list. Rows of data have short names of our own (x, mean, low, high, panel, cc, flow, line, t, v), never
-keys of the scenario, which may contain what Vega-Lite takes for a path.
+such a text for a list. Rows of data have short names of our own (x, mean, panel, cc, flow, line, t, v), never keys of
+the scenario, which may contain what Vega-Lite takes for a path.
 """
 
 from typing import Any
@@ -73,19 +73,19 @@ def lines() -> Spec:
 def queue() -> Spec:
     """The backlog of the bottleneck, the room that there is, and ticks where packets were dropped."""
     backlog = (
-        alt.Chart(_DATA)
+        alt.Chart(_DATA, name="backlog")
         .transform_filter("datum.line == 'backlog'")
         .mark_area(line=alt.MarkConfig(strokeWidth=1.2, color="@path"), color="@path", fillOpacity=0.25)
         .encode(x=_time(), y=_value())
     )
     room = (
-        alt.Chart(_DATA)
+        alt.Chart(_DATA, name="room")
         .transform_filter("datum.line == 'room'")
         .mark_rule(strokeDash=[4, 3], color="@ink", size=1)
         .encode(y=_value())
     )
     drops = (
-        alt.Chart(_DATA)
+        alt.Chart(_DATA, name="drops")
         .transform_filter("datum.line == 'drops'")
         .mark_tick(color="@alarm", thickness=1.5, size=9, orient="vertical")
         .encode(x=_time(), y=_value())

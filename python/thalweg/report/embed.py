@@ -30,8 +30,9 @@ def figures(content: Content) -> list[Json]:
         (measure, flow) for measure in ("goodput", "completion_time", "retransmit_ratio") for flow in flows
     ]
     first = content.flows[0] if content.flows else None
-    wanted.append(("utilisation_while_active", first) if first in content.sized_flows else ("utilisation", None))
-    wanted.append(("queueing_delay", None))
+    if content.axes or len(content.runs) > 1:  # of a single point they would be charts of one bar
+        is_sized = bool(content.axes) and first in content.sized_flows
+        wanted += [("utilisation_while_active", first) if is_sized else ("utilisation", None), ("queueing_delay", None)]
     present = {(measure, flow) for _, _, flow, measure in content.cells} | {(key[3], None) for key in content.cells}
     return [
         {"measure": measure, "flow": flow, "title": subject(measure, flow)}

@@ -83,7 +83,7 @@ def _extreme(content: Content, measure: str, point: Point, cell: Cell) -> Extrem
 
 def _remark(best: Cell, worst: Cell | None) -> str:
     if worst is None:
-        return "" if best.low is not None else "one repetition: no interval"
+        return ""
     overlapping = overlap(_estimate(best), _estimate(worst))
     if overlapping is None:
         return "one repetition: it may be chance"

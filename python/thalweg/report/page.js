@@ -123,6 +123,10 @@
       ...theme, x_domain: domain.length ? domain : ["path"], panels, x_title: xAxis ? xAxis.short_title : "flow", y_title: scale.title,
     });
     const inner = spec.spec;
+    // Vega puts the zero of a chart without any other value into its middle.
+    if (rows.every((row) => row.mean === 0 && !row.high)) inner.layer[0].encoding.y.scale = { domain: [0, 1] };
+    // A layer without data would have an axis without extent: Vega warns about it.
+    if (rows.every((row) => row.drawn_low === null)) inner.layer.pop();
     const longest = Math.max(...domain.map((text) => text.length));
     inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = longest * 6.5 * domain.length > each ? -40 : 0; });
     const lines = panels.some((panel) => panel.length * 7 > each);
@@ -190,7 +194,9 @@
       entry.drops.forEach((t) => rows.push({ t, v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
     }
     const template = kind === "backlog" ? data.templates.queue : data.templates.lines;
+    const lines = new Set(rows.map((row) => row.line));
     const spec = fill(template, { ...theme, t_domain: [0, last], x_title: kind === "backlog" ? "time (s)" : null, y_title: TITLES[kind] });
+    if (spec.layer) spec.layer = spec.layer.filter((layer) => lines.has(layer.name));
     spec.width = element.clientWidth;
     spec.height = 150;
     spec.autosize = { type: "fit", contains: "padding" };

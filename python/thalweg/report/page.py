@@ -61,6 +61,7 @@ def page(content: Content) -> str:
         has_series=any(entry["rate"] or entry["backlog"] for entry in embedded["series"]["entries"]),
         distributions=_distribution_names(embedded),
         cdf_titles=embedded["distributions"]["titles"],
+        has_intervals=any(cell.low is not None for cell in content.cells.values()),
         hues=colours(content.ccs.values()),
         dashes=[" ".join(map(str, DASHES[i % len(DASHES)])) for i in range(len(content.flows))],
         method=analysis.METHOD,
