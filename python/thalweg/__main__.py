@@ -1,0 +1,7 @@
+"""`python -m thalweg` is `thalweg`."""
+
+import sys
+
+from thalweg.cli.main import app
+
+sys.exit(app())

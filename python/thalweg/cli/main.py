@@ -1,0 +1,109 @@
+"""`thalweg`: puts the subcommands together, and turns whatever happens into an exit code."""
+
+import errno
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from thalweg import __version__
+from thalweg.cli import check, doctor, output, report, results, run, schema
+from thalweg.errors import Exit, ThalwegError
+
+EPILOG = (
+    "Begin with: thalweg run scenarios/quickstart.toml\n\n"
+    "Exit codes: 0 fine; 1 something ran and failed; 2 wrong usage or scenario; 3 cannot write; "
+    "4 something is missing on this machine; 130 interrupted."
+)
+
+commands = typer.Typer(
+    name="thalweg",
+    help="Measure TCP congestion control, and explain what was measured.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for name, module in {
+    "check": check,
+    "run": run,
+    "results": results,
+    "report": report,
+    "schema": schema,
+    "doctor": doctor,
+}.items():
+    commands.command(name, epilog=module.EPILOG)(module.command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        output.data(f"thalweg {__version__}")
+        raise typer.Exit
+
+
+@commands.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def app() -> int:
+    """Run the command line; gives the exit code."""
+    is_json = "--json" in sys.argv[1:]
+    try:
+        code = _call()
+        sys.stdout.flush()
+        return code
+    except ThalwegError as problem:
+        return _report(problem, is_json)
+    except (output.NobodyReads, BrokenPipeError):
+        # Whoever read has seen enough. Nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FINE
+    except KeyboardInterrupt:
+        output.talk("interrupted")
+        return Exit.INTERRUPTED
+    except OSError as problem:
+        return _report(_from_system(problem), is_json)
+
+
+def _call() -> int:
+    """Parse and do; errors of usage are told by typer."""
+    try:
+        typer.main.get_command(commands)(prog_name="thalweg")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else Exit.FINE
+    return Exit.FINE
+
+
+def _report(problem: ThalwegError, is_json: bool) -> int:
+    try:
+        output.error(problem, as_json=is_json)
+        sys.stdout.flush()
+    except OSError:
+        # Standard output is what cannot be written: there is nobody to tell but by the exit code.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return problem.exit_code
+
+
+def _from_system(error: OSError) -> ThalwegError:
+    """Explain what the system refused."""
+    what = f"`{error.filename}`" if error.filename else "standard output"
+    why = (error.strerror or str(error)).lower()
+    hints = {
+        errno.ENOSPC: "free some space, or name another place with --out or --output",
+        errno.EACCES: "name a place of your own with --out or --output",
+        errno.EROFS: "name a place that can be written with --out or --output",
+    }
+    return ThalwegError(
+        "system",
+        f"{what}: {why}",
+        place=str(error.filename) if error.filename else None,
+        hint=hints.get(error.errno or 0),
+        exit_code=Exit.CANNOT_WRITE,
+    )

@@ -1,0 +1,18 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def option(flag: str, metavar: str, text: str, **limits: Any) -> Any:
+    """Declare an option that takes a value and shows no default of its own."""
+    return typer.Option(flag, metavar=metavar, help=text, show_default=False, **limits)
+
+
+File = Annotated[Path, typer.Argument(help="Scenario.", show_default=False)]
+EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use.")]
+Overrides = Annotated[
+    list[str] | None, option("--set", "KEY=VALUE", "Give a key another value, as in path.buffer=2bdp.")
+]

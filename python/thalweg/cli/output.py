@@ -1,0 +1,71 @@
+"""What all commands share for talking: results to standard output, everything else to standard error."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+
+from thalweg.errors import ThalwegError
+
+GAP = "  "
+"""Between two columns."""
+
+
+class NobodyReads(Exception):
+    """Standard output is closed: its reader has seen enough, as `head` has."""
+
+
+def data(text: str) -> None:
+    """Write a result."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise NobodyReads from None
+
+
+def data_json(value: Any) -> None:
+    """Write a result as JSON."""
+    data(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def talk(text: str) -> None:
+    """Write something that is no result."""
+    sys.stderr.write(text + "\n")
+
+
+def console() -> Console:
+    """Give the terminal of standard error; NO_COLOR and pipes are respected."""
+    return Console(stderr=True)
+
+
+def error(problem: ThalwegError, *, as_json: bool) -> None:
+    """Write an error, or several: as text to standard error, as JSON in the place of the result."""
+    if as_json:
+        data_json({"errors": [each.as_dict() for each in problem.errors]})
+        return
+    terminal = console()
+    for line in (problem.text() + "\n").splitlines():
+        style = "bold red" if line.startswith("error[") else "cyan" if line.startswith("  hint:") else None
+        terminal.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """Write a table of texts; the columns `numbers` are aligned to the right, nothing is cut off.
+
+    >>> print(table(["flow", "n"], [["large", "10"], ["m", "9"]], numbers=[1]))
+    flow    n
+    large  10
+    m       9
+    """
+    lines = [list(headings), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    return "\n".join(
+        GAP.join(
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,21 @@
+"""From a file and its options to a plan: what `check` and `run` begin with."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from thalweg import engine, plan, scenario
+from thalweg.cli import settings
+
+
+def prepare(
+    file: Path, engine_name: str, overrides: Sequence[str], seed: int | None = None, repetitions: int | None = None
+) -> tuple[plan.Plan, engine.Capabilities]:
+    """Read, check and resolve a scenario.
+
+    Its own mistakes are reported before those of the machine: a missing engine does not hide them.
+    """
+    values = settings.parse(overrides)
+    values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}
+    document = scenario.load(file, values)
+    known = engine.capabilities()
+    return plan.make(document, engine.choose(engine_name, known), known.engines), known

@@ -1,0 +1,99 @@
+"""`thalweg results`: the numbers of a run, per point of the sweep and flow."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thalweg.cli import output
+from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EPILOG = "Example: thalweg results runs/quickstart-sim-1a2b3c4d"
+
+SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit_ratio": "retransmits"}
+"""Measures of a flow in the table, and their headings; `--json` and `--csv` have them all."""
+
+UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0)}
+"""How a unit is shown, and how much of it that is."""
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run directory.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Every measure, as JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Every measure, as CSV.")] = False,
+) -> None:
+    """Print the numbers of a run.
+
+    Means over the repetitions, with 95 % confidence intervals, per point of the sweep and flow.
+    """
+    if as_json and as_csv:
+        raise ThalwegError("bad-usage", "--json and --csv are two different forms", expected="one of them")
+    from thalweg import analysis
+    from thalweg.results import open_run
+
+    run = open_run(directory)
+    summary = analysis.summary(run)
+    if as_csv:
+        output.data(summary.write_csv().rstrip("\n"))
+        return
+    status = analysis.status(run)
+    if as_json:
+        output.data_json(
+            {
+                "run": str(directory),
+                "name": run.name,
+                "engine": run.engine,
+                "experiments": status.expected,
+                "finished": status.finished,
+                "failed": len(status.failures),
+                "untrustworthy": len(status.untrustworthy),
+                "method": analysis.METHOD,
+                "rows": summary.to_dicts(),
+            }
+        )
+        return
+    output.data(_table(summary, run.sweep_keys))
+    output.talk(f"mean over n repetitions [95 % confidence interval]; {analysis.METHOD}")
+    if status.finished < status.expected:
+        output.talk(f"{status.finished} of {status.expected} experiments are finished, {len(status.failures)} failed")
+    if status.untrustworthy:
+        output.talk(f"{len(status.untrustworthy)} experiments are not to be trusted, and left out")
+
+
+def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:
+    """Write a line per point and flow."""
+    lines: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in summary.to_dicts():
+        if row["flow"] is not None and row["measure"] in SHOWN:
+            line = (row["experiment"], *(row[key] for key in keys), row["flow"], row["cc"])
+            lines.setdefault(line, {})[row["measure"]] = row
+    headings = [*keys, "flow", "cc", "n"]
+    headings += [f"{title} ({UNITS[_unit(lines, measure)][0]})" for measure, title in SHOWN.items()]
+    rows = []
+    for (_, *names), measures in lines.items():
+        n = max((row["n"] for row in measures.values()), default=0)
+        rows.append([*map(_plain, names), str(n), *(_estimate(measures.get(measure)) for measure in SHOWN)])
+    return output.table(headings, rows, numbers=[len(keys) + 2])
+
+
+def _unit(lines: dict[tuple[Any, ...], dict[str, dict[str, Any]]], measure: str) -> str:
+    return next((str(each[measure]["unit"]) for each in lines.values() if measure in each), "count")
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _estimate(row: dict[str, Any] | None) -> str:
+    """Write a mean with its interval."""
+    if row is None or row["mean"] is None:
+        return "-"
+    size = UNITS[row["unit"]][1]
+    mean = f"{row['mean'] / size:.4g}"
+    if row["low"] is None:
+        return mean
+    return f"{mean} [{row['low'] / size:.4g}, {row['high'] / size:.4g}]"

@@ -1,0 +1,100 @@
+"""`thalweg run`: scenario in, run directory and report out."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg import engine
+from thalweg.cli import output
+from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.prepared import prepare
+from thalweg.errors import Exit, ThalwegError
+from thalweg.run import Outcome, Progress, default_directory, execute
+
+EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
+
+REPORT = "report.html"
+"""Name of the report in a run directory."""
+
+
+def command(
+    file: File,
+    engine_name: EngineName = engine.DEFAULT,
+    out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-ENGINE-HASH]")] = None,
+    threads: Annotated[
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core]", min=1)
+    ] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
+    repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
+    overrides: Overrides = None,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
+) -> None:
+    """Run a scenario, and report.
+
+    The results are in a run directory.
+
+    The same command goes on where it was interrupted; what is finished is not run again.
+    """
+    plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
+    directory = out or default_directory(plan)
+    with Progress(output.console()) as progress:
+        outcome = execute(
+            plan, directory, binary=known.binary, threads=threads, command=_typed(), listener=progress.event
+        )
+    report = None
+    if with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished:
+        report = directory / REPORT
+        from thalweg.report import write
+
+        write([directory], report)
+    _print(outcome, directory, report, as_json=as_json)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        output.data_json(
+            {
+                "run": str(directory),
+                "report": str(report) if report else None,
+                "experiments": outcome.experiments,
+                "present": outcome.present,
+                "finished": outcome.finished,
+                "failed": outcome.failed,
+                "untrustworthy": outcome.untrustworthy,
+                "interrupted": outcome.exit_code is Exit.INTERRUPTED,
+                "command": _typed(),
+            }
+        )
+        return
+    output.data(f"run     {directory}")
+    if report:
+        output.data(f"report  {report}")
+    again = shlex.join(_typed())
+    if outcome.exit_code is Exit.INTERRUPTED:
+        done = outcome.present + outcome.finished
+        output.talk(f"interrupted: {done} of {outcome.experiments} experiments are finished; to go on: {again}")
+    else:
+        output.data(f"again   {again}")
+    if outcome.failed:
+        output.error(_failed(outcome, again), as_json=False)
+
+
+def _failed(outcome: Outcome, again: str) -> ThalwegError:
+    first = outcome.failed[0]
+    return ThalwegError(
+        "experiments-failed",
+        f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
+        found=f"experiment {first['experiment']}, repetition {first['repetition']}: {first['message']}",
+        hint=f"to try the failed ones again: {again}",
+        exit_code=Exit.FAILED,
+    )
+
+
+def _typed() -> list[str]:
+    """Give what the user typed."""
+    return ["thalweg", *sys.argv[1:]]

@@ -1,0 +1,48 @@
+"""`--set KEY=VALUE`: values as TOML has them, quotes optional for texts."""
+
+import tomllib
+from collections.abc import Sequence
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario.sweep import Value
+
+
+def parse(settings: Sequence[str]) -> dict[str, Value]:
+    """Read settings.
+
+    >>> parse(["path.buffer=2bdp", "path.loss=0.01", 'name="x"'])
+    {'path.buffer': '2bdp', 'path.loss': 0.01, 'name': 'x'}
+    """
+    parsed: dict[str, Value] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise ThalwegError(
+                "bad-setting",
+                f"`--set {setting}` sets nothing",
+                place="--set",
+                found=setting,
+                expected="KEY=VALUE",
+                hint="as in --set path.buffer=2bdp",
+            )
+        parsed[key.strip()] = _value(value.strip(), setting)
+    return parsed
+
+
+def _value(text: str, setting: str) -> Value:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | dict):
+        raise ThalwegError(
+            "bad-setting",
+            f"`--set {setting}` is no single value",
+            place="--set",
+            found=setting,
+            expected="a number, a text, or true or false",
+            hint="several values to try belong to [sweep] in the scenario",
+        )
+    return text  # what TOML takes for a date or a time of day

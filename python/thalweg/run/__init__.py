@@ -1,0 +1,12 @@
+"""Hands plans to `thalweg-engine` and follows what it does.
+
+    outcome = execute(plan, Path("runs/mine"), binary=engine.find())
+
+The engine writes the run directory; nothing is lost that it has finished, however it ends.
+"""
+
+from thalweg.run.directory import default_directory
+from thalweg.run.execute import Outcome, execute
+from thalweg.run.progress import Progress
+
+__all__ = ["Outcome", "Progress", "default_directory", "execute"]

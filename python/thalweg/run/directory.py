@@ -1,0 +1,21 @@
+"""Where a run is written when nothing else is said."""
+
+import hashlib
+from pathlib import Path
+
+from thalweg.plan import Plan
+
+RUNS = Path("runs")
+"""Folder of run directories, in the current directory."""
+
+DIGITS = 8
+"""Hexadecimal digits of the plan's hash in the name: enough to tell one's own runs apart."""
+
+
+def default_directory(plan: Plan) -> Path:
+    """Name a run directory after its plan.
+
+    The same command goes on where it stopped; an edited scenario gets a directory of its own.
+    """
+    digest = hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
+    return RUNS / f"{plan.name}-{plan.engine}-{digest[:DIGITS]}"

@@ -1,0 +1,153 @@
+"""Runs a plan: starts the engine, feeds it, reads its events, and lets it end in order."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.plan import Plan
+from thalweg.run.signals import forwarding
+
+Event = dict[str, Any]
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    exit_code: Exit = Exit.FINE
+    experiments: int = 0
+    present: int = 0
+    """Experiments that were complete before."""
+    finished: int = 0
+    failed: list[Event] = field(default_factory=list)
+    untrustworthy: list[Event] = field(default_factory=list)
+
+    def note(self, event: Event) -> None:
+        """Count an event."""
+        match event["event"]:
+            case "plan":
+                self.experiments, self.present = event["experiments"], event["present"]
+            case "finished":
+                self.finished += 1
+            case "failed":
+                self.failed.append(event)
+            case "untrustworthy":
+                self.untrustworthy.append(event)
+
+
+def execute(
+    plan: Plan,
+    out: Path,
+    *,
+    binary: Path,
+    threads: int | None = None,
+    command: Sequence[str] = (),
+    listener: Callable[[Event], None] = lambda event: None,
+) -> Outcome:
+    """Run what is missing of `plan` in the run directory `out`, and call `listener` with every event.
+
+    An event of our own, `stopping`, says that the engine was asked to end: Ctrl-C and its like are passed on, and the
+    engine ends in order. `command` is what the user typed; the run directory keeps it. Raises `ThalwegError` if the
+    engine refuses the plan, cannot write the run directory, or dies.
+    """
+    arguments = [str(binary), "run", "--plan", "-", "--out", str(out)]
+    if threads is not None:
+        arguments += ["--threads", str(threads)]
+    environment = os.environ | {"THALWEG_COMMAND": json.dumps(list(command))} if command else dict(os.environ)
+    outcome, refusal = Outcome(), None
+    with tempfile.TemporaryFile() as said, _started(arguments, environment, said) as engine:
+        feeder = threading.Thread(target=_feed, args=(engine, plan.model_dump_json().encode()), daemon=True)
+        feeder.start()
+        with forwarding(engine, lambda: listener({"event": "stopping"})) as interrupt:
+            for event in _events(engine):
+                refusal = event if event["event"] == "error" else refusal
+                outcome.note(event)
+                listener(event)
+            code = engine.wait()
+        feeder.join()
+        said.seek(0)
+        words = said.read().decode(errors="replace").strip()
+    if interrupt.is_asked and code < 0:  # it was asked before it could listen, or asked twice
+        code = Exit.INTERRUPTED
+    if refusal:
+        raise _refused(refusal, code)
+    if code not in (Exit.FINE, Exit.FAILED, Exit.INTERRUPTED):
+        raise _died(code, words, out)
+    outcome.exit_code = Exit(code)
+    return outcome
+
+
+@contextmanager
+def _started(
+    arguments: Sequence[str], environment: dict[str, str], said: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the engine in a process group of its own, so that a Ctrl-C reaches it once: from here."""
+    try:
+        engine = subprocess.Popen(
+            arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, process_group=0
+        )
+    except OSError as error:
+        raise ThalwegError(
+            "bad-engine",
+            f"`{arguments[0]}` cannot be started: {(error.strerror or '').lower()}",
+            place=arguments[0],
+            hint="thalweg doctor",
+            exit_code=Exit.MISSING,
+        ) from None
+    with engine:
+        try:
+            yield engine
+        finally:
+            if engine.poll() is None:
+                engine.terminate()
+
+
+def _feed(engine: subprocess.Popen[bytes], plan: bytes) -> None:
+    """Write the plan; an engine that ends before it has read all says itself why."""
+    assert engine.stdin
+    with suppress(BrokenPipeError), engine.stdin:
+        engine.stdin.write(plan)
+
+
+def _events(engine: subprocess.Popen[bytes]) -> Iterator[Event]:
+    assert engine.stdout
+    for line in engine.stdout:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            sys.stderr.write(line.decode(errors="replace"))
+            continue
+        if isinstance(event, dict) and "event" in event:
+            yield event
+
+
+def _refused(event: Event, code: int) -> ThalwegError:
+    known = {int(each) for each in Exit}
+    return ThalwegError(
+        event["code"],
+        event["message"],
+        place=event["place"] or None,
+        found=event["found"] or None,
+        expected=event["expected"] or None,
+        hint=event["hint"] or None,
+        exit_code=Exit(code) if code in known else Exit.FAILED,
+    )
+
+
+def _died(code: int, words: str, out: Path) -> ThalwegError:
+    why = f"signal {-code}" if code < 0 else f"exit code {code}"
+    hint = f"what was finished is in `{out}`; the same command goes on from there"
+    if code == -9:
+        hint += "\nwas memory short? fewer --threads need less"
+    return ThalwegError(
+        "engine-died", f"the engine died ({why})", found=words or None, hint=hint, exit_code=Exit.FAILED
+    )

@@ -1,0 +1,111 @@
+"""A thalweg-engine that does as the environment says, to see what the Python side makes of it.
+
+FAKE_ENGINE names what it does with a run: finish, fail, wait (until it is asked to stop), ignore (being asked to stop),
+refuse, full (disk), die, babble. Two experiments are always there.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+EXPERIMENTS = [{"id": f"{number:016x}", "experiment": number, "repetition": 0} for number in range(2)]
+
+HONOURS = """name about source duration repetitions seed start_jitter sample_interval path.rate path.rtt path.buffer
+flow.name flow.cc=name flow.size flow.start flow.repeat.gap flow.repeat.until""".split()
+
+CAPABILITIES = {
+    "format": 1,
+    "version": "0.1.0",
+    "engines": [
+        {
+            "name": "sim",
+            "available": True,
+            "why_not": None,
+            "version": "1",
+            "about": "pretends",
+            "cc": [{"name": name, "about": "", "params": {}} for name in ("cubic", "bbr")],
+            "honours": HONOURS,
+        },
+        {
+            "name": "kernel",
+            "available": False,
+            "why_not": "user namespaces are switched off",
+            "version": "1",
+            "about": "pretends too",
+            "cc": [],
+            "honours": [],
+        },
+    ],
+}
+
+
+def say(event: str, **rest: Any) -> None:
+    print(json.dumps({"event": event, **rest}), flush=True)
+
+
+def refuse(code: int, slug: str, message: str, hint: str) -> None:
+    say("error", code=slug, place="runs/x", found="something", expected="something else", hint=hint, message=message)
+    print(f"thalweg-engine: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def run(behaviour: str, out: Path) -> None:
+    plan = json.load(sys.stdin)
+    if behaviour == "refuse":
+        refuse(2, "other-run", "the run directory is of another plan", "name another --out")
+    if behaviour == "full":
+        refuse(3, "disk-full", "no space left on device", "free some space")
+    say("plan", experiments=2, present=0, pending=2, threads=1)
+    say("started", **EXPERIMENTS[0])
+    if behaviour == "die":
+        print("it all went wrong", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if behaviour in ("wait", "ignore"):
+        wait(behaviour)
+    if behaviour == "babble":
+        print("this is no JSON", flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    asked = os.environ.get("THALWEG_COMMAND")
+    (out / "run.json").write_text(json.dumps({"plan": plan, "command": asked and json.loads(asked)}))
+    say("finished", **EXPERIMENTS[0], seconds=0.1, simulated_s=1.0, packets=5)
+    say("started", **EXPERIMENTS[1])
+    if behaviour == "fail":
+        say("failed", **EXPERIMENTS[1], code="bug", message="inflight became negative")
+    else:
+        say("finished", **EXPERIMENTS[1], seconds=0.1, simulated_s=1.0, packets=5)
+        say("untrustworthy", id=EXPERIMENTS[1]["id"], experiment=1, repetition=0, reason="the host was busy")
+    say("done", finished=1, failed=1, present=0, seconds=0.2)
+    sys.exit(1 if behaviour == "fail" else 0)
+
+
+def wait(behaviour: str) -> None:
+    """Stay until asked to stop, and count how often that was."""
+
+    def stop(number: int, frame: object) -> None:
+        Path("asked").open("a").write(f"{number}\n")
+        if behaviour == "wait":
+            say("interrupted")
+            sys.exit(130)
+
+    signal.signal(signal.SIGINT, stop)
+    say("listening")
+    while True:
+        time.sleep(60)
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["capabilities", "--json"]:
+            print(json.dumps(CAPABILITIES))
+        case ["run", "--plan", "-", "--out", out, *_]:
+            run(os.environ.get("FAKE_ENGINE", "finish"), Path(out))
+        case _:
+            print("error: unrecognized subcommand", file=sys.stderr)
+            sys.exit(2)
+
+
+main()

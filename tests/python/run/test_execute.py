@@ -1,0 +1,199 @@
+"""Following an engine, whatever it does."""
+
+import io
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from thalweg import engine, plan, scenario
+from thalweg.errors import Exit, ThalwegError
+from thalweg.run import Outcome, Progress, default_directory, execute
+
+SCENARIO = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
+
+
+@pytest.fixture
+def a_plan(tmp_path: Path, fake_engine: Path) -> plan.Plan:
+    (tmp_path / "x.toml").write_text(SCENARIO)
+    known = engine.capabilities()
+    return plan.make(scenario.load(tmp_path / "x.toml"), known.engines["sim"], known.engines)
+
+
+@pytest.fixture
+def behave(monkeypatch: pytest.MonkeyPatch, a_plan: plan.Plan, fake_engine: Path, tmp_path: Path) -> Any:
+    def run(behaviour: str, **options: Any) -> Outcome:
+        monkeypatch.setenv("FAKE_ENGINE", behaviour)
+        return execute(a_plan, tmp_path / "out", binary=fake_engine, **options)
+
+    return run
+
+
+def test_events_are_passed_on_as_they_come(behave: Any) -> None:
+    events: list[dict[str, Any]] = []
+    outcome = behave("finish", listener=events.append)
+    assert [event["event"] for event in events] == [
+        "plan", "started", "finished", "started", "finished", "untrustworthy", "done",
+    ]  # fmt: skip
+    assert (outcome.exit_code, outcome.experiments, outcome.finished) == (Exit.FINE, 2, 2)
+    assert outcome.untrustworthy[0]["reason"] == "the host was busy"
+
+
+def test_the_run_directory_knows_what_was_typed(behave: Any, tmp_path: Path, a_plan: plan.Plan) -> None:
+    behave("finish", command=["thalweg", "run", "my test.toml"])
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert written["command"] == ["thalweg", "run", "my test.toml"]
+    assert written["plan"] == a_plan.model_dump()
+
+
+def test_failed_experiments_do_not_end_the_others(behave: Any) -> None:
+    outcome = behave("fail")
+    assert outcome.exit_code is Exit.FAILED
+    assert outcome.finished == 1
+    assert outcome.failed[0]["message"] == "inflight became negative"
+
+
+def test_a_refusal_is_an_error_with_its_hint(behave: Any) -> None:
+    with pytest.raises(ThalwegError, match="of another plan") as caught:
+        behave("refuse")
+    assert (caught.value.code, caught.value.hint) == ("other-run", "name another --out")
+    assert caught.value.exit_code is Exit.USAGE
+
+
+def test_a_full_disk_is_told_apart(behave: Any) -> None:
+    with pytest.raises(ThalwegError, match="no space left") as caught:
+        behave("full")
+    assert caught.value.exit_code is Exit.CANNOT_WRITE
+
+
+def test_an_engine_that_dies_is_an_error_with_its_last_words(behave: Any) -> None:
+    with pytest.raises(ThalwegError, match=r"the engine died \(signal 9\)") as caught:
+        behave("die")
+    assert caught.value.found == "it all went wrong"
+    assert "the same command goes on" in str(caught.value.hint)
+
+
+def test_what_is_no_event_is_shown_and_passed_over(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert behave("babble").finished == 2
+    assert "this is no JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_reaches_the_engine_once_and_it_ends_in_order(
+    behave: Any, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told: list[str] = []
+
+    def listener(event: dict[str, Any]) -> None:
+        told.append(event["event"])
+        if event["event"] == "listening":
+            os.kill(os.getpid(), number)
+
+    outcome = behave("wait", listener=listener)
+    assert outcome.exit_code is Exit.INTERRUPTED
+    assert told[-2:] == ["stopping", "interrupted"]
+    assert (tmp_path / "asked").read_text() == f"{int(signal.SIGINT)}\n"
+
+
+def test_a_second_signal_ends_an_engine_that_does_not_listen(
+    behave: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def listener(event: dict[str, Any]) -> None:
+        if event["event"] in ("listening", "stopping"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert behave("ignore", listener=listener).exit_code is Exit.INTERRUPTED
+
+
+def test_handlers_of_signals_are_put_back(behave: Any) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    behave("finish")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_same_plan_has_the_same_directory_and_another_plan_another(a_plan: plan.Plan) -> None:
+    directory = default_directory(a_plan)
+    assert directory == default_directory(a_plan.model_copy())
+    assert directory.parent == Path("runs")
+    assert directory.name.startswith("x-sim-")
+    assert directory != default_directory(a_plan.model_copy(update={"about": "edited"}))
+
+
+def shown(events: list[dict[str, Any]], *, terminal: bool, clock: Any = lambda: 0.0) -> str:
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=100)
+    with Progress(console, clock) as progress:
+        for event in events:
+            progress.event(event)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+PLAN = {"event": "plan", "experiments": 40, "present": 3, "pending": 37, "threads": 2}
+FINISHED = {"event": "finished", "experiment": 0, "repetition": 0}
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then() -> None:
+    ticks = iter(range(0, 1000, 4))
+    text = shown([PLAN, *[FINISHED] * 9], terminal=False, clock=lambda: float(next(ticks)))
+    assert text.splitlines() == [
+        "40 experiments, 2 at a time; 3 are there already",
+        "6 of 40 experiments",
+        "9 of 40 experiments",
+        "12 of 40 experiments",
+    ]
+
+
+def test_on_a_terminal_progress_is_a_bar() -> None:
+    assert "4/40" in shown([PLAN, FINISHED], terminal=True)
+
+
+def test_failures_are_told_at_once() -> None:
+    failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "negative [inflight]"}
+    assert "experiment 3 (repetition 1) failed: negative [inflight]" in shown([PLAN, failed], terminal=False)
+
+
+def test_the_engine_is_found_beside_python_and_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_engine: Path
+) -> None:
+    monkeypatch.delenv("THALWEG_ENGINE")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(ThalwegError, match="is not installed") as caught:
+        engine.find()
+    assert caught.value.exit_code is Exit.MISSING
+    monkeypatch.setenv("PATH", str(tmp_path))
+    fake_engine.rename(tmp_path / "thalweg-engine")
+    assert engine.find() == tmp_path / "thalweg-engine"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "thalweg-engine").rename(tmp_path / "bin" / "thalweg-engine")
+    assert engine.find() == tmp_path / "bin" / "thalweg-engine"
+
+
+def test_a_wrong_name_of_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THALWEG_ENGINE", "/nowhere/thalweg-engine")
+    with pytest.raises(ThalwegError, match="THALWEG_ENGINE names no program"):
+        engine.find()
+
+
+@pytest.mark.parametrize("text", ["exit 3", "echo nonsense", 'echo "[]"', "echo oops >&2; exit 1"])
+def test_a_program_that_is_no_engine_is_an_error(fake_engine: Path, text: str) -> None:
+    fake_engine.write_text(f"#!/bin/sh\n{text}\n")
+    with pytest.raises(ThalwegError, match="does not work") as caught:
+        engine.capabilities()
+    assert caught.value.exit_code is Exit.MISSING
+
+
+def test_an_engine_that_cannot_run_here_says_why(fake_engine: Path) -> None:
+    known = engine.capabilities()
+    with pytest.raises(ThalwegError, match="user namespaces are switched off"):
+        engine.choose("kernel", known)
+    with pytest.raises(ThalwegError, match="there is no engine `sin`"):
+        engine.choose("sin", known)
