@@ -49,10 +49,11 @@ impl Bandwidth {
     /// Nothing known.
     pub const ZERO: Bandwidth = Bandwidth(0);
 
-    /// The bandwidth that carries `packets` in `span`, which is at least a microsecond. 3 Tbit/s if it is more.
+    /// The bandwidth that carries `packets` in `span`, which is at least a microsecond: not less than the smallest, not
+    /// more than the largest.
     pub fn of(packets: Packets, span: Span) -> Bandwidth {
         let value = (u128::from(packets.0) << BANDWIDTH_SHIFT) / u128::from(span.as_micros());
-        Bandwidth(u32::try_from(value).unwrap_or(u32::MAX))
+        Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))
     }
 
     /// What passes in `span`, rounded down.

@@ -44,6 +44,7 @@
 //! Deviations from Linux:
 //! - `HZ` is 1000, and the tick begins with the experiment.
 //! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
+//! - A measured bandwidth is at least a packet per 17 s (0.7 kbit/s). Linux rounds to 0 there, and sends unpaced.
 //! - A random phase is drawn with a bias of less than 2^-29.
 //! - There is no administrator's limit to cwnd or the pacing rate.
 //!

@@ -8,7 +8,7 @@
 //! - **Delay**: the smallest round-trip time of the round's first eight samples is above the smallest ever by an eighth
 //!   (at least 4 ms, at most 16 ms): a queue builds.
 //!
-//! Deviations from the paper are Linux's (6.x): a round ends when what was next to be sent at its start is acknowledged;
+//! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when what was next to be sent at its start is acknowledged;
 //! the delay is compared on every ACK after the eighth; the train's threshold grows by what segmentation offload may
 //! hold back, up to 1 ms. This is not HyStart++ (RFC 9406), which Linux does not have.
 
@@ -62,11 +62,14 @@ impl HyStart {
 
     /// An ACK with the round-trip time `rtt`; `delay_min` is the smallest ever, this one included.
     pub fn on_ack(&mut self, conn: &Conn, rtt: Span, delay_min: Span, window: &mut Window) {
-        if self.is_found || !window.is_in_slow_start() || window.cwnd.0 < LOW_WINDOW {
+        if self.is_found || !window.is_in_slow_start() {
             return;
         }
         if conn.una_bytes > self.end_bytes {
             *self = HyStart::new(conn);
+        }
+        if window.cwnd.0 < LOW_WINDOW {
+            return;
         }
         let is_train_long = self.is_train_long(conn, delay_min, window.pacing_rate);
         if is_train_long || self.is_delay_up(rtt, delay_min) {

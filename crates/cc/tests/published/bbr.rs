@@ -1,0 +1,324 @@
+//! BBRv1 as published and as Linux has it, on an ideal path.
+
+use crate::path::Path;
+use crate::pipe::{Pipe, Row, at};
+use std::collections::BTreeMap;
+use thalweg_cc::CaState;
+use thalweg_units::{Chance, Packets, Rate, Span, Time};
+
+const STARTUP: f64 = 0.0;
+const DRAIN: f64 = 1.0;
+const PROBE_BW: f64 = 2.0;
+const PROBE_RTT: f64 = 3.0;
+
+/// 50 Mbit/s, 40 ms, and room for four BDPs of queue.
+fn usual_path() -> Path {
+    Path::new("50Mbps", "40ms", 700)
+}
+
+fn run(path: Path, params: &[(&str, f64)], end: &str) -> Pipe {
+    let mut pipe = Pipe::new(path, "bbr", params);
+    pipe.run_until(at(end));
+    pipe
+}
+
+/// Runs of rows with the same value of `name`: the value, first row, first row after it.
+fn phases<'a>(pipe: &'a Pipe, name: &str) -> Vec<(f64, &'a Row, &'a Row)> {
+    let mut phases = Vec::new();
+    let mut start = 0;
+    for (index, row) in pipe.rows.iter().enumerate() {
+        if row.value(name) != pipe.rows[start].value(name) {
+            phases.push((pipe.rows[start].value(name), &pipe.rows[start], row));
+            start = index;
+        }
+    }
+    phases
+}
+
+fn phase(pipe: &Pipe, mode: f64) -> (&Row, &Row) {
+    let phases = phases(pipe, "mode");
+    let (_, start, end) = phases.iter().find(|(found, ..)| *found == mode).expect("the mode is entered and left");
+    (start, end)
+}
+
+fn bdp_of(row: &Row) -> f64 {
+    row.value("bw_bps") / 8.0 * row.value("min_rtt_us") / 1e6 / 1448.0
+}
+
+/// Three bursts at the pacing rate, an even number, and two when probing: the headroom that a target gets.
+fn most_headroom(row: &Row) -> f64 {
+    3.0 * (row.pacing_rate.0 as f64 / 8.0 / 1024.0 / 1448.0).max(2.0) + 2.0 + 2.0
+}
+
+#[test]
+fn startup_about_doubles_the_rate_each_round_and_ends_three_rounds_after_growth_did() {
+    let pipe = run(usual_path(), &[], "3s");
+    let (_, end) = phase(&pipe, STARTUP);
+    let starts = phases(&pipe, "round").into_iter().map(|(.., row)| (row.value("round") as u64, row.value("bw_bps")));
+    let bw: BTreeMap<u64, f64> = starts.take_while(|(_, bw)| *bw < 0.99 * 50e6).collect();
+    for (round, bw_bps) in bw.range(3..) {
+        assert!(*bw_bps > 1.7 * bw[&(round - 1)], "round {round}: {bw:?}");
+    }
+    // The round after these brings the last quarter at most, and is the first without enough growth.
+    let last_growth = *bw.keys().last().expect("it grew");
+    assert!((5..=7).contains(&last_growth), "the pipe holds 17 initial windows: {bw:?}");
+    assert_eq!(end.value("round") as u64, last_growth + 3, "{bw:?}");
+    assert_eq!(end.value("mode"), DRAIN);
+}
+
+#[test]
+fn an_application_that_limits_the_rate_does_not_end_startup() {
+    let mut path = usual_path();
+    path.bursts = Some((Packets(4), Span::from_millis(10)));
+    let pipe = run(path, &[], "5s");
+    let last = pipe.rows.last().expect("rows");
+    assert!(last.value("round") > 50.0);
+    assert_eq!((last.value("mode"), last.value("full_bw_reached")), (STARTUP, 0.0));
+}
+
+#[test]
+fn startup_paces_and_windows_at_two_over_ln_two() {
+    let pipe = run(usual_path(), &[], "100ms");
+    let row = pipe.rows.last().expect("rows");
+    assert!((row.value("pacing_gain") - 2.885).abs() < 0.004, "{row:?}");
+    assert_eq!(row.value("cwnd_gain"), row.value("pacing_gain"));
+}
+
+#[test]
+fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
+    let pipe = run(usual_path(), &[], "3s");
+    let (start, end) = phase(&pipe, DRAIN);
+    assert!((start.value("pacing_gain") * 2.885 - 1.0).abs() < 0.01, "{start:?}");
+    let target = bdp_of(end);
+    assert!(start.inflight.0 as f64 > 1.5 * target, "Startup has queued: {start:?}");
+    assert!((end.inflight.0 as f64) <= target + most_headroom(end), "{end:?}");
+    assert!((end.inflight.0 as f64) > 0.9 * target, "and not much later: {end:?}");
+    assert_eq!(end.value("mode"), PROBE_BW);
+}
+
+#[test]
+fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
+    let pipe = run(usual_path(), &[], "8s");
+    let phases: Vec<_> = phases(&pipe, "pacing_gain").into_iter().filter(|(_, row, _)| row.at > at("2s")).collect();
+    assert!(phases.len() > 30, "{}", phases.len());
+    let min_rtt = Span::from_micros(pipe.rows.last().expect("rows").value("min_rtt_us") as u64);
+    let is = |gain: f64, value: f64| (gain - value).abs() < 1e-9;
+    for cycle in phases.windows(3).filter(|cycle| is(cycle[0].0, 1.25)) {
+        let [(_, probe, drain), (drain_gain, ..), (cruise_gain, cruise, end)] = cycle else { unreachable!() };
+        assert!(is(*drain_gain, 0.75) && is(*cruise_gain, 1.0), "{drain_gain} {cruise_gain}");
+        // A probe lasts until the pipe holds a quarter more, which takes a round trip; the drain no longer than that.
+        let (probing, draining) = (drain.at.since(probe.at), cruise.at.since(drain.at));
+        assert!(probing >= min_rtt && probing < min_rtt.scale(2, 1), "{probing}");
+        assert!(draining <= min_rtt.scale(11, 10), "{draining}");
+        let cruising = end.at.since(cruise.at);
+        assert!(cruising >= min_rtt.scale(6, 1) && cruising < min_rtt.scale(65, 10), "{cruising}");
+        let (probed, after) = (drain.inflight.0 as f64, cruise.inflight.0 as f64);
+        assert!(probed > 1.2 * bdp_of(drain), "{drain:?}");
+        assert!(after <= bdp_of(cruise) + most_headroom(cruise), "{cruise:?}");
+    }
+}
+
+#[test]
+fn the_probing_gain_can_be_set_and_the_drain_gets_its_complement() {
+    for (gain, drain) in [(1.1, 0.9), (1.5, 0.5)] {
+        let pipe = run(usual_path(), &[("pacing_gain", gain)], "4s");
+        let gains: Vec<f64> =
+            pipe.rows.iter().filter(|row| row.at > at("2s")).map(|row| row.value("pacing_gain")).collect();
+        let max = gains.iter().copied().fold(0.0, f64::max);
+        let min = gains.iter().copied().fold(9.0, f64::min);
+        assert!((max - gain).abs() < 1.0 / 512.0 && (min - drain).abs() < 1.0 / 512.0, "{max} {min}");
+    }
+}
+
+#[test]
+fn cruising_paces_one_percent_below_the_bandwidth() {
+    let pipe = run(usual_path(), &[], "8s");
+    let cruise = |row: &&Row| row.at > at("2s") && row.value("pacing_gain") == 1.0;
+    for row in pipe.rows.iter().filter(cruise) {
+        let share = row.pacing_rate.0 as f64 / row.value("bw_bps");
+        assert!((share - 0.99).abs() < 1e-4, "{share}");
+    }
+}
+
+#[test]
+fn the_link_is_full_and_the_queue_is_short() {
+    let path = usual_path();
+    let pipe = run(path.clone(), &[], "8s");
+    let goodput = pipe.goodput(at("2s")).0 as f64 / path.rate.0 as f64;
+    assert!(goodput > 0.97, "{goodput}");
+    let mut queueing: Vec<u64> = pipe
+        .rows
+        .iter()
+        .filter(|row| row.at > at("2s"))
+        .map(|row| row.rtt.saturating_sub(path.rtt).as_micros())
+        .collect();
+    queueing.sort_unstable();
+    let median = queueing[queueing.len() / 2];
+    assert!(median < 4_000, "a tenth of the round-trip time: {median} us");
+    assert_eq!(pipe.rows.last().expect("rows").lost, Packets::ZERO);
+}
+
+#[test]
+fn cwnd_is_two_bdps_and_headroom_in_probe_bw() {
+    let pipe = run(usual_path(), &[], "8s");
+    let row = pipe.rows.last().expect("rows");
+    let above = row.cwnd.0 as f64 - 2.0 * bdp_of(row) - row.value("extra_acked_packets");
+    assert!((0.0..=most_headroom(row) + 1.0).contains(&above), "{above} above two BDPs: {row:?}");
+}
+
+#[test]
+fn after_ten_seconds_cwnd_is_four_for_200_ms_and_a_round_and_then_what_it_was() {
+    let pipe = run(usual_path(), &[], "14s");
+    let (start, end) = phase(&pipe, PROBE_RTT);
+    let before = pipe.row_at(Time(start.at.0 - 1));
+    // The handshake's round-trip time was the smallest: it alone did not wait for a packet to be sent.
+    let waited = start.at.since(at("40ms"));
+    assert!(waited > Span::from_secs(10) && waited < Span::from_millis(10_010), "{waited}");
+    assert!(pipe.rows.iter().filter(|row| row.value("mode") == PROBE_RTT).all(|row| row.cwnd == Packets(4)));
+    let drained = pipe.rows.iter().find(|row| row.at > start.at && row.inflight <= Packets(4)).expect("it drains");
+    let low = end.at.since(drained.at);
+    assert!(low > Span::from_millis(200) && low < Span::from_millis(300), "{low}");
+    let regained = end.cwnd.0 - before.cwnd.0;
+    assert!(regained <= 2, "{before:?} {end:?}");
+    assert_eq!(end.value("mode"), PROBE_BW);
+    assert_ne!(end.value("pacing_gain"), 0.75, "it enters at any phase but the drain");
+}
+
+#[test]
+fn probe_rtt_finds_a_path_that_has_become_longer() {
+    // An increase of the round-trip time, as by a route change, is a queue to BBR until ProbeRTT.
+    let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
+    pipe.run_until(at("5s"));
+    pipe.set_rtt(Span::from_millis(60));
+    pipe.run_until(at("18s"));
+    let (before, after) = (pipe.row_at(at("9s")), pipe.rows.last().expect("rows"));
+    assert!((40_000.0..41_000.0).contains(&before.value("min_rtt_us")), "{before:?}");
+    assert!((60_000.0..61_000.0).contains(&after.value("min_rtt_us")), "{after:?}");
+}
+
+#[test]
+fn bandwidth_is_a_maximum_over_ten_rounds() {
+    let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
+    pipe.run_until(at("4s"));
+    let full = pipe.rows.last().expect("rows").value("bw_bps");
+    let round = pipe.rows.last().expect("rows").value("round");
+    pipe.set_rate(Rate::from_mbps(10));
+    pipe.run_until(at("9s"));
+    let lower = pipe.rows.iter().find(|row| row.at > at("4s") && row.value("bw_bps") < 0.5 * full).expect("it adapts");
+    // The latest full sample is of the round before the change or of the one after it.
+    let rounds = lower.value("round") - round;
+    assert!((9.0..=13.0).contains(&rounds), "after {rounds} rounds");
+}
+
+fn policed_path() -> Path {
+    let mut path = usual_path();
+    path.policer = Some((Rate::from_mbps(5), Packets(200)));
+    path
+}
+
+#[test]
+fn a_policer_is_found_and_its_rate_held_for_48_rounds() {
+    let pipe = run(policed_path(), &[], "12s");
+    let held = phases(&pipe, "lt_bw_in_use");
+    let (_, start, end) = held.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
+    let rate = start.value("bw_bps") / 5e6;
+    assert!((0.9..1.15).contains(&rate), "{rate} of the policer's rate");
+    assert_eq!(end.value("round") - start.value("round"), 48.0);
+    let probes = |row: &&Row| row.at > start.at && row.at < end.at && row.value("mode") == PROBE_BW;
+    assert!(pipe.rows.iter().filter(probes).all(|row| row.value("pacing_gain") == 1.0));
+}
+
+#[test]
+fn holding_the_rate_of_a_policer_saves_losses() {
+    let lost = |params: &[(&str, f64)]| {
+        let pipe = run(policed_path(), params, "12s");
+        let (from, to) = (pipe.row_at(at("5s")), pipe.rows.last().expect("rows"));
+        assert!(params.is_empty() || pipe.rows.iter().all(|row| row.value("lt_bw_in_use") == 0.0));
+        (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64
+    };
+    let (with, without) = (lost(&[]), lost(&[("policer_detection", 0.0)]));
+    assert!(with < 0.8 * without, "{with} with detection, {without} without");
+}
+
+#[test]
+fn losses_below_the_cliff_cost_little() {
+    let mut path = usual_path();
+    path.loss = Chance::new(0.05).expect("a chance");
+    let pipe = run(path.clone(), &[], "10s");
+    let goodput = pipe.goodput(at("3s")).0 as f64 / path.rate.0 as f64;
+    assert!(goodput > 0.85, "{goodput}");
+}
+
+#[test]
+fn losses_above_the_cliff_collapse_the_rate() {
+    // With a share p lost, a probe at gain g delivers g (1 - p) times the bandwidth: below 1 it falls for good.
+    let goodput = |gain: f64, loss: f64| {
+        let mut path = Path::new("50Mbps", "10ms", 700);
+        path.loss = Chance::new(loss).expect("a chance");
+        let pipe = run(path.clone(), &[("pacing_gain", gain), ("policer_detection", 0.0)], "30s");
+        pipe.goodput(at("25s")).0 as f64 / path.rate.0 as f64
+    };
+    assert!(goodput(1.25, 0.13) > 0.7 && goodput(1.25, 0.28) < 0.4);
+    assert!(goodput(1.1, 0.16) < 0.5 * goodput(1.25, 0.13));
+}
+
+#[test]
+fn the_first_round_of_recovery_conserves_packets_and_recovery_restores_cwnd() {
+    let mut path = usual_path();
+    path.lose.insert(8_000);
+    let pipe = run(path, &[], "4s");
+    let enters = pipe.rows.iter().position(|row| row.state == CaState::Recovery).expect("a packet is lost");
+    let leaves = enters + pipe.rows[enters..].iter().position(|row| row.state == CaState::Open).expect("and resent");
+    let (before, first, open) = (&pipe.rows[enters - 1], &pipe.rows[enters], &pipe.rows[leaves]);
+    assert_eq!(before.value("mode"), PROBE_BW);
+    assert_eq!(first.cwnd, first.inflight + first.acked);
+    assert!(first.cwnd < before.cwnd);
+    assert!(open.cwnd >= before.cwnd, "{open:?}");
+}
+
+#[test]
+fn acks_in_bunches_get_room_in_cwnd() {
+    let run_with = |grid| {
+        let mut path = usual_path();
+        path.ack_grid = grid;
+        let pipe = run(path, &[], "8s");
+        (pipe.rows.last().expect("rows").clone(), pipe.goodput(at("2s")))
+    };
+    let (bunched, goodput) = run_with(Span::from_millis(20));
+    let (steady, _) = run_with(Span::ZERO);
+    // 20 ms of 50 Mbit/s are 86 packets.
+    assert!((60.0..180.0).contains(&bunched.value("extra_acked_packets")), "{bunched:?}");
+    assert!(steady.value("extra_acked_packets") < 10.0, "{steady:?}");
+    assert!(bunched.cwnd.0 as f64 > 2.0 * bdp_of(&bunched) + 60.0, "{bunched:?}");
+    assert!(goodput.0 > 45_000_000, "{goodput}");
+}
+
+#[test]
+fn a_restart_from_idle_paces_at_the_bandwidth_and_does_not_probe_the_rtt() {
+    let mut path = usual_path();
+    path.pause = Some((at("4s"), at("16s")));
+    let pipe = run(path, &[], "17s");
+    let first = pipe.rows.iter().find(|row| row.at > at("16s")).expect("it goes on");
+    let before = pipe.row_at(at("15s"));
+    assert_eq!(first.value("mode"), PROBE_BW, "twelve seconds have passed, but the queue was empty");
+    assert_eq!(first.value("bw_bps"), before.value("bw_bps"));
+    // Packets left at 0.99 of the bandwidth: the queue stays as good as empty.
+    let burst = pipe.rows.iter().filter(|row| row.at > at("16s") && row.at < at("16.08s"));
+    let queueing = burst.map(|row| row.rtt.saturating_sub(Span::from_millis(40)).as_micros()).max();
+    assert!(queueing.expect("rows") < 2_000, "{queueing:?} us");
+}
+
+#[test]
+fn an_undo_keeps_cwnd_and_looks_for_growth_afresh() {
+    let untouched = phase(&run(usual_path(), &[], "2s"), STARTUP).1.value("round");
+    let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
+    while pipe.rows.last().is_none_or(|row| row.value("round") < untouched - 1.0) {
+        pipe.step();
+    }
+    let cwnd = pipe.window.cwnd;
+    pipe.undo(Packets(10_000), Packets::MAX);
+    assert_eq!(pipe.window.cwnd, cwnd);
+    pipe.run_until(at("2s"));
+    // The next round counts as growth from nothing, and three without follow.
+    assert_eq!(phase(&pipe, STARTUP).1.value("round"), untouched + 3.0);
+}

@@ -1,0 +1,180 @@
+//! RFC 9438 and HyStart on an ideal path.
+
+use crate::path::Path;
+use crate::pipe::{Pipe, Row, at};
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Time};
+
+const NO_HYSTART: &[(&str, f64)] = &[("hystart", 0.0)];
+
+/// C of RFC 9438, in segments per second cubed.
+const C: f64 = 0.4;
+
+/// A path that nothing fills, where the cubic function and not Reno's window decides: from 100 segments on.
+fn open_path(lose: &[u64]) -> Path {
+    let mut path = Path::new("100Gbps", "100ms", 1_000_000);
+    path.lose.extend(lose);
+    path
+}
+
+/// The rows right before and right after cwnd was reduced, for every time it was.
+fn reductions(pipe: &Pipe) -> Vec<(&Row, &Row)> {
+    let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
+    pipe.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()
+}
+
+/// The first row of congestion avoidance after `row`: where the epoch begins.
+fn epoch<'a>(pipe: &'a Pipe, row: &Row) -> &'a Row {
+    let is_in_epoch = |next: &&Row| next.at > row.at && next.state == CaState::Open && next.value("k_s") > 0.0;
+    pipe.rows.iter().find(is_in_epoch).expect("an epoch begins after recovery")
+}
+
+fn later(row: &Row, seconds: f64) -> Time {
+    Time(row.at.0 + (seconds * 1e9) as u64)
+}
+
+#[test]
+fn a_loss_multiplies_cwnd_by_seven_tenths() {
+    let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
+    pipe.run_until(at("2s"));
+    let (before, after) = reductions(&pipe)[0];
+    assert_eq!(after.cwnd.0, before.cwnd.0 * 717 / 1024);
+    assert!((after.cwnd.0 as f64 / before.cwnd.0 as f64 - 0.7).abs() < 0.001);
+    assert_eq!(after.value("w_max_packets"), before.cwnd.0 as f64);
+}
+
+#[test]
+fn k_is_the_cube_root_of_what_was_lost_over_c() {
+    let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
+    pipe.run_until(at("3s"));
+    let start = epoch(&pipe, reductions(&pipe)[0].1);
+    let expected = ((start.value("w_max_packets") - start.cwnd.0 as f64) / C).cbrt();
+    assert!((start.value("k_s") / expected - 1.0).abs() < 0.01, "{} and not {expected}", start.value("k_s"));
+}
+
+#[test]
+fn cwnd_follows_the_cubic_function_of_time() {
+    let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
+    pipe.run_until(at("15s"));
+    let start = epoch(&pipe, reductions(&pipe)[0].1);
+    let (w_max, k) = (start.value("w_max_packets"), start.value("k_s"));
+    assert!(k > 5.0, "a curve that lasts: {k}");
+    // Around its plateau and well beyond it, where it has grown by half.
+    for seconds in [0.3 * k, 0.6 * k, 0.9 * k, 1.0 * k, 1.2 * k, 1.5 * k, 2.0 * k] {
+        let row = pipe.row_at(later(start, seconds));
+        let expected = C * (seconds - k).powi(3) + w_max;
+        let error = row.cwnd.0 as f64 / expected - 1.0;
+        // cwnd aims at the curve one round trip ahead and gets there one round trip later, C is 0.1 % above 0.4.
+        assert!(error.abs() < 0.01, "after {seconds} s: {} and not {expected}", row.cwnd.0);
+    }
+}
+
+#[test]
+fn a_window_that_did_not_come_back_makes_room_for_others() {
+    // The second loss comes a second after the first, long before cwnd is back at W_max.
+    let mut pipe = Pipe::new(open_path(&[400, 3_000]), "cubic", NO_HYSTART);
+    pipe.run_until(at("4s"));
+    let [(first, _), (before, after)] = reductions(&pipe)[..] else { panic!("two losses") };
+    assert!(before.cwnd < first.cwnd);
+
+    // Whole segments, rounded down.
+    assert_eq!(after.value("w_max_packets"), (before.cwnd.0 as f64 * 0.85).floor());
+}
+
+#[test]
+fn a_short_path_grows_no_slower_than_reno_would() {
+    // 25 segments and 5 ms: the cubic function needs seconds for what Reno does in a fraction of one.
+    let mut path = Path::new("100Gbps", "5ms", 1_000_000);
+    path.lose.insert(34);
+    let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
+    pipe.run_until(at("1.3s"));
+    let start = epoch(&pipe, reductions(&pipe)[0].1);
+    let (from, to) = (start.cwnd.0 as f64, pipe.row_at(later(start, 1.0)).cwnd.0 as f64);
+    // RFC 9438, section 4.3: 3 (1 - 0.7) / (1 + 0.7) = 0.53 segments per round trip; there are 200.
+    let gained = (to - from) / 200.0;
+    assert!((gained - 0.53).abs() < 0.03, "{gained} segments per round trip");
+    let of_cubic = C * (1.0 - start.value("k_s")).powi(3) + start.value("w_max_packets");
+    assert!(to > 2.0 * of_cubic, "the cubic function alone gives {of_cubic}, there are {to}");
+}
+
+#[test]
+fn a_timeout_forgets_where_congestion_struck() {
+    let mut path = open_path(&[]);
+    path.lose = (400..815).collect();
+    let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
+    pipe.run_until(at("20s"));
+    let row = pipe.rows.iter().find(|row| row.state == CaState::Loss).expect("nothing is heard any more");
+    assert_eq!(row.value("w_max_packets"), 0.0);
+    assert_eq!(row.cwnd, Packets(2));
+}
+
+#[test]
+fn an_idle_time_does_not_let_cwnd_jump_ahead_on_the_curve() {
+    let run = |pause| {
+        let mut path = open_path(&[400]);
+        path.pause = pause;
+        let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
+        pipe.run_until(at("20s"));
+        pipe
+    };
+    let idle = run(Some((at("5s"), at("15s"))));
+    let busy = run(None);
+    // 5 s of sending after 5 s of sending, whether there were 10 s of silence in between or not.
+    let (with, without) = (idle.row_at(at("20s")).cwnd.0 as f64, busy.row_at(at("10s")).cwnd.0 as f64);
+    assert!((with / without - 1.0).abs() < 0.02, "{with} and not {without}");
+    assert!(busy.row_at(at("20s")).cwnd.0 as f64 > 1.5 * without, "the curve has gone far");
+}
+
+#[test]
+fn hystart_ends_slow_start_on_a_train_of_acks_before_the_queue_overflows() {
+    let path = Path::new("100Mbps", "40ms", 300);
+    let mut pipe = Pipe::new(path.clone(), "cubic", &[]);
+    pipe.run_until(at("600ms"));
+    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the pipe is full");
+    assert_eq!(found.ssthresh, found.cwnd);
+    // The train is long enough in the first round that has half a BDP to acknowledge, when that much is: cwnd is then
+    // what it was (half to one BDP) and as much more as was acknowledged. A millisecond is for offload.
+    let share = found.cwnd.0 as f64 / path.bdp();
+    assert!((1.0..1.55).contains(&share), "at {share} BDP");
+    assert_eq!(pipe.rows.last().expect("rows").lost, Packets::ZERO);
+
+    let mut without = Pipe::new(path, "cubic", NO_HYSTART);
+    without.run_until(at("600ms"));
+    assert!(without.rows.last().expect("rows").lost > Packets(100), "slow start overshoots without");
+}
+
+#[test]
+fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
+    // ACKs 6 ms apart make no train.
+    let path = Path::new("2Mbps", "200ms", 100);
+    let mut pipe = Pipe::new(path, "cubic", &[]);
+    pipe.run_until(at("4s"));
+    let found = pipe.rows.iter().position(|row| row.value("hystart_found") == 1.0).expect("a queue builds");
+    let row = &pipe.rows[found];
+    assert_eq!(row.ssthresh, row.cwnd);
+    let delay_min_us = row.value("delay_min_us");
+    // An eighth of 206 ms is above the limit, so 16 ms count.
+    assert!(row.rtt.as_micros() as f64 > delay_min_us + 16_000.0);
+    assert!((row.rtt.as_micros() as f64) < 1.5 * delay_min_us, "and it is seen early: {row:?}");
+    assert_eq!(row.lost, Packets::ZERO);
+}
+
+#[test]
+fn hystart_waits_for_a_window_of_sixteen() {
+    // The delay grows from the first round on: ten packets take 60 ms each.
+    let mut pipe = Pipe::new(Path::new("200kbps", "100ms", 1000), "cubic", &[]);
+    pipe.run_until(at("8s"));
+    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("a queue builds");
+    assert!(found.cwnd >= Packets(16), "{found:?}");
+}
+
+#[test]
+fn without_a_known_limit_cwnd_grows_by_a_twentieth_per_round_trip() {
+    let mut pipe = Pipe::new(open_path(&[]), "cubic", NO_HYSTART);
+    pipe.window.ssthresh = Packets(100);
+    pipe.run_until(at("2s"));
+    let rows: Vec<_> = (6..12).map(|round| pipe.row_at(Time(round * 100_000_000 + 50_000_000)).cwnd.0 as f64).collect();
+    for pair in rows.windows(2) {
+        assert!((pair[1] / pair[0] - 1.05).abs() < 0.011, "{rows:?}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The controllers do what their publications say, on a path that can be calculated by hand.
+
+mod bbr;
+mod catalog;
+mod cubic;
+mod path;
+mod pipe;
+mod reno;

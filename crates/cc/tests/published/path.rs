@@ -1,0 +1,93 @@
+//! The path itself: what happens to a packet between sender and receiver, and to its ACK on the way back.
+
+use std::collections::BTreeSet;
+use thalweg_units::{Chance, MSS, Packets, Rate, Span, Time};
+
+/// The path, and what the application does.
+#[derive(Clone, Debug)]
+pub struct Path {
+    pub rate: Rate,
+    pub rtt: Span,
+    /// Packets that fit in front of the bottleneck.
+    pub buffer: Packets,
+    /// Drops what exceeds a rate by more than so many packets.
+    pub policer: Option<(Rate, Packets)>,
+    /// ACKs arrive at multiples of this only.
+    pub ack_grid: Span,
+    pub loss: Chance,
+    /// Transmissions to drop, by number.
+    pub lose: BTreeSet<u64>,
+    /// The application has nothing to send from the first to the second.
+    pub pause: Option<(Time, Time)>,
+    /// The application makes so many packets each time this has passed, instead of any number at any time.
+    pub bursts: Option<(Packets, Span)>,
+}
+
+impl Path {
+    pub fn new(rate: &str, rtt: &str, buffer: u64) -> Path {
+        Path {
+            rate: rate.parse().expect("a rate"),
+            rtt: rtt.parse().expect("a time"),
+            buffer: Packets(buffer),
+            policer: None,
+            ack_grid: Span::ZERO,
+            loss: Chance::NEVER,
+            lose: BTreeSet::new(),
+            pause: None,
+            bursts: None,
+        }
+    }
+
+    /// Payload packets that fill the path without a queue.
+    pub fn bdp(&self) -> f64 {
+        self.rate.0 as f64 / 8.0 * self.rtt.as_secs_f64() / MSS.0 as f64
+    }
+}
+
+/// The path at work.
+#[derive(Debug)]
+pub struct Network {
+    pub path: Path,
+    carried: u64,
+    bottleneck_free_at: Time,
+    policer_tokens: f64,
+    policer_at: Time,
+}
+
+impl Network {
+    pub fn new(path: Path) -> Network {
+        let policer_tokens = path.policer.map_or(0.0, |(_, burst)| burst.0 as f64);
+        Network { path, carried: 0, bottleneck_free_at: Time::ZERO, policer_tokens, policer_at: Time::ZERO }
+    }
+
+    /// Carries the next packet, sent at `at`, through the policer and the bottleneck to the receiver: when its ACK
+    /// arrives, if ever. `bits` are random.
+    pub fn carry(&mut self, at: Time, bits: u64) -> Option<Time> {
+        let number = self.carried;
+        self.carried += 1;
+        if self.path.lose.contains(&number) || self.path.loss.happens(bits) || !self.is_within_policer(at) {
+            return None;
+        }
+        let service = self.path.rate.time_to_send(MSS);
+        let waiting = self.bottleneck_free_at.since(at);
+        if waiting.0 > service.0 * self.path.buffer.0 {
+            return None;
+        }
+        self.bottleneck_free_at = at.max(self.bottleneck_free_at) + service;
+        let arrival = self.bottleneck_free_at + self.path.rtt;
+        let grid = self.path.ack_grid.0.max(1);
+        Some(Time(arrival.0.div_ceil(grid) * grid))
+    }
+
+    fn is_within_policer(&mut self, at: Time) -> bool {
+        let Some((rate, burst)) = self.path.policer else { return true };
+        let earned = at.since(self.policer_at).as_secs_f64() * rate.0 as f64 / (8 * MSS.0) as f64;
+        self.policer_tokens = (self.policer_tokens + earned).min(burst.0 as f64);
+        self.policer_at = at;
+        let is_within = self.policer_tokens >= 1.0;
+        if is_within {
+            self.policer_tokens -= 1.0;
+        }
+        is_within
+    }
+}
