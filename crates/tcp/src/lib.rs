@@ -1,1 +1,40 @@
-//! Under construction.
+//! Model of the two endpoints of a TCP connection: no clock, no I/O, no randomness of its own.
+//!
+//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They behave as Linux 6.1 does by
+//! default, as far as that can be seen on the wire: handshake, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
+//! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. How fast
+//! to send is the business of a [`thalweg_cc::Controller`].
+//!
+//! Who drives an endpoint calls it when a packet arrives or when the time it asked for
+//! has come ([`Sender::next_wake`]), and then takes packets from it until there are none:
+//!
+//! ```text
+//!    write ─┐                     ┌── poll_transmit ──► packets to the network
+//!           ├──► endpoint ────────┤
+//! packet ───┤                     └── next_wake ──────► the time of the next on_wake
+//!   wake ───┘
+//! ```
+//!
+//! The stream is cut into segments once: every segment has a number and keeps its length. Windows and everything that
+//! is in flight are counted in segments, as in Linux.
+//!
+//! # What differs from Linux
+//!
+//! - Data flows in one direction; connections are not closed, since the driver knows when it has seen enough.
+//! - Time is in nanoseconds; Linux rounds round-trip times to microseconds and timers to its tick.
+//! - No explicit congestion notification, no TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
+//!   timestamps; a connection is never given up.
+//! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues and no receive offload.
+//! - Memory in the two buffers is approximated (the modules `sndbuf` and `window` say how).
+//! - The receiving application reads at once.
+
+mod packet;
+mod ranges;
+mod receiver;
+mod sender;
+
+pub use packet::{
+    AckPacket, Data, Established, SackBlock, SackList, Seq, Syn, SynAck, Timestamp, ToReceiver, ToSender,
+};
+pub use receiver::{Receiver, ReceiverConfig};
+pub use sender::{Counters, Info, Sender, SenderConfig};

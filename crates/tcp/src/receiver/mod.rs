@@ -1,0 +1,243 @@
+//! The receiving endpoint: it puts the stream in order and acknowledges it. The application reads at once.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what has arrived, and which SACK blocks tell it? | `reassembly` |
+//! | when is an ACK sent? | `delack` |
+//! | how much may the sender send? | `window` |
+
+mod delack;
+mod reassembly;
+mod window;
+
+use crate::packet::{AckPacket, Data, Seq, SynAck, Timestamp, ToReceiver, ToSender};
+use delack::AckPolicy;
+use reassembly::{Arrival, Reassembly};
+use std::collections::VecDeque;
+use thalweg_units::{Bytes, MSS, Span, Time};
+use window::ReceiveWindow;
+
+/// How much older than the newest timestamp a segment may be: TCP_PAWS_WINDOW, 1 ms.
+const PAWS_WINDOW: u32 = 1;
+/// Retransmission timeout without a round-trip time, also of the SYN-ACK.
+const RTO_INITIAL: Span = Span::from_secs(1);
+/// Lower bound of the timeout's variation.
+const RTO_MIN: Span = Span::from_millis(200);
+/// Upper bound of the timeout.
+const RTO_MAX: Span = Span::from_secs(120);
+
+/// What can be set on a receiving host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverConfig {
+    /// Payload of a full-sized segment.
+    pub mss: Bytes,
+    /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). Half of it is window.
+    pub rcvbuf_max: Bytes,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> ReceiverConfig {
+        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20) }
+    }
+}
+
+/// The receiving endpoint of a connection.
+#[derive(Debug)]
+pub struct Receiver {
+    state: State,
+    stream: Reassembly,
+    /// Newest timestamp of a segment that moved the left edge; it is echoed (RFC 7323, section 4.3).
+    ts_recent: Timestamp,
+    /// The left edge on the last ACK sent.
+    acked: u64,
+    /// The same in bytes.
+    acked_bytes: u64,
+    acks: AckPolicy,
+    window: ReceiveWindow,
+    /// Round-trip time of the handshake; the receiver sends no data that would tell another.
+    srtt: Option<Span>,
+    outbox: VecDeque<ToSender>,
+}
+
+/// Where the handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Listening,
+    /// The SYN-ACK was sent at `sent_at`, the `attempt`th time; it is repeated at `due`.
+    SynReceived {
+        sent_at: Time,
+        due: Time,
+        attempt: u32,
+    },
+    Established,
+}
+
+impl Receiver {
+    /// An endpoint that waits for a connection.
+    ///
+    /// # Panics
+    /// If the MSS is zero or above 65535.
+    pub fn new(config: ReceiverConfig) -> Receiver {
+        assert!((1..=65_535).contains(&config.mss.0), "a segment holds 1 to 65535 bytes, not {}", config.mss);
+        Receiver {
+            state: State::Listening,
+            stream: Reassembly::default(),
+            ts_recent: Timestamp::default(),
+            acked: 0,
+            acked_bytes: 0,
+            acks: AckPolicy::default(),
+            window: ReceiveWindow::new(config.mss, config.rcvbuf_max),
+            srtt: None,
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// A packet has arrived. Then poll.
+    pub fn on_packet(&mut self, now: Time, packet: &ToReceiver) {
+        match packet {
+            ToReceiver::Syn(syn) => self.on_syn(now, syn.tsval),
+            ToReceiver::Established(packet) => self.establish(now, packet.tsecr),
+            ToReceiver::Data(data) => {
+                // It acknowledges the SYN-ACK as well.
+                self.establish(now, data.tsecr);
+                if self.state == State::Established {
+                    self.on_data(now, data);
+                }
+            }
+        }
+    }
+
+    /// The next packet that leaves at `now`; to be called until there is none.
+    pub fn poll_transmit(&mut self, _now: Time) -> Option<ToSender> {
+        self.outbox.pop_front()
+    }
+
+    /// When the endpoint next wants to be woken: for a delayed ACK, or for the SYN-ACK.
+    pub fn next_wake(&self) -> Option<Time> {
+        match self.state {
+            State::Listening => None,
+            State::SynReceived { due, .. } => Some(due),
+            State::Established => self.acks.next_wake(),
+        }
+    }
+
+    /// The time that [`Receiver::next_wake`] gave has come. Then poll.
+    pub fn on_wake(&mut self, now: Time) {
+        match self.state {
+            State::SynReceived { due, attempt, .. } if due <= now => self.send_syn_ack(now, attempt + 1),
+            State::Established => self.on_ack_timer(now),
+            _ => {}
+        }
+    }
+
+    /// Bytes of the stream that were handed to the application, in order.
+    pub fn delivered(&self) -> Bytes {
+        Bytes(self.stream.next_bytes())
+    }
+
+    fn on_syn(&mut self, now: Time, tsval: Timestamp) {
+        match self.state {
+            State::Listening => {
+                self.ts_recent = tsval;
+                self.send_syn_ack(now, 1);
+            }
+            State::SynReceived { attempt, .. } => {
+                self.ts_recent = self.ts_recent.max(tsval);
+                self.send_syn_ack(now, attempt);
+            }
+            State::Established => {}
+        }
+    }
+
+    /// Sends the SYN-ACK; it is repeated after 1 s, 2 s, 4 s ...
+    fn send_syn_ack(&mut self, now: Time, attempt: u32) {
+        let wait = Span(RTO_INITIAL.0 << (attempt - 1).min(7)).min(RTO_MAX);
+        self.state = State::SynReceived { sent_at: now, due: now + wait, attempt };
+        let window = self.window.initial();
+        self.outbox.push_back(ToSender::SynAck(SynAck {
+            window: Bytes(window),
+            tsval: Timestamp::at(now),
+            tsecr: self.ts_recent,
+        }));
+    }
+
+    /// The sender has answered the SYN-ACK.
+    fn establish(&mut self, now: Time, _tsecr: Timestamp) {
+        let State::SynReceived { sent_at, attempt, .. } = self.state else {
+            return;
+        };
+        self.state = State::Established;
+        // Of one that was repeated it is not known which was answered.
+        self.srtt = (attempt == 1).then(|| now.since(sent_at));
+        self.window.establish(now);
+    }
+
+    /// The receiver's own retransmission timeout, which bounds some of its waits.
+    fn rto(&self) -> Span {
+        self.srtt.map_or(RTO_INITIAL, |srtt| (srtt + Span(srtt.0 * 2).max(RTO_MIN)).min(RTO_MAX))
+    }
+
+    fn on_data(&mut self, now: Time, data: &Data) {
+        if data.tsval.0.saturating_add(PAWS_WINDOW) < self.ts_recent.0 {
+            // Older than what was received in its place (PAWS): not taken, but answered.
+            if data.seq.0 < self.stream.next() {
+                self.stream.report_duplicate(data.seq);
+                self.acks.enter_quick(self.window.advertised(), RTO_INITIAL);
+            }
+            self.send_ack(now);
+            return;
+        }
+        if data.seq.0 <= self.acked && data.tsval >= self.ts_recent {
+            self.ts_recent = data.tsval;
+        }
+        self.window.measure_rtt(now, data, self.acks.full_size());
+        if self.stream.would_open_block(data.seq) {
+            self.flush_compressed(now);
+        }
+        match self.stream.on_data(data) {
+            Arrival::Duplicate => {
+                self.acks.enter_quick(self.window.advertised(), RTO_INITIAL);
+                self.send_ack(now);
+            }
+            Arrival::OutOfOrder { is_new } => {
+                self.acks.schedule();
+                if is_new && self.window.grow(data.len, self.stream.held_bytes()) {
+                    self.acks.force_one_quick();
+                }
+                self.decide_ack(now);
+            }
+            Arrival::InOrder { is_gap_filled } => {
+                let rto = self.rto();
+                self.acks.on_data(now, data.len, self.window.advertised(), rto);
+                self.window.measure_rtt_by_window(now, self.stream.next_bytes());
+                if data.len >= 128 && self.window.grow(data.len, self.stream.held_bytes()) {
+                    self.acks.force_one_quick();
+                }
+                if is_gap_filled {
+                    self.acks.force_now();
+                }
+                self.decide_ack(now);
+                self.window.on_read(now, self.stream.next_bytes());
+                self.decide_ack_after_read(now);
+            }
+        }
+    }
+
+    /// Sends an ACK of everything there is.
+    fn send_ack(&mut self, now: Time) {
+        let window = self.window.select(self.stream.next_bytes(), self.stream.held_bytes());
+        if window.is_short {
+            self.acks.stop_quick();
+        }
+        self.acked = self.stream.next();
+        self.acked_bytes = self.stream.next_bytes();
+        self.acks.on_sent();
+        self.outbox.push_back(ToSender::Ack(AckPacket {
+            next: Seq(self.acked),
+            window: Bytes(window.size),
+            tsval: Timestamp::at(now),
+            tsecr: self.ts_recent,
+            sack: self.stream.take_blocks(),
+        }));
+    }
+}

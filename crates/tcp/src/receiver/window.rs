@@ -1,0 +1,213 @@
+//! How much the sender may send: the receive window and the buffer behind it.
+//!
+//! The buffer starts at 128 KiB and grows to `rcvbuf_max` with what the application reads per round trip (dynamic
+//! right-sizing). Half of it is window (`tcp_adv_win_scale` = 1), the rest is for bookkeeping. The window opens by two
+//! segments for each that arrives until it reaches what the buffer allows, and never shrinks.
+//!
+//! Approximations: a full segment beyond a gap takes 2304 bytes of memory, as with a common network card, and others in
+//! proportion. What is in order takes none, since the application reads at once; hence the window never closes. Segments
+//! beyond the window or without room in the buffer are not refused: the sender keeps to the window.
+
+use crate::packet::{Data, Timestamp};
+use thalweg_units::{Bytes, Span, Time};
+
+/// The buffer before it grows: second value of net.ipv4.tcp_rmem.
+const BUFFER_INITIAL: u64 = 131_072;
+/// Memory of a full segment in the buffer.
+const SEGMENT_MEMORY: u64 = 2304;
+/// Largest window that fits in the header without scaling; the SYN-ACK's.
+const UNSCALED_MAX: u64 = 65_535;
+/// Segments of the initial window (RFC 6928), to compare the first round trip with.
+const INITIAL_SEGMENTS: u64 = 10;
+/// Headers and bookkeeping of a segment, for the memory it takes: 320 bytes of headers, 256 and 320 of descriptors.
+const SEGMENT_OVERHEAD: u64 = 320 + 256 + 320;
+
+/// A window for an ACK.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selected {
+    /// Bytes from the left edge.
+    pub size: u64,
+    /// Whether less than half of the buffer is free.
+    pub is_short: bool,
+}
+
+/// The window and its buffer. All sizes are in bytes.
+#[derive(Debug)]
+pub(super) struct ReceiveWindow {
+    mss: u64,
+    buffer: u64,
+    buffer_max: u64,
+    /// Windows are multiples of 2^scale.
+    scale: u32,
+    /// The largest window that the buffer allows.
+    clamp: u64,
+    /// The window as far as it has opened.
+    opened: u64,
+    /// Right edge of the window in the stream.
+    right_edge: u64,
+    /// The window on the last ACK.
+    advertised: u64,
+    /// Eight times the round-trip time as the receiver sees it, in ns; 0: not known.
+    rtt_8: u64,
+    /// The echoed timestamp that was measured last.
+    last_tsecr: Option<Timestamp>,
+    /// A round trip by window ends when the stream has arrived up to here ...
+    window_round_end: u64,
+    /// ... and began here.
+    window_round_at: Option<Time>,
+    /// The reading that is being measured began here in the stream ...
+    read_from: u64,
+    /// ... and then.
+    read_at: Time,
+    /// Bytes read in the round trip before.
+    read_before: u64,
+}
+
+impl ReceiveWindow {
+    pub fn new(mss: Bytes, buffer_max: Bytes) -> ReceiveWindow {
+        // The window must hold two segments, or the sender waits for delayed ACKs.
+        let buffer_max = buffer_max.0.max(4 * mss.0);
+        let buffer = BUFFER_INITIAL.min(buffer_max);
+        let scale = (0..14).find(|scale| UNSCALED_MAX << scale >= buffer_max).unwrap_or(14);
+        let mut window = ReceiveWindow {
+            mss: mss.0,
+            buffer,
+            buffer_max,
+            scale,
+            clamp: 0,
+            opened: 0,
+            right_edge: 0,
+            advertised: 0,
+            rtt_8: 0,
+            last_tsecr: None,
+            window_round_end: 0,
+            window_round_at: None,
+            read_from: 0,
+            read_at: Time::ZERO,
+            read_before: 0,
+        };
+        window.opened = window.initial();
+        window.right_edge = window.opened;
+        window.advertised = window.opened;
+        window
+    }
+
+    /// The window on the SYN-ACK.
+    pub fn initial(&self) -> u64 {
+        let space = space(self.buffer).min(UNSCALED_MAX);
+        if space > self.mss { space - space % self.mss } else { space }
+    }
+
+    /// The connection is established.
+    pub fn establish(&mut self, now: Time) {
+        // One segment is kept in reserve.
+        let most = space(self.buffer);
+        self.clamp = most.saturating_sub(self.mss).max(2 * self.mss);
+        self.opened = self.opened.min(self.clamp);
+        self.read_at = now;
+        self.read_before = self.opened.min(INITIAL_SEGMENTS * self.mss).max(1);
+    }
+
+    /// The window on the last ACK.
+    pub fn advertised(&self) -> u64 {
+        self.advertised
+    }
+
+    /// The round-trip time as the receiver sees it; zero before it is known.
+    pub fn rtt(&self) -> Span {
+        Span(self.rtt_8 / 8)
+    }
+
+    /// The window for an ACK at `next_bytes` while `held` bytes lie beyond a gap.
+    pub fn select(&mut self, next_bytes: u64, held: u64) -> Selected {
+        let free = self.free(held);
+        let full = space(self.buffer).min(self.clamp);
+        let size = free.min(self.opened);
+        let unit = 1u64 << self.scale;
+        let size = size.div_ceil(unit) * unit;
+        let present = self.right_edge.saturating_sub(next_bytes);
+        self.advertised = size.max(present);
+        self.right_edge = next_bytes + self.advertised;
+        Selected { size: self.advertised, is_short: free < full / 2 }
+    }
+
+    /// A segment has arrived: opens the window by two, if there is room. Whether it did.
+    pub fn grow(&mut self, len: u32, held: u64) -> bool {
+        let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
+        // A segment with more bookkeeping than payload opens it by less: by twice its payload.
+        let is_full = space(SEGMENT_MEMORY) <= u64::from(len);
+        let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
+        self.opened += step.min(room);
+        room > 0
+    }
+
+    /// Learns the round-trip time from the echoed timestamp of a full segment.
+    pub fn measure_rtt(&mut self, now: Time, data: &Data, full_size: u32) {
+        if self.last_tsecr == Some(data.tsecr) {
+            return;
+        }
+        self.last_tsecr = Some(data.tsecr);
+        if data.len < full_size {
+            return;
+        }
+        let ticks = Timestamp::at(now).0.saturating_sub(data.tsecr.0).max(1);
+        let sample = u64::from(ticks) * 1_000_000;
+        self.rtt_8 = if self.rtt_8 == 0 { sample * 8 } else { self.rtt_8 - self.rtt_8 / 8 + sample };
+    }
+
+    /// Learns it from the time that a whole window takes to arrive, which is a round trip or more.
+    pub fn measure_rtt_by_window(&mut self, now: Time, next_bytes: u64) {
+        if let Some(began) = self.window_round_at {
+            if next_bytes < self.window_round_end {
+                return;
+            }
+            let sample = now.since(began).0.max(1_000) * 8;
+            self.rtt_8 = if self.rtt_8 == 0 { sample } else { self.rtt_8.min(sample) };
+        }
+        self.window_round_end = next_bytes + self.advertised;
+        self.window_round_at = Some(now);
+    }
+
+    /// The application has read up to `next_bytes`. Once a round trip: makes the buffer large enough for a sender that
+    /// doubles its rate.
+    pub fn on_read(&mut self, now: Time, next_bytes: u64) {
+        if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
+            return;
+        }
+        let read = next_bytes - self.read_from;
+        if read > self.read_before {
+            let needed = u128::from(2 * read + 16 * self.mss);
+            let growth = needed * u128::from(read - self.read_before) / u128::from(self.read_before);
+            let segments = (needed + 2 * growth) / u128::from(self.mss);
+            let buffer = segments * u128::from(segment_memory(self.mss));
+            let buffer = u64::try_from(buffer).unwrap_or(u64::MAX).min(self.buffer_max);
+            if buffer > self.buffer {
+                self.buffer = buffer;
+                self.clamp = space(buffer);
+            }
+            self.read_before = read;
+        }
+        self.read_from = next_bytes;
+        self.read_at = now;
+    }
+
+    /// Window that the buffer has left.
+    fn free(&self, held: u64) -> u64 {
+        let memory = held * SEGMENT_MEMORY / self.mss.max(1);
+        space(self.buffer.saturating_sub(memory))
+    }
+}
+
+/// Window that a buffer makes.
+fn space(buffer: u64) -> u64 {
+    buffer - buffer / 2
+}
+
+/// Memory for which the buffer is made to hold one segment: so much that its half holds the payload.
+fn segment_memory(mss: u64) -> u64 {
+    let mut memory = mss + SEGMENT_OVERHEAD;
+    while space(memory) < mss {
+        memory += 128;
+    }
+    memory
+}

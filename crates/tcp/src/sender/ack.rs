@@ -1,0 +1,316 @@
+//! An ACK, from arrival to the controller's decision. The order is that of Linux, since each step reads what the ones
+//! before it wrote:
+//!
+//! 1. the receiver's window and the left edge
+//! 2. SACK blocks (`sack`)
+//! 3. segments that are acknowledged leave the scoreboard; round-trip times
+//! 4. RACK's window; an answer to a loss probe
+//! 5. the state of recovery: losses, undo (`recovery`), if anything is out of the ordinary
+//! 6. the timer
+//! 7. the rate sample
+//! 8. cwnd: by proportional rate reduction or by the controller
+//!
+//! Left out: explicit congestion notification.
+
+use super::rate::Delivery;
+use super::scoreboard::Flags;
+use super::transmit::Rexmit;
+use super::{Sender, recovery};
+use crate::packet::{AckPacket, Timestamp};
+use rand_core::Rng;
+use thalweg_cc::{Ack, CaState};
+use thalweg_units::{Bytes, Packets, Span, Time};
+
+/// What one ACK tells, gathered step by step.
+#[derive(Debug)]
+pub(super) struct AckFacts {
+    /// It moves the left edge.
+    pub is_advancing: bool,
+    /// It acknowledges data cumulatively.
+    pub is_data_acked: bool,
+    /// It acknowledges data selectively that was not before.
+    pub is_data_sacked: bool,
+    /// It opens the receiver's window, or moves it.
+    pub is_window_update: bool,
+    /// It carries a D-SACK that can be due to a retransmission.
+    pub is_dsack: bool,
+    /// The D-SACK reports the copy that a loss probe sent.
+    pub is_dsack_of_probe: bool,
+    /// It acknowledges, in either way, a segment that was sent once, before the present recovery began.
+    pub is_original_acked: bool,
+    /// It acknowledges a retransmitted segment cumulatively.
+    pub is_resent_acked: bool,
+    /// The timer is to be set anew.
+    pub is_timer_due: bool,
+    /// Retransmissions were found to be lost.
+    pub is_resent_lost: bool,
+    /// The receiver has probably delayed it.
+    pub is_delayed: bool,
+    /// Its echoed timestamp.
+    pub tsecr: Timestamp,
+    /// Segments delivered out of order, and copies.
+    pub out_of_order: u64,
+    /// The lowest segment that was sent once and arrived after later ones.
+    pub reordered_from: u64,
+    /// Send times of the first and last segment newly acknowledged selectively, of those sent once.
+    pub first_sacked_at: Option<Time>,
+    pub last_sacked_at: Time,
+    /// The making of the rate sample.
+    pub delivery: Delivery,
+}
+
+impl AckFacts {
+    fn new(tsecr: Timestamp) -> AckFacts {
+        AckFacts {
+            is_advancing: false,
+            is_data_acked: false,
+            is_data_sacked: false,
+            is_window_update: false,
+            is_dsack: false,
+            is_dsack_of_probe: false,
+            is_original_acked: false,
+            is_resent_acked: false,
+            is_timer_due: false,
+            is_resent_lost: false,
+            is_delayed: false,
+            tsecr,
+            out_of_order: 0,
+            reordered_from: u64::MAX,
+            first_sacked_at: None,
+            last_sacked_at: Time::ZERO,
+            delivery: Delivery::default(),
+        }
+    }
+
+    /// Whether it says anything beyond what the one before it said.
+    pub fn is_not_duplicate(&self) -> bool {
+        self.is_window_update || self.is_data_acked
+    }
+}
+
+/// A round-trip time from a timestamp, as coarse as the timestamp clock.
+pub(super) fn timestamp_rtt(now: Time, tsecr: Timestamp) -> Span {
+    Span::from_millis(u64::from(Timestamp::at(now).0.saturating_sub(tsecr.0)).max(1))
+}
+
+impl Sender {
+    /// An ACK has arrived. Returns the round-trip time of the newest segment that it acknowledges.
+    pub(super) fn on_ack(&mut self, now: Time, packet: &AckPacket, rng: &mut dyn Rng) -> Option<Span> {
+        if packet.next.0 > self.board.next() {
+            return None;
+        }
+        let mut facts = AckFacts::new(packet.tsecr);
+        let prior_una = self.board.una();
+        let prior_sacked_end = self.board.sacked_end();
+        let prior_inflight = self.board.in_flight();
+        let prior_delivered = self.rate.delivered;
+        let prior_lost = self.board.lost_total();
+        self.peer_tsval = self.peer_tsval.max(packet.tsval);
+        self.work.push = true;
+
+        if packet.next.0 < prior_una {
+            // Overtaken by a later ACK. Its blocks may still be news.
+            if !packet.sack.is_empty() {
+                self.on_sack_blocks(now, packet, prior_una, &mut facts);
+                self.rate.delivered += facts.out_of_order;
+                self.check_reordering(&facts);
+                self.alert(now, rng, prior_una, &mut facts);
+            }
+            return None;
+        }
+        if packet.next.0 > prior_una {
+            facts.is_advancing = true;
+            self.episode.timeouts_in_row = 0;
+        }
+        if !packet.sack.is_empty() {
+            self.on_sack_blocks(now, packet, prior_una, &mut facts);
+            self.rate.delivered += facts.out_of_order;
+            self.check_reordering(&facts);
+        }
+        if self.board.packets_out() == 0 {
+            self.update_window(packet, &mut facts);
+            if facts.is_dsack {
+                self.alert(now, rng, prior_una, &mut facts);
+            }
+            self.on_probe_answer(now, rng, packet.next.0, &facts);
+            return None;
+        }
+
+        let (rtt, exact_rtt) = self.remove_acked(now, packet.next.0, prior_sacked_end, &mut facts);
+        self.update_window(packet, &mut facts);
+        self.rack.adapt_window(facts.delivery.prior_delivered(), self.rate.delivered);
+        self.on_probe_answer(now, rng, packet.next.0, &facts);
+        if !facts.is_not_duplicate() || facts.is_data_sacked || facts.is_dsack || self.state != CaState::Open {
+            self.alert(now, rng, prior_una, &mut facts);
+        }
+        if facts.is_timer_due {
+            self.reset_timer(now);
+        }
+        let delivered = self.rate.delivered - prior_delivered;
+        let lost = self.board.lost_total() - prior_lost;
+        let rate = self.rate.sample(now, delivered, &facts.delivery, self.rtt.min_rtt());
+        let ack = Ack {
+            acked: Packets(delivered),
+            lost: Packets(lost),
+            prior_inflight,
+            rtt,
+            is_delayed: facts.is_delayed,
+            rate,
+        };
+        self.control_cwnd(now, &ack, &facts, rng);
+        exact_rtt
+    }
+
+    /// Takes the receiver's window, which counts from the left edge. Comes after the left edge has moved.
+    fn update_window(&mut self, packet: &AckPacket, facts: &mut AckFacts) {
+        let Bytes(una) = self.board.una_bytes();
+        let end = Bytes(una) + packet.window;
+        if facts.is_advancing || end > self.window_end {
+            facts.is_window_update = true;
+            self.window_end = self.window_end.max(end);
+        }
+    }
+
+    /// The path was seen to reorder if something sent once was selectively acknowledged below what already was.
+    fn check_reordering(&mut self, facts: &AckFacts) {
+        let counts = self.state != CaState::Loss || self.episode.undo_marker.is_some();
+        if counts && facts.reordered_from != u64::MAX {
+            self.rack.on_reordering(facts.reordered_from, self.board.sacked_end());
+        }
+    }
+
+    /// Takes the segments below `next` out of the scoreboard. Returns the round-trip time of the newest of all that this
+    /// ACK acknowledges, if one can be told: as the controller sees it, and without those that timestamps tell.
+    fn remove_acked(
+        &mut self,
+        now: Time,
+        next: u64,
+        prior_sacked_end: u64,
+        facts: &mut AckFacts,
+    ) -> (Option<Span>, Option<Span>) {
+        let prior_sacked = self.board.sacked_out();
+        let mut first_acked_at = None;
+        let mut last_acked_at = Time::ZERO;
+        let mut acked = 0;
+        let mut bytes = 0;
+        let mut reordered_from = u64::MAX;
+        while self.board.una() < next {
+            let seq = self.board.una();
+            let segment = self.board.pop().expect("what is below next was sent");
+            let flags = segment.flags;
+            if flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED)) {
+                facts.is_resent_acked = true;
+            } else if !flags.has(Flags::SACKED) {
+                last_acked_at = segment.sent_at;
+                first_acked_at.get_or_insert(segment.sent_at);
+                reordered_from = reordered_from.min(seq);
+                facts.is_original_acked |= seq < self.episode.high_seq;
+            }
+            if !flags.has(Flags::SACKED) {
+                self.rate.delivered += 1;
+                let is_needless = flags.has(Flags::EVER_RETRANSMITTED) && facts.tsecr < Timestamp::at(segment.sent_at);
+                if !is_needless {
+                    self.rack.on_delivered(now, seq, segment.sent_at, flags, self.rtt.min_rtt());
+                }
+                self.rate.on_delivered(seq, &segment, &mut facts.delivery);
+            }
+            acked += 1;
+            bytes += u64::from(segment.len);
+            facts.is_data_acked = true;
+        }
+        if acked > 0 {
+            self.board.trim();
+            self.rack.trim(next);
+        }
+
+        // The oldest segment's round trip smooths, the newest one's tells the state of the path.
+        let mut oldest = None;
+        let mut newest = None;
+        if let Some(first) = first_acked_at.filter(|_| !facts.is_resent_acked) {
+            oldest = Some(now.since(first));
+            newest = Some(now.since(last_acked_at));
+            // A lone short segment: the receiver may have waited for a second one.
+            facts.is_delayed = acked == 1
+                && prior_sacked == 0
+                && bytes < self.config.mss.0
+                && facts.delivery.prior_delivered().is_some_and(|prior| prior + 1 == self.rate.delivered)
+                && !facts.is_data_sacked
+                && !facts.is_dsack;
+        }
+        let sacked = facts.first_sacked_at.map(|first| now.since(first));
+        if sacked.is_some() {
+            newest = Some(now.since(facts.last_sacked_at));
+        }
+        oldest = oldest.or(sacked);
+        // To the nanosecond, as it is reported; a timestamp's is only fit for the timeout.
+        let exact = newest;
+        if oldest.is_none() && facts.is_data_acked {
+            oldest = Some(timestamp_rtt(now, facts.tsecr));
+            newest = oldest;
+        }
+        if let (Some(oldest), Some(newest)) = (oldest, newest) {
+            self.rtt.sample_min(now, newest, facts.is_delayed);
+            self.rtt.sample(oldest, self.board.una(), self.board.next());
+        }
+
+        if facts.is_data_acked {
+            facts.is_timer_due = true;
+            // A hole was filled by something sent once.
+            if reordered_from < prior_sacked_end {
+                self.rack.on_reordering(reordered_from, self.board.sacked_end());
+            }
+        } else if let (Some(sacked), Some(head)) = (sacked, self.board.head()) {
+            // What was sent after the first segment's latest copy has arrived: that copy's timeout may start over.
+            facts.is_timer_due = sacked > now.since(head.sent_at);
+        }
+        if acked > 0 || newest.is_some() {
+            let conn = self.conn(now);
+            self.cc.on_packets_acked(&conn, Packets(acked), newest, &mut self.window);
+            self.obey_hold(now);
+        }
+        (newest, exact)
+    }
+
+    /// What the ACK does to cwnd.
+    fn control_cwnd(&mut self, now: Time, ack: &Ack, facts: &AckFacts, rng: &mut dyn Rng) {
+        if self.is_governed {
+            if ack.acked > Packets::ZERO || ack.lost > Packets::ZERO {
+                self.lend_to_controller(now, ack, rng);
+            }
+            return;
+        }
+        if recovery::is_reducing(self.state) {
+            let may_grow = facts.is_advancing && ack.lost == Packets::ZERO;
+            self.reduce_cwnd(ack.acked, may_grow);
+        } else if self.may_raise_cwnd(facts) {
+            self.lend_to_controller(now, ack, rng);
+            self.usage.cwnd_stamp = now;
+        }
+        self.update_pacing_rate();
+    }
+
+    fn lend_to_controller(&mut self, now: Time, ack: &Ack, rng: &mut dyn Rng) {
+        let conn = self.conn(now);
+        self.cc.on_ack(&conn, ack, &mut self.window, rng);
+        self.obey_hold(now);
+    }
+
+    /// Whether the ACK allows cwnd to grow: it delivers in order, or in any order on a path that reorders a lot.
+    fn may_raise_cwnd(&self, facts: &AckFacts) -> bool {
+        let is_in_order = facts.is_data_acked;
+        is_in_order || (self.rack.reordering > super::rack::DUP_THRESHOLD && facts.is_data_sacked)
+    }
+
+    /// One step of proportional rate reduction.
+    pub(super) fn reduce_cwnd(&mut self, delivered: Packets, may_grow: bool) {
+        if delivered > Packets::ZERO {
+            let in_flight = self.board.in_flight();
+            self.window.cwnd = self.prr.cwnd(delivered, may_grow, in_flight, self.window.ssthresh);
+        }
+    }
+
+    /// What is lost shall leave as soon as cwnd allows.
+    pub(super) fn request_retransmission(&mut self) {
+        self.work.rexmit = Rexmit::Lost;
+    }
+}

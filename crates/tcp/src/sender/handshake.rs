@@ -1,0 +1,91 @@
+//! The three-way handshake, seen from the side that opens the connection and sends the data.
+//!
+//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). Left out: Linux gives up after six; here the
+//! connection goes on trying.
+
+use super::timer::Timer;
+use super::{INITIAL_CWND, Sender};
+use crate::packet::{Established, Syn, SynAck, Timestamp, ToReceiver};
+use rand_core::Rng;
+use thalweg_units::{Packets, Span, Time};
+
+/// Where the handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// Not begun.
+    Closed,
+    /// The SYN was sent.
+    SynSent,
+    /// Done.
+    Established,
+}
+
+impl Sender {
+    /// Opens the connection.
+    ///
+    /// # Panics
+    /// If it was opened before.
+    pub fn connect(&mut self, now: Time) {
+        assert_eq!(self.handshake, Handshake::Closed, "a connection is opened once");
+        self.handshake = Handshake::SynSent;
+        self.syn_sent_at = now;
+        self.work.syn = true;
+        self.set_timer(now, Timer::Retransmission, self.rtt.rto());
+    }
+
+    /// The SYN was not answered in time.
+    pub(super) fn on_syn_timeout(&mut self, now: Time) {
+        self.counters.syn_retransmits += 1;
+        self.work.syn = true;
+        self.rtt.back_off();
+        self.set_timer(now, Timer::Retransmission, self.rtt.rto());
+    }
+
+    /// The receiver has answered. Returns the round-trip time.
+    pub(super) fn on_syn_ack(&mut self, now: Time, packet: &SynAck, rng: &mut dyn Rng) -> Option<Span> {
+        self.peer_tsval = self.peer_tsval.max(packet.tsval);
+        if self.handshake != Handshake::SynSent {
+            // Our answer was lost: repeat it.
+            self.work.established = self.handshake == Handshake::Established;
+            return None;
+        }
+        self.handshake = Handshake::Established;
+        self.timer = None;
+        let rtt = if self.counters.syn_retransmits == 0 {
+            now.since(self.syn_sent_at)
+        } else {
+            super::ack::timestamp_rtt(now, packet.tsecr)
+        };
+        self.rtt.sample_min(now, rtt, false);
+        self.rtt.sample(rtt, 0, 0);
+        // The SYN counts as a delivered segment, as in Linux: controllers compare deliveries only with each other.
+        self.rate.delivered = 1;
+        self.rate.delivered_at = now;
+        self.window_end = packet.window;
+        self.usage.cwnd_stamp = now;
+        self.usage.last_sent_at = now;
+        // One lost SYN is forgiven, two are not.
+        self.window.cwnd = if self.counters.syn_retransmits > 1 { Packets(1) } else { INITIAL_CWND };
+        let conn = self.conn(now);
+        self.cc.on_established(&conn, &mut self.window, rng);
+        self.obey_hold(now);
+        self.update_pacing_rate();
+        self.expand_sndbuf();
+        self.work.established = true;
+        self.queue(now);
+        self.work.push = true;
+        Some(rtt)
+    }
+
+    /// The next packet of the handshake, if one is due.
+    pub(super) fn poll_handshake(&mut self, now: Time) -> Option<ToReceiver> {
+        let tsval = Timestamp::at(now);
+        if std::mem::take(&mut self.work.syn) && self.handshake == Handshake::SynSent {
+            return Some(ToReceiver::Syn(Syn { tsval }));
+        }
+        if std::mem::take(&mut self.work.established) {
+            return Some(ToReceiver::Established(Established { tsval, tsecr: self.peer_tsval }));
+        }
+        None
+    }
+}

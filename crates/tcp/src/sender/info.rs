@@ -1,0 +1,83 @@
+//! What a connection tells about itself, as `TCP_INFO` does on Linux.
+
+use super::Sender;
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Rate, Span, Time};
+
+/// What a sender has counted since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, retransmissions included.
+    pub segments: u64,
+    /// Data segments that were retransmissions.
+    pub retransmits: u64,
+    /// Retransmission timeouts of data.
+    pub timeouts: u64,
+    /// Times that fast recovery began.
+    pub recoveries: u64,
+    /// Times that a reduction of cwnd was undone.
+    pub undos: u64,
+    /// Loss probes (TLP) sent.
+    pub tlp_probes: u64,
+    /// SYNs sent again.
+    pub syn_retransmits: u64,
+    /// D-SACKs received.
+    pub dsacks: u64,
+}
+
+/// A connection at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Congestion window.
+    pub cwnd: Packets,
+    /// Slow-start threshold, once there was congestion.
+    pub ssthresh: Option<Packets>,
+    /// Segments sent, and neither acknowledged nor deemed lost.
+    pub inflight: Packets,
+    /// Pacing rate, if the connection is paced.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery-rate sample that was not limited by the application, in payload bits per second.
+    pub delivery_rate: Option<Rate>,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// Smallest round-trip time of the last five minutes.
+    pub min_rtt: Option<Span>,
+    /// The retransmission timeout, backoff included.
+    pub rto: Span,
+    /// State of loss recovery.
+    pub ca_state: CaState,
+    /// Segments deemed lost so far.
+    pub lost: Packets,
+    /// Segments delivered so far; the SYN and needless copies count, as in Linux.
+    pub delivered: Packets,
+    /// Whether rate samples now count as limited by the application.
+    pub is_app_limited: bool,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+impl Sender {
+    /// The connection now.
+    pub fn info(&self, _now: Time) -> Info {
+        Info {
+            cwnd: self.window.cwnd,
+            ssthresh: (self.window.ssthresh != Packets::MAX).then_some(self.window.ssthresh),
+            inflight: self.board.in_flight(),
+            pacing_rate: self.pacing_rate(),
+            delivery_rate: self.rate.delivery_rate(self.config.mss),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rto: self.rtt.rto(),
+            ca_state: self.state,
+            lost: Packets(self.board.lost_total()),
+            delivered: Packets(self.rate.delivered),
+            is_app_limited: self.rate.is_app_limited(),
+            counters: self.counters,
+        }
+    }
+
+    /// Hands over the values that only the controller has.
+    pub fn report(&self, now: Time, take: &mut dyn FnMut(&'static str, f64)) {
+        self.cc.report(&self.conn(now), take);
+    }
+}

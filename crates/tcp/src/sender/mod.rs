@@ -1,0 +1,262 @@
+//! The sending endpoint.
+//!
+//! An event ([`Sender::on_packet`], [`Sender::on_wake`], [`Sender::write`]) changes the state and notes what may be sent as
+//! [`Work`]; [`Sender::poll_transmit`] then carries it out, one packet a call, so that every packet is stamped with the
+//! time at which it really leaves.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what became of each segment? | `scoreboard` |
+//! | what does an ACK tell? | `ack`, `sack` |
+//! | in which state of recovery are we, and what does a loss do? | `recovery` |
+//! | was it a mistake? | `undo` |
+//! | is a segment lost? | `rack` |
+//! | how does cwnd fall? | `prr` |
+//! | which packet leaves next? | `transmit` |
+//! | when, and how many at once? | `pacing`, `defer` |
+//! | when do we act without an ACK? | `timer`, `probe` |
+//! | how long is the path, how fast? | `rtt`, `rate` |
+//! | is cwnd used? | `usage` |
+//! | how much has the application handed over? | `sndbuf` |
+
+mod ack;
+mod defer;
+mod handshake;
+mod info;
+mod pacing;
+mod probe;
+mod prr;
+mod rack;
+mod rate;
+mod recovery;
+mod rtt;
+mod sack;
+mod scoreboard;
+mod sndbuf;
+mod timer;
+mod transmit;
+mod undo;
+mod usage;
+
+pub use info::{Counters, Info};
+
+use crate::packet::{Timestamp, ToSender};
+use handshake::Handshake;
+use pacing::Pacer;
+use prr::Prr;
+use rack::Rack;
+use rand_core::Rng;
+use rate::RateSampler;
+use recovery::Episode;
+use rtt::Rtt;
+use scoreboard::Scoreboard;
+use sndbuf::SendBuffer;
+use thalweg_cc::{CaState, Conn, Controller, Window};
+use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
+use timer::Timer;
+use transmit::Work;
+use usage::Usage;
+
+/// The initial window (RFC 6928).
+pub(crate) const INITIAL_CWND: Packets = Packets(10);
+
+/// What can be set on a sending host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderConfig {
+    /// Payload of a full-sized segment.
+    pub mss: Bytes,
+    /// Most bytes of memory that the send buffer grows to (third value of `net.ipv4.tcp_wmem`).
+    pub sndbuf_max: Bytes,
+}
+
+impl Default for SenderConfig {
+    fn default() -> SenderConfig {
+        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20) }
+    }
+}
+
+/// The sending endpoint of a connection.
+///
+/// ```
+/// # use thalweg_tcp::{Sender, SenderConfig, ToReceiver};
+/// # use thalweg_units::{Bytes, Packets, Span, Time};
+/// # use thalweg_cc::{Ack, Conn, Controller, Window};
+/// # use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
+/// # #[derive(Debug)]
+/// # struct Fixed;
+/// # impl Controller for Fixed {
+/// #     fn name(&self) -> &'static str { "fixed" }
+/// #     fn on_ack(&mut self, _: &Conn, _: &Ack, _: &mut Window, _: &mut dyn rand_core::Rng) {}
+/// #     fn ssthresh(&mut self, _: &Conn, window: &Window) -> Packets { window.cwnd }
+/// # }
+/// # let controller = Box::new(Fixed);
+/// let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+/// let mut sender = Sender::new(SenderConfig::default(), controller);
+/// sender.connect(Time::ZERO);
+/// sender.write(Time::ZERO, Bytes(30_000_000));
+/// let packet = sender.poll_transmit(Time::ZERO, &mut rng);
+/// assert!(matches!(packet, Some(ToReceiver::Syn(_))));
+/// assert_eq!(sender.next_wake(), Some(Time::ZERO + Span::from_secs(1)), "the SYN is repeated after a second");
+/// ```
+#[derive(Debug)]
+pub struct Sender {
+    config: SenderConfig,
+    cc: Box<dyn Controller>,
+    /// Whether the controller decides about cwnd in every state of recovery.
+    is_governed: bool,
+    /// Whether segments leave at the pacing rate.
+    is_paced: bool,
+    window: Window,
+    handshake: Handshake,
+    syn_sent_at: Time,
+    board: Scoreboard,
+    sndbuf: SendBuffer,
+    /// Bytes from `una` on that the receiver takes.
+    window_end: Bytes,
+    /// The receiver's latest timestamp.
+    peer_tsval: Timestamp,
+    state: CaState,
+    episode: Episode,
+    prr: Prr,
+    rack: Rack,
+    rtt: Rtt,
+    rate: RateSampler,
+    pacer: Pacer,
+    usage: Usage,
+    probe: Option<probe::Probe>,
+    timer: Option<(Time, Timer)>,
+    work: Work,
+    counters: Counters,
+}
+
+impl Sender {
+    /// A connection that is not yet open.
+    ///
+    /// # Panics
+    /// If the MSS is zero or above 65535.
+    pub fn new(config: SenderConfig, cc: Box<dyn Controller>) -> Sender {
+        assert!((1..=65_535).contains(&config.mss.0), "a segment holds 1 to 65535 bytes, not {}", config.mss);
+        Sender {
+            is_governed: cc.governs_recovery(),
+            is_paced: cc.paces(),
+            config,
+            cc,
+            window: Window {
+                cwnd: INITIAL_CWND,
+                ssthresh: Packets::MAX,
+                pacing_rate: Rate(u64::MAX),
+                is_held_back: false,
+            },
+            handshake: Handshake::Closed,
+            syn_sent_at: Time::ZERO,
+            board: Scoreboard::default(),
+            sndbuf: SendBuffer::default(),
+            window_end: Bytes::ZERO,
+            peer_tsval: Timestamp::default(),
+            state: CaState::Open,
+            episode: Episode::default(),
+            prr: Prr::default(),
+            rack: Rack::new(),
+            rtt: Rtt::new(),
+            rate: RateSampler::default(),
+            pacer: Pacer::default(),
+            usage: Usage::default(),
+            probe: None,
+            timer: None,
+            work: Work::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means that it never ends. What is written before
+    /// the handshake is over waits.
+    pub fn write(&mut self, now: Time, size: Bytes) {
+        let was_blocked = self.sndbuf.is_blocked();
+        self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
+        // An application that waits for room writes when there is some.
+        if self.handshake == Handshake::Established && !was_blocked {
+            self.queue(now);
+            self.work.push = true;
+        }
+    }
+
+    /// The application appends nothing more, and takes back what was not yet sent for the first time.
+    pub fn stop(&mut self, _now: Time) {
+        let Bytes(next) = self.board.next_bytes();
+        self.sndbuf.written = next;
+        self.sndbuf.queued = next;
+        self.pacer.left = 0;
+    }
+
+    /// A packet has arrived. Returns the round-trip time that it tells, if it tells one. Then poll.
+    pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
+        match packet {
+            ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),
+            ToSender::Ack(packet) if self.handshake == Handshake::Established => self.on_ack(now, packet, rng),
+            ToSender::Ack(_) => None,
+        }
+    }
+
+    /// Bytes of the stream that were acknowledged.
+    pub fn acked(&self) -> Bytes {
+        self.board.una_bytes()
+    }
+
+    /// Bytes that the application has appended to the stream.
+    pub fn written(&self) -> Bytes {
+        Bytes(self.sndbuf.written)
+    }
+
+    /// Recounts what is kept incrementally, for tests: it looks at every segment under way.
+    ///
+    /// # Panics
+    /// If an account is wrong.
+    #[doc(hidden)]
+    pub fn verify(&self) {
+        self.board.verify();
+        assert!(self.window.cwnd >= Packets(1), "cwnd is at least one segment");
+        let Bytes(next) = self.board.next_bytes();
+        assert!(next <= self.sndbuf.queued && self.sndbuf.queued <= self.sndbuf.written, "sent before it was written");
+        let first_sends = self.counters.segments - self.counters.retransmits;
+        assert_eq!(first_sends, self.board.next(), "segments sent = first transmissions + retransmissions");
+        let can_act = self.timer.is_some() || self.pacer.is_waiting || self.board.packets_out() == 0;
+        assert!(can_act, "segments are under way and no timer is set");
+    }
+
+    /// The connection as its controller sees it.
+    fn conn(&self, now: Time) -> Conn {
+        Conn {
+            now,
+            mss: self.config.mss,
+            state: self.state,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            inflight: self.board.in_flight(),
+            delivered: Packets(self.rate.delivered),
+            delivered_at: self.rate.delivered_at,
+            lost: Packets(self.board.lost_total()),
+            una_bytes: self.board.una_bytes(),
+            next_bytes: self.board.next_bytes(),
+            is_cwnd_limited: self.is_cwnd_limited(),
+            is_app_limited: self.rate.is_app_limited(),
+            last_sent_at: self.usage.last_sent_at,
+            next_departure: self.pacer.departure,
+        }
+    }
+
+    /// After a call to the controller: keeps cwnd in range and does what the controller asked for.
+    fn obey_hold(&mut self, _now: Time) {
+        self.window.cwnd = self.window.cwnd.max(Packets(1));
+        if std::mem::take(&mut self.window.is_held_back) {
+            self.rate.set_app_limited(self.board.in_flight());
+        }
+    }
+
+    /// Changes the state of recovery; the controller hears of it first.
+    fn set_state(&mut self, now: Time, rng: &mut dyn Rng, next: CaState) {
+        let conn = self.conn(now);
+        self.cc.on_state(&conn, next, &mut self.window, rng);
+        self.obey_hold(now);
+        self.state = next;
+    }
+}

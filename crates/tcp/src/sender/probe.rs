@@ -1,0 +1,75 @@
+//! The loss probe (TLP, RFC 8985 section 7): two round trips after the last transmission without an ACK, something is sent
+//! that provokes one. New data if there is any, else the last segment once more.
+//!
+//! If the copy of the last segment turns out to have repaired a loss (the ACK goes beyond it, and neither a D-SACK nor a
+//! duplicate ACK tells that both arrived), cwnd is reduced as for any loss.
+
+use super::ack::AckFacts;
+use super::{Sender, recovery};
+use crate::packet::ToReceiver;
+use rand_core::Rng;
+use thalweg_cc::CaState;
+use thalweg_units::Time;
+
+/// A probe that is under way.
+#[derive(Debug)]
+pub(super) struct Probe {
+    /// The number behind the last segment sent, the probe included.
+    pub end: u64,
+    /// Whether it is a copy of a segment that had been sent.
+    pub is_copy: bool,
+}
+
+impl Sender {
+    /// Sends the probe, unless one is under way.
+    pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+        if self.board.packets_out() == 0 {
+            return None;
+        }
+        let packet = if self.probe.is_none() { self.make_probe(now, rng) } else { None };
+        if packet.is_some() {
+            self.counters.tlp_probes += 1;
+            // The retransmission timeout counts from now.
+            self.timer = None;
+        }
+        self.rearm_rto(now);
+        packet
+    }
+
+    fn make_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+        if !self.has_sendable_data() {
+            let last = self.board.next() - 1;
+            self.probe = Some(Probe { end: self.board.next(), is_copy: true });
+            return Some(self.retransmit(now, rng, last, true));
+        }
+        if self.must_wait_for_departure(now) {
+            return None;
+        }
+        // Even if cwnd is exhausted.
+        self.pacer.begin(now, 1);
+        let packet = self.send_segment(now, rng);
+        if recovery::is_reducing(self.state) {
+            self.prr.on_sent();
+        }
+        self.validate_cwnd(now, self.board.in_flight() >= self.window.cwnd);
+        self.probe = Some(Probe { end: self.board.next(), is_copy: false });
+        Some(packet)
+    }
+
+    /// An ACK up to `next` may tell what became of the probe.
+    pub(super) fn on_probe_answer(&mut self, now: Time, rng: &mut dyn Rng, next: u64, facts: &AckFacts) {
+        let Some(probe) = self.probe.as_ref().filter(|probe| next >= probe.end) else {
+            return;
+        };
+        if !probe.is_copy || facts.is_dsack_of_probe {
+            self.probe = None;
+        } else if next > probe.end {
+            self.begin_reduction(now);
+            self.set_state(now, rng, CaState::Cwr);
+            self.end_reduction(now);
+            self.try_keep_open(now, rng);
+        } else if !facts.is_advancing && !facts.is_not_duplicate() && !facts.is_data_sacked {
+            self.probe = None;
+        }
+    }
+}

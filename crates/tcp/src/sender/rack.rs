@@ -1,0 +1,261 @@
+//! RACK (RFC 8985, section 6): a segment is lost if one that was sent later has arrived, and enough time has passed for
+//! the network to have swapped the two.
+//!
+//! "Enough" is nothing as long as the path was never seen to reorder and three segments have arrived beyond the hole;
+//! otherwise a quarter of the smallest round-trip time, one quarter more for every round trip in which a D-SACK told of a
+//! needless retransmission, up to the smoothed round-trip time. After 16 recoveries without one it is a quarter again.
+//!
+//! Linux walks a list of segments in the order of their latest transmission. Here the list is two queues that need no
+//! links: segments sent once are in that order by number, retransmissions are in a queue of their own. Entries that an
+//! ACK, a SACK or a later retransmission made void are dropped when they are met, so that each costs once.
+//!
+//! Left out: Linux also looks at all waiting segments again on every ACK to find the longest wait; here it is computed
+//! from the one sent last, which is the one that waits longest.
+
+use super::scoreboard::{Flags, Scoreboard};
+use std::collections::VecDeque;
+use thalweg_units::{Span, Time};
+
+/// Segments that must have arrived beyond a hole for it to count as a loss at once: net.ipv4.tcp_reordering.
+pub(super) const DUP_THRESHOLD: u64 = 3;
+/// The largest reordering degree that is remembered: net.ipv4.tcp_max_reordering.
+const MAX_REORDERING: u64 = 300;
+/// Recoveries without a D-SACK after which the window shrinks back (RFC 8985, section 6.2, step 4).
+const PERSIST_RECOVERIES: u8 = 16;
+
+/// State of the loss detection.
+#[derive(Debug)]
+pub(super) struct Rack {
+    /// Send time of the most recently sent segment that has arrived.
+    sent_at: Time,
+    /// The number behind that segment.
+    end: u64,
+    /// Its round-trip time.
+    rtt: Span,
+    /// Whether a delivery has been seen since losses were last looked for.
+    has_advanced: bool,
+    /// Whether the path was seen to reorder.
+    pub is_reordering_seen: bool,
+    /// How many segments the path was seen to reorder by, at least [`DUP_THRESHOLD`].
+    pub reordering: u64,
+    /// Quarters of the smallest round-trip time that make the window.
+    window_steps: u8,
+    /// Recoveries until the window shrinks back.
+    persist: u8,
+    /// Whether a D-SACK that tells of a needless retransmission has arrived in this round.
+    pub is_dsack_seen: bool,
+    /// Deliveries when the window last grew: it grows once per round trip.
+    grown_at_delivered: u64,
+    /// First segment, of those sent once, that the walk has not passed.
+    cursor: u64,
+    /// First segment that was, if sent once, not sent before `sent_at`.
+    edge: u64,
+    /// Retransmissions in the order they left.
+    resent: VecDeque<(Time, u64)>,
+}
+
+impl Rack {
+    pub fn new() -> Rack {
+        Rack {
+            sent_at: Time::ZERO,
+            end: 0,
+            rtt: Span::ZERO,
+            has_advanced: false,
+            is_reordering_seen: false,
+            reordering: DUP_THRESHOLD,
+            window_steps: 1,
+            persist: 0,
+            is_dsack_seen: false,
+            grown_at_delivered: 0,
+            cursor: 0,
+            edge: 0,
+            resent: VecDeque::new(),
+        }
+    }
+
+    /// The segment `seq`, last sent at `sent_at`, has arrived.
+    pub fn on_delivered(&mut self, now: Time, seq: u64, sent_at: Time, flags: Flags, min_rtt: Option<Span>) {
+        let rtt = now.since(sent_at);
+        // Faster than the path can be: it was an earlier copy that arrived.
+        let was_resent = flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED));
+        if was_resent && min_rtt.is_some_and(|min| rtt < min) {
+            return;
+        }
+        self.has_advanced = true;
+        self.rtt = rtt;
+        if (sent_at, seq + 1) > (self.sent_at, self.end) {
+            (self.sent_at, self.end) = (sent_at, seq + 1);
+        }
+    }
+
+    /// The segment `seq` was retransmitted.
+    pub fn on_retransmitted(&mut self, now: Time, seq: u64) {
+        self.resent.push_back((now, seq));
+    }
+
+    /// Something below a segment that has arrived was delivered without a retransmission: the path reorders, by
+    /// `sacked_end - low` segments.
+    pub fn on_reordering(&mut self, low: u64, sacked_end: u64) {
+        let Some(degree) = sacked_end.checked_sub(low).filter(|degree| *degree > 0) else {
+            return;
+        };
+        if degree > self.reordering {
+            self.reordering = degree.min(MAX_REORDERING);
+        }
+        self.is_reordering_seen = true;
+    }
+
+    /// A timeout in the middle of what looked like reordering: its degree was overestimated.
+    pub fn reset_reordering_degree(&mut self) {
+        self.reordering = self.reordering.min(DUP_THRESHOLD);
+    }
+
+    /// Losses are to be looked for, even if nothing was delivered; segments that are no longer lost are looked at again.
+    pub fn look_again(&mut self, is_unmarked: bool) {
+        self.has_advanced = true;
+        if is_unmarked {
+            self.cursor = 0;
+        }
+    }
+
+    /// A recovery has ended without an undo.
+    pub fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+    }
+
+    /// A recovery was undone by D-SACKs.
+    pub fn on_dsack_undo(&mut self) {
+        self.persist = PERSIST_RECOVERIES.min(self.persist + 1);
+    }
+
+    /// Adapts the reordering window after the ACK whose newest segment was sent when `prior_delivered` had arrived.
+    pub fn adapt_window(&mut self, prior_delivered: Option<u64>, delivered: u64) {
+        let Some(prior_delivered) = prior_delivered else {
+            return;
+        };
+        if prior_delivered < self.grown_at_delivered {
+            self.is_dsack_seen = false;
+        }
+        if self.is_dsack_seen {
+            self.window_steps = self.window_steps.saturating_add(1);
+            self.is_dsack_seen = false;
+            self.grown_at_delivered = delivered;
+            self.persist = PERSIST_RECOVERIES;
+        } else if self.persist == 0 {
+            self.window_steps = 1;
+        }
+    }
+
+    /// How long after its expected arrival a segment may still come. `is_recovering`: in recovery or loss state.
+    pub fn window(&self, sacked_out: u64, is_recovering: bool, min_rtt: Option<Span>, srtt: Option<Span>) -> Span {
+        if !self.is_reordering_seen && (is_recovering || sacked_out >= self.reordering) {
+            return Span::ZERO;
+        }
+        let (Some(min_rtt), Some(srtt)) = (min_rtt, srtt) else {
+            return Span::ZERO;
+        };
+        Span(min_rtt.0 / 4 * u64::from(self.window_steps)).min(srtt)
+    }
+
+    /// Whether the segment was sent so long ago that its arrival is overdue.
+    pub fn is_overdue(&self, now: Time, sent_at: Time) -> bool {
+        now.since(sent_at) >= self.rtt
+    }
+
+    /// As [`Rack::detect`], but only if something was delivered since.
+    pub fn detect_if_advanced(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
+        if !std::mem::take(&mut self.has_advanced) {
+            return None;
+        }
+        self.detect(now, board, window)
+    }
+
+    /// Marks as lost what is overdue by more than `window`; says how long the longest wait for the others is, if there
+    /// are any.
+    pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
+        let patience = self.rtt + window;
+        let remaining = |sent_at: Time| patience.saturating_sub(now.since(sent_at));
+        let first = self.detect_sent_once(board, &remaining);
+        let second = self.detect_resent(board, &remaining);
+        first.max(second)
+    }
+
+    fn detect_sent_once(&mut self, board: &mut Scoreboard, remaining: &impl Fn(Time) -> Span) -> Option<Span> {
+        self.cursor = self.cursor.max(board.una());
+        let is_listed =
+            |flags: Flags| !flags.has(Flags::SACKED.or(Flags::EVER_RETRANSMITTED).or(Flags::UNLISTED).or(Flags::LOST));
+        loop {
+            if self.cursor >= board.next() {
+                return None;
+            }
+            let segment = board.segment(self.cursor);
+            if is_listed(segment.flags) {
+                if (segment.sent_at, self.cursor + 1) >= (self.sent_at, self.end) {
+                    return None;
+                }
+                if remaining(segment.sent_at) > Span::ZERO {
+                    break;
+                }
+                board.mark_lost(self.cursor);
+                board.segment_mut(self.cursor).flags.set(Flags::UNLISTED);
+            }
+            self.cursor += 1;
+        }
+        // At least the segment at the cursor waits. The last one that waits is the last one below the edge that is in
+        // the list at all: losses are found in the order of sending, so that nothing before one that is lost waits.
+        self.edge = self.edge.max(self.cursor);
+        while self.edge < board.next() {
+            let segment = board.segment(self.edge);
+            let is_older = (segment.sent_at, self.edge + 1) < (self.sent_at, self.end);
+            if !is_older && !segment.flags.has(Flags::EVER_RETRANSMITTED) {
+                break;
+            }
+            self.edge += 1;
+        }
+        let last = board.highest_unsacked_below(self.edge).filter(|seq| *seq >= self.cursor);
+        let last = last.filter(|seq| is_listed(board.segment(*seq).flags)).unwrap_or(self.cursor);
+        Some(remaining(board.segment(last).sent_at))
+    }
+
+    fn detect_resent(&mut self, board: &mut Scoreboard, remaining: &impl Fn(Time) -> Span) -> Option<Span> {
+        let is_current = |board: &Scoreboard, (sent_at, seq): (Time, u64)| {
+            if seq < board.una() {
+                return false;
+            }
+            let segment = board.segment(seq);
+            let flags = segment.flags;
+            segment.sent_at == sent_at
+                && !flags.has(Flags::SACKED.or(Flags::UNLISTED))
+                && !flags.awaits_retransmission()
+        };
+        loop {
+            let &entry = self.resent.front()?;
+            if is_current(board, entry) {
+                if (entry.0, entry.1 + 1) >= (self.sent_at, self.end) {
+                    return None;
+                }
+                if remaining(entry.0) > Span::ZERO {
+                    break;
+                }
+                board.mark_lost(entry.1);
+                board.segment_mut(entry.1).flags.set(Flags::UNLISTED);
+            }
+            self.resent.pop_front();
+        }
+        let behind = self.resent.partition_point(|entry| (entry.0, entry.1 + 1) < (self.sent_at, self.end));
+        let mut last = behind - 1;
+        while !is_current(board, self.resent[last]) {
+            last -= 1;
+        }
+        // Void entries go, so that the next ACK does not meet them again.
+        self.resent.drain(last + 1..behind);
+        Some(remaining(self.resent[last].0))
+    }
+
+    /// Drops retransmissions that were acknowledged.
+    pub fn trim(&mut self, una: u64) {
+        while self.resent.front().is_some_and(|entry| entry.1 < una) {
+            self.resent.pop_front();
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): how fast was what was under way delivered?
+//!
+//! Every segment carries away the state of the deliveries when it left. When it is delivered, the difference to the state
+//! then gives a rate over about one round trip. The interval is the longer one of sending and acknowledging, so that
+//! neither a burst of segments nor a burst of ACKs looks like a faster path. What was sent while the application kept the
+//! pipe less than full is marked, since its rate is the application's.
+
+use super::scoreboard::{Flags, Segment};
+use thalweg_cc::RateSample;
+use thalweg_units::{Bytes, Packets, Rate, Span, Time};
+
+/// State of the connection's deliveries.
+#[derive(Debug, Default)]
+pub(super) struct RateSampler {
+    /// Segments delivered so far. The SYN counts, as in Linux, and so do copies that arrived in vain (by D-SACK).
+    pub delivered: u64,
+    /// When the latest was acknowledged.
+    pub delivered_at: Time,
+    /// Send time of the most recently sent segment that was delivered.
+    first_sent_at: Time,
+    /// Samples count as limited by the application until this many are delivered.
+    app_limited_until: Option<u64>,
+    /// The latest sample that was not limited by the application, or a higher one that was.
+    best: Option<RateSample>,
+}
+
+/// What one ACK delivered, as far as it is known yet.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    newest: Option<Newest>,
+}
+
+#[derive(Debug)]
+struct Newest {
+    seq: u64,
+    prior_delivered: u64,
+    prior_at: Time,
+    send_interval: Span,
+    is_app_limited: bool,
+}
+
+impl Delivery {
+    /// How much was delivered when the most recently sent of the segments left.
+    pub fn prior_delivered(&self) -> Option<u64> {
+        self.newest.as_ref().map(|newest| newest.prior_delivered)
+    }
+}
+
+impl RateSampler {
+    /// Whether samples of what leaves now count as limited by the application.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// The application, or the controller on purpose, leaves the pipe less than full.
+    pub fn set_app_limited(&mut self, in_flight: Packets) {
+        self.app_limited_until = Some((self.delivered + in_flight.0).max(1));
+    }
+
+    /// Nothing is under way, and a segment is about to leave: the intervals begin here.
+    pub fn restart(&mut self, now: Time) {
+        self.first_sent_at = now;
+        self.delivered_at = now;
+    }
+
+    /// The segment leaves: it carries the state away.
+    pub fn stamp(&self, segment: &mut Segment) {
+        segment.first_sent_at = self.first_sent_at;
+        segment.delivered_at = self.delivered_at;
+        segment.delivered = self.delivered;
+        segment.flags.clear(Flags::APP_LIMITED);
+        if self.is_app_limited() {
+            segment.flags.set(Flags::APP_LIMITED);
+        }
+    }
+
+    /// The segment was delivered. The most recently sent one of an ACK makes the sample.
+    pub fn on_delivered(&mut self, seq: u64, segment: &Segment, delivery: &mut Delivery) {
+        if let Some(newest) = &delivery.newest {
+            if (segment.sent_at, seq) <= (self.first_sent_at, newest.seq) {
+                return;
+            }
+        }
+        self.first_sent_at = segment.sent_at;
+        delivery.newest = Some(Newest {
+            seq,
+            prior_delivered: segment.delivered,
+            prior_at: segment.delivered_at,
+            send_interval: segment.sent_at.since(segment.first_sent_at),
+            is_app_limited: segment.flags.has(Flags::APP_LIMITED),
+        });
+    }
+
+    /// All of an ACK is accounted for: the sample, if the ACK delivered anything. `newly_delivered` counts segments.
+    pub fn sample(
+        &mut self,
+        now: Time,
+        newly_delivered: u64,
+        delivery: &Delivery,
+        min_rtt: Option<Span>,
+    ) -> Option<RateSample> {
+        if self.app_limited_until.is_some_and(|until| self.delivered > until) {
+            self.app_limited_until = None;
+        }
+        if newly_delivered > 0 {
+            self.delivered_at = now;
+        }
+        let newest = delivery.newest.as_ref()?;
+        let interval = newest.send_interval.max(now.since(newest.prior_at));
+        // Shorter than the path: a copy that was sent in vain makes the interval meaningless.
+        let is_sound = min_rtt.is_none_or(|min| interval >= min) && interval > Span::ZERO;
+        let sample = RateSample {
+            prior_delivered: Packets(newest.prior_delivered),
+            delivered: Packets(self.delivered - newest.prior_delivered),
+            interval: is_sound.then_some(interval),
+            is_app_limited: newest.is_app_limited,
+        };
+        if is_sound && (!sample.is_app_limited || self.best.is_none_or(|best| is_at_least(&sample, &best))) {
+            self.best = Some(sample);
+        }
+        Some(sample)
+    }
+
+    /// The latest delivery rate that says something about the path, in payload bits per second.
+    pub fn delivery_rate(&self, mss: Bytes) -> Option<Rate> {
+        self.best.and_then(|best| best.rate(mss))
+    }
+}
+
+/// Whether `left` is at least as fast as `right`; both have an interval.
+fn is_at_least(left: &RateSample, right: &RateSample) -> bool {
+    let (left_interval, right_interval) = (left.interval.unwrap_or_default(), right.interval.unwrap_or_default());
+    u128::from(left.delivered.0) * u128::from(right_interval.0)
+        >= u128::from(right.delivered.0) * u128::from(left_interval.0)
+}

@@ -1,0 +1,325 @@
+//! The state of loss recovery.
+//!
+//! ```text
+//!            out of order            loss found
+//!    Open ───────────────► Disorder ───────────► Recovery
+//!     ▲ ▲                     │  ▲                  │ │
+//!     │ └─────────────────────┘  └──── undone ──────┘ │ timeout
+//!     │         all acknowledged up to high_seq       ▼
+//!     └───────────────────────────────────────────── Loss
+//! ```
+//!
+//! `high_seq` is the end of what was sent when a state began; recovery is over when it is acknowledged. A loss probe that
+//! repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked by F-RTO
+//! (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an original that was deemed
+//! lost arrives, the timeout was spurious.
+//!
+//! Left out: explicit congestion notification, MTU probing, reneging receivers, connections without SACK.
+
+use super::Sender;
+use super::ack::AckFacts;
+use super::timer::Timer;
+use super::transmit::Rexmit;
+use crate::packet::Timestamp;
+use rand_core::Rng;
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Span, Time};
+
+/// The present recovery, or the last one.
+#[derive(Debug, Default)]
+pub(super) struct Episode {
+    /// End of what was sent when the present state began.
+    pub high_seq: u64,
+    /// The left edge when the reduction began; none if it cannot be undone (any more).
+    pub undo_marker: Option<u64>,
+    /// Retransmissions that no D-SACK has proven needless yet; none: nothing was retransmitted.
+    pub unproven: Option<u64>,
+    /// Timestamp of the first retransmission.
+    pub first_resent_at: Option<Timestamp>,
+    /// ssthresh before the reduction, as it would be restored; none: the reduction is not to be undone.
+    pub prior_ssthresh: Option<Packets>,
+    /// Timeouts since the left edge last moved.
+    pub timeouts_in_row: u64,
+    /// Whether F-RTO is checking the timeout.
+    pub is_frto: bool,
+}
+
+impl Episode {
+    /// D-SACKs have reported `copies` of the retransmissions.
+    pub fn forget_retransmissions(&mut self, copies: u64) {
+        if let Some(unproven) = self.unproven.as_mut().filter(|unproven| **unproven > 0) {
+            *unproven = unproven.saturating_sub(copies);
+        }
+    }
+
+    /// A segment is retransmitted.
+    pub fn on_retransmitted(&mut self, now: Time) {
+        self.first_resent_at.get_or_insert(Timestamp::at(now));
+        self.unproven = Some(self.unproven.unwrap_or(0) + 1);
+    }
+}
+
+/// Whether the connection lowers cwnd on ACKs in this state.
+pub(super) fn is_reducing(state: CaState) -> bool {
+    matches!(state, CaState::Cwr | CaState::Recovery)
+}
+
+impl Sender {
+    /// Something on an ACK is out of the ordinary, or recovery is under way.
+    pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
+        self.leave_finished_state(now, rng, facts);
+        match self.state {
+            CaState::Recovery => {
+                if facts.is_advancing && self.try_undo_partial(now, rng, prior_una, facts) {
+                    return;
+                }
+                if self.try_undo_dsack(now) {
+                    self.try_to_open(now, rng);
+                }
+                self.find_losses(now, facts);
+                if self.state != CaState::Recovery {
+                    if self.board.lost_out() == 0 {
+                        return;
+                    }
+                    self.enter_recovery(now, rng);
+                }
+            }
+            CaState::Loss => {
+                self.process_loss(now, rng, facts);
+                self.find_losses(now, facts);
+                if self.state != CaState::Open && !facts.is_resent_lost {
+                    return;
+                }
+                if !self.recover_if_lost(now, rng, facts) {
+                    return;
+                }
+            }
+            CaState::Open | CaState::Disorder | CaState::Cwr => {
+                if !self.recover_if_lost(now, rng, facts) {
+                    return;
+                }
+            }
+        }
+        self.request_retransmission();
+    }
+
+    /// Ends a state whose end was acknowledged.
+    fn leave_finished_state(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
+        if self.state == CaState::Open {
+            self.episode.first_resent_at = None;
+            return;
+        }
+        if self.board.una() < self.episode.high_seq {
+            return;
+        }
+        match self.state {
+            CaState::Cwr if self.board.una() != self.episode.high_seq => {
+                self.end_reduction(now);
+                self.set_state(now, rng, CaState::Open);
+            }
+            CaState::Recovery => {
+                self.try_undo_recovery(now, rng, facts);
+                self.end_reduction(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Outside of recovery: enters it if something is lost. Returns whether it did.
+    fn recover_if_lost(&mut self, now: Time, rng: &mut dyn Rng, facts: &mut AckFacts) -> bool {
+        if matches!(self.state, CaState::Open | CaState::Disorder) {
+            self.try_undo_dsack(now);
+        }
+        self.find_losses(now, facts);
+        if self.board.lost_out() == 0 {
+            self.try_to_open(now, rng);
+            return false;
+        }
+        self.enter_recovery(now, rng);
+        true
+    }
+
+    /// Asks RACK, and waits for those that may still come.
+    fn find_losses(&mut self, now: Time, facts: &mut AckFacts) {
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        let resent_before = self.board.retrans_out();
+        let window = self.reordering_window();
+        if let Some(wait) = self.rack.detect_if_advanced(now, &mut self.board, window) {
+            let wait = (wait + super::timer::TIMEOUT_MIN).min(self.rtt.rto());
+            self.set_timer(now, Timer::Reordering, wait);
+            facts.is_timer_due = false;
+        }
+        facts.is_resent_lost |= self.board.retrans_out() < resent_before;
+    }
+
+    /// RACK's reordering window now.
+    pub(super) fn reordering_window(&self) -> Span {
+        let is_recovering = matches!(self.state, CaState::Recovery | CaState::Loss);
+        self.rack.window(self.board.sacked_out(), is_recovering, self.rtt.min_rtt(), self.rtt.srtt())
+    }
+
+    /// What ssthresh should be if the present window turns out to be right.
+    pub(super) fn current_ssthresh(&self) -> Packets {
+        if is_reducing(self.state) {
+            return self.window.ssthresh;
+        }
+        self.window.ssthresh.max(Packets(self.window.cwnd.0 / 2 + self.window.cwnd.0 / 4))
+    }
+
+    /// Fast recovery begins.
+    pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng) {
+        self.counters.recoveries += 1;
+        self.episode.prior_ssthresh = None;
+        self.begin_undo_account();
+        if !is_reducing(self.state) {
+            self.episode.prior_ssthresh = Some(self.current_ssthresh());
+            self.begin_reduction(now);
+        }
+        self.set_state(now, rng, CaState::Recovery);
+    }
+
+    fn begin_undo_account(&mut self) {
+        self.episode.undo_marker = Some(self.board.una());
+        let probe_copies = u64::from(self.probe.as_ref().is_some_and(|probe| probe.is_copy));
+        let copies = self.board.retrans_out() + probe_copies;
+        self.episode.unproven = (copies > 0).then_some(copies);
+    }
+
+    /// cwnd begins to fall to what the controller says.
+    pub(super) fn begin_reduction(&mut self, now: Time) {
+        self.episode.high_seq = self.board.next();
+        self.probe = None;
+        self.begin_reduction_account();
+        let conn = self.conn(now);
+        self.window.ssthresh = self.cc.ssthresh(&conn, &self.window);
+    }
+
+    /// cwnd arrives at ssthresh, unless the reduction was undone.
+    pub(super) fn end_reduction(&mut self, now: Time) {
+        if self.is_governed {
+            return;
+        }
+        let is_standing = self.state == CaState::Cwr || self.episode.undo_marker.is_some();
+        if self.window.ssthresh != Packets::MAX && is_standing {
+            self.window.cwnd = self.window.ssthresh.max(Packets(1));
+            self.usage.cwnd_stamp = now;
+        }
+    }
+
+    fn try_to_open(&mut self, now: Time, rng: &mut dyn Rng) {
+        self.forget_retransmissions_unless_any();
+        if self.state != CaState::Cwr {
+            self.try_keep_open(now, rng);
+        }
+    }
+
+    /// Forgets when the first retransmission left if none is under way or waiting for its ACK.
+    pub(super) fn forget_retransmissions_unless_any(&mut self) {
+        if !self.is_any_resent() {
+            self.episode.first_resent_at = None;
+        }
+    }
+
+    fn is_any_resent(&self) -> bool {
+        let is_head_resent =
+            |head: &super::scoreboard::Segment| head.flags.has(super::scoreboard::Flags::EVER_RETRANSMITTED);
+        self.board.retrans_out() > 0 || self.board.head().is_some_and(is_head_resent)
+    }
+
+    /// Open if everything is in order, else Disorder.
+    pub(super) fn try_keep_open(&mut self, now: Time, rng: &mut dyn Rng) {
+        let is_in_order = self.board.sacked_out() + self.board.lost_out() == 0 && !self.is_any_resent();
+        let next = if is_in_order { CaState::Open } else { CaState::Disorder };
+        if self.state != next {
+            self.set_state(now, rng, next);
+            self.episode.high_seq = self.board.next();
+        }
+    }
+
+    /// An ACK in loss state.
+    fn process_loss(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
+        let is_over = self.board.una() >= self.episode.high_seq;
+        if facts.is_advancing && self.try_undo_loss(now, rng, facts, false) {
+            return;
+        }
+        if self.episode.is_frto {
+            if facts.is_original_acked && self.try_undo_loss(now, rng, facts, true) {
+                return;
+            }
+            let is_duplicate = !facts.is_advancing && !facts.is_not_duplicate() && !facts.is_dsack;
+            if self.board.next() > self.episode.high_seq {
+                if facts.is_data_sacked || is_duplicate {
+                    self.episode.is_frto = false;
+                }
+            } else if facts.is_advancing && !is_over {
+                self.episode.high_seq = self.board.next();
+                // Send something new and see what comes back, rather than retransmit what may not be lost.
+                if self.has_sendable_data() {
+                    self.work.rexmit = Rexmit::New;
+                    return;
+                }
+                self.episode.is_frto = false;
+            }
+        }
+        if is_over {
+            self.try_undo_recovery(now, rng, facts);
+            return;
+        }
+        self.request_retransmission();
+    }
+
+    /// The retransmission timer has expired.
+    pub(super) fn on_retransmission_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
+        if self.board.packets_out() == 0 {
+            self.timer = None;
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.enter_loss(now, rng);
+        self.episode.timeouts_in_row += 1;
+        self.work.head = true;
+        self.work.rexmit = Rexmit::None;
+        self.work.push = false;
+        self.rtt.back_off();
+        self.set_timer(now, Timer::Retransmission, self.rtt.rto());
+    }
+
+    fn enter_loss(&mut self, now: Time, rng: &mut dyn Rng) {
+        let is_new = !matches!(self.state, CaState::Recovery | CaState::Loss);
+        let is_repeated = self.episode.timeouts_in_row > 0;
+        self.mark_overdue_lost(now);
+        // One reduction for one window: not again if this timeout falls into a recovery that has already reduced.
+        if matches!(self.state, CaState::Open | CaState::Disorder)
+            || self.episode.high_seq <= self.board.una()
+            || (self.state == CaState::Loss && !is_repeated)
+        {
+            self.episode.prior_ssthresh = Some(self.current_ssthresh());
+            self.begin_reduction_account();
+            let conn = self.conn(now);
+            self.window.ssthresh = self.cc.ssthresh(&conn, &self.window);
+            self.begin_undo_account();
+        }
+        self.window.cwnd = self.board.in_flight() + Packets(1);
+        self.usage.cwnd_stamp = now;
+        let is_disordered = matches!(self.state, CaState::Open | CaState::Disorder);
+        if is_disordered && self.board.sacked_out() >= super::rack::DUP_THRESHOLD {
+            self.rack.reset_reordering_degree();
+        }
+        self.set_state(now, rng, CaState::Loss);
+        self.episode.high_seq = self.board.next();
+        self.probe = None;
+        self.episode.is_frto = is_new || is_repeated;
+    }
+
+    /// Everything under way is lost, but what was sent so recently that its ACK cannot have come.
+    fn mark_overdue_lost(&mut self, now: Time) {
+        let una = self.board.una();
+        for seq in una..self.board.next() {
+            if seq == una || self.rack.is_overdue(now, self.board.segment(seq).sent_at) {
+                self.board.mark_lost(seq);
+            }
+        }
+    }
+}

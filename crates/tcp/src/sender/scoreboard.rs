@@ -1,0 +1,309 @@
+//! What became of every segment that was sent and is not yet cumulatively acknowledged.
+//!
+//! Segments lie in a ring buffer by number. Four counts are kept as segments change, so that the number of segments in
+//! flight costs nothing to know:
+//!
+//! `in_flight = packets_out - sacked_out - lost_out + retrans_out` (RFC 6675's pipe, as Linux keeps it).
+//!
+//! Lost segments that wait for their retransmission are in a heap by number; what was acknowledged selectively is in a
+//! set of ranges. Both let an ACK touch only what it changes. Reneging receivers are left out: ours keep what they have.
+
+use crate::ranges::Ranges;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use thalweg_units::{Bytes, Packets, Time};
+
+/// Facts about a segment that change while it is in the scoreboard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags(u8);
+
+impl Flags {
+    /// Selectively acknowledged.
+    pub const SACKED: Flags = Flags(1);
+    /// Deemed lost.
+    pub const LOST: Flags = Flags(2);
+    /// Its latest retransmission is under way.
+    pub const RETRANSMITTED: Flags = Flags(4);
+    /// Was retransmitted at least once.
+    pub const EVER_RETRANSMITTED: Flags = Flags(8);
+    /// RACK deemed it lost and does not look at it until it is retransmitted.
+    pub const UNLISTED: Flags = Flags(16);
+    /// Was sent while the application limited the rate.
+    pub const APP_LIMITED: Flags = Flags(32);
+
+    /// Whether any of `other` is set.
+    pub fn has(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Sets all of `other`.
+    pub fn set(&mut self, other: Flags) {
+        self.0 |= other.0;
+    }
+
+    /// Clears all of `other`.
+    pub fn clear(&mut self, other: Flags) {
+        self.0 &= !other.0;
+    }
+
+    /// Both.
+    pub const fn or(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// Whether it is lost and its retransmission has not left.
+    pub fn awaits_retransmission(self) -> bool {
+        self.has(Flags::LOST) && !self.has(Flags::SACKED.or(Flags::RETRANSMITTED))
+    }
+}
+
+/// A segment that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    /// When it was last (re)transmitted.
+    pub sent_at: Time,
+    /// Send time of the segment whose delivery was the latest known when this one left (rate sampler).
+    pub first_sent_at: Time,
+    /// When that segment's delivery became known.
+    pub delivered_at: Time,
+    /// Segments delivered by then.
+    pub delivered: u64,
+    /// Where its payload begins in the stream.
+    pub offset: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// What became of it.
+    pub flags: Flags,
+}
+
+/// The segments from `una` up to `next`.
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    segments: VecDeque<Segment>,
+    una: u64,
+    una_bytes: u64,
+    next_bytes: u64,
+    sacked: Ranges,
+    sacked_out: u64,
+    lost_out: u64,
+    retrans_out: u64,
+    lost_total: u64,
+    to_retransmit: BinaryHeap<Reverse<u64>>,
+}
+
+impl Scoreboard {
+    /// First segment that is not cumulatively acknowledged.
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// First segment that was not yet sent.
+    pub fn next(&self) -> u64 {
+        self.una + self.segments.len() as u64
+    }
+
+    /// Where segment `una` begins in the stream.
+    pub fn una_bytes(&self) -> Bytes {
+        Bytes(self.una_bytes)
+    }
+
+    /// Where segment `next` will begin in the stream.
+    pub fn next_bytes(&self) -> Bytes {
+        Bytes(self.next_bytes)
+    }
+
+    /// Segments sent and not cumulatively acknowledged.
+    pub fn packets_out(&self) -> u64 {
+        self.segments.len() as u64
+    }
+
+    /// Of these: selectively acknowledged.
+    pub fn sacked_out(&self) -> u64 {
+        self.sacked_out
+    }
+
+    /// Of these: deemed lost, whether retransmitted since or not.
+    pub fn lost_out(&self) -> u64 {
+        self.lost_out
+    }
+
+    /// Of these: with a retransmission under way.
+    pub fn retrans_out(&self) -> u64 {
+        self.retrans_out
+    }
+
+    /// Segments deemed lost since the connection began.
+    pub fn lost_total(&self) -> u64 {
+        self.lost_total
+    }
+
+    /// Segments deemed to be in the network.
+    pub fn in_flight(&self) -> Packets {
+        Packets(self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out)
+    }
+
+    /// The number behind the highest segment that was selectively acknowledged; `una` if none is.
+    pub fn sacked_end(&self) -> u64 {
+        self.sacked.end().unwrap_or(self.una)
+    }
+
+    /// The highest segment from `una` up to, but without, `limit` that is not selectively acknowledged.
+    pub fn highest_unsacked_below(&self, limit: u64) -> Option<u64> {
+        self.sacked.highest_missing(self.una, limit)
+    }
+
+    /// The segment `seq`, which must be in the scoreboard.
+    pub fn segment(&self, seq: u64) -> &Segment {
+        &self.segments[(seq - self.una) as usize]
+    }
+
+    /// The segment `seq` to change what no count depends on.
+    pub fn segment_mut(&mut self, seq: u64) -> &mut Segment {
+        &mut self.segments[(seq - self.una) as usize]
+    }
+
+    /// The first segment, if there is any.
+    pub fn head(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+
+    /// Appends the segment `next`, which was just sent.
+    pub fn push(&mut self, segment: Segment) {
+        self.next_bytes += u64::from(segment.len);
+        self.segments.push_back(segment);
+    }
+
+    /// Takes the first segment out, because it was acknowledged.
+    pub fn pop(&mut self) -> Option<Segment> {
+        let segment = self.segments.pop_front()?;
+        self.una += 1;
+        self.una_bytes += u64::from(segment.len);
+        let flags = segment.flags;
+        self.sacked_out -= u64::from(flags.has(Flags::SACKED));
+        self.lost_out -= u64::from(flags.has(Flags::LOST));
+        self.retrans_out -= u64::from(flags.has(Flags::RETRANSMITTED));
+        Some(segment)
+    }
+
+    /// Ends a series of [`Scoreboard::pop`].
+    pub fn trim(&mut self) {
+        self.sacked.remove_below(self.una);
+        if self.lost_out == 0 {
+            self.to_retransmit.clear();
+        }
+    }
+
+    /// Adds `start..end` to what is selectively acknowledged and calls `take` with every segment in it that was not,
+    /// in ascending order, before its counts change.
+    pub fn sack(&mut self, start: u64, end: u64, mut take: impl FnMut(u64, &mut Segment)) {
+        let (start, end) = (start.max(self.una), end.min(self.next()));
+        // Out of `self` for the time, so that the segments can be changed while the set is.
+        let mut sacked = std::mem::take(&mut self.sacked);
+        sacked.insert(start, end, |from, to| {
+            for seq in from..to {
+                let segment = &mut self.segments[(seq - self.una) as usize];
+                take(seq, segment);
+                let flags = &mut segment.flags;
+                let was_lost = flags.has(Flags::LOST);
+                // A retransmission of a segment that was never deemed lost stays in flight: both copies may be.
+                if was_lost && flags.has(Flags::RETRANSMITTED) {
+                    flags.clear(Flags::RETRANSMITTED);
+                    self.retrans_out -= 1;
+                }
+                if was_lost {
+                    flags.clear(Flags::LOST);
+                    self.lost_out -= 1;
+                }
+                flags.set(Flags::SACKED);
+                self.sacked_out += 1;
+            }
+        });
+        self.sacked = sacked;
+    }
+
+    /// The retransmission of `seq` is known to have arrived besides the segment itself.
+    pub fn clear_retransmitted(&mut self, seq: u64) {
+        let flags = &mut self.segments[(seq - self.una) as usize].flags;
+        if flags.has(Flags::RETRANSMITTED) {
+            flags.clear(Flags::RETRANSMITTED);
+            self.retrans_out -= 1;
+        }
+    }
+
+    /// Deems the segment `seq` lost, or its retransmission if it was deemed lost before.
+    pub fn mark_lost(&mut self, seq: u64) {
+        let flags = &mut self.segments[(seq - self.una) as usize].flags;
+        if flags.has(Flags::SACKED) {
+            return;
+        }
+        if !flags.has(Flags::LOST) {
+            flags.set(Flags::LOST);
+            self.lost_out += 1;
+        } else if flags.has(Flags::RETRANSMITTED) {
+            flags.clear(Flags::RETRANSMITTED);
+            self.retrans_out -= 1;
+        } else {
+            return;
+        }
+        self.lost_total += 1;
+        self.to_retransmit.push(Reverse(seq));
+    }
+
+    /// Nothing is deemed lost any more.
+    pub fn unmark_all_lost(&mut self) {
+        for segment in &mut self.segments {
+            segment.flags.clear(Flags::LOST);
+        }
+        self.lost_out = 0;
+        self.to_retransmit.clear();
+    }
+
+    /// The first segment that waits for its retransmission.
+    pub fn first_to_retransmit(&mut self) -> Option<u64> {
+        if self.lost_out <= self.retrans_out {
+            return None;
+        }
+        while let Some(&Reverse(seq)) = self.to_retransmit.peek() {
+            if seq >= self.una && self.segment(seq).flags.awaits_retransmission() {
+                return Some(seq);
+            }
+            self.to_retransmit.pop();
+        }
+        None
+    }
+
+    /// The segment `seq` leaves again. A loss probe's copy does not count as in flight.
+    pub fn mark_retransmitted(&mut self, seq: u64, is_probe: bool) -> &mut Segment {
+        let segment = &mut self.segments[(seq - self.una) as usize];
+        segment.flags.set(Flags::EVER_RETRANSMITTED);
+        segment.flags.clear(Flags::UNLISTED);
+        if !is_probe && !segment.flags.has(Flags::RETRANSMITTED) {
+            segment.flags.set(Flags::RETRANSMITTED);
+            self.retrans_out += 1;
+        }
+        segment
+    }
+
+    /// Recounts everything and compares.
+    ///
+    /// # Panics
+    /// If a count that is kept differs from the one that is recounted.
+    pub fn verify(&self) {
+        let count = |flag: Flags| self.segments.iter().filter(|s| s.flags.has(flag)).count() as u64;
+        assert_eq!(count(Flags::SACKED), self.sacked_out, "sacked_out");
+        assert_eq!(count(Flags::LOST), self.lost_out, "lost_out");
+        assert_eq!(count(Flags::RETRANSMITTED), self.retrans_out, "retrans_out");
+        let bytes: u64 = self.segments.iter().map(|s| u64::from(s.len)).sum();
+        assert_eq!(self.una_bytes + bytes, self.next_bytes, "bytes in the scoreboard");
+        assert!(self.packets_out() >= self.sacked_out + self.lost_out, "more left out than there are");
+        let sacked: u64 = self.sacked.iter().map(|(start, end)| end - start).sum();
+        assert_eq!(sacked, self.sacked_out, "ranges of what is sacked");
+        for (start, end) in self.sacked.iter() {
+            assert!((start..end).all(|seq| self.segment(seq).flags.has(Flags::SACKED)), "{start}..{end} is sacked");
+        }
+        let waiting = (self.una..self.next()).filter(|seq| self.segment(*seq).flags.awaits_retransmission());
+        for seq in waiting {
+            assert!(self.to_retransmit.iter().any(|entry| entry.0 == seq), "segment {seq} is lost and forgotten");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The one timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
+//! patience. Linux has one too, so that one of them always displaces another.
+//!
+//! Left out: Linux rounds timeouts up to its tick of 1 to 10 ms, and gives the connection up after 15 timeouts.
+
+use super::Sender;
+use super::handshake::Handshake;
+use super::rtt::{RTO_INITIAL, RTO_MIN};
+use super::transmit::Rexmit;
+use rand_core::Rng;
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Span, Time};
+
+/// What a timer adds so that it does not expire at the very moment it waits for: TCP_TIMEOUT_MIN.
+pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
+
+/// What the timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// Everything under way is lost.
+    Retransmission,
+    /// Provoke an ACK: the last segments of a burst may be lost, and nothing would tell.
+    LossProbe,
+    /// What was not delivered while later segments were is lost.
+    Reordering,
+}
+
+impl Sender {
+    /// When the connection next wants to be woken: for its timer, or for the departure of a burst.
+    pub fn next_wake(&self) -> Option<Time> {
+        let departure = self.pacer.is_waiting.then_some(self.pacer.departure);
+        let timer = self.timer.map(|(at, _)| at);
+        match (timer, departure) {
+            (Some(timer), Some(departure)) => Some(timer.min(departure)),
+            (timer, departure) => timer.or(departure),
+        }
+    }
+
+    /// The time that [`Sender::next_wake`] gave has come. Then poll.
+    pub fn on_wake(&mut self, now: Time, rng: &mut dyn Rng) {
+        if self.pacer.is_waiting && self.pacer.departure <= now {
+            self.pacer.is_waiting = false;
+            if self.board.lost_out() > self.board.retrans_out() && self.window.cwnd > self.board.in_flight() {
+                self.work.rexmit = Rexmit::Lost;
+            }
+            self.work.push = true;
+        }
+        let Some((_, timer)) = self.timer.filter(|(at, _)| *at <= now) else {
+            return;
+        };
+        match (timer, self.handshake) {
+            (Timer::Retransmission, Handshake::SynSent) => self.on_syn_timeout(now),
+            (Timer::Retransmission, _) => self.on_retransmission_timeout(now, rng),
+            (Timer::LossProbe, _) => self.on_probe_timeout(now),
+            (Timer::Reordering, _) => self.on_reordering_timeout(now, rng),
+        }
+    }
+
+    /// Sets the timer to `after` from now; what waits for its departure under pacing gets that much more.
+    pub(super) fn set_timer(&mut self, now: Time, timer: Timer, after: Span) {
+        let pacing_delay = if self.is_paced { self.pacer.departure.since(now) } else { Span::ZERO };
+        self.timer = Some((now + after + pacing_delay, timer));
+    }
+
+    /// What the timer is set for.
+    pub(super) fn pending_timer(&self) -> Option<Timer> {
+        self.timer.map(|(_, timer)| timer)
+    }
+
+    /// Sets the timer anew after an ACK: to the loss probe where that makes sense, to the timeout otherwise.
+    pub(super) fn reset_timer(&mut self, now: Time) {
+        if !self.schedule_probe(now, true) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// Sets the timer to the retransmission timeout, counted from the last transmission of the first segment if another
+    /// timer was set in between.
+    pub(super) fn rearm_rto(&mut self, now: Time) {
+        if self.board.packets_out() == 0 {
+            self.timer = None;
+            return;
+        }
+        let after = match self.pending_timer() {
+            Some(Timer::Reordering | Timer::LossProbe) => self.until_rto(now).max(Span(1_000)),
+            _ => self.rtt.rto(),
+        };
+        self.set_timer(now, Timer::Retransmission, after);
+    }
+
+    /// How long until the first segment has been out for a timeout.
+    fn until_rto(&self, now: Time) -> Span {
+        self.board.head().map_or(Span::ZERO, |head| (head.sent_at + self.rtt.rto()).since(now))
+    }
+
+    /// Sets the timer to the loss probe, if one makes sense. `is_rto_fresh`: the timeout would start over now.
+    pub(super) fn schedule_probe(&mut self, now: Time, is_rto_fresh: bool) -> bool {
+        let out = self.board.packets_out();
+        if out == 0 || !matches!(self.state, CaState::Open | CaState::Cwr) {
+            return false;
+        }
+        let mut after = match self.rtt.srtt() {
+            None => RTO_INITIAL,
+            // A single segment's ACK may be delayed.
+            Some(srtt) if out == 1 => srtt + srtt + RTO_MIN,
+            Some(srtt) => srtt + srtt + TIMEOUT_MIN,
+        };
+        let rto = if is_rto_fresh { self.rtt.rto() } else { self.until_rto(now) };
+        if rto > Span::ZERO {
+            after = after.min(rto);
+        }
+        self.set_timer(now, Timer::LossProbe, after);
+        true
+    }
+
+    fn on_probe_timeout(&mut self, now: Time) {
+        self.work.probe = true;
+        // In case nobody polls: the probe's sending sets the timer again.
+        self.timer = Some((now + self.rtt.rto(), Timer::LossProbe));
+    }
+
+    /// RACK's patience has ended.
+    fn on_reordering_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
+        let before = self.board.in_flight();
+        let window = self.reordering_window();
+        self.rack.detect(now, &mut self.board, window);
+        if self.board.in_flight() != before {
+            if self.state != CaState::Recovery {
+                self.enter_recovery(now, rng);
+                if !self.is_governed {
+                    self.reduce_cwnd(Packets(1), false);
+                }
+            }
+            self.work.rexmit = Rexmit::Lost;
+        }
+        if self.pending_timer() != Some(Timer::Retransmission) {
+            self.rearm_rto(now);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Which packet leaves next.
+//!
+//! In this order: the handshake; the first segment after a timeout; a loss probe; what is lost; what is new. Each as far
+//! as cwnd, the receiver's window and pacing allow. Once nothing more may leave, the connection takes stock: is cwnd the
+//! limit, and what should the timer be?
+//!
+//! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its original
+//! there; here a packet is on the link when it is polled. Retransmissions leave as single segments. The sender probes no
+//! zero window: the receiving application reads at once, so that the window never closes.
+
+use super::defer::Deferral;
+use super::scoreboard::{Flags, Segment};
+use super::timer::Timer;
+use super::{Sender, recovery};
+use crate::packet::{Data, Seq, Timestamp, ToReceiver};
+use rand_core::Rng;
+use thalweg_units::{Bytes, Packets, Time};
+
+/// What the latest event allows to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// A SYN.
+    pub syn: bool,
+    /// The third packet of the handshake.
+    pub established: bool,
+    /// The first segment, after a timeout.
+    pub head: bool,
+    /// A loss probe.
+    pub probe: bool,
+    /// What is lost.
+    pub rexmit: Rexmit,
+    /// What is new.
+    pub push: bool,
+    /// Whether the first segment was retransmitted.
+    is_head_resent: bool,
+    /// New segments sent since stock was taken.
+    sent: u64,
+    /// Whether nothing was under way before the first of them.
+    was_idle: bool,
+    /// Whether the next burst waits for cwnd.
+    is_deferred_for_cwnd: bool,
+}
+
+/// What may be retransmitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rexmit {
+    /// Nothing.
+    #[default]
+    None,
+    /// New segments instead, to find out whether a timeout was spurious.
+    New,
+    /// What is lost.
+    Lost,
+}
+
+impl Sender {
+    /// The next packet that leaves at `now`; to be called until there is none.
+    pub fn poll_transmit(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+        if self.work.syn || self.work.established {
+            return self.poll_handshake(now);
+        }
+        if std::mem::take(&mut self.work.head) && self.board.packets_out() > 0 {
+            return Some(self.retransmit(now, rng, self.board.una(), false));
+        }
+        if std::mem::take(&mut self.work.probe) {
+            if let Some(packet) = self.send_probe(now, rng) {
+                return Some(packet);
+            }
+        }
+        if self.work.rexmit == Rexmit::New {
+            if let Some(packet) = self.send_new(now, rng) {
+                return Some(packet);
+            }
+            if self.board.next() > self.episode.high_seq {
+                self.work.rexmit = Rexmit::None;
+            } else {
+                self.episode.is_frto = false;
+                self.work.rexmit = Rexmit::Lost;
+            }
+        }
+        if self.work.rexmit == Rexmit::Lost {
+            if let Some(packet) = self.send_lost(now, rng) {
+                return Some(packet);
+            }
+            self.work.rexmit = Rexmit::None;
+            if std::mem::take(&mut self.work.is_head_resent) && self.pending_timer() != Some(Timer::Reordering) {
+                self.set_timer(now, Timer::Retransmission, self.rtt.rto());
+            }
+        }
+        while self.work.push {
+            if let Some(packet) = self.send_new(now, rng) {
+                return Some(packet);
+            }
+            if !self.refill(now) {
+                self.work.push = false;
+                self.take_stock(now);
+            }
+        }
+        None
+    }
+
+    /// Whether there is something new to send that the receiver's window allows.
+    pub(super) fn has_sendable_data(&self) -> bool {
+        let Bytes(next) = self.board.next_bytes();
+        let unsent = self.sndbuf.queued - next;
+        unsent > 0 && next + unsent.min(self.config.mss.0) <= self.window_end.0
+    }
+
+    /// The next lost segment, if it may leave.
+    fn send_lost(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+        if self.board.in_flight() >= self.window.cwnd {
+            return None;
+        }
+        let seq = self.board.first_to_retransmit()?;
+        if self.must_wait_for_departure(now) {
+            return None;
+        }
+        self.work.is_head_resent |= seq == self.board.una();
+        let packet = self.retransmit(now, rng, seq, false);
+        if recovery::is_reducing(self.state) {
+            self.prr.on_sent();
+        }
+        Some(packet)
+    }
+
+    /// The next new segment, if it may leave.
+    fn send_new(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+        if self.pacer.left == 0 {
+            let segments = self.next_burst(now)?;
+            self.pacer.begin(now, segments);
+        }
+        if self.work.sent == 0 {
+            self.work.was_idle = self.board.packets_out() == 0;
+        }
+        self.work.sent += 1;
+        let packet = self.send_segment(now, rng);
+        if recovery::is_reducing(self.state) {
+            self.prr.on_sent();
+        }
+        Some(packet)
+    }
+
+    /// How many segments may leave as a burst now, if any.
+    fn next_burst(&mut self, now: Time) -> Option<u64> {
+        let mss = self.config.mss.0;
+        let Bytes(next) = self.board.next_bytes();
+        let unsent = self.sndbuf.queued - next;
+        let room = self.window.cwnd.saturating_sub(self.board.in_flight());
+        if unsent == 0 || room == Packets::ZERO || !self.has_sendable_data() {
+            return None;
+        }
+        // The tail of a write that waits for room in the buffer is not the end of it: it will become a full segment.
+        let tail = u64::from(unsent % mss > 0 && !self.sndbuf.is_blocked());
+        let available = unsent / mss + tail;
+        if available == 0 && self.board.packets_out() > 0 {
+            return None;
+        }
+        if self.must_wait_for_departure(now) {
+            return None;
+        }
+        let burst_size = self.burst_size();
+        match self.deferral(now, burst_size, unsent) {
+            Deferral::Now => {}
+            Deferral::ForCwnd => {
+                self.work.is_deferred_for_cwnd = true;
+                return None;
+            }
+            Deferral::Wait => return None,
+        }
+        let in_window = (self.window_end.0 - next).div_ceil(mss).max(1);
+        let in_window = if (self.window_end.0 - next) % mss > 0 { (in_window - 1).max(1) } else { in_window };
+        // Two bursts at least make up a window.
+        let half = (self.window.cwnd.0 / 2).max(1);
+        Some(half.min(room.0).min(burst_size).min(available.max(1)).min(in_window))
+    }
+
+    /// Sends the next new segment.
+    pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> ToReceiver {
+        let offset = self.board.next_bytes();
+        let len = (self.sndbuf.queued - offset.0).min(self.config.mss.0) as u32;
+        debug_assert!(len > 0, "a segment has payload");
+        self.before_data(now, rng);
+        if self.board.packets_out() == 0 {
+            self.rate.restart(now);
+        }
+        let mut segment = Segment {
+            sent_at: now,
+            first_sent_at: now,
+            delivered_at: now,
+            delivered: 0,
+            offset: offset.0,
+            len,
+            flags: Flags::default(),
+        };
+        self.rate.stamp(&mut segment);
+        let seq = Seq(self.board.next());
+        self.board.push(segment);
+        self.after_data(len);
+        ToReceiver::Data(Data { seq, offset, len, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
+    }
+
+    /// Sends the segment `seq` again. A probe's copy does not count as in flight.
+    pub(super) fn retransmit(&mut self, now: Time, rng: &mut dyn Rng, seq: u64, is_probe: bool) -> ToReceiver {
+        self.pacer.begin(now, 1);
+        self.before_data(now, rng);
+        let segment = self.board.mark_retransmitted(seq, is_probe);
+        segment.sent_at = now;
+        self.rate.stamp(segment);
+        let (len, offset) = (segment.len, Bytes(segment.offset));
+        self.rack.on_retransmitted(now, seq);
+        self.counters.retransmits += 1;
+        if !is_probe {
+            self.episode.on_retransmitted(now);
+        }
+        self.after_data(len);
+        ToReceiver::Data(Data { seq: Seq(seq), offset, len, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
+    }
+
+    fn before_data(&mut self, now: Time, rng: &mut dyn Rng) {
+        if self.board.in_flight() == Packets::ZERO {
+            let conn = self.conn(now);
+            self.cc.on_transmit_start(&conn, &mut self.window, rng);
+            self.obey_hold(now);
+        }
+        self.usage.last_sent_at = now;
+    }
+
+    fn after_data(&mut self, len: u32) {
+        self.counters.segments += 1;
+        let rate = self.pacing_rate();
+        self.pacer.on_sent(len, self.counters.segments, rate);
+    }
+
+    /// Nothing more may leave: is cwnd the limit, and what should the timer be?
+    fn take_stock(&mut self, now: Time) {
+        let work = &mut self.work;
+        let sent = std::mem::take(&mut work.sent);
+        let is_limited = std::mem::take(&mut work.is_deferred_for_cwnd) || self.board.in_flight() >= self.window.cwnd;
+        if sent > 0 || is_limited {
+            self.validate_cwnd(now, is_limited);
+        }
+        if sent == 0 {
+            return;
+        }
+        if !self.schedule_probe(now, false) && (self.work.was_idle || self.pending_timer() == Some(Timer::LossProbe)) {
+            self.rearm_rto(now);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Taking back a reduction of cwnd that was a mistake: nothing was lost after all.
+//!
+//! Two proofs count. Timestamps (Eifel, RFC 3522): the ACK that covers a retransmitted segment echoes a time before the
+//! retransmission, so it was the original that arrived. D-SACKs (RFC 3708): every retransmission was reported as a
+//! duplicate. Timestamps tick in milliseconds: a retransmission within the tick of the original cannot be told from it.
+
+use super::Sender;
+use super::ack::AckFacts;
+use rand_core::Rng;
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Time};
+
+impl Sender {
+    /// Whether the original of what was retransmitted has arrived: by its timestamp, or because nothing was.
+    fn is_original_delivered(&self, facts: &AckFacts) -> bool {
+        self.episode.first_resent_at.is_none_or(|first| facts.tsecr < first)
+    }
+
+    fn may_undo(&self, facts: &AckFacts) -> bool {
+        self.episode.undo_marker.is_some() && (self.episode.unproven == Some(0) || self.is_original_delivered(facts))
+    }
+
+    /// Brings cwnd and ssthresh back. `is_nothing_lost`: also takes back that anything is deemed lost.
+    fn undo_reduction(&mut self, now: Time, is_nothing_lost: bool) {
+        if is_nothing_lost {
+            self.board.unmark_all_lost();
+        }
+        if let Some(prior_ssthresh) = self.episode.prior_ssthresh {
+            let conn = self.conn(now);
+            self.window.cwnd = self.cc.undo(&conn, self.prr.prior_cwnd, &self.window);
+            self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
+            self.obey_hold(now);
+        }
+        self.counters.undos += 1;
+        self.usage.cwnd_stamp = now;
+        self.episode.undo_marker = None;
+        self.rack.look_again(is_nothing_lost);
+    }
+
+    /// At the end of a recovery.
+    pub(super) fn try_undo_recovery(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
+        if self.may_undo(facts) {
+            self.undo_reduction(now, false);
+        } else {
+            self.rack.on_recovered();
+        }
+        self.set_state(now, rng, CaState::Open);
+    }
+
+    /// In loss state. `is_proven`: F-RTO has found the timeout to be spurious.
+    pub(super) fn try_undo_loss(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts, is_proven: bool) -> bool {
+        if !is_proven && !self.may_undo(facts) {
+            return false;
+        }
+        self.undo_reduction(now, true);
+        self.episode.timeouts_in_row = 0;
+        self.set_state(now, rng, CaState::Open);
+        true
+    }
+
+    /// When D-SACKs have come for all retransmissions.
+    pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
+        if self.episode.undo_marker.is_none() || self.episode.unproven != Some(0) {
+            return false;
+        }
+        self.rack.on_dsack_undo();
+        self.undo_reduction(now, false);
+        true
+    }
+
+    /// On an ACK that moves the left edge during recovery, but not to its end. Returns true if the hole was filled by an
+    /// original while retransmissions are under way: then nothing more is to be retransmitted for now.
+    pub(super) fn try_undo_partial(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &AckFacts) -> bool {
+        if self.episode.undo_marker.is_none() || !self.is_original_delivered(facts) {
+            return false;
+        }
+        // Luck: the hole was filled by what was delayed.
+        self.rack.on_reordering(prior_una, self.board.sacked_end());
+        if self.board.retrans_out() > 0 {
+            return true;
+        }
+        self.forget_retransmissions_unless_any();
+        self.undo_reduction(now, true);
+        self.try_keep_open(now, rng);
+        false
+    }
+
+    /// cwnd before the present reduction.
+    pub(super) fn begin_reduction_account(&mut self) {
+        let prior: Packets = self.window.cwnd;
+        self.prr.begin(prior);
+    }
+}

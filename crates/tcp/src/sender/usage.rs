@@ -1,0 +1,94 @@
+//! Whether cwnd is used, and what becomes of it when it is not (RFC 7661 in spirit, RFC 5681 section 4.1).
+//!
+//! A window that the application does not fill says nothing about the path. Controllers raise cwnd only while it limits
+//! what is sent; after a timeout's worth of time without that, cwnd moves half-way to what was used; after a pause it is
+//! halved for every timeout that has passed. Controllers that govern recovery look after this themselves.
+
+use super::{INITIAL_CWND, Sender};
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Span, Time};
+
+/// How much of cwnd was used.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// Whether cwnd limited what was sent in the present window.
+    is_cwnd_limited: bool,
+    /// Most segments out in the present window, if cwnd did not limit them.
+    max_packets_out: u64,
+    /// The present window ends when this segment is acknowledged.
+    window_end: u64,
+    /// Most segments out since cwnd last was the limit.
+    cwnd_used: u64,
+    /// When cwnd was last the limit, or changed.
+    pub cwnd_stamp: Time,
+    /// When data was last sent.
+    pub last_sent_at: Time,
+}
+
+impl Sender {
+    /// Whether cwnd limits what is sent; in slow start, whether more than half of it was used.
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        self.usage.is_cwnd_limited
+            || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.usage.max_packets_out)
+    }
+
+    /// Takes stock after sending. `is_limited`: cwnd stopped it.
+    pub(super) fn validate_cwnd(&mut self, now: Time, is_limited: bool) {
+        let out = self.board.packets_out();
+        let usage = &mut self.usage;
+        if self.board.una() >= usage.window_end || is_limited || (!usage.is_cwnd_limited && out > usage.max_packets_out)
+        {
+            usage.is_cwnd_limited = is_limited;
+            usage.max_packets_out = out;
+            usage.window_end = self.board.next();
+        }
+        if self.is_cwnd_limited() {
+            self.usage.cwnd_used = 0;
+            self.usage.cwnd_stamp = now;
+            return;
+        }
+        self.usage.cwnd_used = self.usage.cwnd_used.max(out);
+        if !self.is_governed && now.since(self.usage.cwnd_stamp) >= self.rtt.rto() {
+            self.shrink_unused(now);
+        }
+    }
+
+    /// cwnd was not used for a timeout: half of what was not used goes.
+    fn shrink_unused(&mut self, now: Time) {
+        if self.state == CaState::Open && !self.sndbuf.is_blocked() {
+            let used = Packets(self.usage.cwnd_used).max(INITIAL_CWND);
+            if used < self.window.cwnd {
+                self.window.ssthresh = self.current_ssthresh();
+                self.window.cwnd = Packets((self.window.cwnd.0 + used.0) / 2);
+            }
+            self.usage.cwnd_used = 0;
+        }
+        self.usage.cwnd_stamp = now;
+    }
+
+    /// Data is about to be sent after a pause: cwnd is halved for every timeout that the pause lasted, down to the initial
+    /// window.
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
+        if self.is_governed || self.board.packets_out() > 0 {
+            return;
+        }
+        let rto = self.rtt.rto();
+        let mut pause = now.since(self.usage.last_sent_at);
+        if pause <= rto {
+            return;
+        }
+        self.window.ssthresh = self.current_ssthresh();
+        let floor = self.window.cwnd.min(INITIAL_CWND);
+        let mut cwnd = self.window.cwnd;
+        loop {
+            pause = pause.saturating_sub(rto);
+            if pause == Span::ZERO || cwnd <= floor {
+                break;
+            }
+            cwnd = Packets(cwnd.0 / 2);
+        }
+        self.window.cwnd = cwnd.max(floor);
+        self.usage.cwnd_stamp = now;
+        self.usage.cwnd_used = 0;
+    }
+}

@@ -1,0 +1,192 @@
+//! Opening a connection and sending on a path that loses nothing.
+
+mod common;
+
+use common::*;
+use thalweg_tcp::{ReceiverConfig, SenderConfig, ToReceiver, ToSender};
+use thalweg_units::{Bytes, Rate, Span};
+
+#[test]
+fn the_first_data_leaves_one_round_trip_after_the_syn() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.connect();
+    pipe.write(Bytes(100));
+    let end = pipe.run_to_end(at_ms(1_000));
+    assert!(matches!(pipe.sent[0], (t, ToReceiver::Syn(_)) if t == at_ms(0)));
+    assert!(matches!(pipe.acks[0], (t, ToSender::SynAck(_)) if t == at_ms(10)));
+    assert!(matches!(pipe.sent[1], (t, ToReceiver::Established(_)) if t == at_ms(20)));
+    assert!(matches!(pipe.sent[2], (t, ToReceiver::Data(data)) if t == at_ms(20) && data.len == 100));
+    assert_eq!(end, at_ms(40), "the ACK of a short segment is not delayed");
+    assert_eq!(pipe.info().srtt, Some(ms(20)));
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_after_one_second_and_then_two() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.forward = Box::new(|packet, before| match packet {
+        ToReceiver::Syn(_) if before < 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    pipe.connect();
+    pipe.write(Bytes(100));
+    pipe.run_to_end(at_ms(10_000));
+    let syns: Vec<_> = pipe.sent.iter().filter(|(_, p)| matches!(p, ToReceiver::Syn(_))).map(|(at, _)| *at).collect();
+    assert_eq!(syns, [at_ms(0), at_ms(1_000), at_ms(3_000)]);
+    assert_eq!(pipe.info().counters.syn_retransmits, 2);
+}
+
+#[test]
+fn a_lost_syn_ack_is_sent_again() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.back = Box::new(|_, before| if before == 0 { Fate::Drop } else { Fate::Deliver });
+    pipe.connect();
+    pipe.write(Bytes(100));
+    let end = pipe.run_to_end(at_ms(10_000));
+    assert!(end <= at_ms(1_100), "{end}");
+}
+
+#[test]
+fn ten_segments_leave_in_the_first_round_trip() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(39));
+    assert_eq!(pipe.data().count(), 10);
+    pipe.run_until(at_ms(59));
+    assert_eq!(pipe.data().count(), 30, "slow start doubles");
+}
+
+#[test]
+fn every_segment_is_acknowledged_at_first_and_every_second_later() {
+    let mut pipe = Pipe::new(Fixed::new(20), Some(Rate::from_mbps(10)), ms(10));
+    pipe.connect();
+    pipe.write(segments(400));
+    pipe.run_to_end(at_ms(10_000));
+    let acks: Vec<u64> = pipe.ack_packets().map(|(_, ack)| ack.next.0).collect();
+    let first: Vec<u64> = (1..=16).collect();
+    assert_eq!(&acks[..16], first.as_slice(), "quick mode");
+    let late = &acks[acks.len() - 50..acks.len() - 2];
+    assert!(late.windows(2).all(|pair| pair[1] - pair[0] == 2), "{late:?}");
+}
+
+#[test]
+fn a_lone_full_segment_is_acknowledged_after_40_ms() {
+    let mut pipe = Pipe::new(Fixed::new(20), None, ms(10));
+    pipe.connect();
+    pipe.write(segments(60));
+    pipe.run_until(at_ms(1_000));
+    pipe.write(segments(1));
+    let end = pipe.run_to_end(at_ms(2_000));
+    assert_eq!(end, at_ms(1_020), "after a pause ACKs are quick");
+    // Quick mode ends, and the receive window stops growing.
+    for _ in 0..200 {
+        let now = pipe.now;
+        pipe.write(segments(1));
+        pipe.run_to_end(now + ms(500));
+    }
+    let now = pipe.now;
+    pipe.write(segments(1));
+    let end = pipe.run_to_end(now + ms(500));
+    let took = end.since(now).as_millis();
+    assert!((60..=100).contains(&took), "20 ms of path and 40 to 80 ms of delay, not {took} ms");
+}
+
+#[test]
+fn the_receive_window_limits_the_rate_to_a_window_per_round_trip() {
+    let receiver = ReceiverConfig { rcvbuf_max: Bytes(131_072), ..ReceiverConfig::default() };
+    let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(1_000), None, ms(50));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(5_000));
+    let before = pipe.sender.acked();
+    pipe.run_until(at_ms(10_000));
+    let per_round_trip = (pipe.sender.acked().0 - before.0) / 50;
+    let window = 65_536 - MSS;
+    assert!((window * 95 / 100..=65_536).contains(&per_round_trip), "{per_round_trip} of {window} bytes");
+}
+
+#[test]
+fn the_receive_window_grows_until_it_no_longer_limits() {
+    let mut pipe = Pipe::new(controller("reno"), Some(Rate::from_mbps(100)), ms(25));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(3_000));
+    let before = pipe.sender.acked();
+    pipe.run_until(at_ms(4_000));
+    let rate = Rate::of(pipe.sender.acked() - before, Span::from_secs(1));
+    assert!(rate >= Rate::from_mbps(95), "{rate}");
+    let largest = pipe.ack_packets().map(|(_, ack)| ack.window).max();
+    assert!(largest > Some(Bytes(1_000_000)), "{largest:?}");
+}
+
+#[test]
+fn the_window_never_shrinks() {
+    let mut pipe = Pipe::new(controller("reno"), Some(Rate::from_mbps(50)), ms(25));
+    pipe.forward = drop_first((0..2_000).step_by(37));
+    pipe.connect();
+    pipe.write(segments(5_000));
+    pipe.run_to_end(at_ms(100_000));
+    let mut edge = 0;
+    for (_, ack) in pipe.ack_packets() {
+        let right = ack.next.0 * MSS + ack.window.0;
+        assert!(right >= edge, "{ack:?}");
+        edge = right;
+    }
+}
+
+#[test]
+fn the_send_buffer_limits_the_rate_to_a_buffer_per_round_trip() {
+    let limited = SenderConfig { sndbuf_max: Bytes(100_000), ..SenderConfig::default() };
+    let mut pipe = Pipe::with(limited, ReceiverConfig::default(), Fixed::new(1_000), None, ms(50));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(5_000));
+    let before = pipe.sender.acked();
+    pipe.run_until(at_ms(10_000));
+    let per_round_trip = (pipe.sender.acked().0 - before.0) / 50;
+    // The application is woken when a third of the buffer is free.
+    assert!((66_000..=100_000).contains(&per_round_trip), "{per_round_trip} bytes");
+    assert!(pipe.info().is_app_limited, "rate samples say that it was not the path");
+}
+
+#[test]
+fn after_a_pause_the_window_is_halved_for_every_timeout_that_it_lasted() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.connect();
+    pipe.write(segments(3_000));
+    let end = pipe.run_to_end(at_ms(10_000));
+    let (cwnd, rto) = (pipe.info().cwnd, pipe.info().rto);
+    assert!(cwnd.0 > 300, "{cwnd}");
+    pipe.run_until(end + Span(rto.0 * 5 / 2));
+    pipe.write(segments(1));
+    let halved = pipe.info().cwnd;
+    assert_eq!(halved.0, cwnd.0 / 4, "two timeouts after the first");
+    assert_eq!(pipe.info().ssthresh, None, "slow start may go on");
+}
+
+#[test]
+fn what_was_not_sent_is_taken_back_on_stop() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(30));
+    let now = pipe.now;
+    pipe.sender.stop(now);
+    pipe.run_to_end(at_ms(1_000));
+    assert_eq!(pipe.sender.written(), segments(10));
+    assert_eq!(pipe.receiver.delivered(), segments(10));
+}
+
+#[test]
+fn a_later_write_fills_up_a_segment_that_was_not_sent_but_none_that_was() {
+    let mut pipe = Pipe::new(Fixed::new(2), None, ms(10));
+    pipe.connect();
+    pipe.run_until(at_ms(25));
+    pipe.write(Bytes(100));
+    pipe.write(Bytes(100));
+    pipe.write(Bytes(100));
+    pipe.write(Bytes(MSS));
+    pipe.run_to_end(at_ms(1_000));
+    let sizes: Vec<u32> = pipe.data().map(|(_, data)| data.len).collect();
+    assert_eq!(sizes, [100, 100, 1448, 100]);
+}
