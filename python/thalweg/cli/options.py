@@ -11,7 +11,7 @@ def option(flag: str, metavar: str, text: str, **limits: Any) -> Any:
     return typer.Option(flag, metavar=metavar, help=text, show_default=False, **limits)
 
 
-File = Annotated[Path, typer.Argument(help="Scenario.", show_default=False)]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario.", show_default=False)]
 EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use.")]
 Overrides = Annotated[
     list[str] | None, option("--set", "KEY=VALUE", "Give a key another value, as in path.buffer=2bdp.")

@@ -14,7 +14,7 @@ NAME = "report.html"
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Run directories.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run directories.", show_default=False)],
     to: Annotated[
         Path | None,
         option("--output", "FILE", "Where to write it. [default: report.html in RUN_DIR, or here for several]"),

@@ -33,9 +33,9 @@ def command(
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
 ) -> None:
-    """Run a scenario, and report.
+    """Run a scenario, and write a report.
 
-    The results are in a run directory.
+    The results are in a run directory, whose place is printed at the end.
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """

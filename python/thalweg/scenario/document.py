@@ -4,12 +4,16 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError
 from thalweg.scenario import positions
 from thalweg.scenario.positions import Place
+
+READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
+"""Folder of the scenarios that come with thalweg."""
 
 Raw = dict[str, Any]
 """A TOML table as tomllib gives it."""
@@ -101,5 +105,5 @@ def _no_file(file: Path) -> ThalwegError:
 def _toml_files(folder: Path) -> str:
     there = sorted(folder.glob("*.toml"))[:6] if folder.is_dir() else []
     if not there:
-        return "ready-made scenarios are in the folder scenarios/ of thalweg's repository"
+        return f"ready-made scenarios are in {READY_MADE}"
     return f"in `{folder}` there is {', '.join(file.name for file in there)}"

@@ -1,0 +1,153 @@
+"""What the commands print, and how they end."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from thalweg.errors import Exit
+from thalweg.plan import Plan
+
+Thalweg = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def _fake(fake_engine: Path) -> None:
+    pass
+
+
+def test_check_prints_a_line_per_point(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
+    done = thalweg("check", "race.toml")
+    assert done.returncode == 0
+    assert done.stdout == snapshot
+    assert done.stderr == "race.toml is right: 4 experiments (4 points, 1 repetition each) for the engine sim\n"
+
+
+def test_check_prints_the_plan_as_json(thalweg: Thalweg) -> None:
+    plan = Plan.model_validate_json(thalweg("check", "race.toml", "--json").stdout)
+    assert len(plan.experiments) == 4
+
+
+def test_check_reports_every_mistake_in_both_forms(thalweg: Thalweg, tmp_path: Path) -> None:
+    scenario = tmp_path / "race.toml"
+    scenario.write_text(scenario.read_text().replace("40Mbps", "40").replace('rtt = "45ms"', "rtt = 45"))
+    text, as_json = thalweg("check", "race.toml"), thalweg("check", "race.toml", "--json")
+    assert text.returncode == as_json.returncode == Exit.USAGE
+    assert text.stdout == ""
+    errors = json.loads(as_json.stdout)["errors"]
+    assert [(error["code"], error["place"], error["line"]) for error in errors] == [
+        ("bad-quantity", "path.rate", 3),
+        ("wrong-type", "path.rtt", 4),
+    ]
+    assert text.stderr.count("error[") == 2
+    assert "Traceback" not in text.stderr
+
+
+def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thalweg, tmp_path: Path) -> None:
+    assert thalweg("check", "race.toml", THALWEG_ENGINE="/nowhere").returncode == Exit.MISSING
+    (tmp_path / "race.toml").write_text("x = 1")
+    done = thalweg("check", "race.toml", THALWEG_ENGINE="/nowhere")
+    assert done.returncode == Exit.USAGE
+    assert "unknown key `x`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "said"),
+    [
+        ("finish", Exit.FINE, "is not to be trusted: the host was busy"),
+        ("fail", Exit.FAILED, "error[experiments-failed]: 1 of 2 experiments failed"),
+        ("refuse", Exit.USAGE, "error[other-run]: the run directory is of another plan"),
+        ("full", Exit.CANNOT_WRITE, "error[disk-full]: no space left on device"),
+        ("die", Exit.FAILED, "error[engine-died]: the engine died (signal 9)"),
+    ],
+)
+def test_run_ends_as_the_engine_did(thalweg: Thalweg, behaviour: str, code: Exit, said: str) -> None:
+    done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE=behaviour)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_run_says_where_the_run_is_and_how_to_do_it_again(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("run", "race.toml", "--no-report", "--set", "path.buffer=1bdp")
+    (run, again) = done.stdout.splitlines()
+    directory = tmp_path / run.split()[1]
+    assert directory.parent.name == "runs"
+    assert directory.name.startswith("race-sim-")
+    assert again == "again   thalweg run race.toml --no-report --set path.buffer=1bdp"
+    written = json.loads((directory / "run.json").read_text())
+    assert written["command"] == again.split()[1:]
+    assert {experiment["sweep"].get("path.buffer") for experiment in written["plan"]["experiments"]} == {None}
+
+
+def test_run_prints_json(thalweg: Thalweg) -> None:
+    done = thalweg("run", "race.toml", "--no-report", "--json", "--out", "here", FAKE_ENGINE="fail")
+    assert done.returncode == Exit.FAILED
+    told = json.loads(done.stdout)
+    assert (told["run"], told["finished"], told["report"]) == ("here", 1, None)
+    assert told["failed"][0]["code"] == "bug"
+    refused = thalweg("run", "race.toml", "--json", FAKE_ENGINE="refuse")
+    assert json.loads(refused.stdout)["errors"][0]["code"] == "other-run"
+
+
+def test_options_change_the_plan(thalweg: Thalweg, tmp_path: Path) -> None:
+    thalweg("run", "race.toml", "--no-report", "--seed", "5", "--repetitions", "3", "--out", "here")
+    plan = json.loads((tmp_path / "here" / "run.json").read_text())["plan"]
+    assert len(plan["experiments"]) == 12
+    thalweg("run", "race.toml", "--no-report", "--seed", "6", "--repetitions", "3", "--out", "there")
+    other = json.loads((tmp_path / "there" / "run.json").read_text())["plan"]
+    assert not {e["seed"] for e in plan["experiments"]} & {e["seed"] for e in other["experiments"]}
+
+
+def test_schema_prints_what_is_generated(thalweg: Thalweg) -> None:
+    assert json.loads(thalweg("schema").stdout)["properties"]["path"]
+    assert json.loads(thalweg("schema", "--plan").stdout)["properties"]["experiments"]
+    tables = json.loads(thalweg("schema", "--columns").stdout)["tables"]
+    assert [table["name"] for table in tables] == ["flows", "samples", "state", "queue"]
+
+
+def test_doctor_says_what_is_there(thalweg: Thalweg) -> None:
+    done = thalweg("doctor")
+    assert done.returncode == 0
+    assert "warning  engine kernel   user namespaces are switched off" in done.stdout
+    states = {
+        finding["what"]: finding["state"] for finding in json.loads(thalweg("doctor", "--json").stdout)["findings"]
+    }
+    assert states["thalweg-engine"] == states["engine sim"] == "ok"
+
+
+def test_doctor_says_what_is_missing_and_what_to_do(thalweg: Thalweg) -> None:
+    done = thalweg("doctor", THALWEG_ENGINE="/nowhere")
+    assert done.returncode == Exit.MISSING
+    assert "missing  thalweg-engine" in done.stdout
+    assert "do: unset THALWEG_ENGINE, or correct it" in done.stdout
+
+
+def test_an_engine_of_another_version_is_told(thalweg: Thalweg, fake_engine: Path) -> None:
+    answer = '{"format": 1, "version": "9.9.9", "engines": []}'
+    fake_engine.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    done = thalweg("doctor")
+    assert done.returncode == Exit.MISSING
+    assert "9.9.9" in done.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(thalweg: Thalweg) -> None:
+    command = f'"{sys.executable}" -m thalweg schema | head -n 1; exit ${{PIPESTATUS[0]}}'
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+def test_a_full_disk_behind_standard_output_is_an_error() -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "thalweg", "schema"], env=environment, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == Exit.CANNOT_WRITE
+    assert "no space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

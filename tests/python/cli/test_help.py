@@ -1,0 +1,81 @@
+"""Help, errors of usage, and completion: what a user reads before anything runs."""
+
+import re
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from thalweg import __version__
+from thalweg.errors import Exit
+
+Thalweg = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMANDS = ["check", "run", "results", "report", "schema", "doctor"]
+
+
+def test_the_help_names_every_command_and_exit_code(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
+    done = thalweg("--help")
+    assert done.stdout == snapshot
+    for command in COMMANDS:
+        assert f"\n  {command} " in done.stdout
+    for code in Exit:
+        assert re.search(rf"\b{code.value}\b", done.stdout)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_an_example(thalweg: Thalweg, command: str, snapshot: SnapshotAssertion) -> None:
+    done = thalweg(command, "--help")
+    assert done.returncode == 0
+    assert f"Example: thalweg {command}" in done.stdout
+    assert done.stdout == snapshot
+
+
+def test_without_a_command_there_is_help(thalweg: Thalweg) -> None:
+    done = thalweg()
+    assert "Usage: thalweg" in done.stdout + done.stderr
+    assert done.returncode == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["chek"],
+        ["check"],
+        ["check", "race.toml", "--jsn"],
+        ["run", "race.toml", "--threads", "0"],
+        ["run", "race.toml", "--seed", "x"],
+        ["results"],
+        ["report"],
+        ["schema", "--plan", "--columns"],
+        ["check", "nothing.toml"],
+        ["check", "race.toml", "--set", "path.bufer=1bdp"],
+        ["check", "race.toml", "--set", "path.buffer"],
+        ["check", "race.toml", "--set", "path.buffer=[1, 2]"],
+        ["check", "race.toml", "--engine", "sin"],
+        ["check", "race.toml", "--engine", "kernel"],
+        ["results", "runs/nothing"],
+        ["report", "runs/nothing"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_call_says_what_to_type(
+    thalweg: Thalweg, fake_engine: object, arguments: list[str], snapshot: SnapshotAssertion
+) -> None:
+    done = thalweg(*arguments)
+    assert done.stdout == ""
+    assert f"exit {done.returncode}\n{done.stderr}" == snapshot
+
+
+def test_the_version_is_printed(thalweg: Thalweg) -> None:
+    assert thalweg("--version").stdout == f"thalweg {__version__}\n"
+
+
+def test_shells_complete_commands(thalweg: Thalweg) -> None:
+    done = thalweg(_THALWEG_COMPLETE="complete_bash", COMP_WORDS="thalweg re", COMP_CWORD="1")
+    assert done.stdout.split() == ["results", "report"]
+
+
+def test_completion_can_be_installed(thalweg: Thalweg) -> None:
+    done = thalweg("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert "_THALWEG_COMPLETE=complete_bash" in done.stdout

@@ -1,0 +1,141 @@
+"""From a scenario to numbers, with the real engine: interrupted, killed, repeated."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from thalweg.errors import Exit
+from thalweg.results import Run, open_run
+
+Thalweg = Callable[..., subprocess.CompletedProcess[str]]
+
+SMALL = """\
+name = "small"
+repetitions = 4
+start_jitter = "1rtt"
+duration = "5s"
+[path]
+rate = "5Mbps"
+rtt = "40ms"
+[[flow]]
+name = "large"
+cc = "cubic"
+size = "1MB"
+[[flow]]
+name = "short"
+cc = "bbr"
+size = "100kB"
+start = "0.5s"
+repeat = {gap = "0.1s", until = "large"}
+[sweep]
+"path.buffer" = ["0.5bdp", "4bdp"]
+"flow.large.cc" = ["reno", "cubic", "bbr"]
+"""
+
+EXPERIMENTS = 24
+
+
+@pytest.fixture(autouse=True)
+def _scenario(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+
+
+def tables(run: Run) -> list[pl.DataFrame]:
+    return [run.flows(), run.samples(), run.state(), run.queue()]
+
+
+def assert_same_tables(one: Path, other: Path) -> None:
+    for mine, theirs in zip(tables(open_run(one)), tables(open_run(other)), strict=True):
+        assert mine.equals(theirs)
+
+
+def test_a_scenario_becomes_numbers_and_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("run", "small.toml")
+    assert done.returncode == 0, done.stderr
+    (run, report, again) = (line.split(maxsplit=1)[1] for line in done.stdout.splitlines())
+    assert again == "thalweg run small.toml"
+    assert "<html" in (tmp_path / report).read_text()
+
+    printed = thalweg("results", run)
+    lines = printed.stdout.splitlines()
+    assert lines[0].split()[:5] == ["path.buffer", "flow.large.cc", "flow", "cc", "n"]
+    assert len(lines) == 1 + 6 * 2
+    assert "95 % confidence interval" in printed.stderr
+    as_json = json.loads(thalweg("results", run, "--json").stdout)
+    assert (as_json["experiments"], as_json["finished"]) == (EXPERIMENTS, EXPERIMENTS)
+    as_csv = pl.read_csv(thalweg("results", run, "--csv").stdout.encode())
+    assert as_csv.height == len(as_json["rows"])
+    goodput = [row["mean"] for row in as_json["rows"] if row["measure"] == "goodput"]
+    assert all(0 < each < 5_000_000 for each in goodput), "never more than the path carries"
+
+
+def test_what_is_finished_is_not_run_again(thalweg: Thalweg) -> None:
+    thalweg("run", "small.toml", "--no-report")
+    done = thalweg("run", "small.toml", "--no-report", "--json")
+    told = json.loads(done.stdout)
+    assert (told["present"], told["finished"]) == (EXPERIMENTS, 0)
+
+
+def test_an_edited_scenario_does_not_mix_with_the_old_run(thalweg: Thalweg, tmp_path: Path) -> None:
+    first = thalweg("run", "small.toml", "--no-report").stdout
+    (tmp_path / "small.toml").write_text(SMALL.replace("5Mbps", "6Mbps"))
+    assert thalweg("run", "small.toml", "--no-report").stdout.splitlines()[0] != first.splitlines()[0]
+    directory = first.split()[1]
+    refused = thalweg("run", "small.toml", "--no-report", "--out", directory)
+    assert refused.returncode == Exit.USAGE
+    assert "hint:" in refused.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_was_stopped_goes_on_to_the_same_tables(thalweg: Thalweg, tmp_path: Path, number: int) -> None:
+    thalweg("run", "small.toml", "--no-report", "--out", "whole")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "thalweg", "run", "small.toml", "--no-report", "--out", "stopped", "--threads", "1"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr
+    process.stderr.readline()  # "24 experiments, ...": the engine is at work
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == (Exit.INTERRUPTED if number == signal.SIGINT else -number)
+    goes_on = thalweg("run", "small.toml", "--no-report", "--out", "stopped", "--json")
+    assert goes_on.returncode == 0, goes_on.stderr
+    told = json.loads(goes_on.stdout)
+    assert told["present"] + told["finished"] == EXPERIMENTS
+    assert_same_tables(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_the_number_of_threads_does_not_change_the_tables(thalweg: Thalweg, tmp_path: Path) -> None:
+    thalweg("run", "small.toml", "--no-report", "--out", "one", "--threads", "1")
+    thalweg("run", "small.toml", "--no-report", "--out", "three", "--threads", "3")
+    assert_same_tables(tmp_path / "one", tmp_path / "three")
+
+
+def test_another_seed_gives_other_tables(thalweg: Thalweg, tmp_path: Path) -> None:
+    thalweg("run", "small.toml", "--no-report", "--out", "one")
+    thalweg("run", "small.toml", "--no-report", "--out", "other", "--seed", "2")
+    assert not open_run(tmp_path / "one").flows().equals(open_run(tmp_path / "other").flows())
+
+
+def test_a_run_directory_that_cannot_be_written_is_an_error(thalweg: Thalweg) -> None:
+    done = thalweg("run", "small.toml", "--no-report", "--out", "small.toml/inside")
+    assert done.returncode == Exit.CANNOT_WRITE
+    assert done.stderr.startswith("error[")
+    assert "Traceback" not in done.stderr
+
+
+def test_several_runs_share_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        thalweg("run", "small.toml", "--no-report", "--out", f"run-{seed}", "--seed", seed)
+    done = thalweg("report", "run-1", "run-2", "--output", "both.html")
+    assert done.stdout == "both.html\n", done.stderr
+    assert "run-2" in (tmp_path / "both.html").read_text()

@@ -1,0 +1,57 @@
+"""The guides work: their commands are run, their scenarios are checked."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thalweg import engine, plan, scenario
+
+ROOT = Path(__file__).parents[2]
+GUIDES = ROOT / "docs" / "guide"
+
+EXPECTED_TO_FAIL = {"thalweg check wrong.toml": 2}
+"""Commands that the guide shows because they fail, and their exit codes."""
+
+
+def commands(guide: str) -> list[str]:
+    blocks = re.findall(r"^```console\n(.*?)^```", (GUIDES / guide).read_text(), flags=re.M | re.S)
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def scenarios(guide: str) -> list[str]:
+    blocks = re.findall(r"^```toml\n(.*?)^```", (GUIDES / guide).read_text(), flags=re.M | re.S)
+    return [block for block in blocks if block.startswith("name = ")]
+
+
+def test_the_commands_of_the_first_experiment_work_in_their_order(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
+    shim = tmp_path / "bin" / "thalweg"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m thalweg "$@"\n')
+    shim.chmod(0o755)
+    environment = os.environ | {"PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
+    for command in commands("first-experiment.md"):
+        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        expected = EXPECTED_TO_FAIL.get(command, 0)
+        assert done.returncode == expected, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert (tmp_path / "both.html").exists()
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+@pytest.mark.parametrize("text", scenarios("scenarios.md"), ids=lambda text: text.split('"')[1])
+def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    known = engine.capabilities()
+    assert plan.make(scenario.load(tmp_path / "x.toml"), known.engines[engine.DEFAULT], known.engines).experiments
+
+
+def test_links_of_guides_and_reference_lead_somewhere() -> None:
+    for page in [*GUIDES.glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,36 @@
+"""The ready-made scenarios and studies are right, and the engine honours them."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from thalweg import engine, plan, scenario
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted([*ROOT.glob("scenarios/*.toml"), *ROOT.glob("studies/*/*.toml")])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
+    known = engine.capabilities()
+    made = plan.make(scenario.load(file), known.engines[engine.DEFAULT], known.engines)
+    assert made.experiments
+    assert made.about, "says what it shows"
+
+
+def test_the_mixes_of_itc18_are_two_hundred_experiments() -> None:
+    known = engine.capabilities()
+    document = scenario.load(ROOT / "studies/itc18-mixed-workload/mixes.toml")
+    made = plan.make(document, known.engines[engine.DEFAULT], known.engines)
+    assert len(made.experiments) == 200
+    assert {(e.flows[0].cc, e.flows[1].cc) for e in made.experiments} == {
+        (large, medium) for large in ("cubic", "bbr") for medium in ("cubic", "bbr")
+    }
+    assert len({e.seed for e in made.experiments}) == 200
+
+
+def test_the_synthetic_trace_is_what_its_formula_gives() -> None:
+    folder = ROOT / "scenarios" / "traces"
+    made = runpy.run_path(str(folder / "make_lte_like.py"))["trace"]()
+    assert (folder / "lte-like.up").read_text().split() == [str(ms) for ms in made]
