@@ -53,6 +53,11 @@ impl RunDirectory {
         Ok(RunDirectory { path: path.to_owned(), run, present, journal, _lock: lock })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What `run.json` says.
     pub fn run(&self) -> &RunFile {
         &self.run
@@ -102,8 +107,7 @@ impl RunDirectory {
             pending.push(Pending::write(&path, bytes).map_err(|error| (path, error))?);
         }
         for (file, table) in pending.into_iter().zip(TABLES) {
-            let directory = self.path.join(table);
-            file.publish().and_then(|()| atomic::sync_directory(&directory)).map_err(|error| (directory, error))?;
+            file.publish().map_err(|error| (table_path(&self.path, table, id), error))?;
         }
         Ok(())
     }

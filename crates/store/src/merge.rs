@@ -46,7 +46,7 @@ pub fn merge(
     parts: &[PathBuf],
     engine_version: &str,
     host: Host,
-    command: Option<String>,
+    command: Option<Vec<String>>,
 ) -> Result<Merged, Error> {
     let runs = parts.iter().map(|part| read_part(part)).collect::<Result<Vec<_>, _>>()?;
     let first = runs.first().expect("there is something to merge");

@@ -29,9 +29,9 @@ pub struct RunFile {
     pub host: Host,
     /// When the directory was made, RFC 3339.
     pub created: String,
-    /// The command that was given, if it is known.
+    /// The command that was given, word by word, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
+    pub command: Option<Vec<String>>,
 }
 
 /// An experiment of the plan.
@@ -60,7 +60,13 @@ pub struct Host {
 
 impl RunFile {
     /// Describes a run of `plan` that starts now.
-    pub fn new(plan: Plan, engine_version: &str, result_version: &str, host: Host, command: Option<String>) -> RunFile {
+    pub fn new(
+        plan: Plan,
+        engine_version: &str,
+        result_version: &str,
+        host: Host,
+        command: Option<Vec<String>>,
+    ) -> RunFile {
         let experiments = plan
             .experiments
             .iter()
@@ -102,10 +108,7 @@ impl RunFile {
         let path = directory.join(FILE);
         let mut bytes = serde_json::to_vec(self).expect("a run file is plain data");
         bytes.push(b'\n');
-        Pending::write(&path, &bytes)
-            .and_then(Pending::publish)
-            .and_then(|()| crate::atomic::sync_directory(directory))
-            .map_err(|source| Error::io(directory, &path, source))
+        Pending::write(&path, &bytes).and_then(Pending::publish).map_err(|source| Error::io(directory, &path, source))
     }
 
     /// How this run differs from `other` so that the two cannot share a directory: what this is, and what it would have
