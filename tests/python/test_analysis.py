@@ -128,12 +128,20 @@ def test_utilisation_while_active_ends_with_the_flow_and_interpolates_between_sa
     assert value(made, "utilisation", None) == 0.5
 
 
-def test_a_link_without_limit_has_no_utilisation_and_the_reverse_link_does_not_count(tmp_path: Path) -> None:
+def test_the_reverse_link_does_not_count(tmp_path: Path) -> None:
+    made = run_of(directory=tmp_path)
+    made.transfer(0, 0)
+    for second in range(3):
+        made.queue(0, 0, second * 1_000_000, capacity_bytes=second * 10, sent_bytes=second * 5)
+        made.queue(0, 0, second * 1_000_000, link="reverse", capacity_bytes=None, sent_bytes=second * 99)
+    assert value(made, "utilisation", None) == 0.5
+
+
+def test_a_link_without_limit_has_no_utilisation(tmp_path: Path) -> None:
     made = run_of(directory=tmp_path)
     made.transfer(0, 0)
     for second in range(3):
         made.queue(0, 0, second * 1_000_000, capacity_bytes=None, sent_bytes=second * 10)
-        made.queue(0, 0, second * 1_000_000, link="reverse", capacity_bytes=second * 10, sent_bytes=second * 10)
     assert value(made, "utilisation", None) is None
     assert value(made, "utilisation_while_active") is None
 

@@ -100,6 +100,14 @@ def test_the_script_library_and_the_data_are_in_the_page_once(tmp_path: Path) ->
     assert html.count('type="application/json"') == 1
 
 
+def test_nothing_but_the_page_is_left_and_it_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
+    run, output = small(tmp_path).write(), tmp_path / "new folder" / "report.html"
+    for _ in range(2):
+        report.write([run], output)
+        assert [path.name for path in output.parent.iterdir()] == ["report.html"]
+        assert output.read_text().startswith("<!doctype html>")
+
+
 def test_a_page_that_cannot_be_written_leaves_the_old_one_and_says_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

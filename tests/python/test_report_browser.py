@@ -76,6 +76,14 @@ def test_every_chart_is_drawn_without_complaints_or_requests(
     watched.page.close()
 
 
+def test_the_queue_shows_its_room_and_the_drops(browser: Browser, study: Path) -> None:
+    page = Watched(browser, study / "report.html").drawn().page
+    queue = page.locator('[data-kind="backlog"]')
+    assert queue.locator(".mark-rule.role-mark line").count() == 1
+    assert queue.locator(".mark-rect.role-mark path").count() > 5
+    page.close()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_never_scrolls_sideways_and_the_table_scrolls_in_its_box(
     browser: Browser, study: Path, width: int

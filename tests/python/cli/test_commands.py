@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from thalweg.errors import Exit
 from thalweg.plan import Plan
 
-Thalweg = Callable[..., subprocess.CompletedProcess[str]]
+Thalweg = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)

@@ -1,15 +1,15 @@
 """Help, errors of usage, and completion: what a user reads before anything runs."""
 
 import re
-import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from thalweg import __version__
 from thalweg.errors import Exit
 
-Thalweg = Callable[..., subprocess.CompletedProcess[str]]
+Thalweg = Callable[..., Any]
 
 COMMANDS = ["check", "run", "results", "report", "schema", "doctor"]
 

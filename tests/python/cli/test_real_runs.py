@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from thalweg.errors import Exit
 from thalweg.results import Run, open_run
 
-Thalweg = Callable[..., subprocess.CompletedProcess[str]]
+Thalweg = Callable[..., Any]
 
 SMALL = """\
 name = "small"
