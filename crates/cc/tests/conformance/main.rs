@@ -1,0 +1,141 @@
+//! What every controller of the catalog keeps to, whatever happens to its connection.
+//!
+//! Random lists of what can happen (packets sent, acknowledged and lost, timeouts, ECN marks, recovery entered and left,
+//! undone reductions, pauses) drive each controller through a connection's events in Linux's order, from 1 us to 10 s of
+//! round-trip time and up to a million packets. The [`Rig`] checks its window after every event.
+
+mod rig;
+
+use proptest::prelude::*;
+use rig::{Op, Rig, Start, Trace};
+use thalweg_cc::{CATALOG, CaState, Entry, Param};
+use thalweg_units::{Packets, Span};
+
+/// From 1 us to 10 s, each magnitude as likely as the other.
+fn rtt() -> impl Strategy<Value = Span> {
+    (0.0..=7.0f64).prop_map(|exponent| Span::from_micros(10f64.powf(exponent) as u64))
+}
+
+/// From 1 to a million, small and large alike.
+fn packets() -> impl Strategy<Value = Packets> {
+    (0.0..=6.0f64).prop_map(|exponent| Packets(10f64.powf(exponent) as u64))
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let ack = (packets(), rtt(), prop_oneof![4 => Just(Packets(0)), 1 => packets()], any::<bool>(), 0..4u8);
+    prop_oneof![
+        16 => ack.prop_map(|(acked, rtt, lost, is_delayed, sample)| Op::Ack { acked, rtt, lost, is_delayed, sample }),
+        4 => packets().prop_map(Op::SendOnly),
+        2 => rtt().prop_map(Op::Wait),
+        2 => Just(Op::Recovered),
+        1 => Just(Op::Timeout),
+        1 => Just(Op::Undo),
+        1 => Just(Op::Ecn),
+        1 => rtt().prop_map(Op::Pause),
+    ]
+}
+
+fn start() -> impl Strategy<Value = Start> {
+    (packets(), prop::option::of(rtt()), 100..=65_483u64, any::<u64>()).prop_map(|(cwnd, rtt, mss, seed)| Start {
+        cwnd,
+        rtt,
+        mss,
+        seed,
+    })
+}
+
+/// A value for each parameter, from 0 (its least) to 1 (its most).
+fn param_positions() -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0f64], 8)
+}
+
+fn params(entry: &Entry, positions: &[f64]) -> Vec<(&'static str, f64)> {
+    let value = |param: &Param, position: f64| {
+        let value = param.min + position * (param.max - param.min);
+        if param.is_whole { value.round() } else { value }
+    };
+    entry.params.iter().zip(positions).map(|(param, position)| (param.name, value(param, *position))).collect()
+}
+
+fn run(entry: &Entry, positions: &[f64], start: Start, ops: &[Op]) -> Vec<Trace> {
+    let mut rig = Rig::new(entry.name, &params(entry, positions), start);
+    ops.iter().map(|op| rig.apply(*op)).collect()
+}
+
+proptest! {
+    #[test]
+    fn no_list_of_events_breaks_a_window(
+        positions in param_positions(),
+        start in start(),
+        ops in prop::collection::vec(op(), 1..150),
+    ) {
+        for entry in CATALOG {
+            run(entry, &positions, start, &ops);
+        }
+    }
+
+    #[test]
+    fn the_same_events_and_seed_give_the_same_decisions(
+        positions in param_positions(),
+        start in start(),
+        ops in prop::collection::vec(op(), 1..100),
+    ) {
+        for entry in CATALOG {
+            prop_assert_eq!(run(entry, &positions, start, &ops), run(entry, &positions, start, &ops));
+        }
+    }
+
+    #[test]
+    fn a_window_at_most_doubles_per_round_trip(
+        positions in param_positions(),
+        start in start(),
+        // Ten rounds end before BBR's ProbeRTT, after which cwnd is restored at once.
+        rtt_us in 1..900_000u64,
+        per_ack in 1..20u64,
+    ) {
+        for entry in CATALOG {
+            let mut rig = Rig::new(entry.name, &params(entry, &positions), Start { cwnd: Packets(10), ..start });
+            for _ in 0..10 {
+                let round = rig.window.cwnd;
+                let mut left = round.0;
+                let mut elapsed = Span::from_micros(rtt_us);
+                rig.send_all();
+                while left > 0 {
+                    let acked = left.min(per_ack);
+                    left -= acked;
+                    let lost = Packets(0);
+                    rig.receive(Op::Ack { acked: Packets(acked), rtt: elapsed, lost, is_delayed: false, sample: 0 });
+                    elapsed = Span::ZERO;
+                }
+                prop_assert!(rig.window.cwnd.0 <= 2 * round.0, "{}: from {round} to {}", entry.name, rig.window.cwnd);
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_happened_a_window_grows_again_when_all_is_well(
+        positions in param_positions(),
+        start in start(),
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        for entry in CATALOG {
+            let mut rig = Rig::new(entry.name, &params(entry, &positions), start);
+            for op in &ops {
+                rig.apply(*op);
+            }
+            rig.apply(Op::Recovered);
+            rig.apply(Op::Pause(Span::ZERO));
+            // A path of 100 packets in 10 ms, for long enough to forget what was: 30 s.
+            let mut most = Packets::ZERO;
+            for _ in 0..3_000 {
+                rig.send_all();
+                let acked = Packets(rig.inflight.0.min(100));
+                let rtt = Span::from_millis(10);
+                rig.receive(Op::Ack { acked, rtt, lost: Packets(0), is_delayed: false, sample: 1 });
+                most = most.max(rig.window.cwnd);
+            }
+            prop_assert_eq!(rig.state, CaState::Open);
+            prop_assert!(most >= Packets(50), "{}: at most {most}: {:?}", entry.name, rig.apply(Op::Wait(Span::ZERO)));
+        }
+    }
+}
