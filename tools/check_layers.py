@@ -61,6 +61,7 @@ PYTHON: Mapping[str, set[str]] = {
     "report": {"analysis"},
     "studies": {"run", "analysis", "report"},
     "cli": {"studies"},
+    "__main__": {"cli"},
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
