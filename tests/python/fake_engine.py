@@ -14,8 +14,11 @@ from typing import Any
 
 EXPERIMENTS = [{"id": f"{number:016x}", "experiment": number, "repetition": 0} for number in range(2)]
 
-HONOURS = """name about source duration repetitions seed start_jitter sample_interval path.rate path.rtt path.buffer
-flow.name flow.cc=name flow.size flow.start flow.repeat.gap flow.repeat.until""".split()
+HONOURS = [
+    *("name", "about", "source", "duration", "repetitions", "seed", "start_jitter", "sample_interval"),
+    *("path.rate", "path.rtt", "path.buffer"),
+    *("flow.name", "flow.cc=name", "flow.size", "flow.start", "flow.repeat.gap", "flow.repeat.until"),
+]
 
 CAPABILITIES = {
     "format": 1,
@@ -43,13 +46,22 @@ CAPABILITIES = {
 }
 
 
+def write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
 def say(event: str, **rest: Any) -> None:
-    print(json.dumps({"event": event, **rest}), flush=True)
+    write(json.dumps({"event": event, **rest}))
 
 
 def refuse(code: int, slug: str, message: str, hint: str) -> None:
     say("error", code=slug, place="runs/x", found="something", expected="something else", hint=hint, message=message)
-    print(f"thalweg-engine: {message}", file=sys.stderr)
+    complain(f"thalweg-engine: {message}")
     sys.exit(code)
 
 
@@ -62,12 +74,12 @@ def run(behaviour: str, out: Path) -> None:
     say("plan", experiments=2, present=0, pending=2, threads=1)
     say("started", **EXPERIMENTS[0])
     if behaviour == "die":
-        print("it all went wrong", file=sys.stderr, flush=True)
+        complain("it all went wrong")
         os.kill(os.getpid(), signal.SIGKILL)
     if behaviour in ("wait", "ignore"):
         wait(behaviour)
     if behaviour == "babble":
-        print("this is no JSON", flush=True)
+        write("this is no JSON")
     out.mkdir(parents=True, exist_ok=True)
     asked = os.environ.get("THALWEG_COMMAND")
     (out / "run.json").write_text(json.dumps({"plan": plan, "command": asked and json.loads(asked)}))
@@ -86,7 +98,8 @@ def wait(behaviour: str) -> None:
     """Stay until asked to stop, and count how often that was."""
 
     def stop(number: int, frame: object) -> None:
-        Path("asked").open("a").write(f"{number}\n")
+        with Path("asked").open("a") as asked:
+            asked.write(f"{number}\n")
         if behaviour == "wait":
             say("interrupted")
             sys.exit(130)
@@ -100,11 +113,11 @@ def wait(behaviour: str) -> None:
 def main() -> None:
     match sys.argv[1:]:
         case ["capabilities", "--json"]:
-            print(json.dumps(CAPABILITIES))
+            write(json.dumps(CAPABILITIES))
         case ["run", "--plan", "-", "--out", out, *_]:
             run(os.environ.get("FAKE_ENGINE", "finish"), Path(out))
         case _:
-            print("error: unrecognized subcommand", file=sys.stderr)
+            complain("error: unrecognized subcommand")
             sys.exit(2)
 
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from thalweg import engine, plan, scenario
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-
 from thalweg import engine, plan, scenario
 
 ROOT = Path(__file__).parents[2]
