@@ -9,7 +9,7 @@
 //! The best sample is the answer. The other two are the best since then: when the best leaves the window, the second
 //! takes its place. So that they are spread over the window, a second sample is taken in its second quarter and a third
 //! in its second half, even if nothing was worth it. The answer is exact as long as the maximum is in the window; after
-//! it has left, it may be lower than the true maximum for as long as a quarter of the window.
+//! it has left, it may be lower than the true maximum, but never lower than the newest sample.
 //!
 //! Source: the windowed filter by Kathleen Nichols that Linux has in `lib/win_minmax.c`. Time is whatever the caller
 //! counts in (BBR: rounds).
@@ -77,5 +77,51 @@ impl<V: Copy + Ord> MaxFilter<V> {
         self.best = self.second;
         self.second = self.third;
         self.third = newest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MaxFilter;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_peak_counts_for_the_length_of_the_window_and_then_the_best_since() {
+        let mut filter = MaxFilter::new(10, 0);
+        filter.update(1, 100);
+        for at in 2..=11 {
+            // The best of the rest is in the middle of the window.
+            filter.update(at, if at == 7 { 50 } else { 20 });
+            assert_eq!(filter.max(), 100, "at {at}");
+        }
+        filter.update(12, 20);
+        assert_eq!(filter.max(), 50);
+    }
+
+    #[test]
+    fn after_a_silence_longer_than_the_window_the_newest_sample_counts() {
+        let mut filter = MaxFilter::new(10, 0);
+        filter.update(1, 100);
+        filter.update(30, 5);
+        assert_eq!(filter.max(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn the_answer_lies_between_the_newest_sample_and_the_maximum_of_the_window(
+            samples in prop::collection::vec((0..4u64, 0..1000u32), 1..100),
+        ) {
+            let mut filter = MaxFilter::new(10, 0);
+            let (mut now, mut seen) = (0, vec![(0, 0)]);
+            for (step, value) in samples {
+                now += step;
+                seen.push((now, value));
+                filter.update(now, value);
+                let max = seen.iter().filter(|(at, _)| now - at <= 10).map(|(_, value)| *value).max();
+                prop_assert!(filter.max() >= value && Some(filter.max()) <= max, "{} at {now}: {seen:?}", filter.max());
+                let fresh = seen.iter().filter(|(at, _)| now - at <= 2).map(|(_, value)| *value).max();
+                prop_assert!(Some(filter.max()) >= fresh, "{} at {now}: {seen:?}", filter.max());
+            }
+        }
     }
 }

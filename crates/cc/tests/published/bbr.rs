@@ -119,6 +119,20 @@ fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
 }
 
 #[test]
+fn probe_bw_begins_with_any_phase_but_the_drain_as_the_seed_has_it() {
+    let mut first: Vec<f64> = (0..40)
+        .map(|seed| {
+            let mut pipe = Pipe::with_seed(usual_path(), "bbr", &[], seed);
+            pipe.run_until(at("1s"));
+            phase(&pipe, DRAIN).1.value("pacing_gain")
+        })
+        .collect();
+    first.sort_unstable_by(f64::total_cmp);
+    first.dedup();
+    assert_eq!(first, [1.0, 1.25]);
+}
+
+#[test]
 fn the_probing_gain_can_be_set_and_the_drain_gets_its_complement() {
     for (gain, drain) in [(1.1, 0.9), (1.5, 0.5)] {
         let pipe = run(usual_path(), &[("pacing_gain", gain)], "4s");

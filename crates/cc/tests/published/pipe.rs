@@ -87,13 +87,18 @@ pub struct Pipe {
 impl Pipe {
     /// A connection that has just been established with an initial window of 10.
     pub fn new(path: Path, cc: &str, params: &[(&str, f64)]) -> Pipe {
+        Pipe::with_seed(path, cc, params, 1)
+    }
+
+    /// Likewise, with other random numbers.
+    pub fn with_seed(path: Path, cc: &str, params: &[(&str, f64)], seed: u64) -> Pipe {
         let params = params.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
         let controller = thalweg_cc::build(cc, &params).expect("a controller of the catalog");
         let window = Window { cwnd: Packets(10), ssthresh: Packets::MAX, pacing_rate: Rate::ZERO, is_held_back: false };
         let rtt = path.rtt;
         let mut pipe = Pipe {
             controller,
-            rng: Xoshiro256PlusPlus::seed_from_u64(1),
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             window,
             rows: Vec::new(),
             now: Time::ZERO + rtt,
