@@ -27,7 +27,7 @@ def cautions(content: Content) -> list[Caution]:
     for number in range(len(content.runs)):
         found += _of_run(content, number)
     cut_off = [
-        f"{flow}: {content.text(point)}".rstrip(": ")
+        _cut_off(content, point, flow)
         for flow in content.flows
         for point in content.points
         if is_cut_off(content, point, flow)
@@ -79,6 +79,14 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         text = f"{who}There is one repetition: the numbers have no confidence interval."
         found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
     return found
+
+
+def _cut_off(content: Content, point: Point, flow: str) -> str:
+    begun, completed = content.cell(point, "transfers", flow), content.cell(point, "completed", flow)
+    gone = begun.mean - completed.mean if begun and completed else 0.0
+    where = content.text(point)
+    count = f"{gone:g} of {begun.mean if begun else 0:g} transfers per repetition"
+    return f"{flow}, {where}: {count}" if where else f"{flow}: {count}"
 
 
 def _place(content: Content, number: int, experiment: int, repetition: int) -> str:

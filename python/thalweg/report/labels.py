@@ -14,12 +14,12 @@ _QUANTITY = re.compile(r"([0-9.]+) ?([A-Za-z/]+)")
 def key_title(key: str) -> str:
     """Name a key of the scenario.
 
-    >>> [key_title(key) for key in ("path.buffer", "path.reverse.rate", "flow.large.cc", "host.sender.cpu_share")]
-    ['buffer', 'reverse rate', 'cc of large', 'cpu_share of sender']
+    >>> [key_title(key) for key in ("path.buffer", "path.loss.p", "flow.large.cc", "host.sender.cpu_share")]
+    ['buffer', 'loss.p', 'cc of large', 'cpu_share of sender']
     """
     first, *rest = key.split(".")
     if first == "path" and rest:
-        return " ".join(rest)
+        return ".".join(rest)
     if first in ("flow", "host") and len(rest) > 1:
         return f"{'.'.join(rest[1:])} of {rest[0]}"
     return key

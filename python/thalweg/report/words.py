@@ -8,8 +8,8 @@ from thalweg.report.numbers import amount, per_cent
 
 NS = 1e9
 """Nanoseconds in a second."""
-NO_LIMIT_BYTES = 1 << 32
-"""A socket buffer as large as this binds nobody, and is not worth a sentence."""
+NO_LIMIT_BYTES = 2**31 - 1
+"""A buffer as large as this (the most that Linux allows a socket) binds nobody, and is not worth a sentence."""
 MOST_VALUES = 6
 """Of more different values, only the first and the last are named."""
 
@@ -93,6 +93,8 @@ def _room(experiment: Experiment) -> str:
     buffer = experiment["forward"]["buffer"]
     if buffer["kind"] == "packets":
         return f"{buffer['packets']} packets"
+    if buffer["bytes"] >= NO_LIMIT_BYTES:
+        return "everything"
     text = amount(buffer["bytes"], "B")
     capacity = experiment["forward"]["capacity"]
     if capacity["kind"] == "steps" and capacity["steps"][0]["rate_bps"]:
