@@ -85,7 +85,7 @@ def _cut_off(content: Content, point: Point, flow: str) -> str:
     begun, completed = content.cell(point, "transfers", flow), content.cell(point, "completed", flow)
     gone = begun.mean - completed.mean if begun and completed else 0.0
     where = content.text(point)
-    count = f"{gone:g} of {begun.mean if begun else 0:g} transfers per repetition"
+    count = f"{gone:.4g} of {begun.mean if begun else 0:.4g} transfers per repetition"
     return f"{flow}, {where}: {count}" if where else f"{flow}: {count}"
 
 
