@@ -28,7 +28,7 @@ pub fn controller(name: &str) -> Box<dyn Controller> {
     thalweg_cc::build(name, &BTreeMap::new()).expect("it is in the catalogue")
 }
 
-/// A window that stays as it is, unless recovery lowers it to half.
+/// A window that stays as it is until a loss halves it.
 #[derive(Debug)]
 pub struct Fixed {
     pub cwnd: u64,
@@ -63,9 +63,10 @@ impl Controller for Fixed {
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _: &mut dyn Rng) {
-        // After a timeout: slow start back to where it was.
-        if window.cwnd < Packets(self.cwnd) {
-            window.cwnd = (window.cwnd + ack.acked).min(Packets(self.cwnd));
+        // After a timeout: slow start up to ssthresh.
+        let target = window.ssthresh.min(Packets(self.cwnd));
+        if window.cwnd < target {
+            window.cwnd = (window.cwnd + ack.acked).min(target);
         }
         if let Some(sample) = ack.rate {
             self.samples.lock().unwrap().push((conn.now, sample, *ack));
@@ -114,6 +115,8 @@ pub struct Pipe {
     /// Decides about packets on the way back: the packet, and how many were sent before.
     pub back: Script<ToSender>,
     pub watch: Watch,
+    /// What would arrive at the receiver in that part of the time arrives at its end, in order.
+    pub stall: Option<(Time, Time)>,
     rate: Option<Rate>,
     delay: Span,
     link_free: Time,
@@ -147,6 +150,7 @@ impl Pipe {
             forward: Box::new(|_, _| Fate::Deliver),
             back: Box::new(|_, _| Fate::Deliver),
             watch: Box::new(|_, _| {}),
+            stall: None,
             rate,
             delay,
             link_free: Time::ZERO,
@@ -260,6 +264,10 @@ impl Pipe {
     }
 
     fn push(&mut self, at: Time, packet: Packet) {
+        let at = match (self.stall, packet) {
+            (Some((from, to)), Packet::Forward(_)) if (from..to).contains(&at) => to,
+            _ => at,
+        };
         self.packets.insert(self.counter, packet);
         self.events.push(Reverse((at, self.counter)));
         self.counter += 1;

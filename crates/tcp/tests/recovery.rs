@@ -1,0 +1,323 @@
+//! Losses, and what looks like losses.
+
+mod common;
+
+use common::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+use thalweg_cc::CaState;
+use thalweg_units::{Packets, Rate, Span, Time};
+
+/// A window of 20 segments on a path with a round trip of 20 ms, slow enough to keep segments apart.
+fn path(cwnd: u64) -> Pipe {
+    Pipe::new(Fixed::new(cwnd), Some(Rate::from_mbps(20)), ms(10))
+}
+
+/// Notes every change of the state of recovery.
+fn watch_states(pipe: &mut Pipe) -> Rc<RefCell<Vec<CaState>>> {
+    let states = Rc::new(RefCell::new(vec![CaState::Open]));
+    let seen = Rc::clone(&states);
+    pipe.watch = Box::new(move |now, sender| {
+        let state = sender.info(now).ca_state;
+        if seen.borrow().last() != Some(&state) {
+            seen.borrow_mut().push(state);
+        }
+    });
+    states
+}
+
+#[test]
+fn a_single_loss_is_repaired_about_a_round_trip_later_without_a_timeout() {
+    let mut pipe = path(20);
+    pipe.forward = drop_first([100]);
+    let states = watch_states(&mut pipe);
+    pipe.connect();
+    pipe.write(segments(300));
+    pipe.run_to_end(at_ms(5_000));
+    let sent = pipe.sent_at(100);
+    assert_eq!(sent.len(), 2);
+    let after = sent[1].since(sent[0]);
+    // The round trip, and until three segments have arrived beyond the hole.
+    assert!((ms(20)..ms(30)).contains(&after), "{after}");
+    let counters = pipe.info().counters;
+    assert_eq!((counters.timeouts, counters.recoveries, counters.retransmits), (0, 1, 1));
+    assert_eq!(*states.borrow(), [CaState::Open, CaState::Disorder, CaState::Recovery, CaState::Open]);
+}
+
+#[test]
+fn many_losses_in_a_window_are_repaired_in_one_recovery() {
+    let mut pipe = path(60);
+    pipe.forward = drop_first((100..140).step_by(3));
+    pipe.connect();
+    pipe.write(segments(400));
+    pipe.run_to_end(at_ms(5_000));
+    let counters = pipe.info().counters;
+    assert_eq!((counters.timeouts, counters.recoveries, counters.retransmits), (0, 1, 14));
+}
+
+#[test]
+fn recovery_sends_half_of_what_arrives_and_ends_at_ssthresh() {
+    let mut pipe = path(100);
+    pipe.forward = drop_first([300]);
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&log);
+    pipe.watch = Box::new(move |now, sender| {
+        let info = sender.info(now);
+        seen.borrow_mut().push((info.ca_state, info.cwnd, info.inflight, info.counters.segments, info.delivered));
+    });
+    pipe.connect();
+    pipe.write(segments(600));
+    pipe.run_until(at_ms(450));
+    let log = log.borrow();
+    let first = log.iter().position(|entry| entry.0 == CaState::Recovery).expect("it recovers");
+    let length = log[first..].iter().position(|entry| entry.0 == CaState::Open).expect("it ends");
+    let (begin, end) = (log[first], log[first + length]);
+    assert!(begin.1 >= Packets(95), "cwnd does not fall at once: {}", begin.1);
+    assert_eq!(end.1, Packets(50), "cwnd ends at ssthresh");
+    // While in flight falls from 100 to 50.
+    let falling: Vec<_> = log[first..first + length].iter().filter(|entry| entry.2 > Packets(50)).collect();
+    let (from, to) = (falling[0], falling[falling.len() - 1]);
+    let (sent, delivered) = (to.3 - from.3, to.4.0 - from.4.0);
+    assert!(delivered > 60, "{delivered}");
+    assert!((sent as f64 / delivered as f64 - 0.5).abs() < 0.06, "{sent} sent while {delivered} arrived");
+}
+
+#[test]
+fn a_lost_tail_is_repaired_by_a_probe_after_two_round_trips() {
+    let mut pipe = path(20);
+    pipe.forward = drop_first([97, 98, 99]);
+    pipe.connect();
+    pipe.write(segments(100));
+    pipe.run_to_end(at_ms(5_000));
+    let sent = pipe.sent_at(99);
+    let after = sent[1].since(sent[0]);
+    // Two smoothed round trips of 22 ms from the last ACK on, which came a round trip after the segment had left.
+    assert!((ms(44)..ms(80)).contains(&after), "{after}");
+    let counters = pipe.info().counters;
+    assert_eq!((counters.timeouts, counters.tlp_probes, counters.retransmits), (0, 1, 3));
+    assert_eq!(pipe.info().cwnd, Packets(10), "a loss is a loss");
+}
+
+#[test]
+fn a_lone_lost_segment_is_probed_for_only_after_the_ack_could_have_been_delayed() {
+    let mut pipe = path(20);
+    pipe.forward = drop_first([99]);
+    pipe.connect();
+    pipe.write(segments(100));
+    pipe.run_to_end(at_ms(5_000));
+    let sent = pipe.sent_at(99);
+    let after = sent[1].since(sent[0]);
+    assert!((ms(220)..ms(260)).contains(&after), "{after}");
+    let counters = pipe.info().counters;
+    assert_eq!((counters.timeouts, counters.tlp_probes, counters.retransmits), (0, 1, 1));
+}
+
+#[test]
+fn a_loss_that_only_the_probe_repaired_lowers_cwnd() {
+    let mut pipe = path(20);
+    pipe.forward = drop_first([99]);
+    pipe.connect();
+    pipe.write(segments(100));
+    pipe.run_to_end(at_ms(5_000));
+    pipe.write(segments(20));
+    pipe.run_to_end(at_ms(10_000));
+    assert_eq!(pipe.info().cwnd, Packets(10));
+    assert_eq!(pipe.info().counters.recoveries, 0);
+}
+
+#[test]
+fn a_probe_that_repairs_nothing_leaves_cwnd_alone() {
+    let mut pipe = path(20);
+    // All ACKs of the tail are lost, all data arrives.
+    pipe.back = Box::new(|packet, _| match packet {
+        thalweg_tcp::ToSender::Ack(ack) if ack.next.0 >= 98 && ack.sack.is_empty() => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    pipe.connect();
+    pipe.write(segments(100));
+    pipe.run_to_end(at_ms(5_000));
+    let counters = pipe.info().counters;
+    assert_eq!((counters.timeouts, counters.tlp_probes, counters.dsacks), (0, 1, 1));
+    assert_eq!(pipe.info().cwnd, Packets(20));
+}
+
+#[test]
+fn a_lost_retransmission_is_found_without_a_timeout() {
+    let mut pipe = path(40);
+    pipe.forward = drop_times([(100, 3)]);
+    pipe.connect();
+    pipe.write(segments(1_000));
+    pipe.run_to_end(at_ms(10_000));
+    let sent = pipe.sent_at(100);
+    assert_eq!(sent.len(), 4);
+    assert!(sent.windows(2).all(|pair| pair[1].since(pair[0]) < ms(60)), "{sent:?}");
+    assert_eq!(pipe.info().counters.timeouts, 0);
+}
+
+#[test]
+fn when_everything_is_lost_the_timeout_doubles_each_time() {
+    let mut pipe = path(20);
+    // The probe sends 119 again.
+    pipe.forward = drop_times((101..119).map(|seq| (seq, 1)).chain([(100, 4), (119, 2)]));
+    pipe.connect();
+    pipe.write(segments(120));
+    pipe.run_to_end(at_ms(60_000));
+    let sent = pipe.sent_at(100);
+    let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
+    assert!(pipe.info().counters.timeouts >= 3);
+    let doubles = waits.windows(2).filter(|pair| pair[1].abs_diff(2 * pair[0]) <= 1).count();
+    assert!(doubles >= 2, "{waits:?}");
+    assert!(waits[0] >= 200, "{waits:?}");
+}
+
+#[test]
+fn after_a_timeout_cwnd_starts_over_at_one_segment() {
+    let mut pipe = path(20);
+    pipe.forward = drop_times((100..120).map(|seq| (seq, 2)).chain([(121, 1)]));
+    let lowest = Rc::new(RefCell::new(Packets(20)));
+    let seen = Rc::clone(&lowest);
+    pipe.watch = Box::new(move |now, sender| {
+        let info = sender.info(now);
+        if info.counters.timeouts > 0 {
+            let low = info.cwnd.min(*seen.borrow());
+            *seen.borrow_mut() = low;
+        }
+    });
+    pipe.connect();
+    pipe.write(segments(140));
+    pipe.run_to_end(at_ms(60_000));
+    assert!(pipe.info().counters.timeouts > 0);
+    assert_eq!(*lowest.borrow(), Packets(1));
+}
+
+#[test]
+fn a_timeout_during_a_stall_is_undone_when_the_originals_arrive() {
+    let mut pipe = path(20);
+    pipe.stall = Some((at_ms(60), at_ms(660)));
+    pipe.connect();
+    pipe.write(segments(400));
+    pipe.run_to_end(at_ms(10_000));
+    let info = pipe.info();
+    assert!(info.counters.timeouts >= 1);
+    assert!(info.counters.undos >= 1, "{:?}", info.counters);
+    assert_eq!(info.cwnd, Packets(20), "cwnd is what it was");
+    assert_eq!(info.ssthresh, None, "and so is ssthresh");
+    assert!(info.counters.retransmits <= 4, "what was not lost is not sent again: {:?}", info.counters);
+}
+
+#[test]
+fn a_real_timeout_is_not_undone() {
+    let mut pipe = path(20);
+    pipe.forward = drop_first(100..120);
+    pipe.connect();
+    pipe.write(segments(120));
+    pipe.run_to_end(at_ms(10_000));
+    let info = pipe.info();
+    assert_eq!(info.counters.undos, 0);
+    assert!(info.ssthresh.is_some_and(|ssthresh| ssthresh <= Packets(10)), "{info:?}");
+}
+
+#[test]
+fn a_swap_within_a_quarter_of_the_round_trip_causes_no_retransmission_once_the_path_is_known_to_reorder() {
+    let mut pipe = path(20);
+    // The first one, by less than three segments, teaches; the later ones exceed three segments.
+    pipe.forward = delay_first([(50, Span::from_micros(900)), (100, ms(3)), (150, ms(3)), (200, ms(3))]);
+    pipe.connect();
+    pipe.write(segments(300));
+    pipe.run_to_end(at_ms(5_000));
+    let counters = pipe.info().counters;
+    assert_eq!((counters.retransmits, counters.recoveries), (0, 0));
+}
+
+#[test]
+fn on_a_path_not_known_to_reorder_three_segments_beyond_a_hole_are_a_loss() {
+    let mut pipe = path(20);
+    pipe.forward = delay_first([(100, ms(3))]);
+    pipe.connect();
+    pipe.write(segments(300));
+    pipe.run_to_end(at_ms(5_000));
+    assert_eq!(pipe.info().counters.retransmits, 1);
+}
+
+#[test]
+fn needless_retransmissions_widen_the_reordering_window() {
+    // Every 40th segment is late by 60 % of the round trip: more than the window of a quarter.
+    let late: Vec<u64> = (1..=20).map(|i| 40 * i).collect();
+    let mut pipe = path(20);
+    pipe.forward = delay_first(late.iter().map(|seq| (*seq, ms(12))));
+    pipe.connect();
+    pipe.write(segments(900));
+    pipe.run_to_end(at_ms(10_000));
+    let needless = late.iter().filter(|seq| pipe.sent_at(**seq).len() > 1).count();
+    let last = late[late.len() - 8..].iter().filter(|seq| pipe.sent_at(**seq).len() > 1).count();
+    assert!(needless >= 2, "it takes some to learn: {needless}");
+    assert_eq!(last, 0, "it has learnt: {needless} of {} were sent again", late.len());
+}
+
+#[test]
+fn a_recovery_is_undone_when_d_sacks_report_every_retransmission() {
+    let mut pipe = path(40);
+    // Late enough that the retransmission arrives first; its echo cannot tell, the D-SACK does.
+    pipe.forward = delay_first([(100, ms(30))]);
+    let states = watch_states(&mut pipe);
+    pipe.connect();
+    pipe.write(segments(600));
+    pipe.run_to_end(at_ms(5_000));
+    let info = pipe.info();
+    assert!(states.borrow().contains(&CaState::Recovery));
+    assert_eq!((info.counters.retransmits, info.counters.undos, info.counters.dsacks), (1, 1, 1));
+    assert_eq!(info.cwnd, Packets(40));
+    assert_eq!(info.ssthresh, None);
+}
+
+#[test]
+fn a_recovery_is_undone_when_a_timestamp_proves_that_the_original_arrived() {
+    let mut pipe = path(40);
+    pipe.forward = delay_first([(100, ms(8))]);
+    pipe.connect();
+    pipe.write(segments(600));
+    let mut undone_at = Time::ZERO;
+    while undone_at == Time::ZERO {
+        pipe.run_until(pipe.now + Span::from_micros(100));
+        if pipe.info().counters.undos > 0 {
+            undone_at = pipe.now;
+        }
+        assert!(pipe.now < at_ms(5_000), "it is undone");
+    }
+    assert_eq!(pipe.info().counters.dsacks, 0, "before the D-SACK could come");
+    assert_eq!(pipe.info().ssthresh, None);
+}
+
+#[test]
+fn copies_made_by_the_network_change_nothing() {
+    let mut pipe = path(20);
+    pipe.forward = Box::new(|_, _| Fate::Twice(ms(1)));
+    pipe.connect();
+    pipe.write(segments(300));
+    pipe.run_to_end(at_ms(5_000));
+    let info = pipe.info();
+    assert_eq!((info.counters.retransmits, info.counters.recoveries), (0, 0));
+    assert_eq!(info.cwnd, Packets(20));
+}
+
+#[test]
+fn lost_acks_cost_nothing_but_their_news() {
+    let mut pipe = path(20);
+    pipe.back = Box::new(|_, before| if before > 5 && before % 3 == 0 { Fate::Drop } else { Fate::Deliver });
+    pipe.connect();
+    pipe.write(segments(500));
+    pipe.run_to_end(at_ms(5_000));
+    assert_eq!(pipe.info().counters.retransmits, 0);
+}
+
+#[test]
+fn an_ack_beyond_a_gap_names_the_latest_block_first_and_a_duplicate_before_it() {
+    let mut pipe = path(30);
+    pipe.forward = drop_first([50, 53, 56]);
+    pipe.connect();
+    pipe.write(segments(200));
+    pipe.run_to_end(at_ms(5_000));
+    let third = pipe.ack_packets().find(|(_, ack)| ack.sack.as_slice().len() == 3).expect("three gaps").1;
+    let starts: Vec<u64> = third.sack.as_slice().iter().map(|block| block.start.0).collect();
+    assert_eq!((third.next.0, starts), (50, vec![57, 54, 51]));
+}
