@@ -41,10 +41,7 @@ def command(
         output.data_json(plan.model_dump())
         return
     points = [list(group) for _, group in groupby(plan.experiments, key=lambda each: each.experiment)]
-    keys = list(plan.experiments[0].sweep)
-    headings = ["point", *keys, "rate", "rtt", "buffer", "ends", "flows"]
-    rows = [_row(repetitions[0], keys) for repetitions in points]
-    output.data(output.table(headings, rows, numbers=[0]))
+    output.data(_table([repetitions[0] for repetitions in points]))
     many, each = len(plan.experiments), len(points[0])
     output.talk(
         f"{file} is right: {_count(many, 'experiment')} ({_count(len(points), 'point')}, "
@@ -52,16 +49,39 @@ def command(
     )
 
 
-def _row(experiment: Experiment, keys: list[str]) -> list[str]:
-    return [
-        str(experiment.experiment),
-        *(_value(experiment.sweep[key]) for key in keys),
-        _rate(experiment.forward),
-        _time(experiment.rtt_ns),
-        _buffer(experiment.forward),
-        "when all are done" if experiment.duration_ns is None else _time(experiment.duration_ns),
-        "; ".join(_flow(flow) for flow in experiment.flows),
+def _table(points: list[Experiment]) -> str:
+    """Write a line per point, and above them what is the same at all points."""
+    keys = list(points[0].sweep)
+    rows = [_row(point) for point in points]
+    same = [key for key in rows[0] if all(row[key] == rows[0][key] for row in rows)]
+    if len(points) == 1:
+        swept = [[key, _value(value)] for key, value in points[0].sweep.items()]
+        return output.table(["key", "value"], [*swept, *rows[0].items()])
+    above = output.table(["at every point", ""], [[key, rows[0][key]] for key in same])
+    headings = ["point", *keys, *(key for key in rows[0] if key not in same)]
+    lines = [
+        [
+            str(point.experiment),
+            *(_value(point.sweep[key]) for key in keys),
+            *(row[key] for key in row if key not in same),
+        ]
+        for point, row in zip(points, rows, strict=True)
     ]
+    return "\n\n".join([*([above] if same else []), output.table(headings, lines, numbers=[0])])
+
+
+def _row(experiment: Experiment) -> dict[str, str]:
+    """Describe a point; what the sweep itself shows is left out of the flows."""
+    row = {
+        "rate": _rate(experiment.forward),
+        "rtt": _time(experiment.rtt_ns),
+        "buffer": _buffer(experiment.forward),
+        "ends": "when all are done" if experiment.duration_ns is None else _time(experiment.duration_ns),
+    }
+    for flow in experiment.flows:
+        is_swept = f"flow.{flow.name}.cc" in experiment.sweep
+        row[f"flow {flow.name}"] = _flow(flow) if is_swept else f"{flow.cc}: {_flow(flow)}"
+    return row
 
 
 def _value(value: bool | int | float | str) -> str:
@@ -90,7 +110,7 @@ def _flow(flow: Flow) -> str:
         what = f"{load.count or 'endless'} requests of {_size(load.size_bytes)}"
     count = f" x {flow.count}" if flow.count > 1 else ""
     start = f" from {_time(flow.start_ns)}" if flow.start_ns else ""
-    return f"{flow.name} ({flow.cc}): {what}{count}{start}{_repeat(flow)}"
+    return f"{what}{count}{start}{_repeat(flow)}"
 
 
 def _repeat(flow: Flow) -> str:

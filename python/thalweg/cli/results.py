@@ -57,7 +57,7 @@ def command(
         )
         return
     output.data(_table(summary, run.sweep_keys))
-    output.talk(f"mean over n repetitions [95 % confidence interval]; {analysis.METHOD}")
+    output.talk(f"n repetitions; {analysis.METHOD}")
     if status.finished < status.expected:
         output.talk(f"{status.finished} of {status.expected} experiments are finished, {len(status.failures)} failed")
     if status.untrustworthy:
@@ -71,17 +71,15 @@ def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:
         if row["flow"] is not None and row["measure"] in SHOWN:
             line = (row["experiment"], *(row[key] for key in keys), row["flow"], row["cc"])
             lines.setdefault(line, {})[row["measure"]] = row
+    from thalweg.analysis import MEASURES
+
     headings = [*keys, "flow", "cc", "n"]
-    headings += [f"{title} ({UNITS[_unit(lines, measure)][0]})" for measure, title in SHOWN.items()]
+    headings += [f"{title} ({UNITS[MEASURES[measure].unit][0]})" for measure, title in SHOWN.items()]
     rows = []
     for (_, *names), measures in lines.items():
         n = max((row["n"] for row in measures.values()), default=0)
         rows.append([*map(_plain, names), str(n), *(_estimate(measures.get(measure)) for measure in SHOWN)])
     return output.table(headings, rows, numbers=[len(keys) + 2])
-
-
-def _unit(lines: dict[tuple[Any, ...], dict[str, dict[str, Any]]], measure: str) -> str:
-    return next((str(each[measure]["unit"]) for each in lines.values() if measure in each), "count")
 
 
 def _plain(value: Any) -> str:

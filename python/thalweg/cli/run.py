@@ -45,14 +45,25 @@ def command(
         outcome = execute(
             plan, directory, binary=known.binary, threads=threads, command=_typed(), listener=progress.event
         )
-    report = None
-    if with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished:
-        report = directory / REPORT
-        from thalweg.report import write
-
-        write([directory], report)
-    _print(outcome, directory, report, as_json=as_json)
+    wanted = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
+    problem = _write_report(directory) if wanted else None
+    if problem and as_json:
+        raise problem
+    _print(outcome, directory, directory / REPORT if wanted and not problem else None, as_json=as_json)
+    if problem:
+        raise problem
     raise typer.Exit(outcome.exit_code)
+
+
+def _write_report(directory: Path) -> ThalwegError | None:
+    """Write the report; a run is worth telling about even where that is not possible."""
+    from thalweg.report import write
+
+    try:
+        write([directory], directory / REPORT)
+    except ThalwegError as problem:
+        return problem
+    return None
 
 
 def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: bool) -> None:

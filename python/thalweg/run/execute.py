@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import Plan
-from thalweg.run.signals import forwarding
+from thalweg.run.signals import ends_with_parent, forwarding
 
 Event = dict[str, Any]
 
@@ -93,7 +93,13 @@ def _started(
     """Start the engine in a process group of its own, so that a Ctrl-C reaches it once: from here."""
     try:
         engine = subprocess.Popen(
-            arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, process_group=0
+            arguments,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            process_group=0,
+            preexec_fn=ends_with_parent(),
         )
     except OSError as error:
         raise ThalwegError(
@@ -137,7 +143,7 @@ def _refused(event: Event, code: int) -> ThalwegError:
         event["message"],
         place=event["place"] or None,
         found=event["found"] or None,
-        expected=event["expected"] or None,
+        expected=None if event["expected"] in event["message"] else event["expected"],
         hint=event["hint"] or None,
         exit_code=Exit(code) if code in known else Exit.FAILED,
     )

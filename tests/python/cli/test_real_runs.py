@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -93,8 +94,17 @@ def test_an_edited_scenario_does_not_mix_with_the_old_run(thalweg: Thalweg, tmp_
     assert "hint:" in refused.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_was_stopped_goes_on_to_the_same_tables(thalweg: Thalweg, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("victim", "number", "code"),
+    [
+        ("thalweg", signal.SIGINT, Exit.INTERRUPTED),
+        ("thalweg", signal.SIGKILL, -signal.SIGKILL),
+        ("engine", signal.SIGKILL, Exit.FAILED),
+    ],
+)
+def test_a_run_that_was_stopped_goes_on_to_the_same_tables(
+    thalweg: Thalweg, tmp_path: Path, victim: str, number: int, code: int
+) -> None:
     thalweg("run", "small.toml", "--no-report", "--out", "whole")
     process = subprocess.Popen(
         [sys.executable, "-m", "thalweg", "run", "small.toml", "--no-report", "--out", "stopped", "--threads", "1"],
@@ -105,9 +115,13 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_tables(thalweg: Thalweg, tmp
     )
     assert process.stderr
     process.stderr.readline()  # "24 experiments, ...": the engine is at work
-    process.send_signal(number)
+    child = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+    engine = os.pidfd_open(child)
+    os.kill(process.pid if victim == "thalweg" else child, number)
     process.communicate()
-    assert process.returncode == (Exit.INTERRUPTED if number == signal.SIGINT else -number)
+    assert process.returncode == code
+    select.select([engine], [], [])  # until it has ended, also when nobody waited for it
+    assert len(list((tmp_path / "stopped").glob("flows/*.parquet"))) < EXPERIMENTS, "it was stopped in the middle"
     goes_on = thalweg("run", "small.toml", "--no-report", "--out", "stopped", "--json")
     assert goes_on.returncode == 0, goes_on.stderr
     told = json.loads(goes_on.stdout)
