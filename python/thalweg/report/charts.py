@@ -23,7 +23,11 @@ def templates() -> dict[str, Spec]:
 
 def bars() -> Spec:
     """Bars with error bars, a panel per combination of the axes that are not on x; all panels share a scale."""
-    x = alt.X("x:O", scale=alt.Scale(domain=["@x_domain"]), axis=alt.Axis(title="@x_title", labelAngle=0))
+    x = alt.X(
+        "x:O",
+        scale=alt.Scale(domain=["@x_domain"]),
+        axis=alt.Axis(title="@x_title", labelAngle=0, labelOverlap="greedy", labelSeparation=6),
+    )
     base = alt.Chart(_DATA)
     bar = base.mark_bar(width=alt.RelativeBandSize(0.72)).encode(
         x=x,

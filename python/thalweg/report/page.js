@@ -118,7 +118,7 @@
     const domain = xAxis ? xAxis.short : data.flows.filter((flow) => rows.some((row) => row.x === flow));
     const width = element.clientWidth;
     const columns = columnsFor(panels.length, width);
-    const each = panels.length > 1 ? Math.floor((width - 64 - 22 * (columns - 1)) / columns) : Math.min(width - 64, 560);
+    const each = panels.length > 1 ? Math.floor((width - 64 - 22 * (columns - 1)) / columns) : Math.min(width - 64, Math.max(560, 26 * domain.length));
     const spec = fill(data.templates.bars, {
       ...theme, x_domain: domain.length ? domain : ["path"], panels, x_title: xAxis ? xAxis.short_title : "flow", y_title: scale.title,
     });
@@ -128,7 +128,7 @@
     // A layer without data would have an axis without extent: Vega warns about it.
     if (rows.every((row) => row.drawn_low === null)) inner.layer.pop();
     const longest = Math.max(...domain.map((text) => text.length));
-    inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = longest * 6.5 * domain.length > each ? -40 : 0; });
+    inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = longest * 6.5 * domain.length > each && domain.length <= 24 ? -40 : 0; });
     const lines = panels.some((panel) => panel.length * 7 > each);
     if (!lines) delete spec.facet.header.labelExpr;
     inner.width = Math.max(80, each);
@@ -255,7 +255,7 @@
   };
 
   const panels = new Set(points.map(panelOf)).size;
-  document.querySelector(".bars").style.setProperty("--least", panels > 2 ? "100%" : panels > 1 ? "480px" : "340px");
+  document.querySelector(".bars").style.setProperty("--least", panels > 2 || (xAxis && xAxis.values.length > 8) ? "100%" : panels > 1 ? "480px" : "340px");
   offer();
   then(drawCharts);
   then(drawPoint).then(() => { document.documentElement.dataset.drawn = "yes"; });
