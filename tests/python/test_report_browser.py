@@ -101,25 +101,23 @@ def test_the_page_never_scrolls_sideways_and_the_table_scrolls_in_its_box(
 
 def test_the_numbers_on_the_page_are_those_of_the_analysis(browser: Browser, study: Path) -> None:
     page = Watched(browser, study / "report.html").page
+    cells = page.locator("td[data-mean]").evaluate_all(
+        """cells => cells.map((cell) => ({
+            ...cell.parentElement.dataset, measure: cell.dataset.measure, text: cell.innerText,
+            isOfFlow: cell.classList.contains("of-flow"),
+        }))"""
+    )
     summary = analysis.summary(open_run(study / "run"))
-    shown = 0
-    for row in page.locator("tbody tr").all():
-        experiment, flow = int(row.get_attribute("data-experiment") or -1), row.get_attribute("data-flow")
-        for cell in row.locator("td[data-mean]").all():
-            measure = cell.get_attribute("data-measure") or ""
-            of = flow if "of-flow" in (cell.get_attribute("class") or "") else None
-            found = summary.filter(
-                pl.col("experiment") == experiment, pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(of))
-            ).row(0, named=True)
-            rows = summary.filter(pl.col("measure") == measure)
-            scale = scale_for(found["unit"], rows["mean"], ((rows["high"] - rows["low"]) / 2).drop_nulls())
-            mean, _, half = cell.inner_text().partition("±")
-            assert float(mean) == round(found["mean"] / scale.size, scale.decimals)
-            assert float(half) == pytest.approx(
-                (found["high"] - found["low"]) / 2 / scale.size, abs=0.51 * 10**-scale.decimals
-            )
-            shown += 1
-    assert shown == 20 * (2 * 4 + 2)
+    for cell in cells:
+        rows = summary.filter(pl.col("measure") == cell["measure"])
+        flow = pl.col("flow").eq_missing(pl.lit(cell["flow"] if cell["isOfFlow"] else None))
+        found = rows.filter(pl.col("experiment") == int(cell["experiment"]), flow).row(0, named=True)
+        scale = scale_for(found["unit"], rows["mean"], ((rows["high"] - rows["low"]) / 2).drop_nulls())
+        mean, _, half = cell["text"].partition("±")
+        half_width = (found["high"] - found["low"]) / 2 / scale.size
+        assert float(mean) == round(found["mean"] / scale.size, scale.decimals)
+        assert float(half) == pytest.approx(half_width, abs=0.51 * 10**-scale.decimals)
+    assert len(cells) == 20 * (2 * 4 + 2)
     page.close()
 
 
