@@ -27,6 +27,8 @@ mod pacing;
 mod probe;
 mod prr;
 mod rack;
+#[cfg(test)]
+mod rack_tests;
 mod rate;
 mod recovery;
 mod rtt;

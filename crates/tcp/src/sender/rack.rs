@@ -8,9 +8,6 @@
 //! Linux walks a list of segments in the order of their latest transmission. Here the list is two queues that need no
 //! links: segments sent once are in that order by number, retransmissions are in a queue of their own. Entries that an
 //! ACK, a SACK or a later retransmission made void are dropped when they are met, so that each costs once.
-//!
-//! Left out: Linux also looks at all waiting segments again on every ACK to find the longest wait; here it is computed
-//! from the one sent last, which is the one that waits longest.
 
 use super::scoreboard::{Flags, Scoreboard};
 use std::collections::VecDeque;
@@ -110,12 +107,20 @@ impl Rack {
         self.reordering = self.reordering.min(DUP_THRESHOLD);
     }
 
-    /// Losses are to be looked for, even if nothing was delivered; segments that are no longer lost are looked at again.
-    pub fn look_again(&mut self, is_unmarked: bool) {
+    /// Losses are to be looked for, even if nothing was delivered.
+    pub fn look_again(&mut self) {
         self.has_advanced = true;
-        if is_unmarked {
-            self.cursor = 0;
-        }
+    }
+
+    /// Nothing is deemed lost any more: what was passed because it was lost is looked at again.
+    pub fn on_unmarked(&mut self, board: &Scoreboard) {
+        self.cursor = board.una();
+        let is_resent =
+            |flags: Flags| flags.has(Flags::EVER_RETRANSMITTED) && !flags.has(Flags::SACKED.or(Flags::UNLISTED));
+        let resent = (board.una()..board.next()).filter(|seq| is_resent(board.segment(*seq).flags));
+        let mut resent: Vec<_> = resent.map(|seq| (board.segment(seq).sent_at, seq)).collect();
+        resent.sort_unstable();
+        self.resent = resent.into();
     }
 
     /// A recovery has ended without an undo.
@@ -173,14 +178,22 @@ impl Rack {
     /// Marks as lost what is overdue by more than `window`; says how long the longest wait for the others is, if there
     /// are any.
     pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
-        let patience = self.rtt + window;
-        let remaining = |sent_at: Time| patience.saturating_sub(now.since(sent_at));
-        let first = self.detect_sent_once(board, &remaining);
-        let second = self.detect_resent(board, &remaining);
+        let first = self.detect_sent_once(now, board, window);
+        let second = self.detect_resent(now, board, window);
         first.max(second)
     }
 
-    fn detect_sent_once(&mut self, board: &mut Scoreboard, remaining: &impl Fn(Time) -> Span) -> Option<Span> {
+    /// Whether a segment was sent before the most recently sent one that has arrived.
+    pub(super) fn is_older(&self, sent_at: Time, seq: u64) -> bool {
+        (sent_at, seq + 1) < (self.sent_at, self.end)
+    }
+
+    /// How long a segment may still take.
+    pub(super) fn remaining(&self, now: Time, sent_at: Time, window: Span) -> Span {
+        (self.rtt + window).saturating_sub(now.since(sent_at))
+    }
+
+    fn detect_sent_once(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         self.cursor = self.cursor.max(board.una());
         let is_listed =
             |flags: Flags| !flags.has(Flags::SACKED.or(Flags::EVER_RETRANSMITTED).or(Flags::UNLISTED).or(Flags::LOST));
@@ -190,10 +203,10 @@ impl Rack {
             }
             let segment = board.segment(self.cursor);
             if is_listed(segment.flags) {
-                if (segment.sent_at, self.cursor + 1) >= (self.sent_at, self.end) {
+                if !self.is_older(segment.sent_at, self.cursor) {
                     return None;
                 }
-                if remaining(segment.sent_at) > Span::ZERO {
+                if self.remaining(now, segment.sent_at, window) > Span::ZERO {
                     break;
                 }
                 board.mark_lost(self.cursor);
@@ -201,23 +214,31 @@ impl Rack {
             }
             self.cursor += 1;
         }
-        // At least the segment at the cursor waits. The last one that waits is the last one below the edge that is in
-        // the list at all: losses are found in the order of sending, so that nothing before one that is lost waits.
+        // At least the segment at the cursor waits. The last one that waits is nearly always the last one below the edge
+        // that has not arrived: losses are found in the order of sending, so that nothing before a lost one waits, unless
+        // a timeout was undone.
         self.edge = self.edge.max(self.cursor);
         while self.edge < board.next() {
             let segment = board.segment(self.edge);
-            let is_older = (segment.sent_at, self.edge + 1) < (self.sent_at, self.end);
+            let is_older = self.is_older(segment.sent_at, self.edge);
             if !is_older && !segment.flags.has(Flags::EVER_RETRANSMITTED) {
                 break;
             }
             self.edge += 1;
         }
-        let last = board.highest_unsacked_below(self.edge).filter(|seq| *seq >= self.cursor);
-        let last = last.filter(|seq| is_listed(board.segment(*seq).flags)).unwrap_or(self.cursor);
-        Some(remaining(board.segment(last).sent_at))
+        let mut last = self.cursor;
+        let mut limit = self.edge;
+        while let Some(seq) = board.highest_unsacked_below(limit).filter(|seq| *seq > self.cursor) {
+            if is_listed(board.segment(seq).flags) {
+                last = seq;
+                break;
+            }
+            limit = seq;
+        }
+        Some(self.remaining(now, board.segment(last).sent_at, window))
     }
 
-    fn detect_resent(&mut self, board: &mut Scoreboard, remaining: &impl Fn(Time) -> Span) -> Option<Span> {
+    fn detect_resent(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         let is_current = |board: &Scoreboard, (sent_at, seq): (Time, u64)| {
             if seq < board.una() {
                 return false;
@@ -231,10 +252,10 @@ impl Rack {
         loop {
             let &entry = self.resent.front()?;
             if is_current(board, entry) {
-                if (entry.0, entry.1 + 1) >= (self.sent_at, self.end) {
+                if !self.is_older(entry.0, entry.1) {
                     return None;
                 }
-                if remaining(entry.0) > Span::ZERO {
+                if self.remaining(now, entry.0, window) > Span::ZERO {
                     break;
                 }
                 board.mark_lost(entry.1);
@@ -242,14 +263,14 @@ impl Rack {
             }
             self.resent.pop_front();
         }
-        let behind = self.resent.partition_point(|entry| (entry.0, entry.1 + 1) < (self.sent_at, self.end));
+        let behind = self.resent.partition_point(|entry| self.is_older(entry.0, entry.1));
         let mut last = behind - 1;
         while !is_current(board, self.resent[last]) {
             last -= 1;
         }
         // Void entries go, so that the next ACK does not meet them again.
         self.resent.drain(last + 1..behind);
-        Some(remaining(self.resent[last].0))
+        Some(self.remaining(now, self.resent[last].0, window))
     }
 
     /// Drops retransmissions that were acknowledged.

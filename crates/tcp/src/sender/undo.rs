@@ -24,6 +24,7 @@ impl Sender {
     fn undo_reduction(&mut self, now: Time, is_nothing_lost: bool) {
         if is_nothing_lost {
             self.board.unmark_all_lost();
+            self.rack.on_unmarked(&self.board);
         }
         if let Some(prior_ssthresh) = self.episode.prior_ssthresh {
             let conn = self.conn(now);
@@ -34,7 +35,7 @@ impl Sender {
         self.counters.undos += 1;
         self.usage.cwnd_stamp = now;
         self.episode.undo_marker = None;
-        self.rack.look_again(is_nothing_lost);
+        self.rack.look_again();
     }
 
     /// At the end of a recovery.
