@@ -1,0 +1,76 @@
+//! A connection: its two ends, and the transfers that it carries one after another.
+
+use crate::events::Alarm;
+use crate::histogram::Histogram;
+use crate::streams::Stream;
+use thalweg_tcp::{Counters, Receiver, Sender};
+use thalweg_units::{Bytes, Span, Time};
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The series that opened it.
+    pub(crate) series: usize,
+    /// Its number within the series.
+    pub(crate) number: u64,
+    /// Index of the sending host.
+    pub(crate) host: usize,
+    /// What its way is longer than the path, from sender to receiver.
+    pub(crate) forward_extra: Span,
+    /// What its way is longer than the path, from receiver to sender.
+    pub(crate) reverse_extra: Span,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) sender_alarm: Alarm,
+    pub(crate) receiver_alarm: Alarm,
+    /// For its congestion controller.
+    pub(crate) stream: Stream,
+    /// The transfer under way; none while the application thinks.
+    pub(crate) transfer: Option<Transfer>,
+    /// Transfers that have ended.
+    pub(crate) transfers_ended: u64,
+    /// Whether the application has stopped for good.
+    pub(crate) is_stopped: bool,
+}
+
+/// One object sent.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    pub(crate) start: Time,
+    /// None: without end.
+    pub(crate) size: Option<Bytes>,
+    /// The sender's counters at the start.
+    pub(crate) before: Counters,
+    /// Where in the stream it starts.
+    pub(crate) offset: Bytes,
+    pub(crate) rtts: Histogram,
+}
+
+impl Connection {
+    /// The application begins a transfer.
+    pub(crate) fn begin(&mut self, now: Time, size: Option<Bytes>) {
+        let before = self.sender.info(now).counters;
+        let offset = self.sender.written();
+        self.transfer = Some(Transfer { start: now, size, before, offset, rtts: Histogram::default() });
+        self.sender.write(now, size.unwrap_or(Bytes::MAX));
+    }
+
+    /// The application stops: what was sent is still acknowledged, nothing more is sent.
+    pub(crate) fn stop(&mut self, now: Time) {
+        self.is_stopped = true;
+        self.sender.stop(now);
+    }
+
+    /// Whether the transfer under way is over: all of it acknowledged, or as much as was sent before the stop.
+    pub(crate) fn is_transfer_over(&self) -> bool {
+        let acked = self.sender.acked();
+        let is_drained = self.is_stopped && acked == self.sender.written();
+        self.transfer.as_ref().is_some_and(|transfer| is_drained || transfer.is_complete(acked))
+    }
+}
+
+impl Transfer {
+    /// Whether every byte of it was acknowledged, when `acked` bytes of the stream were.
+    pub(crate) fn is_complete(&self, acked: Bytes) -> bool {
+        self.size.is_some_and(|size| acked >= self.offset + size)
+    }
+}

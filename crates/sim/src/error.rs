@@ -1,0 +1,29 @@
+//! Why an experiment does not run.
+
+/// Why an experiment does not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Somebody asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The experiment contradicts itself, or asks for what the simulator does not have.
+    #[error("{place}: found {found}, expected {expected}")]
+    Invalid {
+        /// Key of the plan's experiment, such as `flows.large.host`.
+        place: String,
+        /// What stands there.
+        found: String,
+        /// What could stand there.
+        expected: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn link(name: &str, error: &thalweg_link::LinkError) -> Error {
+        Error::invalid(format!("{name}.{}", error.place), &error.found, error.expected)
+    }
+
+    pub(crate) fn invalid(place: impl Into<String>, found: impl ToString, expected: impl Into<String>) -> Error {
+        Error::Invalid { place: place.into(), found: found.to_string(), expected: expected.into() }
+    }
+}

@@ -1,0 +1,106 @@
+//! The calendar: what happens when. Events at the same instant come out in the order in which they were put in.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use thalweg_units::Time;
+
+/// Something that is due. What the links do is not among these: they say themselves when they are next due, which
+/// spares an entry per packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A series opens its next connection.
+    Open { series: usize },
+    /// A flow stops sending.
+    Stop { flow: usize },
+    /// A connection starts its next request.
+    Request { connection: usize },
+    /// A sender's timer may have run out.
+    SenderTimer { connection: usize },
+    /// A receiver's timer may have run out.
+    ReceiverTimer { connection: usize },
+    /// A UDP source sends its next packet.
+    Background { source: usize },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Calendar {
+    heap: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    entered: u64,
+}
+
+impl Calendar {
+    pub(crate) fn enter(&mut self, at: Time, event: Event) {
+        self.entered += 1;
+        self.heap.push(Reverse((at, self.entered, event)));
+    }
+
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Takes the next event if it is due.
+    pub(crate) fn take(&mut self, now: Time) -> Option<Event> {
+        self.next().filter(|at| *at <= now)?;
+        self.heap.pop().map(|Reverse((.., event))| event)
+    }
+}
+
+/// When the calendar last promised to look at a timer. Timers move with every packet, mostly to later: an entry is made only
+/// when a timer is due before the one that is already there, and an entry that comes too early is made anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Alarm {
+    set: Option<Time>,
+}
+
+impl Alarm {
+    /// Makes sure that `event` comes at `due` or earlier.
+    pub(crate) fn set(&mut self, due: Option<Time>, event: Event, calendar: &mut Calendar) {
+        let Some(due) = due else { return };
+        if self.set.is_none_or(|set| due < set) {
+            self.set = Some(due);
+            calendar.enter(due, event);
+        }
+    }
+
+    /// The alarm's event has come at `now`. False if it is an entry that an earlier one has replaced.
+    pub(crate) fn ring(&mut self, now: Time) -> bool {
+        let is_current = self.set == Some(now);
+        if is_current {
+            self.set = None;
+        }
+        is_current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_instant_keep_their_order() {
+        let mut calendar = Calendar::default();
+        for source in [3, 1, 2] {
+            calendar.enter(Time(5), Event::Background { source });
+        }
+        calendar.enter(Time(4), Event::Stop { flow: 0 });
+        assert_eq!(calendar.take(Time(3)), None);
+        assert_eq!(calendar.take(Time(9)), Some(Event::Stop { flow: 0 }));
+        let rest: Vec<_> = std::iter::from_fn(|| calendar.take(Time(9))).collect();
+        assert_eq!(rest, [3, 1, 2].map(|source| Event::Background { source }));
+    }
+
+    #[test]
+    fn an_alarm_enters_only_what_is_earlier_than_what_it_has() {
+        let mut calendar = Calendar::default();
+        let mut alarm = Alarm::default();
+        let event = Event::SenderTimer { connection: 0 };
+        for due in [9, 12, 7] {
+            alarm.set(Some(Time(due)), event, &mut calendar);
+        }
+        assert_eq!(calendar.take(Time(7)), Some(event));
+        assert!(alarm.ring(Time(7)));
+        assert_eq!(calendar.take(Time(9)), Some(event));
+        assert!(!alarm.ring(Time(9)), "7 had replaced 9");
+        assert_eq!(calendar.take(Time(99)), None);
+    }
+}

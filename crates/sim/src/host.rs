@@ -1,0 +1,45 @@
+//! What a host does to the packets that it sends: each waits a little while, at random, and none overtakes another.
+
+use crate::streams::{self, Stream};
+use std::collections::VecDeque;
+use thalweg_units::{Span, Time};
+
+/// Packets on their way out of a host.
+#[derive(Debug)]
+pub(crate) struct Outbox<P> {
+    jitter: Span,
+    stream: Stream,
+    /// In order of departure, which is the order of entry.
+    waiting: VecDeque<(Time, P)>,
+}
+
+impl<P> Outbox<P> {
+    pub(crate) fn new(jitter: Span, stream: Stream) -> Outbox<P> {
+        Outbox { jitter, stream, waiting: VecDeque::new() }
+    }
+
+    /// Takes a packet in; gives it back if it may leave at once.
+    pub(crate) fn pass(&mut self, now: Time, packet: P) -> Option<P> {
+        if self.jitter == Span::ZERO {
+            return Some(packet);
+        }
+        let own = now + streams::up_to(self.jitter, &mut self.stream);
+        let departure = self.waiting.back().map_or(own, |(last, _)| own.max(*last));
+        self.waiting.push_back((departure, packet));
+        None
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        self.waiting.front().map(|(at, _)| *at)
+    }
+
+    /// The next packet that leaves by `now`.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<P> {
+        self.next_wake().filter(|at| *at <= now)?;
+        self.waiting.pop_front().map(|(_, packet)| packet)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+}

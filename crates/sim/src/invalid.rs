@@ -1,0 +1,106 @@
+//! What is wrong with an experiment, before it runs. The Python package checks scenarios; these are the checks without
+//! which the simulator would panic or never end.
+
+use crate::error::Error;
+use crate::series;
+use std::collections::BTreeMap;
+use thalweg_plan::plan::{Capacity, Experiment, Flow, Link, Load, Loss, Repeat};
+use thalweg_units::{Bytes, Rate, Span};
+
+/// Checks what no single part can check on its own.
+pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
+    if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
+        return Err(Error::invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
+    }
+    if !experiment.hosts.contains_key("receiver") {
+        return Err(Error::invalid("hosts", "no receiver", "a host of that name"));
+    }
+    for flow in &experiment.flows {
+        check_flow(flow, experiment)?;
+    }
+    if experiment.duration_ns.is_none() {
+        for (name, link) in [("forward", &experiment.forward), ("reverse", &experiment.reverse)] {
+            check_passable(name, link)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
+    let place = |key: &str| format!("flows.{}.{key}", flow.name);
+    if !experiment.hosts.contains_key(&flow.host) {
+        let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
+        return Err(Error::invalid(place("host"), &flow.host, format!("one of {}", known.join(", "))));
+    }
+    thalweg_cc::build(&flow.cc, &flow.cc_params).map_err(|error| {
+        let place = place(if flow.cc_params.is_empty() { "cc" } else { "cc_params" });
+        Error::invalid(place, &flow.cc, error.to_string())
+    })?;
+    if let Some(until) = series::until(flow) {
+        if until == flow.name || !experiment.flows.iter().any(|other| other.name == until) {
+            return Err(Error::invalid(place("repeat.until"), until, "the name of another flow"));
+        }
+    }
+    let is_empty = match &flow.load {
+        Load::Unlimited => false,
+        Load::Sizes { sizes_bytes } => sizes_bytes.is_empty() || sizes_bytes.contains(&Bytes::ZERO),
+        Load::Requests { size_bytes, count, .. } => *size_bytes == Bytes::ZERO || *count == Some(0),
+    };
+    if is_empty {
+        return Err(Error::invalid(place("load"), "nothing to send", "at least one byte each time"));
+    }
+    let is_instant = |gap: Span| gap == Span::ZERO;
+    match flow.repeat {
+        Repeat::Poisson { mean_gap_ns, .. } if is_instant(mean_gap_ns) => {
+            return Err(Error::invalid(place("repeat.mean_gap_ns"), 0, "a gap above zero"));
+        }
+        Repeat::Gap { count: Some(0), .. } | Repeat::Poisson { count: Some(0), .. } => {
+            return Err(Error::invalid(place("repeat.count"), 0, "at least 1"));
+        }
+        _ => {}
+    }
+    if experiment.duration_ns.is_none() && flow.stop_ns.is_none() && is_endless(flow) {
+        return Err(Error::invalid("duration_ns", "null", format!("a duration, since flow {} has no end", flow.name)));
+    }
+    Ok(())
+}
+
+fn is_endless(flow: &Flow) -> bool {
+    let is_load_endless = matches!(flow.load, Load::Unlimited | Load::Requests { count: None, .. });
+    let is_repeat_endless = matches!(
+        flow.repeat,
+        Repeat::Gap { until: None, count: None, .. } | Repeat::Poisson { until: None, count: None, .. }
+    );
+    is_load_endless || is_repeat_endless
+}
+
+/// Whether anything ever gets through, for experiments that end only when it has.
+fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
+    let expected = "something that lets packets through, since only that ends the experiment (or a duration)";
+    let is_lost = match link.loss {
+        Loss::Bernoulli { ratio } => ratio.as_f64() >= 1.0,
+        Loss::GilbertElliott { r, loss_bad, loss_good, .. } => {
+            loss_bad.as_f64() >= 1.0 && (loss_good.as_f64() >= 1.0 || r.as_f64() <= 0.0)
+        }
+    };
+    if is_lost {
+        return Err(Error::invalid(format!("{name}.loss"), "a loss of everything", expected));
+    }
+    match &link.capacity {
+        Capacity::Steps { steps } if steps.last().is_some_and(|step| step.rate_bps == Rate::ZERO) => {
+            Err(Error::invalid(format!("{name}.capacity"), "a last rate of 0", expected))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The trace that a link names.
+pub(crate) fn trace<'a>(
+    name: &str,
+    link: &Link,
+    traces: &'a BTreeMap<String, Vec<u64>>,
+) -> Result<Option<&'a [u64]>, Error> {
+    let Capacity::Trace { trace } = &link.capacity else { return Ok(None) };
+    let found = traces.get(trace).map(|times| Some(times.as_slice()));
+    found.ok_or_else(|| Error::invalid(format!("{name}.capacity.trace"), trace, "a name in the plan's traces"))
+}

@@ -1,0 +1,136 @@
+//! Rows for the tables, made from what the simulation knows.
+
+use crate::connection::{Connection, Transfer};
+use std::sync::Arc;
+use thalweg_link::Link;
+use thalweg_plan::plan::Experiment;
+use thalweg_tcp::Info;
+use thalweg_trace::{FlowRow, QueueRow, SampleRow, Sink, StateRow};
+use thalweg_units::{Packets, Rate, Span, Time};
+
+/// What every row of a flow's connections starts with.
+#[derive(Clone, Debug)]
+struct Labels {
+    flow: Arc<str>,
+    cc: Arc<str>,
+    host: Arc<str>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    experiment: u64,
+    repetition: u64,
+    flows: Vec<Labels>,
+}
+
+impl Rows {
+    pub(crate) fn new(experiment: &Experiment) -> Rows {
+        let labels = experiment.flows.iter().map(|flow| Labels {
+            flow: flow.name.as_str().into(),
+            cc: flow.cc.as_str().into(),
+            host: flow.host.as_str().into(),
+        });
+        Rows {
+            experiment: experiment.experiment.into(),
+            repetition: experiment.repetition.into(),
+            flows: labels.collect(),
+        }
+    }
+
+    /// A transfer that ends at `now`, complete or not.
+    pub(crate) fn transfer(
+        &self,
+        flow: usize,
+        copy: u64,
+        connection: &Connection,
+        transfer: &Transfer,
+        now: Time,
+    ) -> FlowRow {
+        let Labels { flow, cc, host } = self.flows[flow].clone();
+        let (before, after) = (&transfer.before, connection.sender.info(now).counters);
+        let acked = connection.sender.acked().saturating_sub(transfer.offset);
+        let acked = transfer.size.map_or(acked, |size| acked.min(size));
+        let completed = transfer.is_complete(connection.sender.acked());
+        let lasted = now.since(transfer.start);
+        let goodput_bps = if lasted == Span::ZERO { 0.0 } else { acked.0 as f64 * 8.0 / lasted.as_secs_f64() };
+        FlowRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            flow,
+            copy,
+            connection: connection.number,
+            transfer: connection.transfers_ended,
+            cc,
+            host,
+            size_bytes: transfer.size.map(|size| size.0),
+            start_us: transfer.start.as_micros(),
+            end_us: now.as_micros(),
+            completed,
+            fct_us: completed.then_some(lasted.as_micros()),
+            acked_bytes: acked.0,
+            goodput_bps,
+            segments: after.segments - before.segments,
+            retransmits: after.retransmits - before.retransmits,
+            timeouts: after.timeouts - before.timeouts,
+            recoveries: after.recoveries - before.recoveries,
+            undos: after.undos - before.undos,
+            rtt_min_us: transfer.rtts.min_us(),
+            rtt_mean_us: transfer.rtts.mean_us(),
+            rtt_p50_us: transfer.rtts.percentile_us(50),
+            rtt_p95_us: transfer.rtts.percentile_us(95),
+            rtt_p99_us: transfer.rtts.percentile_us(99),
+        }
+    }
+
+    /// A connection at `now`: what every algorithm has, and what only its own has.
+    pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time, sink: &mut dyn Sink) {
+        let info: Info = connection.sender.info(now);
+        let flow = &self.flows[flow].flow;
+        let (experiment, repetition, number, t_us) =
+            (self.experiment, self.repetition, connection.number, now.as_micros());
+        let bps = |rate: Option<Rate>| rate.map(|rate| rate.0);
+        let us = |span: Option<Span>| span.map(Span::as_micros);
+        sink.sample(SampleRow {
+            experiment,
+            repetition,
+            flow: flow.clone(),
+            copy,
+            connection: number,
+            t_us,
+            cwnd_packets: info.cwnd.0,
+            ssthresh_packets: info.ssthresh.map(|Packets(packets)| packets),
+            inflight_packets: info.inflight.0,
+            pacing_rate_bps: bps(info.pacing_rate),
+            delivery_rate_bps: bps(info.delivery_rate),
+            srtt_us: us(info.srtt),
+            min_rtt_us: us(info.min_rtt),
+            acked_bytes: connection.sender.acked().0,
+            segments: info.counters.segments,
+            retransmits: info.counters.retransmits,
+            ca_state: info.ca_state.name(),
+        });
+        connection.sender.report(now, &mut |key, value| {
+            let flow = flow.clone();
+            sink.state(StateRow { experiment, repetition, flow, copy, connection: number, t_us, key, value });
+        });
+    }
+
+    /// A direction of the path at `now`.
+    pub(crate) fn queue<P: Clone>(&self, name: &'static str, link: &mut Link<P>, now: Time) -> QueueRow {
+        let stats = link.stats(now);
+        QueueRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            link: name,
+            t_us: now.as_micros(),
+            backlog_bytes: stats.backlog_bytes.0,
+            backlog_packets: stats.backlog_packets.0,
+            dropped_packets: stats.dropped.0,
+            lost_packets: stats.lost.0,
+            marked_packets: stats.marked.0,
+            sent_packets: stats.sent_packets.0,
+            sent_bytes: stats.sent_bytes.0,
+            capacity_bytes: link.capacity_bytes(now).map(|bytes| bytes.0),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Series of connections: which copy of a flow opens its next connection when, and when a flow is over.
+
+use crate::streams::{self, Stream};
+use rand_core::Rng;
+use thalweg_plan::plan::{Experiment, Flow, Load, Repeat};
+use thalweg_units::{Bytes, Span, Time};
+
+/// One copy of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) flow: usize,
+    pub(crate) copy: u64,
+    /// Connections opened so far.
+    pub(crate) opened: u64,
+    /// Connections open now.
+    pub(crate) active: u64,
+    /// Whether it opens no more connections.
+    pub(crate) is_closed: bool,
+    start_jitter: Span,
+    stream: Stream,
+}
+
+impl Series {
+    pub(crate) fn new(experiment: &Experiment, flow: usize, copy: u64, stream: Stream) -> Series {
+        let start_jitter = experiment.start_jitter_ns;
+        Series { flow, copy, opened: 0, active: 0, is_closed: false, start_jitter, stream }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closed && self.active == 0
+    }
+
+    /// When the first connection opens.
+    pub(crate) fn first_open(&mut self, config: &Flow) -> Time {
+        let start = self.jittered(config.start_ns);
+        match config.repeat {
+            Repeat::Poisson { mean_gap_ns, .. } => start + streams::exponential(mean_gap_ns, &mut self.stream),
+            Repeat::Once | Repeat::Gap { .. } => start,
+        }
+    }
+
+    /// A connection has just opened: when the next one does, if that does not depend on this one's end. Closes the series if
+    /// it was the last.
+    pub(crate) fn on_open(&mut self, config: &Flow, now: Time) -> Option<Time> {
+        self.opened += 1;
+        self.active += 1;
+        let (Repeat::Gap { count, .. } | Repeat::Poisson { count, .. }) = config.repeat else {
+            self.is_closed = true;
+            return None;
+        };
+        if count.is_some_and(|count| self.opened >= u64::from(count)) {
+            self.is_closed = true;
+            return None;
+        }
+        let Repeat::Poisson { mean_gap_ns, .. } = config.repeat else { return None };
+        Some(now + streams::exponential(mean_gap_ns, &mut self.stream))
+    }
+
+    /// A connection has ended: when the next one opens, if it waited for this.
+    pub(crate) fn on_end(&mut self, config: &Flow, now: Time) -> Option<Time> {
+        self.active -= 1;
+        match config.repeat {
+            Repeat::Gap { gap_ns, .. } if !self.is_closed => Some(self.jittered(now + gap_ns)),
+            _ => None,
+        }
+    }
+
+    /// Size of the next connection's transfer; none if it has no end.
+    pub(crate) fn next_size(&mut self, load: &Load) -> Option<Bytes> {
+        match load {
+            Load::Unlimited => None,
+            Load::Sizes { sizes_bytes } => Some(sizes_bytes[streams::index(sizes_bytes.len(), &mut self.stream)]),
+            Load::Requests { size_bytes, .. } => Some(*size_bytes),
+        }
+    }
+
+    /// A seed for the next connection's own random numbers.
+    pub(crate) fn next_seed(&mut self) -> u64 {
+        self.stream.next_u64()
+    }
+
+    fn jittered(&mut self, at: Time) -> Time {
+        at + streams::up_to(self.start_jitter, &mut self.stream)
+    }
+}
+
+/// The flow whose end stops this one from opening connections.
+pub(crate) fn until(config: &Flow) -> Option<&str> {
+    match &config.repeat {
+        Repeat::Gap { until, .. } | Repeat::Poisson { until, .. } => until.as_deref(),
+        Repeat::Once => None,
+    }
+}

@@ -1,0 +1,459 @@
+//! The simulation: who is there, and what happens at each instant.
+
+use crate::Summary;
+use crate::background::Source;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::events::{Alarm, Calendar, Event};
+use crate::host::Outbox;
+use crate::invalid;
+use crate::ledger::{Ledger, Side};
+use crate::rows::Rows;
+use crate::series::{self, Series};
+use crate::streams::{Stream, Streams};
+use rand_core::SeedableRng;
+use std::collections::{BTreeMap, BTreeSet};
+use thalweg_link::{Link, Stats};
+use thalweg_plan::plan::{Experiment, Load};
+use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
+use thalweg_trace::Sink;
+use thalweg_units::{MTU, Span, Time};
+
+/// A packet on the forward link.
+#[derive(Clone, Copy, Debug)]
+enum Forward {
+    Tcp { connection: usize, packet: ToReceiver },
+    Udp,
+}
+
+/// A packet on the reverse link.
+#[derive(Clone, Copy, Debug)]
+struct Backward {
+    connection: usize,
+    packet: ToSender,
+}
+
+/// An experiment under way.
+#[derive(Debug)]
+pub struct Simulation {
+    experiment: Experiment,
+    now: Time,
+    calendar: Calendar,
+    forward: Link<Forward>,
+    reverse: Link<Backward>,
+    forward_stream: Stream,
+    reverse_stream: Stream,
+    /// One for each host, in the order of their names.
+    outboxes: Vec<Outbox<Forward>>,
+    receiver_outbox: Outbox<Backward>,
+    /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
+    connections: Vec<Option<Box<Connection>>>,
+    open: BTreeSet<usize>,
+    series: Vec<Series>,
+    /// For each flow, how many of its series are not over.
+    unfinished: Vec<u64>,
+    sources: Vec<Source>,
+    next_sample: Option<Time>,
+    last_sample: Option<Time>,
+    rows: Rows,
+    forward_ends: Ends,
+    reverse_ends: Ends,
+}
+
+/// Packets of one direction as its ends count them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    sent: u64,
+    received: u64,
+}
+
+impl Simulation {
+    /// Sets everything up at time zero. `traces` are the plan's.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the experiment contradicts itself or asks for what the simulator does not have.
+    pub fn new(experiment: &Experiment, traces: &BTreeMap<String, Vec<u64>>) -> Result<Simulation, Error> {
+        invalid::check(experiment)?;
+        let forward_trace = invalid::trace("forward", &experiment.forward, traces)?;
+        let reverse_trace = invalid::trace("reverse", &experiment.reverse, traces)?;
+        let forward = Link::new(&experiment.forward, forward_trace).map_err(|error| Error::link("forward", &error))?;
+        let reverse = Link::new(&experiment.reverse, reverse_trace).map_err(|error| Error::link("reverse", &error))?;
+
+        let mut streams = Streams::new(experiment.seed);
+        let (forward_stream, reverse_stream) = (streams.take(), streams.take());
+        let receiver = &experiment.hosts["receiver"];
+        let receiver_outbox = Outbox::new(receiver.delay_jitter_ns, streams.take());
+        let hosts = experiment.hosts.values();
+        let outboxes = hosts.map(|host| Outbox::new(host.delay_jitter_ns, streams.take())).collect();
+        let mut series = Vec::new();
+        for (index, flow) in experiment.flows.iter().enumerate() {
+            for copy in 0..flow.count {
+                series.push(Series::new(experiment, index, copy.into(), streams.take()));
+            }
+        }
+        let mut simulation = Simulation {
+            now: Time::ZERO,
+            calendar: Calendar::default(),
+            forward,
+            reverse,
+            forward_stream,
+            reverse_stream,
+            outboxes,
+            receiver_outbox,
+            connections: Vec::new(),
+            open: BTreeSet::new(),
+            series,
+            unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
+            sources: experiment.background.iter().map(Source::new).collect(),
+            next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
+            last_sample: None,
+            rows: Rows::new(experiment),
+            forward_ends: Ends::default(),
+            reverse_ends: Ends::default(),
+            experiment: experiment.clone(),
+        };
+        simulation.enter_first_events();
+        Ok(simulation)
+    }
+
+    /// Goes on to the next instant at which something happens, and lets it happen. False: the experiment is over.
+    pub fn step(&mut self, sink: &mut dyn Sink) -> bool {
+        let end = self.experiment.duration_ns.map(|duration| Time::ZERO + duration);
+        let next = self.next_wake().filter(|_| !self.is_over());
+        let Some(next) = next.filter(|next| end.is_none_or(|end| *next <= end)) else {
+            if let (false, Some(end)) = (self.is_over(), end) {
+                self.now = end;
+            }
+            return false;
+        };
+        self.now = next;
+        while let Some(packet) = self.forward.poll(next) {
+            self.arrive_at_receiver(packet);
+        }
+        while let Some(packet) = self.reverse.poll(next) {
+            self.arrive_at_sender(packet, sink);
+        }
+        for host in 0..self.outboxes.len() {
+            while let Some(packet) = self.outboxes[host].poll(next) {
+                self.enter_forward(packet);
+            }
+        }
+        while let Some(packet) = self.receiver_outbox.poll(next) {
+            self.enter_reverse(packet);
+        }
+        while let Some(event) = self.calendar.take(next) {
+            self.happen(event, sink);
+        }
+        if self.next_sample.is_some_and(|at| at <= next) {
+            self.sample(sink);
+            self.last_sample = Some(next);
+            self.next_sample = Some(next + self.experiment.sample_interval_ns);
+        }
+        true
+    }
+
+    /// Ends the experiment where it is: transfers under way get their rows, the links their last.
+    pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
+        for id in std::mem::take(&mut self.open) {
+            let connection = self.connections[id].take().expect("an open connection is there");
+            self.emit_transfer(&connection, sink);
+        }
+        if self.last_sample != Some(self.now) {
+            self.emit_queues(sink);
+        }
+        let packets = self.forward.stats(self.now).sent_packets + self.reverse.stats(self.now).sent_packets;
+        Summary { simulated: self.now.since(Time::ZERO), packets: packets.0 }
+    }
+
+    /// The books at this moment.
+    pub fn ledger(&mut self) -> Ledger {
+        let waiting = self.outboxes.iter().map(Outbox::len).sum();
+        Ledger {
+            forward: side(self.forward_ends, self.forward.stats(self.now), waiting),
+            reverse: side(self.reverse_ends, self.reverse.stats(self.now), self.receiver_outbox.len()),
+        }
+    }
+
+    fn enter_first_events(&mut self) {
+        for index in 0..self.series.len() {
+            let series = &mut self.series[index];
+            let first = series.first_open(&self.experiment.flows[series.flow]);
+            self.calendar.enter(first, Event::Open { series: index });
+        }
+        for (flow, config) in self.experiment.flows.iter().enumerate() {
+            if let Some(stop) = config.stop_ns {
+                self.calendar.enter(stop, Event::Stop { flow });
+            }
+        }
+        for source in 0..self.sources.len() {
+            self.enter_background(source);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        !self.unfinished.is_empty() && self.unfinished.iter().all(|series| *series == 0)
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        let links = [self.forward.next_wake(), self.reverse.next_wake(), self.receiver_outbox.next_wake()];
+        let outboxes = self.outboxes.iter().map(Outbox::next_wake);
+        links.into_iter().chain(outboxes).chain([self.calendar.next(), self.next_sample]).flatten().min()
+    }
+
+    fn happen(&mut self, event: Event, sink: &mut dyn Sink) {
+        let now = self.now;
+        match event {
+            Event::Open { series } => self.open(series, sink),
+            Event::Stop { flow } => self.stop(flow, sink),
+            Event::Request { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                let series = &mut self.series[connection.series];
+                let size = series.next_size(&self.experiment.flows[series.flow].load);
+                connection.begin(now, size);
+                self.after_sender(id, sink);
+            }
+            Event::SenderTimer { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                if connection.sender_alarm.ring(now) {
+                    if connection.sender.next_wake().is_some_and(|due| due <= now) {
+                        connection.sender.on_wake(now, &mut connection.stream);
+                    }
+                    self.after_sender(id, sink);
+                }
+            }
+            Event::ReceiverTimer { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                if connection.receiver_alarm.ring(now) {
+                    if connection.receiver.next_wake().is_some_and(|due| due <= now) {
+                        connection.receiver.on_wake(now);
+                    }
+                    self.after_receiver(id);
+                }
+            }
+            Event::Background { source } => {
+                self.forward_ends.sent += 1;
+                self.enter_forward(Forward::Udp);
+                self.sources[source].sent();
+                self.enter_background(source);
+            }
+        }
+    }
+
+    fn enter_background(&mut self, source: usize) {
+        if let Some(at) = self.sources[source].next_departure() {
+            self.calendar.enter(at, Event::Background { source });
+        }
+    }
+
+    fn open(&mut self, index: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        let series = &mut self.series[index];
+        if series.is_closed {
+            return;
+        }
+        let config = &self.experiment.flows[series.flow];
+        let number = series.opened;
+        let next = series.on_open(config, now);
+        let size = series.next_size(&config.load);
+        let stream = Stream::seed_from_u64(series.next_seed());
+        let host = self.experiment.hosts.keys().position(|name| *name == config.host).expect("the host was checked");
+        let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
+        let sender =
+            SenderConfig { sndbuf_max: self.experiment.hosts[&config.host].sndbuf_max_bytes, ..Default::default() };
+        let receiver =
+            ReceiverConfig { rcvbuf_max: self.experiment.hosts["receiver"].rcvbuf_max_bytes, ..Default::default() };
+        let mut connection = Connection {
+            series: index,
+            number,
+            host,
+            forward_extra: config.extra_rtt_ns.scale(1, 2),
+            reverse_extra: config.extra_rtt_ns.saturating_sub(config.extra_rtt_ns.scale(1, 2)),
+            sender: Sender::new(sender, cc),
+            receiver: Receiver::new(receiver),
+            sender_alarm: Alarm::default(),
+            receiver_alarm: Alarm::default(),
+            stream,
+            transfer: None,
+            transfers_ended: 0,
+            is_stopped: false,
+        };
+        connection.sender.connect(now);
+        connection.begin(now, size);
+        let id = self.connections.len();
+        self.connections.push(Some(Box::new(connection)));
+        self.open.insert(id);
+        if let Some(next) = next {
+            self.calendar.enter(next, Event::Open { series: index });
+        }
+        self.after_sender(id, sink);
+    }
+
+    /// A flow stops: no new connections, no new data on those that are open.
+    fn stop(&mut self, flow: usize, sink: &mut dyn Sink) {
+        let open: Vec<usize> = self.open.iter().copied().collect();
+        for id in open {
+            let connection = self.connections[id].as_mut().expect("an open connection is there");
+            if self.series[connection.series].flow == flow {
+                connection.stop(self.now);
+                self.after_sender(id, sink);
+            }
+        }
+        for series in 0..self.series.len() {
+            if self.series[series].flow == flow {
+                self.close(series);
+            }
+        }
+    }
+
+    /// A series opens no more connections.
+    fn close(&mut self, index: usize) {
+        let was_over = self.series[index].is_over();
+        self.series[index].is_closed = true;
+        if !was_over && self.series[index].is_over() {
+            self.series_over(index);
+        }
+    }
+
+    /// A series is over. If its flow now is too, those that waited for that open no more.
+    fn series_over(&mut self, index: usize) {
+        let flow = self.series[index].flow;
+        self.unfinished[flow] -= 1;
+        if self.unfinished[flow] > 0 {
+            return;
+        }
+        let waiting = |other: &Series| {
+            series::until(&self.experiment.flows[other.flow]) == Some(self.experiment.flows[flow].name.as_str())
+        };
+        let waiting: Vec<usize> = (0..self.series.len()).filter(|other| waiting(&self.series[*other])).collect();
+        for other in waiting {
+            self.close(other);
+        }
+    }
+
+    fn arrive_at_receiver(&mut self, packet: Forward) {
+        self.forward_ends.received += 1;
+        let Forward::Tcp { connection: id, packet } = packet else { return };
+        let Some(connection) = &mut self.connections[id] else { return };
+        connection.receiver.on_packet(self.now, &packet);
+        self.after_receiver(id);
+    }
+
+    fn arrive_at_sender(&mut self, packet: Backward, sink: &mut dyn Sink) {
+        self.reverse_ends.received += 1;
+        let Some(connection) = &mut self.connections[packet.connection] else { return };
+        let rtt = connection.sender.on_packet(self.now, &packet.packet, &mut connection.stream);
+        if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
+            transfer.rtts.add(rtt);
+        }
+        self.after_sender(packet.connection, sink);
+    }
+
+    /// Lets a sender send what it may, and its application go on.
+    fn after_sender(&mut self, id: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        let connection = self.connections[id].as_mut().expect("an open connection is there");
+        while let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) {
+            self.forward_ends.sent += 1;
+            let packet = Forward::Tcp { connection: id, packet };
+            if let Some(Forward::Tcp { packet, .. }) = self.outboxes[connection.host].pass(now, packet) {
+                let (size, extra) = (packet.wire_size(), connection.forward_extra);
+                let packet = Forward::Tcp { connection: id, packet };
+                self.forward.send(now, packet, size, extra, &mut self.forward_stream);
+            }
+        }
+        if connection.is_transfer_over() || (connection.is_stopped && connection.transfer.is_none()) {
+            self.end_transfer(id, sink);
+        }
+        if let Some(connection) = &mut self.connections[id] {
+            let due = connection.sender.next_wake();
+            connection.sender_alarm.set(due, Event::SenderTimer { connection: id }, &mut self.calendar);
+        }
+    }
+
+    fn after_receiver(&mut self, id: usize) {
+        let now = self.now;
+        let connection = self.connections[id].as_mut().expect("an open connection is there");
+        while let Some(packet) = connection.receiver.poll_transmit(now) {
+            self.reverse_ends.sent += 1;
+            if let Some(packet) = self.receiver_outbox.pass(now, Backward { connection: id, packet }) {
+                let (size, extra) = (packet.packet.wire_size(), connection.reverse_extra);
+                self.reverse.send(now, packet, size, extra, &mut self.reverse_stream);
+            }
+        }
+        let due = connection.receiver.next_wake();
+        connection.receiver_alarm.set(due, Event::ReceiverTimer { connection: id }, &mut self.calendar);
+    }
+
+    fn enter_forward(&mut self, packet: Forward) {
+        let (size, extra) = match &packet {
+            Forward::Udp => (MTU, Span::ZERO),
+            Forward::Tcp { connection, packet } => {
+                let extra = self.connections[*connection].as_ref().map_or(Span::ZERO, |other| other.forward_extra);
+                (packet.wire_size(), extra)
+            }
+        };
+        self.forward.send(self.now, packet, size, extra, &mut self.forward_stream);
+    }
+
+    fn enter_reverse(&mut self, packet: Backward) {
+        let extra = self.connections[packet.connection].as_ref().map_or(Span::ZERO, |other| other.reverse_extra);
+        self.reverse.send(self.now, packet, packet.packet.wire_size(), extra, &mut self.reverse_stream);
+    }
+
+    /// A transfer has ended: the application thinks of the next request, or the connection is done.
+    fn end_transfer(&mut self, id: usize, sink: &mut dyn Sink) {
+        let mut connection = self.connections[id].take().expect("an open connection is there");
+        self.emit_transfer(&connection, sink);
+        connection.transfer = None;
+        connection.transfers_ended += 1;
+        let flow = self.series[connection.series].flow;
+        if let Load::Requests { think_ns, count, .. } = self.experiment.flows[flow].load {
+            let is_last = count.is_some_and(|count| connection.transfers_ended >= u64::from(count));
+            if !is_last && !connection.is_stopped {
+                self.connections[id] = Some(connection);
+                self.calendar.enter(self.now + think_ns, Event::Request { connection: id });
+                return;
+            }
+        }
+        self.open.remove(&id);
+        let index = connection.series;
+        let next = self.series[index].on_end(&self.experiment.flows[flow], self.now);
+        if let Some(next) = next {
+            self.calendar.enter(next, Event::Open { series: index });
+        }
+        if self.series[index].is_over() {
+            self.series_over(index);
+        }
+    }
+
+    fn emit_transfer(&self, connection: &Connection, sink: &mut dyn Sink) {
+        if let Some(transfer) = &connection.transfer {
+            let Series { flow, copy, .. } = self.series[connection.series];
+            sink.flow(self.rows.transfer(flow, copy, connection, transfer, self.now));
+        }
+    }
+
+    fn sample(&mut self, sink: &mut dyn Sink) {
+        for id in &self.open {
+            let connection = self.connections[*id].as_ref().expect("an open connection is there");
+            let Series { flow, copy, .. } = self.series[connection.series];
+            self.rows.sample(flow, copy, connection, self.now, sink);
+        }
+        self.emit_queues(sink);
+    }
+
+    fn emit_queues(&mut self, sink: &mut dyn Sink) {
+        sink.queue(self.rows.queue("forward", &mut self.forward, self.now));
+        sink.queue(self.rows.queue("reverse", &mut self.reverse, self.now));
+    }
+}
+
+fn side(ends: Ends, stats: Stats, waiting: u64) -> Side {
+    Side {
+        sent: ends.sent,
+        duplicated: stats.duplicated.0,
+        delivered: ends.received,
+        dropped: stats.dropped.0 + stats.lost.0,
+        in_flight: waiting + stats.backlog_packets.0 + stats.in_flight.0,
+    }
+}

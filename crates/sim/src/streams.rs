@@ -1,0 +1,73 @@
+//! Seeded randomness: a stream for each purpose, so that what one of them draws does not change the others.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use thalweg_units::Span;
+
+/// A stream of random numbers; the algorithm is part of the results' version.
+pub(crate) type Stream = Xoshiro256PlusPlus;
+
+/// Makes streams that do not overlap for 2^128 numbers each.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    next: Stream,
+}
+
+impl Streams {
+    pub(crate) fn new(seed: u64) -> Streams {
+        Streams { next: Stream::seed_from_u64(seed) }
+    }
+
+    pub(crate) fn take(&mut self) -> Stream {
+        let stream = self.next.clone();
+        self.next.jump();
+        stream
+    }
+}
+
+/// A span from zero up to, not including, `limit`; draws nothing if that is zero.
+pub(crate) fn up_to(limit: Span, stream: &mut Stream) -> Span {
+    if limit == Span::ZERO {
+        return Span::ZERO;
+    }
+    Span(((u128::from(stream.next_u64()) * u128::from(limit.0)) >> 64) as u64)
+}
+
+/// An index below `len`.
+pub(crate) fn index(len: usize, stream: &mut Stream) -> usize {
+    if len < 2 {
+        return 0;
+    }
+    ((u128::from(stream.next_u64()) * len as u128) >> 64) as usize
+}
+
+/// An exponentially distributed span. The logarithm is that of `libm`, which gives the same bits on every platform.
+pub(crate) fn exponential(mean: Span, stream: &mut Stream) -> Span {
+    // 53 bits, from 2^-53 to 1: the logarithm is finite.
+    let unit = ((stream.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    Span((-libm::log(unit) * mean.0 as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_gaps_have_their_mean() {
+        let mut stream = Streams::new(1).take();
+        let n = 100_000;
+        let sum: u64 = (0..n).map(|_| exponential(Span::from_millis(10), &mut stream).0).sum();
+        // Standard error of the mean: 10 ms / sqrt(100 000) = 0.03 ms; four of them.
+        assert!((sum as f64 / f64::from(n) - 10e6).abs() < 0.13e6, "{}", sum / u64::from(n as u32));
+    }
+
+    #[test]
+    fn streams_of_one_seed_differ_and_repeat() {
+        let mut streams = Streams::new(7);
+        let first = [streams.take().next_u64(), streams.take().next_u64()];
+        assert_ne!(first[0], first[1]);
+        let mut again = Streams::new(7);
+        assert_eq!(first, [again.take().next_u64(), again.take().next_u64()]);
+        assert_ne!(first[0], Streams::new(8).take().next_u64());
+    }
+}

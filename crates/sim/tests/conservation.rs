@@ -1,0 +1,186 @@
+//! Whatever the scenario: every packet is somewhere at every step, every byte is delivered once, and the same experiment
+//! gives the same rows.
+
+mod support;
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use thalweg_plan::plan::{Background, Buffer, Capacity, Experiment, Flow, Load, Loss, Repeat, Step};
+use thalweg_sim::Simulation;
+use thalweg_trace::Memory;
+use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+
+fn chance(most: f64) -> impl Strategy<Value = Chance> {
+    prop_oneof![Just(0.0), 0.0..most].prop_map(|p| Chance::new(p).expect("below 1"))
+}
+
+fn loss() -> impl Strategy<Value = Loss> {
+    prop_oneof![
+        chance(0.2).prop_map(|ratio| Loss::Bernoulli { ratio }),
+        (chance(0.05), 0.1..1.0, chance(0.01)).prop_map(|(p, r, loss_good)| Loss::GilbertElliott {
+            p,
+            r: Chance::new(r).expect("below 1"),
+            loss_bad: Chance::new(0.8).expect("below 1"),
+            loss_good,
+        }),
+    ]
+}
+
+fn capacity() -> impl Strategy<Value = Capacity> {
+    prop_oneof![
+        prop::collection::vec(1u64..50, 1..4).prop_map(|rates| Capacity::Steps {
+            steps: (0..)
+                .zip(rates)
+                .map(|(index, mbps)| Step { at_ns: Time(index * 400_000_000), rate_bps: Rate::from_mbps(mbps) })
+                .collect(),
+        }),
+        Just(Capacity::Trace { trace: "t".to_owned() }),
+    ]
+}
+
+fn buffer() -> impl Strategy<Value = Buffer> {
+    prop_oneof![
+        (1_500u64..200_000).prop_map(|bytes| Buffer::Bytes { bytes: Bytes(bytes) }),
+        (1u64..200).prop_map(|packets| Buffer::Packets { packets: Packets(packets) }),
+    ]
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    prop_oneof![
+        Just(Load::Unlimited),
+        prop::collection::vec(1u64..300_000, 1..3)
+            .prop_map(|sizes| Load::Sizes { sizes_bytes: sizes.into_iter().map(Bytes).collect() }),
+        (1u64..50_000, 0u64..200, prop::option::of(1u32..9)).prop_map(|(size, think, count)| Load::Requests {
+            size_bytes: Bytes(size),
+            think_ns: Span::from_millis(think),
+            count
+        }),
+    ]
+}
+
+fn repeat() -> impl Strategy<Value = Repeat> {
+    prop_oneof![
+        Just(Repeat::Once),
+        (0u64..300, prop::option::of(1u32..9)).prop_map(|(gap, count)| Repeat::Gap {
+            gap_ns: Span::from_millis(gap),
+            until: None,
+            count
+        }),
+        (20u64..300, prop::option::of(1u32..9)).prop_map(|(gap, count)| Repeat::Poisson {
+            mean_gap_ns: Span::from_millis(gap),
+            until: None,
+            count
+        }),
+    ]
+}
+
+prop_compose! {
+    fn flow(name: &'static str)(
+        cc in prop::sample::select(vec!["reno", "cubic", "bbr"]),
+        start in 0u64..500,
+        stop in prop::option::of(200u64..1_500),
+        load in load(),
+        repeat in repeat(),
+        count in 1u32..4,
+        extra_rtt in prop_oneof![Just(0u64), 0u64..50],
+    ) -> Flow {
+        Flow {
+            name: name.to_owned(),
+            cc: cc.to_owned(),
+            cc_params: BTreeMap::new(),
+            start_ns: Time(start * 1_000_000),
+            stop_ns: stop.map(|ms| Time(ms * 1_000_000)),
+            load,
+            repeat,
+            count,
+            extra_rtt_ns: Span::from_millis(extra_rtt),
+            host: "sender".to_owned(),
+        }
+    }
+}
+
+prop_compose! {
+    fn experiment()(
+        seed in any::<u64>(),
+        (capacity, buffer, forward_loss, reverse_loss) in (capacity(), buffer(), loss(), loss()),
+        (duplicate, reorder, jitter, host_jitter) in (chance(0.05), chance(0.05), 0u64..5_000, 0u64..200),
+        rtt in 1u64..100,
+        (first, second) in (flow("first"), flow("second")),
+        udp in prop::option::of(1u64..20),
+        start_jitter in 0u64..50,
+    ) -> Experiment {
+        let mut experiment = support::experiment();
+        experiment.seed = seed;
+        experiment.duration_ns = Some(Span::from_millis(2_000));
+        experiment.start_jitter_ns = Span::from_millis(start_jitter);
+        experiment.rtt_ns = Span::from_millis(rtt);
+        for (link, loss) in [(&mut experiment.forward, forward_loss), (&mut experiment.reverse, reverse_loss)] {
+            link.delay_ns = Span::from_millis(rtt).scale(1, 2);
+            link.loss = loss;
+            link.duplicate = duplicate;
+            link.reorder = reorder;
+            link.reorder_delay_ns = Span::from_millis(rtt).scale(1, 8);
+            link.jitter_ns = Span::from_micros(jitter);
+        }
+        experiment.forward.capacity = capacity;
+        experiment.forward.buffer = buffer;
+        for host in experiment.hosts.values_mut() {
+            host.delay_jitter_ns = Span::from_micros(host_jitter);
+        }
+        experiment.flows = vec![first, second];
+        experiment.background = udp
+            .map(|mbps| Background { rate_bps: Rate::from_mbps(mbps), start_ns: Time(300_000_000), stop_ns: None })
+            .into_iter()
+            .collect();
+        experiment
+    }
+}
+
+fn traces() -> BTreeMap<String, Vec<u64>> {
+    BTreeMap::from([("t".to_owned(), vec![1, 2, 2, 5, 9, 9, 9, 12])])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_packet_is_somewhere_at_every_step(experiment in experiment()) {
+        let mut simulation = Simulation::new(&experiment, &traces()).expect("the experiment is sound");
+        let mut rows = Memory::default();
+        while simulation.step(&mut rows) {
+            let ledger = simulation.ledger();
+            prop_assert!(ledger.balances(), "{ledger:?}");
+        }
+        simulation.finish(&mut rows);
+        for row in &rows.flows {
+            prop_assert!(row.retransmits <= row.segments);
+            prop_assert_eq!(row.completed, row.fct_us.is_some());
+            if let (true, Some(size)) = (row.completed, row.size_bytes) {
+                prop_assert_eq!(row.acked_bytes, size);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_experiment_gives_the_same_rows(experiment in experiment()) {
+        let traces = traces();
+        let first = support::run_with_traces(&experiment, &traces);
+        prop_assert_eq!(first, support::run_with_traces(&experiment, &traces));
+    }
+}
+
+#[test]
+fn another_seed_gives_other_rows() {
+    let mut experiment = support::experiment();
+    experiment.forward.loss = support::loss(0.01);
+    let first = support::run(&experiment);
+    experiment.seed += 1;
+    assert_ne!(first.flows, support::run(&experiment).flows);
+}
+
+#[test]
+fn the_books_notice_a_packet_from_nowhere() {
+    let mut side = thalweg_sim::Ledger::default();
+    side.forward.delivered = 1;
+    assert!(!side.balances());
+}
