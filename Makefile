@@ -15,7 +15,7 @@ CARGO := cargo --locked
 RELEASE := --release --workspace
 
 # What the demo runs: four mixes of large and medium flows from the ITC'18 study. A finished run is not run again.
-DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo --report
+DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo
 
 .PHONY: help
 help: ## list the targets
