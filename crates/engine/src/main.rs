@@ -1,44 +1,55 @@
 //! The binary `thalweg-engine`: it gets a plan, runs it on an engine, and writes a run directory.
 //!
-//! People use `thalweg`; this is what it calls. Data goes to standard output as JSON, talk to standard error.
+//! People use `thalweg`; this is what it calls. Data goes to standard output as JSON, talk to standard error. The events,
+//! the exit codes and the run directory are described in `docs/reference/engine-protocol.md` and `run-directory.md`.
 
+mod arguments;
+mod capabilities;
+mod engines;
+mod events;
+mod machine;
+mod merge;
+mod plan_file;
+mod problem;
+mod run;
 mod schema;
 
-use clap::{Parser, Subcommand};
+use arguments::{Arguments, Command};
+use clap::Parser;
+use events::{Event, Output};
+use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs plans of thalweg. `thalweg run` is the friendly way to call it.
-#[derive(Debug, Parser)]
-#[command(name = "thalweg-engine", version)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Prints what scenarios, plans and tables consist of, as JSON.
-    Schema {
-        /// Of what.
-        subject: schema::Subject,
-    },
-}
-
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Schema { subject } => print_json(&schema::schema(subject)),
+        Command::Run(options) => report(|output| run::run(&options, output)),
+        Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
+        Command::Capabilities { json: true } => print(&format!("{:#}\n", capabilities::json())),
+        Command::Capabilities { json: false } => print(&capabilities::text()),
+        Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
     }
 }
 
-/// Prints indented JSON and a newline. A reader that has seen enough (`| head`) is no error.
-fn print_json(value: &serde_json::Value) -> ExitCode {
-    match writeln!(std::io::stdout().lock(), "{value:#}") {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
+/// Does something whose result is events, the error included; the error is also told on standard error.
+fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
+    let output = Output::new(std::io::stdout());
+    let exit = action(&output).unwrap_or_else(|problem| {
+        eprintln!("thalweg-engine: {problem}\n  hint: {}", problem.hint);
+        // If nobody reads events any more, the text above and the exit code still say it.
+        let _ = output.emit(&Event::error(&problem));
+        problem.exit
+    });
+    exit.into()
+}
+
+/// Prints data. A reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             eprintln!("thalweg-engine: cannot write to standard output: {error}");
-            ExitCode::FAILURE
+            Exit::NotWritable.into()
         }
+        _ => Exit::Finished.into(),
     }
 }

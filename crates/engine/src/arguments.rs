@@ -1,0 +1,88 @@
+//! The command line.
+
+use crate::schema::Subject;
+use clap::{Args, Parser, Subcommand};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Runs plans of thalweg. `thalweg run` is the friendly way to call it.
+#[derive(Debug, Parser)]
+#[command(name = "thalweg-engine", version)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs the experiments of a plan, or goes on with a run that was interrupted.
+    #[command(after_help = "Example: thalweg-engine run --plan plan.json --out runs/mine --shard 1/4")]
+    Run(Run),
+    /// Joins run directories of one plan, such as the shards that several machines ran.
+    #[command(after_help = "Example: thalweg-engine merge --out runs/whole runs/shard-1 runs/shard-2")]
+    Merge {
+        /// The run directory to make or to add to.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// The run directories to join.
+        #[arg(required = true, value_name = "RUN_DIR")]
+        parts: Vec<PathBuf>,
+    },
+    /// Says what each engine can do on this machine.
+    Capabilities {
+        /// As JSON, with every key that each engine honours.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints what scenarios, plans and tables consist of, as JSON.
+    Schema {
+        /// Of what.
+        subject: Subject,
+    },
+}
+
+/// What to run, and how.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The plan, or a run.json, whose plan is then run again; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    pub plan: PathBuf,
+    /// The run directory. One that holds a part of the same run is completed.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Experiments at a time [default: one per CPU].
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Run only every N-th experiment of the plan, beginning with the I-th.
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    pub shard: Shard,
+}
+
+/// A part of a plan: every `of`-th experiment, beginning with the `number`-th.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    number: usize,
+    of: usize,
+}
+
+impl Shard {
+    /// Whether the experiment at `index`, counted from 0, belongs to it.
+    pub fn has(self, index: usize) -> bool {
+        index % self.of == self.number - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let parsed = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match parsed {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
+            _ => Err("expected I/N with I from 1 to N, such as 2/4".to_owned()),
+        }
+    }
+}

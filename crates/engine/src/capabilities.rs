@@ -1,0 +1,45 @@
+//! `thalweg-engine capabilities`: what each engine can do here, so that nobody else needs to know engines by name.
+
+use crate::engines::{Controller, ENGINES, Engine};
+use serde_json::{Map, Value, json};
+use thalweg_plan::plan::FORMAT;
+
+/// Everything, for programs.
+pub fn json() -> Value {
+    json!({
+        "format": FORMAT,
+        "version": env!("CARGO_PKG_VERSION"),
+        "engines": ENGINES.iter().map(|engine| describe(*engine)).collect::<Vec<_>>(),
+    })
+}
+
+/// A few lines for people.
+pub fn text() -> String {
+    ENGINES.iter().map(|engine| summarise(*engine)).collect()
+}
+
+fn describe(engine: &dyn Engine) -> Value {
+    let why_not = engine.why_not();
+    json!({
+        "name": engine.name(),
+        "available": why_not.is_none(),
+        "why_not": why_not,
+        "version": engine.result_version(),
+        "about": engine.about(),
+        "cc": engine.controllers().iter().map(describe_controller).collect::<Vec<_>>(),
+        "honours": engine.honours(),
+    })
+}
+
+fn describe_controller(controller: &Controller) -> Value {
+    let params: Map<String, Value> =
+        controller.params.iter().map(|(name, about)| (name.clone(), json!(about))).collect();
+    json!({ "name": controller.name, "about": controller.about, "params": params })
+}
+
+fn summarise(engine: &dyn Engine) -> String {
+    let name = engine.name();
+    let state = engine.why_not().map_or_else(String::new, |why| format!("{name}: not on this machine: {why}\n"));
+    let controllers: Vec<String> = engine.controllers().into_iter().map(|controller| controller.name).collect();
+    format!("{name}: {}\n{state}{name}: congestion controls: {}\n", engine.about(), controllers.join(", "))
+}

@@ -1,0 +1,61 @@
+//! The simulator. It needs nothing of the machine, and the same experiment gives the same tables.
+
+use super::{Controller, Engine, Failure, Summary};
+use std::collections::BTreeMap;
+use thalweg_plan::plan::Experiment;
+use thalweg_trace::Sink;
+
+/// The engine `sim`.
+pub struct Sim;
+
+impl Engine for Sim {
+    fn name(&self) -> &'static str {
+        thalweg_sim::NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "Packet-level discrete-event simulator: deterministic, needs nothing of the machine."
+    }
+
+    fn result_version(&self) -> String {
+        thalweg_sim::RESULT_VERSION.to_owned()
+    }
+
+    fn why_not(&self) -> Option<String> {
+        None
+    }
+
+    fn controllers(&self) -> Vec<Controller> {
+        thalweg_cc::CATALOG
+            .iter()
+            .map(|entry| Controller {
+                name: entry.name.to_owned(),
+                about: entry.about.to_owned(),
+                params: entry.params.iter().map(|param| (param.name.to_owned(), describe(param))).collect(),
+            })
+            .collect()
+    }
+
+    fn honours(&self) -> &'static [&'static str] {
+        thalweg_sim::HONOURS
+    }
+
+    fn run(
+        &self,
+        experiment: &Experiment,
+        traces: &BTreeMap<String, Vec<u64>>,
+        sink: &mut dyn Sink,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Summary, Failure> {
+        match thalweg_sim::run(experiment, traces, sink, is_cancelled) {
+            Ok(summary) => Ok(Summary { simulated: summary.simulated, packets: summary.packets }),
+            Err(thalweg_sim::Error::Cancelled) => Err(Failure::Cancelled),
+            Err(error) => Err(Failure::Failed { code: "invalid-experiment", message: error.to_string() }),
+        }
+    }
+}
+
+fn describe(param: &thalweg_cc::Param) -> String {
+    let about = param.about.trim_end_matches('.');
+    format!("{about}: {} to {}, {} if nothing is said.", param.min, param.max, param.default)
+}

@@ -1,0 +1,45 @@
+//! Facts about this machine and about how we were called, for run.json.
+
+use crate::problem::{Exit, Problem};
+use std::fs;
+use thalweg_store::Host;
+
+/// Environment variable with the command that the user gave, as a JSON array of its words.
+const COMMAND: &str = "THALWEG_COMMAND";
+
+/// CPUs that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What is known about this machine; what cannot be found out is empty.
+pub fn host() -> Host {
+    let uname = rustix::system::uname();
+    let kernel = [uname.sysname(), uname.release(), uname.version()].map(|part| part.to_string_lossy().into_owned());
+    Host {
+        os: value_in("/etc/os-release", "PRETTY_NAME=").trim_matches('"').to_owned(),
+        kernel: kernel.join(" "),
+        cpu: value_in("/proc/cpuinfo", "model name").trim_start_matches([' ', '\t', ':']).to_owned(),
+        cores: cores(),
+    }
+}
+
+/// What follows `key` in the first line of `path` that begins with it.
+fn value_in(path: &str, key: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned()
+}
+
+/// The command that the user gave, if whoever called us says it.
+pub fn command() -> Result<Option<Vec<String>>, Problem> {
+    let Some(text) = std::env::var_os(COMMAND) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    serde_json::from_str(&text).map(Some).map_err(|_| Problem {
+        exit: Exit::Refused,
+        code: "bad-command",
+        place: COMMAND.to_owned(),
+        found: format!("`{text}`"),
+        expected: "a JSON array of the command's words".to_owned(),
+        hint: format!("unset {COMMAND}"),
+    })
+}

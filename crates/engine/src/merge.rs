@@ -1,0 +1,22 @@
+//! `thalweg-engine merge`.
+
+use crate::events::{Event, Output};
+use crate::machine;
+use crate::problem::{Exit, Problem};
+use std::path::{Path, PathBuf};
+
+/// Joins run directories.
+pub fn merge(out: &Path, parts: &[PathBuf], output: &Output) -> Result<Exit, Problem> {
+    let version = env!("CARGO_PKG_VERSION");
+    let merged = thalweg_store::merge(out, parts, version, machine::host(), machine::command()?)?;
+    if merged.missing > 0 {
+        let (missing, experiments, out) = (merged.missing, merged.experiments, out.display());
+        eprintln!(
+            "thalweg-engine: {missing} of {experiments} experiments are in none of these directories\n  \
+             hint: thalweg-engine run --plan '{out}/run.json' --out '{out}'"
+        );
+    }
+    // The files are there, whether or not somebody still reads what we say.
+    let _ = output.emit(&Event::merged(&merged));
+    Ok(Exit::Finished)
+}

@@ -1,0 +1,91 @@
+//! `thalweg-engine run`.
+
+mod guard;
+mod signals;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use crate::arguments;
+use crate::engines::{self, ENGINES, Engine};
+use crate::events::{Event, Output, seconds};
+use crate::machine;
+use crate::plan_file;
+use crate::problem::{Exit, Problem};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use thalweg_store::{RunDirectory, RunFile};
+use work::{Halt, Work};
+
+/// Runs what is missing of a plan.
+pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
+    let plan = plan_file::read(&options.plan)?;
+    let engine = find_engine(&plan.engine)?;
+    // Installed only now: until here there is nothing to end in order, and a signal should simply kill.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signals::set_on_signal(&interrupted);
+    guard::install();
+    let host = machine::host();
+    let run = RunFile::new(plan, env!("CARGO_PKG_VERSION"), &engine.result_version(), host, machine::command()?);
+    let directory = RunDirectory::open(&options.out, run)?;
+    let threads = options.threads.map_or_else(machine::cores, usize::from);
+    execute(engine, &directory, options.shard, threads, output, &interrupted)
+}
+
+fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
+    let problem = |code, found: String, expected: String| Problem {
+        exit: Exit::Refused,
+        code,
+        place: "engine".to_owned(),
+        found,
+        expected,
+        hint: "thalweg-engine capabilities shows the engines and what they need".to_owned(),
+    };
+    let names: Vec<&str> = ENGINES.iter().map(|engine| engine.name()).collect();
+    let engine = engines::find(name)
+        .ok_or_else(|| problem("unknown-engine", format!("`{name}`"), format!("one of {}", names.join(", "))))?;
+    match engine.why_not() {
+        Some(why) => Err(problem("engine-unavailable", why, format!("a machine that can run {name}"))),
+        None => Ok(engine),
+    }
+}
+
+/// Runs the experiments of `shard` that `directory` lacks.
+fn execute(
+    engine: &dyn Engine,
+    directory: &RunDirectory,
+    shard: arguments::Shard,
+    threads: usize,
+    output: &Output,
+    interrupted: &AtomicBool,
+) -> Result<Exit, Problem> {
+    let start = Instant::now();
+    let chosen: Vec<usize> = (0..directory.run().experiments.len()).filter(|&index| shard.has(index)).collect();
+    let is_pending = |index: &usize| !directory.was_present(&directory.run().experiments[*index].id);
+    let pending: Vec<usize> = chosen.iter().copied().filter(is_pending).collect();
+    let present = chosen.len() - pending.len();
+    let begin = Event::Plan { experiments: chosen.len(), present, pending: pending.len(), threads };
+    let is_heard = output.emit(&begin).is_ok();
+    let work = Work::new(engine, directory, &pending, output, interrupted);
+    if is_heard {
+        work.do_all(threads);
+    }
+    let (finished, failed) = (work.finished(), work.failed());
+    match work.into_halt() {
+        Some(Halt::Store(error)) => return Err(error.into()),
+        None if is_heard && !interrupted.load(Ordering::Relaxed) => {}
+        _ => {
+            directory.note(&Event::Interrupted)?;
+            directory.sync()?;
+            // Whoever interrupted us may have stopped reading too.
+            let _ = output.emit(&Event::Interrupted);
+            return Ok(Exit::Interrupted);
+        }
+    }
+    directory.sync()?;
+    // All is done and on the disk, whether or not somebody still reads that.
+    let _ = output.emit(&Event::Done { finished, failed, present, seconds: seconds(start.elapsed()) });
+    Ok(if failed == 0 { Exit::Finished } else { Exit::Failed })
+}

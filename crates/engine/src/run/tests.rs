@@ -1,0 +1,203 @@
+//! What a run does when an experiment misbehaves: with engines that misbehave on purpose.
+
+use super::*;
+use crate::engines::{Controller, Failure, Summary};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use thalweg_plan::plan::{Experiment, Plan};
+use thalweg_store::Host;
+use thalweg_trace::{QueueRow, Sink};
+use thalweg_units::Span;
+
+/// An engine whose experiments do what `behaviour` says of their repetition.
+struct Scripted<B>(B);
+
+impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scripted<B> {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn about(&self) -> &'static str {
+        "Does as it is told."
+    }
+    fn result_version(&self) -> String {
+        "1".to_owned()
+    }
+    fn why_not(&self) -> Option<String> {
+        None
+    }
+    fn controllers(&self) -> Vec<Controller> {
+        Vec::new()
+    }
+    fn honours(&self) -> &'static [&'static str] {
+        &[]
+    }
+    fn run(
+        &self,
+        experiment: &Experiment,
+        _: &BTreeMap<String, Vec<u64>>,
+        sink: &mut dyn Sink,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Summary, Failure> {
+        self.0(experiment.repetition, is_cancelled)?;
+        sink.queue(QueueRow {
+            experiment: 0,
+            repetition: experiment.repetition.into(),
+            link: "forward",
+            t_us: 0,
+            backlog_bytes: 0,
+            backlog_packets: 0,
+            dropped_packets: 0,
+            lost_packets: 0,
+            marked_packets: 0,
+            sent_packets: 0,
+            sent_bytes: 0,
+            capacity_bytes: None,
+        });
+        Ok(Summary { simulated: Span::from_secs(1), packets: 2 })
+    }
+}
+
+/// What was written to standard output.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn open(directory: &Path, repetitions: u32) -> RunDirectory {
+    let experiment: Experiment = serde_json::from_str(include_str!("../../tests/data/experiment.json")).unwrap();
+    let plan = Plan {
+        format: 1,
+        engine: "scripted".to_owned(),
+        name: "scripted".to_owned(),
+        about: String::new(),
+        source: String::new(),
+        scenario_toml: String::new(),
+        traces: BTreeMap::new(),
+        experiments: (0..repetitions).map(|repetition| Experiment { repetition, ..experiment.clone() }).collect(),
+    };
+    RunDirectory::open(directory, RunFile::new(plan, "0.1.0", "1", Host::default(), None)).unwrap()
+}
+
+/// Runs on one thread, and returns the outcome and the events.
+fn run_all(
+    directory: &RunDirectory,
+    interrupted: &AtomicBool,
+    behaviour: impl Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync,
+) -> (Exit, Vec<Value>) {
+    guard::install();
+    let heard = Heard::default();
+    let output = Output::new(heard.clone());
+    let shard = "1/1".parse().unwrap();
+    let exit = execute(&Scripted(behaviour), directory, shard, 1, &output, interrupted).unwrap();
+    let text = String::from_utf8(heard.0.lock().unwrap().clone()).unwrap();
+    (exit, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+fn names(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["event"].as_str().unwrap()).collect()
+}
+
+fn journal(directory: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_bug_in_one_experiment_fails_that_one_and_the_others_go_on() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = open(temporary.path(), 3);
+    let (exit, events) = run_all(&directory, &AtomicBool::new(false), |repetition, _| {
+        assert!(repetition != 1, "inflight became negative");
+        Ok(())
+    });
+    assert_eq!(exit, Exit::Failed);
+    let order = ["plan", "started", "finished", "started", "failed", "started", "finished", "done"];
+    assert_eq!(names(&events), order);
+    let message = events[4]["message"].as_str().unwrap();
+    assert_eq!((&events[4]["code"], &events[4]["repetition"]), (&"bug".into(), &1.into()));
+    assert!(message.contains("inflight became negative") && message.contains("report"), "{message}");
+    let path = temporary.path().display();
+    let replay = format!("thalweg-engine run --plan '{path}/run.json' --out '{path}-replay' --shard 2/3");
+    assert!(message.contains(&replay), "{message}");
+    assert_eq!(names(&journal(temporary.path())), order[1..7]);
+}
+
+#[test]
+fn what_failed_is_tried_again_and_what_finished_is_not() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (exit, events) =
+        run_all(&open(temporary.path(), 3), &AtomicBool::new(false), |repetition, _| match repetition {
+            2 => Err(Failure::Failed { code: "invalid-experiment", message: "rtt: found 0".to_owned() }),
+            _ => Ok(()),
+        });
+    assert_eq!(exit, Exit::Failed);
+    let done = events.last().unwrap();
+    assert_eq!([&done["finished"], &done["failed"], &done["present"]], [2, 1, 0]);
+    let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
+    assert_eq!([&failed["code"], &failed["message"]], ["invalid-experiment", "rtt: found 0"]);
+
+    let (exit, events) = run_all(&open(temporary.path(), 3), &AtomicBool::new(false), |_, _| Ok(()));
+    assert_eq!(exit, Exit::Finished);
+    assert_eq!(names(&events), ["plan", "started", "finished", "done"]);
+    assert_eq!([&events[0]["experiments"], &events[0]["present"], &events[0]["pending"]], [3, 2, 1]);
+    assert_eq!(events[1]["repetition"], 2);
+}
+
+#[test]
+fn an_interruption_abandons_the_running_experiment_and_starts_no_other() {
+    let temporary = tempfile::tempdir().unwrap();
+    let interrupted = AtomicBool::new(false);
+    let (exit, events) = run_all(&open(temporary.path(), 3), &interrupted, |repetition, is_cancelled| {
+        if repetition == 0 {
+            return Ok(());
+        }
+        assert!(!is_cancelled());
+        interrupted.store(true, Ordering::Relaxed);
+        assert!(is_cancelled());
+        Err(Failure::Cancelled)
+    });
+    assert_eq!(exit, Exit::Interrupted);
+    assert_eq!(names(&events), ["plan", "started", "finished", "started", "interrupted"]);
+    assert_eq!(names(&journal(temporary.path())), ["started", "finished", "started", "interrupted"]);
+    assert_eq!(std::fs::read_dir(temporary.path().join("flows")).unwrap().count(), 1);
+}
+
+/// A reader that dies after a number of lines.
+struct Dies(usize);
+
+impl Write for Dies {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_stops_in_order_when_its_reader_dies() {
+    for lines in 0..4 {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = open(temporary.path(), 100);
+        let output = Output::new(Dies(lines));
+        let engine = Scripted(|_, _: &dyn Fn() -> bool| Ok(()));
+        let exit = execute(&engine, &directory, "1/1".parse().unwrap(), 1, &output, &AtomicBool::new(false)).unwrap();
+        assert_eq!(exit, Exit::Interrupted);
+        let journal = journal(temporary.path());
+        assert_eq!(journal.last().unwrap()["event"], "interrupted");
+        let files = std::fs::read_dir(temporary.path().join("flows")).unwrap().count();
+        let finished = journal.iter().filter(|event| event["event"] == "finished").count();
+        assert!(files == finished && files <= 2, "{files} files, {finished} finished");
+    }
+}

@@ -1,0 +1,142 @@
+//! Experiments, several at a time. Each runs on one thread; what it gives does not depend on the others.
+
+use super::guard;
+use crate::engines::{Engine, Failure, Summary};
+use crate::events::{Event, Output, seconds};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+use thalweg_store::{Error, ExperimentId, RunDirectory, Tables};
+
+/// Why no more experiments are started, besides a signal.
+pub enum Halt {
+    /// The run directory cannot be written.
+    Store(Error),
+    /// Nobody reads our events any more: whoever started us has died.
+    Unheard,
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Halt {
+        Halt::Store(error)
+    }
+}
+
+/// Experiments to run.
+pub struct Work<'a> {
+    engine: &'a dyn Engine,
+    directory: &'a RunDirectory,
+    /// Places in the plan.
+    pending: &'a [usize],
+    output: &'a Output,
+    interrupted: &'a AtomicBool,
+    halt: OnceLock<Halt>,
+    next: AtomicUsize,
+    finished: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl<'a> Work<'a> {
+    /// The experiments of the plan whose places are in `pending`.
+    pub fn new(
+        engine: &'a dyn Engine,
+        directory: &'a RunDirectory,
+        pending: &'a [usize],
+        output: &'a Output,
+        interrupted: &'a AtomicBool,
+    ) -> Work<'a> {
+        let [next, finished, failed] = std::array::from_fn(|_| AtomicUsize::new(0));
+        Work { engine, directory, pending, output, interrupted, halt: OnceLock::new(), next, finished, failed }
+    }
+
+    /// Runs them in the order of the plan, `threads` at a time, until all are done or something makes us stop.
+    pub fn do_all(&self, threads: usize) {
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(self.pending.len()) {
+                scope.spawn(|| self.do_one_after_another());
+            }
+        });
+    }
+
+    /// Experiments that were completed.
+    pub fn finished(&self) -> usize {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// Experiments that failed.
+    pub fn failed(&self) -> usize {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// What stopped us, if it was not a signal.
+    pub fn into_halt(self) -> Option<Halt> {
+        self.halt.into_inner()
+    }
+
+    fn do_one_after_another(&self) {
+        while !self.must_stop() {
+            let Some(&index) = self.pending.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
+            if let Err(halt) = self.do_one(index) {
+                // The first reason counts; another thread's usually has the same cause.
+                let _ = self.halt.set(halt);
+            }
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) || self.halt.get().is_some()
+    }
+
+    fn do_one(&self, index: usize) -> Result<(), Halt> {
+        let run = self.directory.run();
+        let (id, experiment) = (&run.experiments[index], &run.plan.experiments[index]);
+        self.say(&Event::Started(id))?;
+        let start = Instant::now();
+        let outcome = guard::catch(|| {
+            let mut tables = Tables::new();
+            let stop = || self.must_stop();
+            let summary = self.engine.run(experiment, &run.plan.traces, &mut tables, &stop)?;
+            Ok((summary, self.directory.commit(&id.id, tables, &experiment.sweep)))
+        });
+        match outcome {
+            Ok(Ok((summary, committed))) => {
+                committed?;
+                self.finish(id, &summary, start)
+            }
+            Ok(Err(Failure::Cancelled)) => Ok(()),
+            Ok(Err(Failure::Failed { code, message })) => self.fail(id, code, &message),
+            Err(said) => self.fail(id, "bug", &self.describe_bug(index, &said)),
+        }
+    }
+
+    fn finish(&self, id: &ExperimentId, summary: &Summary, start: Instant) -> Result<(), Halt> {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        self.say(&Event::Finished {
+            id,
+            seconds: seconds(start.elapsed()),
+            simulated_s: summary.simulated.as_secs_f64(),
+            packets: summary.packets,
+        })
+    }
+
+    fn fail(&self, id: &ExperimentId, code: &str, message: &str) -> Result<(), Halt> {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.say(&Event::Failed { id, code, message })
+    }
+
+    fn describe_bug(&self, index: usize, said: &str) -> String {
+        let (directory, number) = (self.directory.path().display(), index + 1);
+        let count = self.directory.run().experiments.len();
+        format!(
+            "this is a bug in thalweg {}: {said}\nplease report it with {directory}/run.json; this command repeats it: \
+             thalweg-engine run --plan '{directory}/run.json' --out '{directory}-replay' --shard {number}/{count}",
+            env!("CARGO_PKG_VERSION"),
+        )
+    }
+
+    /// Notes an event in the journal and tells it to whoever started us.
+    fn say(&self, event: &Event<'_>) -> Result<(), Halt> {
+        self.directory.note(event)?;
+        self.output.emit(event).map_err(|_| Halt::Unheard)
+    }
+}
