@@ -311,6 +311,21 @@ fn lost_acks_cost_nothing_but_their_news() {
 }
 
 #[test]
+fn beyond_a_gap_three_acks_are_sent_at_once_and_then_one_per_millisecond() {
+    // 40 segments per millisecond; the quick ACKs of the beginning are over long before the gap.
+    let mut pipe = Pipe::new(Fixed::new(400), Some(Rate::from_mbps(480)), ms(20));
+    pipe.forward = drop_first([5_000]);
+    pipe.connect();
+    pipe.write(segments(6_000));
+    pipe.run_to_end(at_ms(10_000));
+    let acks: Vec<Time> = pipe.ack_packets().filter(|(_, ack)| ack.next.0 == 5_000).map(|(at, _)| at).collect();
+    let gaps: Vec<u64> = acks.windows(2).map(|pair| pair[1].since(pair[0]).as_micros()).collect();
+    assert!((8..=20).contains(&acks.len()), "{}", acks.len());
+    assert!(gaps[..2].iter().all(|gap| *gap < 100), "{gaps:?}");
+    assert!(gaps[2..].iter().all(|gap| *gap >= 990), "{gaps:?}");
+}
+
+#[test]
 fn an_ack_beyond_a_gap_names_the_latest_block_first_and_a_duplicate_before_it() {
     let mut pipe = path(30);
     pipe.forward = drop_first([50, 53, 56]);

@@ -92,6 +92,21 @@ fn a_lone_full_segment_is_acknowledged_after_40_ms() {
 }
 
 #[test]
+fn a_segment_that_looks_like_the_end_of_a_write_is_acknowledged_at_once() {
+    let mut pipe = Pipe::new(Fixed::new(20), None, ms(10));
+    pipe.connect();
+    pipe.write(segments(60));
+    for _ in 0..200 {
+        pipe.run_until(pipe.now + ms(30));
+        pipe.write(segments(1));
+    }
+    let now = pipe.now;
+    pipe.write(Bytes(100));
+    let end = pipe.run_to_end(now + ms(500));
+    assert_eq!(end.since(now), ms(20));
+}
+
+#[test]
 fn the_receive_window_limits_the_rate_to_a_window_per_round_trip() {
     let receiver = ReceiverConfig { rcvbuf_max: Bytes(131_072), ..ReceiverConfig::default() };
     let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(1_000), None, ms(50));

@@ -20,6 +20,8 @@ const SLOW_DELAY_MAX: Span = Span::from_millis(500);
 const QUICK_MAX: u64 = 16;
 /// What a segment is taken to hold before the first one has come: TCP_MSS_DEFAULT.
 const SIZE_DEFAULT: u32 = 536;
+/// A shorter segment than this is no sender's full size: TCP_MSS_DEFAULT less 12 bytes of options.
+const SHORT_SIZE_MIN: u32 = SIZE_DEFAULT - 12;
 /// ACKs beyond a gap that are sent at once: as many as make a fast retransmission.
 const DUPLICATES_AT_ONCE: u32 = 3;
 /// Most ACKs that one stands for: net.ipv4.tcp_comp_sack_nr.
@@ -113,7 +115,7 @@ impl AckPolicy {
     }
 
     /// The next ACKs leave at once, as many as could open the window again.
-    pub fn enter_quick(&mut self, window: u64, _rto: Span) {
+    pub fn enter_quick(&mut self, window: u64) {
         self.add_quick(window);
         self.delay = Some(DELAY_MIN);
     }
@@ -155,7 +157,7 @@ impl AckPolicy {
             self.full_size = len;
             return;
         }
-        if len >= SIZE_DEFAULT {
+        if len >= SHORT_SIZE_MIN {
             self.last_short_size = len;
             if len == last_short {
                 self.full_size = len;

@@ -96,10 +96,10 @@ impl Receiver {
     pub fn on_packet(&mut self, now: Time, packet: &ToReceiver) {
         match packet {
             ToReceiver::Syn(syn) => self.on_syn(now, syn.tsval),
-            ToReceiver::Established(packet) => self.establish(now, packet.tsecr),
+            ToReceiver::Established(_) => self.establish(now),
             ToReceiver::Data(data) => {
                 // It acknowledges the SYN-ACK as well.
-                self.establish(now, data.tsecr);
+                self.establish(now);
                 if self.state == State::Established {
                     self.on_data(now, data);
                 }
@@ -162,7 +162,7 @@ impl Receiver {
     }
 
     /// The sender has answered the SYN-ACK.
-    fn establish(&mut self, now: Time, _tsecr: Timestamp) {
+    fn establish(&mut self, now: Time) {
         let State::SynReceived { sent_at, attempt, .. } = self.state else {
             return;
         };
@@ -182,7 +182,7 @@ impl Receiver {
             // Older than what was received in its place (PAWS): not taken, but answered.
             if data.seq.0 < self.stream.next() {
                 self.stream.report_duplicate(data.seq);
-                self.acks.enter_quick(self.window.advertised(), RTO_INITIAL);
+                self.acks.enter_quick(self.window.advertised());
             }
             self.send_ack(now);
             return;
@@ -191,16 +191,20 @@ impl Receiver {
             self.ts_recent = data.tsval;
         }
         self.window.measure_rtt(now, data, self.acks.full_size());
-        if self.stream.would_open_block(data.seq) {
-            self.flush_compressed(now);
+        let is_beyond_gap = data.seq.0 > self.stream.next();
+        if is_beyond_gap {
+            self.acks.schedule();
+            if self.stream.would_open_block(data.seq) {
+                // In Linux this ACK also counts as the answer to the segment that caused it.
+                self.flush_compressed(now);
+            }
         }
         match self.stream.on_data(data) {
             Arrival::Duplicate => {
-                self.acks.enter_quick(self.window.advertised(), RTO_INITIAL);
+                self.acks.enter_quick(self.window.advertised());
                 self.send_ack(now);
             }
             Arrival::OutOfOrder { is_new } => {
-                self.acks.schedule();
                 if is_new && self.window.grow(data.len, self.stream.held_bytes()) {
                     self.acks.force_one_quick();
                 }

@@ -94,7 +94,8 @@ pub(super) fn timestamp_rtt(now: Time, tsecr: Timestamp) -> Span {
 }
 
 impl Sender {
-    /// An ACK has arrived. Returns the round-trip time of the newest segment that it acknowledges.
+    /// An ACK has arrived. Returns the round-trip time of the newest segment that it acknowledges, if
+    /// that can be told exactly.
     pub(super) fn on_ack(&mut self, now: Time, packet: &AckPacket, rng: &mut dyn Rng) -> Option<Span> {
         if packet.next.0 > self.board.next() {
             return None;
@@ -266,7 +267,7 @@ impl Sender {
         if acked > 0 || newest.is_some() {
             let conn = self.conn(now);
             self.cc.on_packets_acked(&conn, Packets(acked), newest, &mut self.window);
-            self.obey_hold(now);
+            self.obey_hold();
         }
         (newest, exact)
     }
@@ -292,7 +293,7 @@ impl Sender {
     fn lend_to_controller(&mut self, now: Time, ack: &Ack, rng: &mut dyn Rng) {
         let conn = self.conn(now);
         self.cc.on_ack(&conn, ack, &mut self.window, rng);
-        self.obey_hold(now);
+        self.obey_hold();
     }
 
     /// Whether the ACK allows cwnd to grow: it delivers in order, or in any order on a path that reorders a lot.

@@ -68,7 +68,7 @@ impl Sender {
         self.window.cwnd = if self.counters.syn_retransmits > 1 { Packets(1) } else { INITIAL_CWND };
         let conn = self.conn(now);
         self.cc.on_established(&conn, &mut self.window, rng);
-        self.obey_hold(now);
+        self.obey_hold();
         self.update_pacing_rate();
         self.expand_sndbuf();
         self.work.established = true;

@@ -190,7 +190,8 @@ impl Sender {
         self.pacer.left = 0;
     }
 
-    /// A packet has arrived. Returns the round-trip time that it tells, if it tells one. Then poll.
+    /// A packet has arrived. Returns the round-trip time of the newest segment that it acknowledges, if it can be told to
+    /// better than a millisecond (not from timestamps alone). Then poll.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
             ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),
@@ -247,7 +248,7 @@ impl Sender {
     }
 
     /// After a call to the controller: keeps cwnd in range and does what the controller asked for.
-    fn obey_hold(&mut self, _now: Time) {
+    fn obey_hold(&mut self) {
         self.window.cwnd = self.window.cwnd.max(Packets(1));
         if std::mem::take(&mut self.window.is_held_back) {
             self.rate.set_app_limited(self.board.in_flight());
@@ -258,7 +259,7 @@ impl Sender {
     fn set_state(&mut self, now: Time, rng: &mut dyn Rng, next: CaState) {
         let conn = self.conn(now);
         self.cc.on_state(&conn, next, &mut self.window, rng);
-        self.obey_hold(now);
+        self.obey_hold();
         self.state = next;
     }
 }

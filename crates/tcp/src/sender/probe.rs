@@ -24,6 +24,7 @@ impl Sender {
     /// Sends the probe, unless one is under way.
     pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
         if self.board.packets_out() == 0 {
+            self.timer = None;
             return None;
         }
         let packet = if self.probe.is_none() { self.make_probe(now, rng) } else { None };

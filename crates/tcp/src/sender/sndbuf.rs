@@ -15,6 +15,8 @@ use thalweg_units::{Bytes, Packets, Time};
 const SEGMENT_MEMORY: u64 = 4352;
 /// Fewest segments that the buffer is made for.
 const MIN_SEGMENTS: u64 = 10;
+/// The smallest buffer: SOCK_MIN_SNDBUF.
+const SIZE_MIN: u64 = 4608;
 /// A piece of 64 KiB carries about 1 KiB of bookkeeping.
 const OVERHEAD_SHIFT: u32 = 6;
 
@@ -47,7 +49,7 @@ impl Sender {
         let Packets(cwnd) = self.window.cwnd;
         let segments = cwnd.max(MIN_SEGMENTS).max(self.rack.reordering + 1);
         let size = segments.saturating_mul(SEGMENT_MEMORY).saturating_mul(self.cc.sndbuf_factor());
-        self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0));
+        self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0.max(SIZE_MIN)));
     }
 
     /// The application moves what it can into the buffer; whether it could.
@@ -65,20 +67,21 @@ impl Sender {
         if held > 0 && held > capacity / 3 * 2 {
             return false;
         }
-        self.queue(now);
-        true
+        self.queue(now)
     }
 
-    /// The application calls write: what fits moves into the buffer.
-    pub(super) fn queue(&mut self, now: Time) {
+    /// The application calls write: what fits moves into the buffer; whether anything did.
+    pub(super) fn queue(&mut self, now: Time) -> bool {
         self.check_app_limited();
         let Bytes(una) = self.board.una_bytes();
         let limit = una.saturating_add(self.sndbuf.capacity());
         let queued = self.sndbuf.written.min(limit);
-        if queued > self.sndbuf.queued {
-            self.restart_after_idle(now);
-            self.sndbuf.queued = queued;
+        if queued <= self.sndbuf.queued {
+            return false;
         }
+        self.restart_after_idle(now);
+        self.sndbuf.queued = queued;
+        true
     }
 
     /// Marks the coming rate samples if the application, and nothing else, keeps the pipe from being full.

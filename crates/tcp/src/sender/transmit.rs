@@ -220,7 +220,7 @@ impl Sender {
         if self.board.in_flight() == Packets::ZERO {
             let conn = self.conn(now);
             self.cc.on_transmit_start(&conn, &mut self.window, rng);
-            self.obey_hold(now);
+            self.obey_hold();
         }
         self.usage.last_sent_at = now;
     }

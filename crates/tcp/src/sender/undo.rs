@@ -30,7 +30,7 @@ impl Sender {
             let conn = self.conn(now);
             self.window.cwnd = self.cc.undo(&conn, self.prr.prior_cwnd, &self.window);
             self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
-            self.obey_hold(now);
+            self.obey_hold();
         }
         self.counters.undos += 1;
         self.usage.cwnd_stamp = now;
