@@ -56,7 +56,7 @@ def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
     elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
         for index, each in enumerate(value):
             yield from _leaves(each, (*place, index))
-    elif not isinstance(value, dict):
+    elif not isinstance(value, dict) and value != []:
         yield place, value
 
 

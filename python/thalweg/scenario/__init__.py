@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
-from thalweg.scenario.check import check, overridden
+from thalweg.scenario.check import check as _check
+from thalweg.scenario.check import overridden
 from thalweg.scenario.document import Document, read
 from thalweg.scenario.sweep import Value
 
@@ -22,5 +23,5 @@ def load(file: str | PathLike[str], settings: Mapping[str, Value] | None = None)
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
     """
     document = overridden(read(Path(file)), settings or {})
-    check(document)
+    _check(document)
     return document

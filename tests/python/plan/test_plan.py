@@ -1,92 +1,18 @@
 """From a scenario to resolved experiments."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_up_engines import KERNEL, SIM
 from thalweg import plan, scenario
-from thalweg.engine import Algorithm, Engine
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import seeds
 from thalweg.plan.models import Experiment, LoadSizes, Plan, RepeatGap, RepeatPoisson
 from thalweg.scenario.sweep import Value
-
-SIM = Engine(
-    name="sim",
-    about="",
-    version="1",
-    available=True,
-    why_not=None,
-    algorithms={"cubic": Algorithm("cubic", "", {"beta": "cut"}), "bbr": Algorithm("bbr", "", {})},
-    honours=frozenset(
-        [
-            "name",
-            "about",
-            "source",
-            "duration",
-            "repetitions",
-            "seed",
-            "start_jitter",
-            "sample_interval",
-            "path.rate",
-            "path.steps.at",
-            "path.steps.rate",
-            "path.trace",
-            "path.rtt",
-            "path.buffer",
-            "path.queue=fifo",
-            "path.queue.name=fifo",
-            "path.loss",
-            "path.loss.model",
-            "path.loss.p",
-            "path.loss.r",
-            "path.loss.loss_bad",
-            "path.loss.loss_good",
-            "path.jitter",
-            "path.reorder",
-            "path.reorder.ratio",
-            "path.reorder.delay",
-            "path.duplicate",
-            "path.reverse.rate",
-            "path.reverse.buffer",
-            "path.reverse.loss",
-            "host.*.sndbuf_max",
-            "host.*.rcvbuf_max",
-            "host.*.delay_jitter",
-            "flow.name",
-            "flow.cc=name",
-            "flow.cc_params",
-            "flow.size",
-            "flow.start",
-            "flow.stop",
-            "flow.repeat.gap",
-            "flow.repeat.until",
-            "flow.repeat.count",
-            "flow.repeat.arrivals",
-            "flow.repeat.rate",
-            "flow.repeat.sizes",
-            "flow.count",
-            "flow.extra_rtt",
-            "flow.host",
-            "flow.requests.size",
-            "flow.requests.think",
-            "flow.requests.count",
-            "background.rate",
-            "background.start",
-            "background.stop",
-        ]
-    ),
-)
-KERNEL = replace(
-    SIM,
-    name="kernel",
-    honours=SIM.honours | {"engine.link", "flow.cc.name", "flow.cc.module", "path.queue=codel"},
-    algorithms={"vegas": Algorithm("vegas", "", {})},
-)
 
 HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
 FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
