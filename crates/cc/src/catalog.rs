@@ -96,24 +96,49 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// The key of the flow that is wrong: `cc`, or one of `cc_params`.
+    pub fn place(&self) -> String {
+        match self {
+            BuildError::UnknownName(_) => "cc".to_owned(),
+            BuildError::UnknownParam { param, .. } => format!("cc_params.{param}"),
+            BuildError::OutOfRange { param, .. } => format!("cc_params.{}", param.name),
+        }
+    }
+
+    /// What stands there.
+    pub fn found(&self) -> String {
+        match self {
+            BuildError::UnknownName(name) => format!("{name:?}"),
+            BuildError::UnknownParam { param, name } => format!("a parameter {param:?} of {name}"),
+            BuildError::OutOfRange { found, .. } => found.to_string(),
+        }
+    }
+
+    /// What could stand there.
+    pub fn expected(&self) -> String {
+        match self {
+            BuildError::UnknownName(_) => one_of(CATALOG.iter().map(|entry| entry.name)),
+            BuildError::UnknownParam { name, .. } => {
+                let params = CATALOG.iter().filter(|entry| entry.name == *name).flat_map(|entry| entry.params);
+                one_of(params.map(|param| param.name))
+            }
+            BuildError::OutOfRange { param: Param { is_whole: true, min, max, .. }, .. } => {
+                format!("a whole number from {min} to {max}")
+            }
+            BuildError::OutOfRange { param: Param { min, max, .. }, .. } => format!("a number from {min} to {max}"),
+        }
+    }
+}
+
+fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none: it has no parameters".to_owned() } else { format!("one of {}", names.join(", ")) }
+}
+
 impl fmt::Display for BuildError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        match self {
-            BuildError::UnknownName(found) => {
-                let known = names(CATALOG.iter().map(|entry| entry.name).collect());
-                write!(out, "found congestion control {found:?}, expected one of {known}")
-            }
-            BuildError::UnknownParam { name, param } => {
-                let entry = CATALOG.iter().find(|entry| entry.name == *name);
-                let known = names(entry.map_or(Vec::new(), |entry| entry.params.iter().map(|p| p.name).collect()));
-                write!(out, "found parameter {param:?} of {name}, expected one of: {known}")
-            }
-            BuildError::OutOfRange { name, param, found } => {
-                let whole = if param.is_whole { "a whole number from " } else { "" };
-                write!(out, "found {} = {found} for {name}, expected {whole}{} to {}", param.name, param.min, param.max)
-            }
-        }
+        write!(out, "{}: found {}, expected {}", self.place(), self.found(), self.expected())
     }
 }
 

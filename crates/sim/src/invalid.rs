@@ -32,10 +32,8 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
         return Err(Error::invalid(place("host"), &flow.host, format!("one of {}", known.join(", "))));
     }
-    thalweg_cc::build(&flow.cc, &flow.cc_params).map_err(|error| {
-        let place = place(if flow.cc_params.is_empty() { "cc" } else { "cc_params" });
-        Error::invalid(place, &flow.cc, error.to_string())
-    })?;
+    thalweg_cc::build(&flow.cc, &flow.cc_params)
+        .map_err(|error| Error::invalid(place(&error.place()), error.found(), error.expected()))?;
     if let Some(until) = series::until(flow) {
         if until == flow.name || !experiment.flows.iter().any(|other| other.name == until) {
             return Err(Error::invalid(place("repeat.until"), until, "the name of another flow"));

@@ -20,27 +20,27 @@ fn every_entry_builds_under_its_own_name_with_its_defaults() {
 
 #[test]
 fn an_unknown_controller_is_refused_with_those_that_there_are() {
-    assert_eq!(
-        error("vegas", &[]).to_string(),
-        r#"found congestion control "vegas", expected one of bbr, cubic, reno"#
-    );
+    assert_eq!(error("vegas", &[]).to_string(), r#"cc: found "vegas", expected one of bbr, cubic, reno"#);
 }
 
 #[test]
 fn an_unknown_parameter_is_refused_with_those_that_there_are() {
     assert_eq!(
         error("bbr", &[("gain", 1.1)]).to_string(),
-        r#"found parameter "gain" of bbr, expected one of: pacing_gain, cwnd_gain, policer_detection"#
+        r#"cc_params.gain: found a parameter "gain" of bbr, expected one of pacing_gain, cwnd_gain, policer_detection"#
     );
-    assert_eq!(error("reno", &[("beta", 0.5)]).to_string(), r#"found parameter "beta" of reno, expected one of: none"#);
+    assert_eq!(error("reno", &[("beta", 0.5)]).expected(), "none: it has no parameters");
 }
 
 #[test]
 fn a_parameter_out_of_range_is_refused_with_its_range() {
-    assert_eq!(error("bbr", &[("pacing_gain", 2.5)]).to_string(), "found pacing_gain = 2.5 for bbr, expected 1 to 1.9");
+    assert_eq!(
+        error("bbr", &[("pacing_gain", 2.5)]).to_string(),
+        "cc_params.pacing_gain: found 2.5, expected a number from 1 to 1.9"
+    );
     assert_eq!(
         error("cubic", &[("hystart", 0.5)]).to_string(),
-        "found hystart = 0.5 for cubic, expected a whole number from 0 to 1"
+        "cc_params.hystart: found 0.5, expected a whole number from 0 to 1"
     );
     assert!(matches!(error("bbr", &[("pacing_gain", f64::NAN)]), BuildError::OutOfRange { .. }));
 }
