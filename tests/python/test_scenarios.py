@@ -1,8 +1,12 @@
 """The ready-made scenarios and studies are right, and the engine honours them."""
 
+import json
+import re
 import runpy
+import tomllib
 from pathlib import Path
 
+import jsonschema  # altair brings it along
 import pytest
 from thalweg import engine, plan, scenario
 
@@ -16,6 +20,20 @@ def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
     made = plan.make(scenario.load(file), known.engines[engine.DEFAULT], known.engines)
     assert made.experiments
     assert made.about, "says what it shows"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_editors_find_a_ready_made_scenario_right(file: Path) -> None:
+    schema = json.loads((ROOT / "docs" / "schema" / "scenario.schema.json").read_text())
+    jsonschema.validate(tomllib.loads(file.read_text()), schema)
+    (named,) = re.findall(r"^#:schema (.*)$", file.read_text(), flags=re.M)
+    assert (file.parent / named).resolve() == ROOT / "docs" / "schema" / "scenario.schema.json"
+
+
+def test_editors_find_an_unknown_key_wrong() -> None:
+    schema = json.loads((ROOT / "docs" / "schema" / "scenario.schema.json").read_text())
+    with pytest.raises(jsonschema.ValidationError, match="bufer"):
+        jsonschema.validate({"name": "x", "path": {"rtt": "1ms", "bufer": "1bdp"}}, schema)
 
 
 def test_the_mixes_of_itc18_are_two_hundred_experiments() -> None:

@@ -28,7 +28,7 @@ def data(text: str) -> None:
 
 def data_json(value: Any) -> None:
     """Write a result as JSON."""
-    data(json.dumps(value, indent=2, ensure_ascii=False))
+    data(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def talk(text: str) -> None:

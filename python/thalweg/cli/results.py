@@ -52,7 +52,7 @@ def command(
                 "failed": len(status.failures),
                 "untrustworthy": len(status.untrustworthy),
                 "method": analysis.METHOD,
-                "rows": summary.to_dicts(),
+                "rows": summary.fill_nan(None).to_dicts(),
             }
         )
         return

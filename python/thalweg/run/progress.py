@@ -65,7 +65,8 @@ class Progress:
             self._say("stopping; what is finished is kept (once more: at once)")
 
     def _begin(self, event: dict[str, Any]) -> None:
-        text = f"{event['experiments']} experiments, {event['threads']} at a time"
+        many = event["experiments"]
+        text = f"{many} experiment{'' if many == 1 else 's'}, {event['threads']} at a time"
         if event["present"]:
             text += f"; {event['present']} are there already"
         self._say(text)
