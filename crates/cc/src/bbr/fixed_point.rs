@@ -109,3 +109,27 @@ fn packets(value: u128) -> Packets {
 fn rate(bytes_per_second: u128) -> Rate {
     Rate(u64::try_from(bytes_per_second.saturating_mul(8)).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bandwidth, Gain};
+    use thalweg_units::{MSS, Packets, Rate, Span};
+
+    #[test]
+    fn the_slowest_path_is_still_paced_and_the_fastest_does_not_wrap() {
+        let slowest = Bandwidth::of(Packets(1), Span::from_secs(1_000)).pacing_rate(MSS, Gain::UNIT);
+        assert!(slowest > Rate::ZERO && slowest < Rate(1_000), "{slowest}");
+        let fastest = Bandwidth::of(Packets(1_000_000), Span::from_micros(1)).pacing_rate(MSS, Gain::STARTUP);
+        assert!(fastest > Rate(8_000_000_000_000) && fastest < Rate(9_000_000_000_000), "{fastest}");
+    }
+
+    #[test]
+    fn a_bandwidth_gives_back_the_packets_it_was_made_of() {
+        let span = Span::from_millis(40);
+        for packets in [1, 7, 173, 90_000] {
+            let bw = Bandwidth::of(Packets(packets), span);
+            assert_eq!(bw.packets_in_with_gain(span, Gain::UNIT), Packets(packets));
+            assert_eq!(bw.packets_in_with_gain(span, Gain::of(2.0)), Packets(2 * packets));
+        }
+    }
+}

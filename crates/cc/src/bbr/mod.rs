@@ -333,7 +333,6 @@ impl Controller for Bbr {
     /// The losses were none: growth and policer are looked for afresh. cwnd was not lowered for good.
     fn undo(&mut self, conn: &Conn, _prior_cwnd: Packets, window: &Window) -> Packets {
         self.full_pipe.forget_baseline();
-        self.full_pipe.forget_rounds();
         self.policer.reset(conn);
         window.cwnd
     }

@@ -35,13 +35,8 @@ impl FullPipe {
         self.is_reached = self.rounds >= ROUNDS;
     }
 
-    /// The next round sets the baseline anew.
+    /// The next round sets the baseline anew, and counts from none again.
     pub fn forget_baseline(&mut self) {
         self.baseline = Bandwidth::ZERO;
-    }
-
-    /// Counts from none again.
-    pub fn forget_rounds(&mut self) {
-        self.rounds = 0;
     }
 }

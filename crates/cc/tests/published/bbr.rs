@@ -97,6 +97,17 @@ fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
 }
 
 #[test]
+fn what_is_delivered_before_the_next_departure_is_not_under_way_any_more() {
+    let mut path = usual_path();
+    path.lead = Span::from_millis(10);
+    let pipe = run(path, &[], "3s");
+    let (_, end) = phase(&pipe, DRAIN);
+    // 10 ms of 50 Mbit/s are 43 packets.
+    let above = end.inflight.0 as f64 - bdp_of(end);
+    assert!((43.0..=43.0 + most_headroom(end)).contains(&above), "{above} above the BDP: {end:?}");
+}
+
+#[test]
 fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
     let pipe = run(usual_path(), &[], "8s");
     let phases: Vec<_> = phases(&pipe, "pacing_gain").into_iter().filter(|(_, row, _)| row.at > at("2s")).collect();
@@ -199,6 +210,26 @@ fn after_ten_seconds_cwnd_is_four_for_200_ms_and_a_round_and_then_what_it_was() 
 }
 
 #[test]
+fn what_probe_rtt_holds_back_does_not_lower_the_bandwidth() {
+    // 200 ms are 20 rounds here: twice as many as a maximum counts for.
+    let pipe = run(Path::new("50Mbps", "10ms", 700), &[], "14s");
+    let (start, end) = phase(&pipe, PROBE_RTT);
+    assert!(end.value("round") - start.value("round") > 15.0);
+    assert!(end.value("bw_bps") > 0.99 * start.value("bw_bps"), "{start:?} {end:?}");
+}
+
+#[test]
+fn an_ack_that_the_receiver_delayed_does_not_make_the_rtt_longer() {
+    let mut path = usual_path();
+    path.bursts = Some((Packets(1), Span::from_millis(200)));
+    path.lone_delay = Span::from_millis(30);
+    let pipe = run(path, &[], "15s");
+    let last = pipe.rows.last().expect("rows");
+    assert!(last.rtt > Span::from_millis(70));
+    assert_eq!(last.value("min_rtt_us"), 40_000.0, "the handshake's");
+}
+
+#[test]
 fn probe_rtt_finds_a_path_that_has_become_longer() {
     // An increase of the round-trip time, as by a route change, is a queue to BBR until ProbeRTT.
     let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
@@ -243,15 +274,19 @@ fn a_policer_is_found_and_its_rate_held_for_48_rounds() {
 }
 
 #[test]
-fn holding_the_rate_of_a_policer_saves_losses() {
-    let lost = |params: &[(&str, f64)]| {
-        let pipe = run(policed_path(), params, "12s");
-        let (from, to) = (pipe.row_at(at("5s")), pipe.rows.last().expect("rows"));
-        assert!(params.is_empty() || pipe.rows.iter().all(|row| row.value("lt_bw_in_use") == 0.0));
-        (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64
-    };
-    let (with, without) = (lost(&[]), lost(&[("policer_detection", 0.0)]));
-    assert!(with < 0.8 * without, "{with} with detection, {without} without");
+fn holding_the_rate_of_a_policer_avoids_losses() {
+    let loss = |from: &Row, to: &Row| (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64;
+    let with = run(policed_path(), &[], "4s");
+    let held = phases(&with, "lt_bw_in_use");
+    let (_, start, end) = held.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
+    // What was sent before is lost during the first round trips yet.
+    let held_loss = loss(with.row_at(Time(start.at.0 + 200_000_000)), end);
+    assert!(held_loss < 0.005, "{held_loss}");
+
+    let without = run(policed_path(), &[("policer_detection", 0.0)], "4s");
+    assert!(without.rows.iter().all(|row| row.value("lt_bw_in_use") == 0.0));
+    let probing_loss = loss(without.row_at(at("1s")), without.rows.last().expect("rows"));
+    assert!(probing_loss > 0.04, "{probing_loss}");
 }
 
 #[test]

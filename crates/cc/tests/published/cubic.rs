@@ -3,7 +3,7 @@
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
 use thalweg_cc::CaState;
-use thalweg_units::{Packets, Time};
+use thalweg_units::{Packets, Span, Time};
 
 const NO_HYSTART: &[(&str, f64)] = &[("hystart", 0.0)];
 
@@ -159,13 +159,35 @@ fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
     assert_eq!(row.lost, Packets::ZERO);
 }
 
+/// Whether HyStart ends slow start when the round-trip time rises from one value to the other, without a train.
+fn is_found_after_rise(from_ms: u64, to_ms: u64) -> bool {
+    let mut path = open_path(&[]);
+    path.rtt = Span::from_millis(from_ms);
+    let mut pipe = Pipe::new(path, "cubic", &[]);
+    // A round takes little longer than the round-trip time: what is sent together arrives together.
+    let round = from_ms * 1_000_000 + 500_000;
+    pipe.run_until(Time(3 * round));
+    pipe.set_rtt(Span::from_millis(to_ms));
+    pipe.run_until(Time(6 * round));
+    pipe.rows.last().expect("rows").value("hystart_found") == 1.0
+}
+
+#[test]
+fn the_delay_that_ends_slow_start_is_an_eighth_and_between_4_and_16_ms() {
+    for (rtt_ms, least_ms) in [(16, 4), (80, 10), (200, 16)] {
+        assert!(!is_found_after_rise(rtt_ms, rtt_ms + least_ms), "{rtt_ms} ms and {least_ms} more");
+        assert!(is_found_after_rise(rtt_ms, rtt_ms + least_ms + 1), "{rtt_ms} ms and {} more", least_ms + 1);
+    }
+}
+
 #[test]
 fn hystart_waits_for_a_window_of_sixteen() {
-    // The delay grows from the first round on: ten packets take 60 ms each.
-    let mut pipe = Pipe::new(Path::new("200kbps", "100ms", 1000), "cubic", &[]);
-    pipe.run_until(at("8s"));
-    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("a queue builds");
-    assert!(found.cwnd >= Packets(16), "{found:?}");
+    // ACKs 1.9 ms apart: the fourth of a round comes more than half of the round-trip time after its first. That is at a
+    // cwnd of 13 in the first round, and of 23 in the second.
+    let mut pipe = Pipe::new(Path::new("6.1Mbps", "8ms", 1000), "cubic", &[]);
+    pipe.run_until(at("1s"));
+    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
+    assert!((Packets(16)..=Packets(24)).contains(&found.ssthresh), "{found:?}");
 }
 
 #[test]

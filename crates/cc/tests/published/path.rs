@@ -14,6 +14,10 @@ pub struct Path {
     pub policer: Option<(Rate, Packets)>,
     /// ACKs arrive at multiples of this only.
     pub ack_grid: Span,
+    /// The ACK of a packet that finds nothing else under way is delayed by so much, and known to be.
+    pub lone_delay: Span,
+    /// The sender's host schedules departures so far ahead.
+    pub lead: Span,
     pub loss: Chance,
     /// Transmissions to drop, by number.
     pub lose: BTreeSet<u64>,
@@ -31,6 +35,8 @@ impl Path {
             buffer: Packets(buffer),
             policer: None,
             ack_grid: Span::ZERO,
+            lone_delay: Span::ZERO,
+            lead: Span::ZERO,
             loss: Chance::NEVER,
             lose: BTreeSet::new(),
             pause: None,

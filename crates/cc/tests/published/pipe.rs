@@ -47,6 +47,7 @@ struct Packet {
     delivered: Packets,
     delivered_at: Time,
     is_app_limited: bool,
+    is_lone: bool,
     acked_at: Time,
 }
 
@@ -204,7 +205,7 @@ impl Pipe {
             is_cwnd_limited: self.is_cwnd_limited
                 || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.most_inflight),
             is_app_limited: self.app_limited_until > Packets::ZERO,
-            next_departure: self.next_departure.max(self.now),
+            next_departure: self.next_departure.max(self.now) + self.network.path.lead,
         }
     }
 
@@ -245,7 +246,8 @@ impl Pipe {
 
     fn send(&mut self, at: Time) {
         self.now = at;
-        if self.inflight() == Packets::ZERO {
+        let is_lone = self.inflight() == Packets::ZERO;
+        if is_lone {
             let conn = self.conn();
             self.controller.on_transmit_start(&conn, &mut self.window, &mut self.rng);
             self.first_sent_at = at;
@@ -265,7 +267,8 @@ impl Pipe {
                 delivered: self.delivered,
                 delivered_at: self.delivered_at,
                 is_app_limited: self.app_limited_until > Packets::ZERO,
-                acked_at,
+                is_lone,
+                acked_at: if is_lone { acked_at + self.network.path.lone_delay } else { acked_at },
             }),
         }
         self.transmissions += 1;
@@ -303,7 +306,8 @@ impl Pipe {
         self.controller.on_packets_acked(&conn, acked, Some(rtt), &mut self.window);
         self.update_state(lost);
         let rate = self.rate_sample(&newest);
-        let ack = Ack { acked, lost, prior_inflight, rtt: Some(rtt), is_delayed: false, rate: Some(rate) };
+        let is_delayed = newest.is_lone && acked == Packets(1) && self.network.path.lone_delay > Span::ZERO;
+        let ack = Ack { acked, lost, prior_inflight, rtt: Some(rtt), is_delayed, rate: Some(rate) };
         let conn = self.conn();
         if self.controller.governs_recovery() || self.state != CaState::Recovery {
             self.controller.on_ack(&conn, &ack, &mut self.window, &mut self.rng);

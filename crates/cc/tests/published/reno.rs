@@ -3,7 +3,7 @@
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
 use thalweg_cc::CaState;
-use thalweg_units::{Packets, Time};
+use thalweg_units::{Packets, Span, Time};
 
 /// A path that nothing fills: what happens is the controller's doing alone.
 fn open_path() -> Path {
@@ -20,6 +20,18 @@ fn slow_start_doubles_cwnd_every_round_trip() {
     let mut pipe = Pipe::new(open_path(), "reno", &[]);
     pipe.run_until(at("650ms"));
     assert_eq!(cwnd_per_round(&pipe, 5), [20, 40, 80, 160, 320]);
+}
+
+#[test]
+fn an_ack_of_many_segments_raises_cwnd_to_ssthresh_and_the_rest_counts_for_what_follows() {
+    let mut path = open_path();
+    path.ack_grid = Span::from_millis(50);
+    let mut pipe = Pipe::new(path, "reno", &[]);
+    pipe.window.ssthresh = Packets(16);
+    pipe.run_until(at("600ms"));
+    // 10 segments at once: 6 to ssthresh and 4 of 16; then 16 of 16, then 17 of 17 and so on, the 4 carried along.
+    let cwnd: Vec<u64> = pipe.rows.iter().map(|row| row.cwnd.0).collect();
+    assert_eq!(cwnd[..3], [16, 17, 18]);
 }
 
 #[test]
