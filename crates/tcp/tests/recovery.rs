@@ -138,7 +138,11 @@ fn a_probe_that_repairs_nothing_leaves_cwnd_alone() {
     pipe.run_to_end(at_ms(5_000));
     let counters = pipe.info().counters;
     assert_eq!((counters.timeouts, counters.tlp_probes, counters.dsacks), (0, 1, 1));
+    pipe.back = Box::new(|_, _| Fate::Deliver);
+    pipe.write(segments(20));
+    pipe.run_to_end(at_ms(10_000));
     assert_eq!(pipe.info().cwnd, Packets(20));
+    assert_eq!(pipe.info().ssthresh, None);
 }
 
 #[test]
@@ -173,21 +177,40 @@ fn when_everything_is_lost_the_timeout_doubles_each_time() {
 #[test]
 fn after_a_timeout_cwnd_starts_over_at_one_segment() {
     let mut pipe = path(20);
-    pipe.forward = drop_times((100..120).map(|seq| (seq, 2)).chain([(121, 1)]));
-    let lowest = Rc::new(RefCell::new(Packets(20)));
-    let seen = Rc::clone(&lowest);
+    // The probe sends 119 again.
+    pipe.forward = drop_times((100..119).map(|seq| (seq, 1)).chain([(119, 2)]));
+    let at_timeout = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&at_timeout);
     pipe.watch = Box::new(move |now, sender| {
         let info = sender.info(now);
-        if info.counters.timeouts > 0 {
-            let low = info.cwnd.min(*seen.borrow());
-            *seen.borrow_mut() = low;
+        if info.counters.timeouts > seen.borrow().len() as u64 {
+            seen.borrow_mut().push((info.cwnd, info.inflight, info.ca_state));
         }
     });
     pipe.connect();
-    pipe.write(segments(140));
+    pipe.write(segments(120));
     pipe.run_to_end(at_ms(60_000));
-    assert!(pipe.info().counters.timeouts > 0);
-    assert_eq!(*lowest.borrow(), Packets(1));
+    assert_eq!(*at_timeout.borrow(), [(Packets(1), Packets(1), CaState::Loss)]);
+    assert!(pipe.info().ssthresh <= Some(Packets(10)));
+}
+
+#[test]
+fn a_timeout_is_undone_when_segments_arrive_that_were_sent_once() {
+    let mut pipe = path(20);
+    // The first one under way is really lost, twice, so that no timestamp proves anything; the others only wait.
+    pipe.forward = drop_times([(34, 2)]);
+    pipe.stall = Some((at_ms(60), at_ms(660)));
+    pipe.connect();
+    pipe.write(segments(400));
+    pipe.run_until(at_ms(690));
+    let info = pipe.info();
+    assert!(info.counters.timeouts >= 1);
+    assert_eq!(info.counters.undos, 1);
+    assert_eq!((info.cwnd, info.ca_state), (Packets(20), CaState::Disorder));
+    let sent_again: Vec<u64> = (35..54).filter(|seq| pipe.sent_at(*seq).len() > 1).collect();
+    assert!(sent_again.is_empty(), "{sent_again:?}");
+    pipe.run_to_end(at_ms(5_000));
+    assert_eq!(pipe.info().counters.timeouts, 1, "the loss is found by what was sent after it");
 }
 
 #[test]
