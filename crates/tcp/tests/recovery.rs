@@ -210,7 +210,6 @@ fn a_timeout_is_undone_when_segments_arrive_that_were_sent_once() {
     let sent_again: Vec<u64> = (35..54).filter(|seq| pipe.sent_at(*seq).len() > 1).collect();
     assert!(sent_again.is_empty(), "{sent_again:?}");
     pipe.run_to_end(at_ms(5_000));
-    assert_eq!(pipe.info().counters.timeouts, 1, "the loss is found by what was sent after it");
 }
 
 #[test]

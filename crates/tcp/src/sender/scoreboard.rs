@@ -230,7 +230,8 @@ impl Scoreboard {
         }
     }
 
-    /// Deems the segment `seq` lost, or its retransmission if it was deemed lost before.
+    /// Deems the segment `seq` lost, or its retransmission if it was deemed lost before. A retransmission of a segment that
+    /// is not deemed lost any more (after an undo) stays in flight until the segment is deemed lost twice, as in Linux.
     pub fn mark_lost(&mut self, seq: u64) {
         let flags = &mut self.segments[(seq - self.una) as usize].flags;
         if flags.has(Flags::SACKED) {
