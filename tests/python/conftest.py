@@ -1,11 +1,65 @@
-"""What several tests need."""
+"""What several tests need: `thalweg` as a user calls it, and an engine that does as it is told."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from thalweg.cli.main import app
 
 HERE = Path(__file__).parent
+
+SCENARIO = """\
+name = "race"
+[path]
+rate = "40Mbps"
+rtt = "45ms"
+[[flow]]
+name = "large"
+cc = "cubic"
+size = "30MB"
+[[flow]]
+name = "medium"
+cc = "bbr"
+size = "1MB"
+start = "0.5s"
+repeat = {gap = "0.1s", until = "large"}
+[sweep]
+"path.buffer" = ["0.5bdp", "2bdp"]
+"flow.medium.cc" = ["bbr", "cubic"]
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a call came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Calls `thalweg` in a folder with the scenario race.toml, 80 columns wide and without colour.
+
+    It is called in this process, which is much faster than a new one for each call.
+    """
+    (tmp_path / "race.toml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, **environment: str) -> Done:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["thalweg", *arguments])
+            for name, value in ({"COLUMNS": "80", "NO_COLOR": "1"} | environment).items():
+                patch.setenv(name, value)
+            capfd.readouterr()
+            code = app()
+            said = capfd.readouterr()
+        return Done(int(code), said.out, said.err)
+
+    return call
 
 
 @pytest.fixture

@@ -121,4 +121,5 @@ def main() -> None:
             sys.exit(2)
 
 
-main()
+if __name__ == "__main__":
+    main()
