@@ -13,6 +13,7 @@ Spec = dict[str, Any]
 
 _DATA = alt.NamedData("rows")
 _COLOUR = alt.Color("cc:N", scale=alt.Scale(domain=["@ccs"], range=["@colours"]), legend=None)
+_FLOW = alt.Color("flow:N", scale=alt.Scale(domain=["@flows"], range=["@flow_colours"]), legend=None)
 _DASH = alt.StrokeDash("flow:N", scale=alt.Scale(domain=["@flows"], range=["@dashes"]), legend=None)
 
 
@@ -56,7 +57,7 @@ def cdf() -> Spec:
                 scale=alt.Scale(domain=[0, 1]),
                 axis=alt.Axis(title="share at most x", format="%", tickCount=4),
             ),
-            color=_COLOUR,
+            color=_FLOW,
             strokeDash=_DASH,
             detail="line:N",
         )
@@ -69,7 +70,7 @@ def lines() -> Spec:
     chart = (
         alt.Chart(_DATA)
         .mark_line(strokeWidth=1.4, strokeJoin="round")
-        .encode(x=_time(), y=_value(), color=_COLOUR, strokeDash=_DASH, detail="line:N")
+        .encode(x=_time(), y=_value(), color=_FLOW, strokeDash=_DASH, detail="line:N")
     )
     return _template(chart)
 

@@ -13,8 +13,6 @@ from thalweg.report.labels import key_title, setting, short_values, value_text
 from thalweg.report.layout import layout
 from thalweg.report.numbers import rounded, scale_for
 
-DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 6]]
-"""Line patterns by flow, taking turns: flows of one congestion control differ by them."""
 POINTS_BUDGET = 180_000
 """Points of all curves together: about 2 MB of the page."""
 MOST_SERIES = 1000
@@ -52,7 +50,6 @@ def data(content: Content) -> Json:
         "axes": [_axis(axis) for axis in content.axes],
         "layout": {"x": plan.x, "panels": plan.panels, "chosen": plan.chosen},
         "flows": content.flows,
-        "dashes": [DASHES[i % len(DASHES)] for i in range(len(content.flows))],
         "colours": {cc: [hue.light, hue.dark] for cc, hue in hues.items()},
         "path_colour": [PATH.light, PATH.dark],
         "measures": {

@@ -31,8 +31,22 @@
       path: data.path_colour[which],
       ccs: [...ccs, PATH],
       colours: [...ccs.map((cc) => data.colours[cc][which]), data.path_colour[which]],
-      flows: data.flows, dashes: data.dashes,
     };
+  };
+
+  // Lines of a point: the colour of the congestion control; flows that share it differ by shade, then by pattern.
+  const PATTERNS = [[1, 0], [6, 3], [2, 2]];
+  const styles = (theme, number) => {
+    const seen = {};
+    return data.flows.map((flow, i) => {
+      const cc = points[number]?.cc[i] ?? PATH;
+      const turn = seen[cc] ?? 0;
+      seen[cc] = turn + 1;
+      const shade = turn % 2 ? (darkness.matches ? 0.62 : 0.45) : 1;
+      const base = theme.colours[theme.ccs.indexOf(cc)] ?? theme.path;
+      const parts = [1, 3, 5].map((at) => Math.round(parseInt(base.slice(at, at + 2), 16) * shade));
+      return { flow, cc, colour: `rgb(${parts.join(",")})`, dash: PATTERNS[Math.floor(turn / 2) % PATTERNS.length] };
+    });
   };
 
   const config = (theme) => ({
@@ -41,6 +55,7 @@
       labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400, titlePadding: 8,
       grid: false, domainColor: theme.line, tickColor: theme.line, tickSize: 4, labelPadding: 4,
     },
+    axisX: { domain: false, ticks: false },
     axisY: { grid: true, gridColor: theme.line, domain: false, ticks: false },
     header: { labelColor: theme.ink, labelFontSize: 12, labelFontWeight: 600 },
     facet: { spacing: 22 },
@@ -198,15 +213,34 @@
     const spec = fill(template, { ...theme, t_domain: [0, last], x_title: kind === "backlog" ? "time (s)" : null, y_title: TITLES[kind] });
     if (spec.layer) spec.layer = spec.layer.filter((layer) => lines.has(layer.name));
     spec.width = element.clientWidth;
-    spec.height = 150;
+    spec.height = 172;
     spec.autosize = { type: "fit", contains: "padding" };
     spec.description = `${element.dataset.title} over time in one repetition.`;
     return draw(element, spec, rows, theme);
   };
 
+  const showLegend = (lines) => {
+    const legend = document.getElementById("point-legend");
+    legend.replaceChildren(...lines.filter((line) => line.cc !== PATH).map((line) => {
+      const item = document.createElement("span");
+      const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
+      const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
+      set(drawing, { width: 30, height: 8, "aria-hidden": "true" });
+      set(stroke, { x1: 1, x2: 29, y1: 4, y2: 4, stroke: line.colour, "stroke-width": 2.5, "stroke-dasharray": line.dash.join(" ") });
+      drawing.append(stroke);
+      const cc = document.createElement("small");
+      cc.textContent = line.cc;
+      item.append(drawing, `${line.flow} `, cc);
+      return item;
+    }));
+  };
+
   const drawPoint = async () => {
-    const theme = look();
     const number = current();
+    const lines = styles(look(), number);
+    const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour), dashes: lines.map((line) => line.dash) };
+    showLegend(lines);
     const entry = data.series.entries.find((each) => each.point === number);
     const text = document.getElementById("point-text");
     if (number < 0) text.textContent = "This run has no such point.";

@@ -24,7 +24,7 @@ from thalweg import analysis
 from thalweg.report.cautions import cautions
 from thalweg.report.colours import colours
 from thalweg.report.content import Content
-from thalweg.report.embed import DASHES, data, figures
+from thalweg.report.embed import data, figures
 from thalweg.report.findings import findings
 from thalweg.report.table import table
 from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
@@ -63,7 +63,6 @@ def page(content: Content) -> str:
         cdf_titles=embedded["distributions"]["titles"],
         has_intervals=any(cell.low is not None for cell in content.cells.values()),
         hues=colours(content.ccs.values()),
-        dashes=[" ".join(map(str, DASHES[i % len(DASHES)])) for i in range(len(content.flows))],
         method=analysis.METHOD,
         version=thalweg.__version__,
     )
