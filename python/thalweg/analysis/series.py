@@ -6,6 +6,7 @@ peaks kept.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,8 @@ from thalweg.analysis.thin import Numbers, peaks
 from thalweg.results import Run
 
 CONNECTION = ["copy", "connection"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def series(run: Run, chosen: Iterable[tuple[int, int]], limit: int = 300, most_c
     """Read the time series of the experiments `chosen` (experiment and repetition), in their order.
 
     A curve keeps about `limit` points, and so do the connections of one flow together; of more than `most_connections`
-    connections only the first have lines.
+    connections of a flow some have lines, spread evenly over all.
     """
     pairs = list(chosen)
     wanted = pl.LazyFrame(pairs, schema=dict.fromkeys(EXPERIMENT, pl.UInt64), orient="row")
@@ -87,7 +90,7 @@ def _one(
         rates.append(rate(str(flow), rows, bins=limit))
         connections = rows.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
         total += len(connections)
-        connections = connections[:most_connections]
+        connections = spread(connections, most_connections)
         drawn += len(connections)
         points = sum(connection.height for connection in connections)
         for connection in connections:
@@ -106,6 +109,17 @@ def _one(
         total,
         drawn,
     )
+
+
+def spread(items: list[T], most: int) -> list[T]:
+    """Choose at most `most` items, the first and the last among them, as far apart from one another as can be.
+
+    >>> spread([0, 1, 2, 3, 4, 5, 6], 3)
+    [0, 3, 6]
+    """
+    if len(items) <= most:
+        return items
+    return [items[round(place)] for place in np.linspace(0, len(items) - 1, most)]
 
 
 def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:

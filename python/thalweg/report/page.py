@@ -63,7 +63,7 @@ def page(content: Content) -> str:
         cdf_titles=embedded["distributions"]["titles"],
         has_intervals=any(cell.low is not None for cell in content.cells.values()),
         hues=colours(content.ccs.values()),
-        method=analysis.METHOD,
+        method=analysis.METHOD.replace("95 %", "95\N{NO-BREAK SPACE}%"),
         version=thalweg.__version__,
     )
 

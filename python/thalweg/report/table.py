@@ -9,6 +9,9 @@ from thalweg.report.labels import NOTHING, key_title, value_text
 FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "utilisation_while_active")
 PATH_MEASURES = ("utilisation", "queueing_delay")
 
+NEGLIGIBLE = 0.01
+"""Share of transfers whose loss does not spoil a mean: a flow that goes on to the end always loses its last ones."""
+
 
 @dataclass(frozen=True)
 class Heading:
@@ -121,6 +124,8 @@ def _number(content: Content, point: Point, measure: str, flow: str | None) -> N
 
 
 def is_cut_off(content: Content, point: Point, flow: str) -> bool:
-    """Say whether some transfers of a flow that completes transfers were not completed."""
+    """Say whether so many transfers of a flow that completes transfers were not completed that its times mislead."""
     begun, completed = content.cell(point, "transfers", flow), content.cell(point, "completed", flow)
-    return flow in content.sized_flows and begun is not None and completed is not None and completed.mean < begun.mean
+    if flow not in content.sized_flows or begun is None or completed is None:
+        return False
+    return completed.mean < (1 - NEGLIGIBLE) * begun.mean
