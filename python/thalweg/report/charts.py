@@ -38,7 +38,7 @@ def bars() -> Spec:
         tooltip=[alt.Tooltip("label:N", title="at"), alt.Tooltip("text:N", title="@y_title"), alt.Tooltip("n:Q")],
     )
     error = base.mark_errorbar(
-        ticks=alt.MarkConfig(size=6, aria=False), rule=alt.MarkConfig(size=1.3, aria=False)
+        clip=True, ticks=alt.MarkConfig(size=6, aria=False), rule=alt.MarkConfig(size=1.3, aria=False)
     ).encode(x=x, y=alt.Y("drawn_low:Q", title="@y_title"), y2=alt.Y2("high:Q"), color=alt.value("@ink"))
     header = alt.Header(title=None, labelAnchor="start", labelPadding=4, labelExpr="split(datum.label, ' · ')")
     chart = alt.layer(bar, error).facet(facet=alt.Facet("panel:N", sort=["@panels"], header=header), columns=1)
