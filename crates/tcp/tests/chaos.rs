@@ -42,7 +42,7 @@ fn fate(rng: &mut Xoshiro256PlusPlus, trouble: Trouble) -> Fate {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn every_byte_arrives_once_and_in_order(

@@ -136,6 +136,18 @@ fn a_slow_paced_connection_sends_two_segments_at_a_time() {
 }
 
 #[test]
+fn a_connection_whose_window_is_full_waits_for_a_second_ack_and_sends_two_segments() {
+    let mut pipe = Pipe::new(Fixed::new(20), Some(Rate::from_mbps(20)), ms(10));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(70));
+    // The receiver acknowledges every segment at first, 0.6 ms apart.
+    let sent: Vec<Time> = pipe.data().map(|(at, _)| at).filter(|at| *at > at_ms(62)).collect();
+    assert!(sent.len() >= 10, "{sent:?}");
+    assert!(sent.chunks_exact(2).all(|pair| pair[0] == pair[1]), "{sent:?}");
+}
+
+#[test]
 fn a_connection_that_is_not_paced_sends_a_round_trip_of_segments_when_their_acks_come() {
     let mut pipe = Pipe::new(Fixed::new(40), None, ms(50));
     pipe.connect();

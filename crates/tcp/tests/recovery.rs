@@ -6,6 +6,7 @@ use common::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 use thalweg_cc::CaState;
+use thalweg_tcp::ToReceiver;
 use thalweg_units::{Packets, Rate, Span, Time};
 
 /// A window of 20 segments on a path with a round trip of 20 ms, slow enough to keep segments apart.
@@ -320,6 +321,37 @@ fn copies_made_by_the_network_change_nothing() {
     let info = pipe.info();
     assert_eq!((info.counters.retransmits, info.counters.recoveries), (0, 0));
     assert_eq!(info.cwnd, Packets(20));
+}
+
+#[test]
+fn copies_made_by_the_network_beyond_a_gap_are_told_from_losses() {
+    let mut pipe = path(20);
+    pipe.forward = Box::new(|packet, before| match packet {
+        ToReceiver::Data(data) if before == 0 && data.seq.0 == 100 => Fate::Drop,
+        ToReceiver::Data(data) if before == 0 && data.seq.0 == 105 => Fate::Twice(ms(1)),
+        _ => Fate::Deliver,
+    });
+    pipe.connect();
+    pipe.write(segments(300));
+    pipe.run_to_end(at_ms(5_000));
+    let counters = pipe.info().counters;
+    assert_eq!((counters.dsacks, counters.retransmits), (1, 1));
+}
+
+#[test]
+fn copies_made_by_the_network_do_not_undo_a_recovery() {
+    let mut pipe = path(20);
+    pipe.forward = Box::new(|packet, before| match packet {
+        ToReceiver::Data(data) if before == 0 && data.seq.0 == 100 => Fate::Drop,
+        ToReceiver::Data(data) if before == 0 && (50..110).contains(&data.seq.0) => Fate::Twice(ms(50)),
+        _ => Fate::Deliver,
+    });
+    pipe.connect();
+    pipe.write(segments(400));
+    pipe.run_to_end(at_ms(5_000));
+    let info = pipe.info();
+    assert_eq!((info.counters.retransmits, info.counters.undos), (1, 0));
+    assert_eq!(info.ssthresh, Some(Packets(10)));
 }
 
 #[test]
