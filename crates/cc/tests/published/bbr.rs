@@ -89,6 +89,9 @@ fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
     let pipe = run(usual_path(), &[], "3s");
     let (start, end) = phase(&pipe, DRAIN);
     assert!((start.value("pacing_gain") * 2.885 - 1.0).abs() < 0.01, "{start:?}");
+    let ssthresh = start.ssthresh.0 as f64 - bdp_of(start);
+    // Three bursts at the rate of Startup: a millisecond's worth each.
+    assert!((30.0..=42.0).contains(&ssthresh), "ssthresh says where Startup ended: {start:?}");
     let target = bdp_of(end);
     assert!(start.inflight.0 as f64 > 1.5 * target, "Startup has queued: {start:?}");
     assert!((end.inflight.0 as f64) <= target + most_headroom(end), "{end:?}");
@@ -210,6 +213,16 @@ fn after_ten_seconds_cwnd_is_four_for_200_ms_and_a_round_and_then_what_it_was() 
 }
 
 #[test]
+fn probe_rtt_lasts_a_round_where_that_is_longer_than_200_ms() {
+    // Four packets take 464 ms.
+    let pipe = run(Path::new("100kbps", "100ms", 2_000), &[], "60s");
+    let (start, end) = phase(&pipe, PROBE_RTT);
+    let drained = pipe.rows.iter().find(|row| row.at >= start.at && row.inflight <= Packets(4)).expect("it drains");
+    let low = end.at.since(drained.at);
+    assert!(low >= Span::from_millis(460) && low < Span::from_millis(700), "{low}");
+}
+
+#[test]
 fn what_probe_rtt_holds_back_does_not_lower_the_bandwidth() {
     // 200 ms are 20 rounds here: twice as many as a maximum counts for.
     let pipe = run(Path::new("50Mbps", "10ms", 700), &[], "14s");
@@ -290,6 +303,36 @@ fn holding_the_rate_of_a_policer_avoids_losses() {
 }
 
 #[test]
+fn losses_at_a_rate_that_changes_are_no_policer() {
+    let mut path = usual_path();
+    path.policer = Some((Rate::from_mbps(32), Packets(20)));
+    let mut pipe = Pipe::new(path, "bbr", &[]);
+    for step in 1..=5 {
+        // Less than two intervals of four rounds each.
+        pipe.run_until(Time(step * 300_000_000));
+        pipe.set_policer(Rate::from_mbps(32 >> step), Packets(20));
+    }
+    let last = pipe.rows.last().expect("rows");
+    assert!(last.lost.0 as f64 > 0.195 * last.delivered.0 as f64, "{last:?}");
+    assert!(pipe.rows.iter().all(|row| row.value("lt_bw_in_use") == 0.0));
+}
+
+#[test]
+fn losses_of_an_application_that_limits_the_rate_are_no_policer() {
+    let mut path = policed_path();
+    path.policer = Some((Rate::from_mbps(5), Packets(10)));
+    // Three quarters of the policer's rate, in bursts that it drops much of; it is done with each before the next.
+    path.bursts = Some((Packets(80), Span::from_millis(250)));
+    let pipe = run(path.clone(), &[], "8s");
+    let last = pipe.rows.last().expect("rows");
+    assert!(last.lost.0 as f64 > 0.195 * last.delivered.0 as f64, "{last:?}");
+    assert!(pipe.rows.iter().all(|row| row.value("lt_bw_in_use") == 0.0));
+
+    path.bursts = None;
+    assert!(run(path, &[], "8s").rows.iter().any(|row| row.value("lt_bw_in_use") == 1.0), "it is found otherwise");
+}
+
+#[test]
 fn losses_below_the_cliff_cost_little() {
     let mut path = usual_path();
     path.loss = Chance::new(0.05).expect("a chance");
@@ -323,6 +366,57 @@ fn the_first_round_of_recovery_conserves_packets_and_recovery_restores_cwnd() {
     assert_eq!(first.cwnd, first.inflight + first.acked);
     assert!(first.cwnd < before.cwnd);
     assert!(open.cwnd >= before.cwnd, "{open:?}");
+}
+
+#[test]
+fn each_loss_in_recovery_takes_its_packet_out_of_cwnd() {
+    let mut path = usual_path();
+    path.loss = Chance::new(0.08).expect("a chance");
+    let pipe = run(path, &[], "5s");
+    let mut seen = 0;
+    for pair in pipe.rows.windows(2) {
+        let (before, after) = (&pair[0], &pair[1]);
+        let lost = (after.lost - before.lost).0;
+        if before.state != CaState::Recovery || after.state != CaState::Recovery || lost <= after.acked.0 {
+            continue;
+        }
+        seen += 1;
+        let most = (before.cwnd.0 + after.acked.0 - lost).max((after.inflight + after.acked).0).max(4);
+        assert!(after.cwnd.0 <= most, "{before:?} {after:?}");
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+#[test]
+fn a_timeout_restores_cwnd_afterwards_and_measures_growth_afresh() {
+    let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
+    pipe.run_until(at("3s"));
+    let before = pipe.window.cwnd;
+    pipe.time_out();
+    assert_eq!(pipe.window.cwnd, Packets(1));
+    let count = pipe.rows.len();
+    pipe.run_until(at("4s"));
+    let open = pipe.rows[count..].iter().find(|row| row.state == CaState::Open).expect("it recovers");
+    assert!(open.cwnd.0 + 2 >= before.0, "{open:?}");
+
+    let untouched = phase(&run(usual_path(), &[], "2s"), STARTUP).1.value("round");
+    let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
+    while pipe.rows.last().is_none_or(|row| row.value("round") < untouched - 1.0) {
+        pipe.step();
+    }
+    pipe.time_out();
+    pipe.run_until(at("3s"));
+    assert!(phase(&pipe, STARTUP).1.value("round") >= untouched + 2.0);
+}
+
+#[test]
+fn a_bdp_below_a_packet_is_still_probed_with_two_packets_more() {
+    let pipe = run(Path::new("500kbps", "10ms", 100), &[], "9s");
+    let cwnd = |gain: f64| {
+        let rows = pipe.rows.iter().filter(|row| row.at > at("3s") && row.value("mode") == PROBE_BW);
+        rows.filter(|row| row.value("pacing_gain") == gain).map(|row| row.cwnd.0).max().expect("the phase occurs")
+    };
+    assert_eq!(cwnd(1.25), cwnd(1.0) + 2);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What can be built, and how a mistake is told.
 
 use std::collections::BTreeMap;
-use thalweg_cc::{BuildError, CATALOG, build};
+use thalweg_cc::{BuildError, CATALOG, Window, build};
+use thalweg_units::{Packets, Rate};
 
 fn error(name: &str, params: &[(&str, f64)]) -> BuildError {
     let params = params.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
@@ -43,4 +44,21 @@ fn a_parameter_out_of_range_is_refused_with_its_range() {
         "cc_params.hystart: found 0.5, expected a whole number from 0 to 1"
     );
     assert!(matches!(error("bbr", &[("pacing_gain", f64::NAN)]), BuildError::OutOfRange { .. }));
+}
+
+#[test]
+fn send_buffers_hold_two_windows_and_with_bbr_three() {
+    for (name, factor) in [("reno", 2), ("cubic", 2), ("bbr", 3)] {
+        assert_eq!(build(name, &BTreeMap::new()).expect("it is in the catalog").sndbuf_factor(), factor);
+    }
+}
+
+#[test]
+fn bbr_sends_single_packets_below_1_2_mbps_and_pairs_from_there_on() {
+    let bbr = build("bbr", &BTreeMap::new()).expect("it is in the catalog");
+    let burst = |bps| {
+        let window = Window { cwnd: Packets(10), ssthresh: Packets::MAX, pacing_rate: Rate(bps), is_held_back: false };
+        bbr.min_burst(&window)
+    };
+    assert_eq!((burst(1_199_999), burst(1_200_000)), (Packets(1), Packets(2)));
 }

@@ -191,6 +191,28 @@ fn hystart_waits_for_a_window_of_sixteen() {
 }
 
 #[test]
+fn a_train_gets_a_millisecond_for_offload() {
+    // 117 us from one ACK to the next: half of 2.1 ms and 1 ms are 13 of them, half of 2.1 ms alone are 9.
+    let mut pipe = Pipe::new(Path::new("100Mbps", "2ms", 1000), "cubic", &[]);
+    pipe.run_until(at("50ms"));
+    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
+    assert!((Packets(33)..=Packets(35)).contains(&found.ssthresh), "20 in the round's beginning: {found:?}");
+}
+
+#[test]
+fn round_trip_times_of_the_first_second_after_a_loss_are_not_looked_at() {
+    let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
+    while pipe.rows.last().is_none_or(|row| row.value("k_s") == 0.0) {
+        pipe.step();
+    }
+    let start = pipe.rows.last().expect("the epoch has begun").clone();
+    pipe.set_rtt(Span::from_millis(50));
+    pipe.run_until(later(&start, 2.0));
+    assert!((99_000.0..101_000.0).contains(&pipe.row_at(later(&start, 0.9)).value("delay_min_us")));
+    assert!((49_000.0..51_000.0).contains(&pipe.row_at(later(&start, 1.1)).value("delay_min_us")));
+}
+
+#[test]
 fn without_a_known_limit_cwnd_grows_by_a_twentieth_per_round_trip() {
     let mut pipe = Pipe::new(open_path(&[]), "cubic", NO_HYSTART);
     pipe.window.ssthresh = Packets(100);

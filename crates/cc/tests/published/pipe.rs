@@ -148,7 +148,10 @@ impl Pipe {
         match (ack, send) {
             (Some(at), _) if at <= send.unwrap_or(Time::MAX) && at <= end => self.receive_ack(at),
             (_, Some(at)) if at <= end => self.send(at),
-            (None, None) if !self.dropped.is_empty() && self.last_sent_at + TIMEOUT <= end => self.time_out(),
+            (None, None) if !self.dropped.is_empty() && self.last_sent_at + TIMEOUT <= end => {
+                self.now = self.last_sent_at + TIMEOUT;
+                self.time_out();
+            }
             _ => return false,
         }
         true
@@ -162,6 +165,11 @@ impl Pipe {
     /// What is sent from now on passes the bottleneck at this rate.
     pub fn set_rate(&mut self, rate: Rate) {
         self.network.path.rate = rate;
+    }
+
+    /// What is sent from now on passes a policer of this rate.
+    pub fn set_policer(&mut self, rate: Rate, burst: Packets) {
+        self.network.path.policer = Some((rate, burst));
     }
 
     /// The last row at or before `at`.
@@ -364,12 +372,12 @@ impl Pipe {
         self.state = next;
     }
 
-    fn time_out(&mut self) {
-        self.now = self.last_sent_at + TIMEOUT;
+    /// The retransmission timer expires. What was dropped is sent again, what is still under way may yet arrive.
+    pub fn time_out(&mut self) {
         let conn = self.conn();
         self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);
         self.recovery_point = self.next;
-        self.lost += self.inflight();
+        self.lost += Packets(self.dropped.len() as u64);
         self.retransmit.extend(self.dropped.drain(..).map(|(_, sequence)| sequence));
         self.window.cwnd = Packets(1);
         self.enter(CaState::Loss);
