@@ -125,8 +125,8 @@ pub struct Ack {
     pub prior_inflight: Packets,
     /// Round-trip time of a segment that this ACK newly acknowledges and that was sent once.
     pub rtt: Option<Span>,
-    /// Whether the receiver has probably delayed this ACK: it covers a single segment, the last under way (Linux:
-    /// FLAG_ACK_MAYBE_DELAYED).
+    /// Whether the receiver has probably delayed this ACK: it covers a single segment, not a full-sized one, and nothing
+    /// else was delivered since that was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
     pub is_delayed: bool,
     /// The delivery-rate sample, if this ACK newly delivers anything.
     pub rate: Option<RateSample>,

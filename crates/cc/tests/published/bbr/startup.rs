@@ -1,0 +1,81 @@
+//! Startup doubles, Drain gives back, and both know when they are done.
+
+use super::{DRAIN, PROBE_BW, STARTUP, bdp_of, most_headroom, phase, phases, run, usual_path};
+use crate::pipe::{Pipe, at};
+use std::collections::BTreeMap;
+use thalweg_units::{Packets, Span};
+
+#[test]
+fn startup_about_doubles_the_rate_each_round_and_ends_three_rounds_after_growth_did() {
+    let pipe = run(usual_path(), &[], "3s");
+    let (_, end) = phase(&pipe, STARTUP);
+    let starts = phases(&pipe, "round").into_iter().map(|(.., row)| (row.value("round") as u64, row.value("bw_bps")));
+    let bw: BTreeMap<u64, f64> = starts.take_while(|(_, bw)| *bw < 0.99 * 50e6).collect();
+    for (round, bw_bps) in bw.range(3..) {
+        assert!(*bw_bps > 1.7 * bw[&(round - 1)], "round {round}: {bw:?}");
+    }
+    // The round after these brings the last quarter at most, and is the first without enough growth.
+    let last_growth = *bw.keys().last().expect("it grew");
+    assert!((5..=7).contains(&last_growth), "the pipe holds 17 initial windows: {bw:?}");
+    assert_eq!(end.value("round") as u64, last_growth + 3, "{bw:?}");
+    assert_eq!(end.value("mode"), DRAIN);
+}
+
+#[test]
+fn an_application_that_limits_the_rate_does_not_end_startup() {
+    let mut path = usual_path();
+    path.bursts = Some((Packets(4), Span::from_millis(10)));
+    let pipe = run(path, &[], "5s");
+    let last = pipe.rows.last().expect("rows");
+    assert!(last.value("round") > 50.0);
+    assert_eq!((last.value("mode"), last.value("full_bw_reached")), (STARTUP, 0.0));
+}
+
+#[test]
+fn startup_paces_and_windows_at_two_over_ln_two() {
+    let pipe = run(usual_path(), &[], "100ms");
+    let row = pipe.rows.last().expect("rows");
+    assert!((row.value("pacing_gain") - 2.885).abs() < 0.004, "{row:?}");
+    assert_eq!(row.value("cwnd_gain"), row.value("pacing_gain"));
+}
+
+#[test]
+fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
+    let pipe = run(usual_path(), &[], "3s");
+    let (start, end) = phase(&pipe, DRAIN);
+    assert!((start.value("pacing_gain") * 2.885 - 1.0).abs() < 0.01, "{start:?}");
+    let ssthresh = start.ssthresh.0 as f64 - bdp_of(start);
+    // Three bursts at the rate of Startup: a millisecond's worth each.
+    assert!((30.0..=42.0).contains(&ssthresh), "ssthresh says where Startup ended: {start:?}");
+    let target = bdp_of(end);
+    assert!(start.inflight.0 as f64 > 1.5 * target, "Startup has queued: {start:?}");
+    assert!((end.inflight.0 as f64) <= target + most_headroom(end), "{end:?}");
+    assert!((end.inflight.0 as f64) > 0.9 * target, "and not much later: {end:?}");
+    assert_eq!(end.value("mode"), PROBE_BW);
+}
+
+#[test]
+fn what_is_delivered_before_the_next_departure_is_not_under_way_any_more() {
+    let mut path = usual_path();
+    path.lead = Span::from_millis(10);
+    let pipe = run(path, &[], "3s");
+    let (_, end) = phase(&pipe, DRAIN);
+    // 10 ms of 50 Mbit/s are 43 packets.
+    let above = end.inflight.0 as f64 - bdp_of(end);
+    assert!((43.0..=43.0 + most_headroom(end)).contains(&above), "{above} above the BDP: {end:?}");
+}
+
+#[test]
+fn an_undo_keeps_cwnd_and_looks_for_growth_afresh() {
+    let untouched = phase(&run(usual_path(), &[], "2s"), STARTUP).1.value("round");
+    let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
+    while pipe.rows.last().is_none_or(|row| row.value("round") < untouched - 1.0) {
+        pipe.step();
+    }
+    let cwnd = pipe.window.cwnd;
+    pipe.undo(Packets(10_000), Packets::MAX);
+    assert_eq!(pipe.window.cwnd, cwnd);
+    pipe.run_until(at("2s"));
+    // The next round counts as growth from nothing, and three without follow.
+    assert_eq!(phase(&pipe, STARTUP).1.value("round"), untouched + 3.0);
+}
