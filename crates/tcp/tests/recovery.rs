@@ -253,6 +253,27 @@ fn a_swap_within_a_quarter_of_the_round_trip_causes_no_retransmission_once_the_p
 }
 
 #[test]
+fn on_a_path_that_reorders_a_loss_is_found_when_a_quarter_of_the_round_trip_has_passed() {
+    let mut pipe = path(20);
+    let mut late = delay_first([(50, Span::from_micros(900))]);
+    let mut lost = drop_first([98]);
+    pipe.forward = Box::new(move |packet, before| match lost(packet, before) {
+        Fate::Deliver => late(packet, before),
+        fate => fate,
+    });
+    pipe.connect();
+    // One segment arrives beyond the hole, and no ACK comes after its own.
+    pipe.write(segments(100));
+    pipe.run_to_end(at_ms(5_000));
+    let sent = pipe.sent_at(98);
+    let after = sent[1].since(sent[0]);
+    // A round trip of 22 to 30 ms, 5 ms of patience and 2 ms of the timer's own, and not a timeout of 200 ms.
+    assert!((ms(29)..ms(38)).contains(&after), "{after}");
+    let counters = pipe.info().counters;
+    assert_eq!((counters.retransmits, counters.timeouts, counters.tlp_probes), (1, 0, 0));
+}
+
+#[test]
 fn on_a_path_not_known_to_reorder_three_segments_beyond_a_hole_are_a_loss() {
     let mut pipe = path(20);
     pipe.forward = delay_first([(100, ms(3))]);

@@ -36,6 +36,23 @@ fn a_lost_syn_is_sent_again_after_one_second_and_then_two() {
 }
 
 #[test]
+fn two_lost_syns_make_the_initial_window_one_segment_and_one_does_not() {
+    for (lost, window) in [(1, 10), (2, 1)] {
+        let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+        pipe.forward = Box::new(move |packet, before| match packet {
+            ToReceiver::Syn(_) if before < lost => Fate::Drop,
+            _ => Fate::Deliver,
+        });
+        pipe.connect();
+        pipe.write(Bytes::MAX);
+        while pipe.data().count() == 0 {
+            pipe.run_until(pipe.now + ms(1));
+        }
+        assert_eq!(pipe.data().count(), window, "{lost} lost");
+    }
+}
+
+#[test]
 fn a_lost_syn_ack_is_sent_again() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.back = Box::new(|_, before| if before == 0 { Fate::Drop } else { Fate::Deliver });
@@ -177,6 +194,22 @@ fn after_a_pause_the_window_is_halved_for_every_timeout_that_it_lasted() {
     let halved = pipe.info().cwnd;
     assert_eq!(halved.0, cwnd.0 / 4, "two timeouts after the first");
     assert_eq!(pipe.info().ssthresh, None, "slow start may go on");
+}
+
+#[test]
+fn a_window_that_the_application_does_not_fill_moves_towards_what_it_uses() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.connect();
+    pipe.write(segments(3_000));
+    pipe.run_to_end(at_ms(10_000));
+    let before = pipe.info().cwnd;
+    // Five segments every 20 ms: never a pause of a timeout, and far from the window.
+    for _ in 0..100 {
+        pipe.write(segments(5));
+        pipe.run_until(pipe.now + ms(20));
+    }
+    let after = pipe.info().cwnd;
+    assert!(after.0 >= 10 && after.0 < before.0 / 8, "{before} became {after}");
 }
 
 #[test]
