@@ -24,7 +24,9 @@
 //! - Time is in nanoseconds; Linux rounds round-trip times to microseconds and timers to its tick.
 //! - No explicit congestion notification, no TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
 //!   timestamps; a connection is never given up.
+//! - A connection knows nothing of earlier ones to the same host (no metrics cache).
 //! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues and no receive offload.
+//! - Lost segments are sent again one by one, never merged or in bursts.
 //! - Memory in the two buffers is approximated (the modules `sndbuf` and `window` say how).
 //! - The receiving application reads at once.
 
