@@ -1,51 +1,76 @@
-//! UDP sources: a packet of the path's MTU at a constant rate, whatever happens to it.
+//! UDP sources: a packet of the path's MTU in every interval of the rate, whatever happens to it.
+//!
+//! A packet leaves at a random moment of its interval. Packets at exactly equal distances would fall into step with the
+//! packets that leave the bottleneck, and take each place in the queue the instant it is free: the phase effect of
+//! drop-tail queues (Floyd and Jacobson, 1992), which no real path is regular enough for.
 
+use crate::streams::{self, Stream};
 use thalweg_plan::plan::Background;
 use thalweg_units::{MTU, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     config: Background,
-    sent: u64,
+    /// Packets whose departure was fixed.
+    planned: u64,
+    stream: Stream,
 }
 
 impl Source {
-    pub(crate) fn new(config: &Background) -> Source {
-        Source { config: config.clone(), sent: 0 }
+    pub(crate) fn new(config: &Background, stream: Stream) -> Source {
+        Source { config: config.clone(), planned: 0, stream }
     }
 
-    /// When the next packet leaves. Counted from the start, so that rounding does not add up.
-    pub(crate) fn next_departure(&self) -> Option<Time> {
-        if self.config.rate_bps.0 == 0 {
-            return None;
-        }
-        let bytes = u128::from(self.sent) * u128::from(MTU.0);
-        let nanos = bytes * 8 * 1_000_000_000 / u128::from(self.config.rate_bps.0);
+    /// When the next packet leaves; none: the source has stopped. Each call is for another packet.
+    pub(crate) fn next_departure(&mut self) -> Option<Time> {
+        let begin = self.interval_start(self.planned)?;
+        let end = self.interval_start(self.planned + 1)?;
+        self.planned += 1;
+        let at = begin + streams::up_to(end.since(begin), &mut self.stream);
+        self.config.stop_ns.is_none_or(|stop| at < stop).then_some(at)
+    }
+
+    /// Counted from the source's start, so that rounding does not add up.
+    fn interval_start(&self, packet: u64) -> Option<Time> {
+        let bits = u128::from(packet) * u128::from(MTU.0) * 8;
+        let nanos = (bits * 1_000_000_000).checked_div(u128::from(self.config.rate_bps.0))?;
         let at = self.config.start_ns.0.checked_add(u64::try_from(nanos).ok()?)?;
-        self.config.stop_ns.is_none_or(|stop| at < stop.0).then_some(Time(at))
-    }
-
-    pub(crate) fn sent(&mut self) {
-        self.sent += 1;
+        Some(Time(at))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::Streams;
     use thalweg_units::Rate;
 
+    fn departures(rate: Rate, stop: u64) -> Vec<u64> {
+        let config = Background { rate_bps: rate, start_ns: Time(5_000), stop_ns: Some(Time(stop)) };
+        let mut source = Source::new(&config, Streams::new(1).take());
+        std::iter::from_fn(|| source.next_departure()).map(|at| at.0).collect()
+    }
+
     #[test]
-    fn packets_leave_at_the_rate_between_start_and_stop() {
-        let config =
-            Background { rate_bps: Rate::from_mbps(12), start_ns: Time(5_000), stop_ns: Some(Time(3_005_000)) };
-        let mut source = Source::new(&config);
-        let mut departures = Vec::new();
-        while let Some(at) = source.next_departure() {
-            departures.push(at.0);
-            source.sent();
+    fn each_millisecond_between_start_and_stop_has_its_packet() {
+        // 1500 bytes at 12 Mbit/s take one millisecond.
+        let departures = departures(Rate::from_mbps(12), 3_005_000);
+        assert_eq!(departures.len(), 3);
+        for (interval, at) in (0..).zip(&departures) {
+            let begin = 5_000 + interval * 1_000_000;
+            assert!((begin..begin + 1_000_000).contains(at), "{departures:?}");
         }
-        // 1500 bytes at 12 Mbit/s: one millisecond each; the stop itself is too late.
-        assert_eq!(departures, [5_000, 1_005_000, 2_005_000]);
+    }
+
+    #[test]
+    fn packets_are_not_at_equal_distances() {
+        let departures = departures(Rate::from_mbps(12), 9_005_000);
+        let gaps: Vec<u64> = departures.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.windows(2).any(|pair| pair[0] != pair[1]), "{gaps:?}");
+    }
+
+    #[test]
+    fn a_rate_of_nothing_sends_nothing() {
+        assert!(departures(Rate::ZERO, u64::MAX).is_empty());
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
         for (name, link) in [("forward", &experiment.forward), ("reverse", &experiment.reverse)] {
             check_passable(name, link)?;
         }
+        check_background(experiment)?;
     }
     Ok(())
 }
@@ -90,6 +91,19 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether UDP without end leaves anything of a rate that stays, for experiments that end only when TCP is through.
+fn check_background(experiment: &Experiment) -> Result<(), Error> {
+    let Capacity::Steps { steps } = &experiment.forward.capacity else { return Ok(()) };
+    let Some(last) = steps.last() else { return Ok(()) };
+    let endless = experiment.background.iter().filter(|source| source.stop_ns.is_none());
+    let udp = Rate(endless.map(|source| source.rate_bps.0).fold(0, u64::saturating_add));
+    if udp < last.rate_bps {
+        return Ok(());
+    }
+    let expected = format!("less than the path's last rate of {}, or a stop, or a duration", last.rate_bps);
+    Err(Error::invalid("background", format!("{udp} without a stop"), expected))
 }
 
 /// The trace that a link names.

@@ -91,6 +91,7 @@ impl Simulation {
                 series.push(Series::new(experiment, index, copy.into(), streams.take()));
             }
         }
+        let sources = experiment.background.iter().map(|config| Source::new(config, streams.take())).collect();
         let mut simulation = Simulation {
             now: Time::ZERO,
             calendar: Calendar::default(),
@@ -104,7 +105,7 @@ impl Simulation {
             open: BTreeSet::new(),
             series,
             unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
-            sources: experiment.background.iter().map(Source::new).collect(),
+            sources,
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
             last_sample: None,
             rows: Rows::new(experiment),
@@ -233,7 +234,6 @@ impl Simulation {
             Event::Background { source } => {
                 self.forward_ends.sent += 1;
                 self.enter_forward(Forward::Udp);
-                self.sources[source].sent();
                 self.enter_background(source);
             }
         }

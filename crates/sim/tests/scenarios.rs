@@ -148,6 +148,16 @@ fn udp_takes_its_rate_and_leaves_the_rest() {
 }
 
 #[test]
+fn udp_at_the_rate_of_the_path_leaves_tcp_a_little() {
+    // Exactly in step with the bottleneck, UDP would take every place in the queue, and TCP a hundredth of this.
+    let rate = Rate::from_mbps(10);
+    let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
+    experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None }];
+    let left = share(&run(&experiment).flows[0], rate);
+    assert!((0.01..0.2).contains(&left), "{left}");
+}
+
+#[test]
 fn a_rate_step_is_followed() {
     let mut experiment = bulk(MBPS_20, MS_40, 1.0, &["cubic"], 20);
     let steps =
@@ -232,6 +242,8 @@ fn what_cannot_be_is_refused_with_its_place() {
     assert_eq!(refused(&|it| it.flows[0].load = Load::Unlimited), "duration_ns");
     assert_eq!(refused(&|it| it.flows[0].repeat = gap(Some("nobody"), None)), "flows.bulk.repeat.until");
     assert_eq!(refused(&|it| it.forward.loss = support::loss(1.0)), "forward.loss");
+    let udp = Background { rate_bps: MBPS_20, start_ns: Time::ZERO, stop_ns: None };
+    assert_eq!(refused(&|it| it.background = vec![udp.clone()]), "background");
     assert_eq!(
         refused(&|it| it.forward.capacity = Capacity::Trace { trace: "none".to_owned() }),
         "forward.capacity.trace"
