@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from thalweg.scenario import quantities, rules_repeat, values, words
+from thalweg.scenario import quantities, rules_path, rules_repeat, values, words
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
@@ -47,6 +47,24 @@ def check(raw: Raw, mistakes: Mistakes) -> None:
                 f"`background.{index}.rate` is zero",
                 expected="a rate above zero",
             )
+    if "duration" not in raw:
+        _background(raw, mistakes)
+
+
+def _background(raw: Raw, mistakes: Mistakes) -> None:
+    """Check that UDP without end leaves something to the flows, where only their end ends the experiment."""
+    endless = [(index, table) for index, table in values.tables(raw, "background") if "stop" not in table]
+    udp = sum(values.quantity(table, "rate", quantities.rate) or 0 for _, table in endless)
+    capacity = rules_path.last_rate(values.table(raw, "path"))
+    if endless and capacity and udp >= capacity:
+        mistakes.add(
+            "missing-key",
+            ("background", endless[-1][0], "rate"),
+            "UDP without a stop takes the whole rate of the path: the flows may never finish, and nothing else ends"
+            " the experiment",
+            expected="less than the path's rate, a stop, or a duration",
+            hint='add duration = "60s" at the top of the file',
+        )
 
 
 def _name(flow: Raw, index: int) -> str:

@@ -128,14 +128,27 @@ def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
     """Check that something gets through to the end, where only that ends the experiment."""
     name = ".".join(map(str, place))
     hint = 'add duration = "60s" at the top of the file'
-    if link.get("loss") == 1 and not isinstance(link["loss"], bool):
-        message = f"`{name}.loss` is 1: nothing arrives, and nothing ends the experiment"
+    if _loses_everything(link.get("loss")):
+        message = f"`{name}.loss` loses everything: nothing arrives, and nothing ends the experiment"
         mistakes.add("missing-key", (*place, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
     steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
     if steps and steps[-1] == 0 and any(steps):
         message = f"the last rate of `{name}.steps` is zero: nothing arrives, and nothing ends the experiment"
         expected = "a last rate above zero, or a duration"
         mistakes.add("missing-key", (*place, "steps", len(steps) - 1), message, expected=expected, hint=hint)
+
+
+def _loses_everything(loss: object) -> bool:
+    if isinstance(loss, dict):
+        stays_bad = loss.get("loss_good", 0) == 1 or loss.get("r") == 0
+        return loss.get("loss_bad", 1) == 1 and stays_bad
+    return loss == 1 and not isinstance(loss, bool)
+
+
+def last_rate(link: Raw) -> int | None:
+    """Give the rate in bit/s that a link has in the end; none if a trace makes it."""
+    steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
+    return steps[-1] if steps else values.quantity(link, "rate", quantities.rate)
 
 
 def _trace(file: Path, place: Place, mistakes: Mistakes) -> None:

@@ -74,6 +74,10 @@ CASES = {
         'rate = "40Mbps"', 'steps = [{at = "0s", rate = "1Mbps"}, {at = "3s", rate = "0Mbps"}]'
     ),
     "everything is lost": GOOD.replace("[path]\n", "[path]\nloss = 1\n"),
+    "everything is lost in bursts": GOOD.replace(
+        "[path]\n", '[path]\nloss = {model = "gilbert-elliott", p = 0.5, r = 0}\n'
+    ),
+    "UDP leaves nothing": GOOD + '[[background]]\nrate = "30Mbps"\n[[background]]\nrate = "10Mbps"\n',
     "trace that does not exist": GOOD.replace('rate = "40Mbps"', 'trace = "lte.upp"'),
     "trace with a bad line": GOOD.replace('rate = "40Mbps"', 'trace = "bad.trace"'),
     "trace that goes back": GOOD.replace('rate = "40Mbps"', 'trace = "back.trace"'),
