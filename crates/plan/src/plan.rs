@@ -259,7 +259,7 @@ pub enum Repeat {
     },
 }
 
-/// UDP packets of 1500 bytes at a constant rate.
+/// UDP packets of 1500 bytes at a constant rate, each at a random moment of its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Background {

@@ -414,7 +414,7 @@ pub struct Requests {
     pub count: Option<u32>,
 }
 
-/// Unresponsive UDP traffic: packets of 1500 bytes at a constant rate.
+/// Unresponsive UDP traffic: packets of 1500 bytes at a constant rate, each at a random moment of its interval.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Background {

@@ -245,7 +245,7 @@ class Flow(Table):
 
 
 class Background(Table):
-    """UDP packets of 1500 bytes at a constant rate."""
+    """UDP packets of 1500 bytes at a constant rate, each at a random moment of its interval."""
 
     rate_bps: Rate
     """Rate, headers included."""

@@ -233,7 +233,7 @@ class Flow(Table):
 
 
 class Background(Table):
-    """Unresponsive UDP traffic: packets of 1500 bytes at a constant rate."""
+    """Unresponsive UDP traffic: packets of 1500 bytes at a constant rate, each at a random moment of its interval."""
 
     rate: Rate
     """Rate, headers included."""
