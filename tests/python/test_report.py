@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import threading
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,28 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one_and_says_what_to_type(
     assert "--output" in (caught.value.hint or "")
     assert output.read_text() == "the old one"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_report_into_a_pipe_goes_through_it_and_leaves_it_there(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    report.write([small(tmp_path / "run").write()], pipe)
+    reader.join(timeout=60)
+    assert pipe.is_fifo()
+    assert read[0].startswith("<!doctype html>")
+
+
+def test_a_report_through_a_symbolic_link_changes_the_file_and_keeps_the_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "elsewhere" / "report.html", tmp_path / "latest.html"
+    target.parent.mkdir()
+    target.write_text("old")
+    link.symlink_to(target)
+    report.write([small(tmp_path / "run").write()], link)
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_a_directory_that_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from thalweg.report.page import page
 def write(run_dirs: Sequence[Path], output: Path) -> None:
     """Write one HTML file about one run or several; a file that is there is replaced only by a complete one.
 
+    A pipe or a device (`/dev/stdout`) is written to, and never replaced.
+
     Raises `ThalwegError` if a run directory cannot be read (see `thalweg.results.open_run`) or `output` cannot be
     written.
     """
@@ -21,7 +23,11 @@ def write(run_dirs: Sequence[Path], output: Path) -> None:
     html = page(Content(run_dirs))
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        _replace(output, html.encode())
+        if output.exists() and not output.is_file():
+            with output.open("wb") as through:
+                through.write(html.encode())
+        else:
+            _replace(output.resolve(), html.encode())
     except OSError as error:
         raise ThalwegError(
             "cannot-write",
