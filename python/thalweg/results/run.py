@@ -7,6 +7,7 @@ An experiment is complete when its file in flows/ exists; what else there is of 
 """
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,8 +108,22 @@ class Run:
         )
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """Read one of the tables flows, samples, state and queue lazily, for those that are too large for memory."""
-        return tables.scan(self.path, table, self.finished_ids)
+        """Read one of the tables flows, samples, state and queue lazily, for those that are too large for memory.
+
+        Raises `ThalwegError` if one of its files is damaged.
+        """
+        try:
+            return tables.scan(self.path, table, self.finished_ids)
+        except tables.DamagedTable as damaged:
+            again = shlex.join(self.command) if self.command else "the command that made the run"
+            raise ThalwegError(
+                "damaged-run",
+                f"`{damaged.file}` is no table of {table}: {damaged.why}",
+                place=str(damaged.file),
+                expected="a whole Parquet file, as the engine wrote it",
+                hint="to run that experiment again: "
+                f"rm -r {shlex.quote(str(self.path / 'flows' / damaged.file.name))} && {again}",
+            ) from None
 
     def flows(self) -> pl.DataFrame:
         """Give one row per transfer, the sweep's columns attached."""
@@ -157,7 +172,7 @@ def open_run(path: str | PathLike[str]) -> Run:
             f"nothing in `{directory}` is complete yet: 0 of {len(run.expected_ids)} experiments",
             place=str(directory),
             hint="the same `thalweg run` command goes on where it stopped"
-            + (f": {_shell(run.command)}" if run.command else ""),
+            + (f": {shlex.join(run.command)}" if run.command else ""),
         )
     return run
 
@@ -181,9 +196,11 @@ def _meta(directory: Path) -> dict[str, Any]:
         raise ThalwegError(
             "no-run", f"`{directory}` is no run directory: it has no run.json", place=place, hint=hint
         ) from None
-    except PermissionError:
-        raise ThalwegError("cannot-read", f"`{file}` cannot be read", place=place, hint=f"chmod +r '{file}'") from None
-    except ValueError:
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        hint = f"ls -ld {shlex.quote(str(file))}"
+        raise ThalwegError("cannot-read", f"`{file}` cannot be read: {why}", place=place, hint=hint) from None
+    except (ValueError, RecursionError):
         raise ThalwegError(
             "damaged-run",
             f"`{file}` is no JSON",
@@ -191,7 +208,7 @@ def _meta(directory: Path) -> dict[str, Any]:
             hint="restore the file, or run the scenario again into another directory",
         ) from None
     found = meta.get("format") if isinstance(meta, dict) else None
-    if isinstance(found, int) and found > FORMAT:
+    if type(found) is int and found > FORMAT:
         raise ThalwegError(
             "newer-run",
             f"`{directory}` has format {found}, which a newer thalweg wrote",
@@ -200,19 +217,31 @@ def _meta(directory: Path) -> dict[str, Any]:
             expected=f"format {FORMAT}",
             hint="pip install --upgrade thalweg",
         )
-    if found != FORMAT or not {"plan", "experiments", "engine"} <= meta.keys():
+    wrong = f"format {found!r}" if type(found) is not int or found != FORMAT else _missing(meta)
+    if wrong:
         raise ThalwegError(
             "damaged-run",
             f"`{file}` does not describe a run",
             place=place,
-            found=f"format {found}",
-            expected=f"format {FORMAT}",
-            hint="name a directory that `thalweg run` wrote",
+            found=wrong,
+            expected=f"format {FORMAT}, as `thalweg run` writes it",
+            hint="restore the file, or run the scenario again into another directory",
         )
     return dict(meta)
 
 
-def _shell(argv: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(argv)
+def _missing(meta: dict[str, Any]) -> str | None:
+    """Say what of a run's description is not there, if anything: without it nothing could be read."""
+    plan = meta.get("plan")
+    planned = plan.get("experiments") if isinstance(plan, dict) else None
+    if not isinstance(plan, dict) or "name" not in plan or "engine" not in meta:
+        return "no engine, or no plan with a name"
+    for experiments, keys in (
+        (planned, {"experiment", "repetition", "sweep"}),
+        (meta.get("experiments"), {"id", "experiment", "repetition"}),
+    ):
+        if not isinstance(experiments, list) or not experiments:
+            return "no experiments"
+        if not all(isinstance(each, dict) and keys <= each.keys() for each in experiments):
+            return f"an experiment without {', '.join(sorted(keys))}"
+    return None

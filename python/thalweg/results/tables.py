@@ -10,6 +10,16 @@ from thalweg.results.columns import TABLES
 DTYPES: dict[str, type[pl.DataType]] = {"u64": pl.UInt64, "f64": pl.Float64, "string": pl.String, "bool": pl.Boolean}
 
 
+class DamagedTable(Exception):
+    """A file that is not the table that it should be."""
+
+    def __init__(self, file: Path, why: str) -> None:
+        """Name the file, and say what is wrong with it."""
+        super().__init__(why)
+        self.file = file
+        self.why = why
+
+
 def keys(table: str) -> list[str]:
     """Columns that a table is sorted by.
 
@@ -20,11 +30,26 @@ def keys(table: str) -> list[str]:
 
 
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
-    """Read the files of the experiments `ids`, lazily; a file that is absent has no rows."""
+    """Read the files of the experiments `ids`, lazily; a file that is absent has no rows.
+
+    Raises `DamagedTable` if one of them is no such table.
+    """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]
     if not files:
         return pl.LazyFrame(schema=schema)
+    for file in files:
+        _check(file, schema)
     return pl.concat([pl.scan_parquet(file) for file in files], how="diagonal_relaxed").sort(
         keys(table), maintain_order=True
     )
+
+
+def _check(file: Path, expected: pl.Schema) -> None:
+    """Look at the file's end, where its columns are named: a file that was cut off has none."""
+    try:
+        found = pl.read_parquet_schema(file)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DamagedTable(file, str(error)) from None
+    if missing := [name for name in expected if name not in found]:
+        raise DamagedTable(file, f"it has no column `{missing[0]}`")

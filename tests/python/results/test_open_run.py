@@ -1,6 +1,7 @@
 """Reading run directories, whole and broken."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,67 @@ def test_a_damaged_run_json_is_an_error_and_no_traceback(directory: Path, text: 
     with pytest.raises(ThalwegError) as caught:
         open_run(directory)
     assert caught.value.code == "damaged-run"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plan": {}},
+        {"plan": []},
+        {"experiments": [{}]},
+        {"experiments": {}},
+        {"plan": {"name": "test", "experiments": [{"experiment": 0, "repetition": 0}]}},
+        {"plan": {"name": "test", "experiments": []}},
+        {"format": "1"},
+        {"format": True},
+    ],
+)
+def test_a_run_json_with_something_missing_inside_is_damaged(directory: Path, change: dict[str, Any]) -> None:
+    (directory / "run.json").write_text(json.dumps(meta() | change))
+    with pytest.raises(ThalwegError) as caught:
+        open_run(directory)
+    assert caught.value.code == "damaged-run"
+
+
+def test_a_run_json_that_cannot_be_read_is_an_error_of_its_own(directory: Path) -> None:
+    (directory / "run.json").unlink()
+    (directory / "run.json").mkdir()
+    with pytest.raises(ThalwegError, match="is a directory") as caught:
+        open_run(directory)
+    assert caught.value.code == "cannot-read"
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def a_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def of_another_table(file: Path) -> None:
+    other = "queue" if file.parent.name != "queue" else "flows"
+    file.write_bytes((file.parent.parent / other / file.name).read_bytes())
+
+
+@pytest.mark.parametrize("table", [*TABLES])
+@pytest.mark.parametrize("damage", [truncated, emptied, a_directory, of_another_table])
+def test_a_damaged_table_names_the_file_and_how_to_get_it_back(
+    directory: Path, table: str, damage: Callable[[Path], None]
+) -> None:
+    file = directory / table / f"{an_id(1, 1)}.parquet"
+    damage(file)
+    with pytest.raises(ThalwegError, match="is no table") as caught:
+        open_run(directory).scan(table)
+    assert caught.value.code == "damaged-run"
+    assert caught.value.place == str(file)
+    flows = directory / "flows" / f"{an_id(1, 1)}.parquet"
+    assert caught.value.hint == f"to run that experiment again: rm -r {flows} && thalweg run 'my test.toml'"
 
 
 def test_a_run_with_nothing_complete_names_the_command_that_goes_on(tmp_path: Path) -> None:
