@@ -32,7 +32,7 @@ def parse(settings: Sequence[str]) -> dict[str, Value]:
 def _value(text: str, setting: str) -> Value:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return text
     if isinstance(value, bool | int | float | str):
         return value

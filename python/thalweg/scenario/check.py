@@ -1,16 +1,20 @@
 """Checks a whole scenario, its sweep included, and reports every mistake once."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import rules_flow, rules_path, structure, sweep
+from thalweg.scenario import rules_amount, rules_flow, rules_path, structure, sweep
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.mistakes import Mistake, Mistakes
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
 from thalweg.scenario.sweep import Assignment, Value
+
+MOST_MISTAKES = 20
+"""Mistakes of single points of a sweep that are told; the others would bury them."""
 
 MOST_EXPERIMENTS = 1_000_000
 """More experiments than this are a slip: at ten a second on each of two cores they would take half a day."""
@@ -114,7 +118,7 @@ def _values(address: str, values: Sequence[Value]) -> list[ThalwegError]:
                 expected=expected,
             )
         ]
-    twice = dict.fromkeys(value for index, value in enumerate(values) if value in values[:index])
+    twice = [value for value, times in Counter(values).items() if times > 1]
     hint = "to try a point several times there is `repetitions`"
     return [
         ThalwegError("duplicate-value", f"`{address}` has {show(value)} twice", place=address, hint=hint)
@@ -139,6 +143,7 @@ def _rules(document: Document, swept: Mapping[str, Sequence[Value]], meant: set[
         mistakes = Mistakes()
         rules_path.check(raw, document.file.parent, mistakes)
         rules_flow.check(raw, mistakes)
+        rules_amount.check(raw, mistakes)
         for mistake in mistakes:
             if not any(
                 address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead
@@ -146,8 +151,16 @@ def _rules(document: Document, swept: Mapping[str, Sequence[Value]], meant: set[
                 at.setdefault(mistake, []).append(assignment)
         for error in mistakes.errors:
             in_files.setdefault((error.source, error.message), error)
-    errors = [_error(mistake, where, points, document) for mistake, where in at.items()]
+    errors = [_error(mistake, where, points, document) for mistake, where in list(at.items())[:MOST_MISTAKES]]
+    if len(at) > MOST_MISTAKES:
+        errors.append(_more(len(at) - MOST_MISTAKES, errors[-1].source))
     return [*errors, *in_files.values()]
+
+
+def _more(many: int, source: Source | None) -> ThalwegError:
+    message = f"there are {many} more mistakes where the sweep sets other values"
+    hint = "correct the others first; often one key is the cause of all"
+    return ThalwegError("more-mistakes", message, place="sweep", hint=hint, source=source)
 
 
 def _error(mistake: Mistake, where: list[Assignment], points: list[Assignment], document: Document) -> ThalwegError:

@@ -46,7 +46,7 @@ def read(file: Path) -> Document:
     Raises `ThalwegError` if there is no such file, or it cannot be read, is not UTF-8 or is not TOML.
     """
     try:
-        text = file.read_bytes().decode("utf-8")
+        text = file.read_bytes().decode("utf-8-sig")  # some editors begin files with a byte order mark
     except FileNotFoundError:
         raise _no_file(file) from None
     except IsADirectoryError:
@@ -58,18 +58,29 @@ def read(file: Path) -> Document:
         ) from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
+        encoding = "UTF-16" if error.object.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"
         raise ThalwegError(
             "not-utf8",
             f"`{file}` is not UTF-8 text",
             found=f"the byte 0x{error.object[error.start]:02x}",
             source=Source(str(file), line),
             expected="a TOML file",
-            hint=f"iconv -f LATIN1 -t UTF-8 '{file}'",
+            hint=f"iconv -f {encoding} -t UTF-8 '{file}'",
         ) from None
     try:
         return Document(file, text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise _syntax(file, text, str(error)) from None
+    except RecursionError:
+        raise _unreadable(
+            file, "brackets are nested too deeply", "no key of a scenario needs more than three"
+        ) from None
+    except ValueError:  # from int, which reads no more than some thousand digits
+        raise _unreadable(file, "a number has thousands of digits", "the largest number is 9007199254740991") from None
+
+
+def _unreadable(file: Path, why: str, hint: str) -> ThalwegError:
+    return ThalwegError("toml-syntax", f"not TOML that can be read: {why}", source=Source(str(file)), hint=hint)
 
 
 def _syntax(file: Path, text: str, message: str) -> ThalwegError:

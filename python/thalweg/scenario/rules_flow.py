@@ -28,7 +28,7 @@ def check(raw: Raw, mistakes: Mistakes) -> None:
         _host(raw, flow, place, name, mistakes)
         _load(flow, place, name, mistakes)
         _times(flow, place, f"flow.{name}", duration, mistakes)
-        if "duration" not in raw and rules_repeat.is_endless(flow, flows, ()):
+        if "duration" not in raw and rules_repeat.is_endless(flow, flows):
             mistakes.add(
                 "missing-key",
                 (*place, "size"),

@@ -107,8 +107,22 @@ def _chain(name: str, follows: dict[str, str]) -> list[str]:
     return chain
 
 
-def is_endless(flow: Raw, flows: list[tuple[int, Raw]], seen: tuple[str, ...]) -> bool:
+def is_endless(flow: Raw, flows: list[tuple[int, Raw]]) -> bool:
     """Whether a flow goes on for ever by itself; what is malformed or circular counts as finite."""
+    named = {str(other.get("name")): other for _, other in reversed(flows)}
+    seen: set[str] = set()
+    while True:
+        answer = _goes_on(flow)
+        if isinstance(answer, bool):
+            return answer
+        if answer in seen or answer not in named:
+            return False
+        seen.add(answer)
+        flow = named[answer]
+
+
+def _goes_on(flow: Raw) -> bool | str:
+    """Whether a flow goes on for ever, or the name of the flow that it goes on as long as."""
     if "stop" in flow:
         return False
     repeat, requests = flow.get("repeat"), flow.get("requests")
@@ -121,8 +135,4 @@ def is_endless(flow: Raw, flows: list[tuple[int, Raw]], seen: tuple[str, ...]) -
         return not isinstance(repeat, dict)
     if not isinstance(repeat, dict) or "count" in repeat:
         return False
-    until = repeat.get("until")
-    if until is None:
-        return True
-    target = next((other for _, other in flows if other.get("name") == until), None)
-    return target is not None and until not in seen and is_endless(target, flows, (*seen, str(until)))
+    return str(repeat["until"]) if "until" in repeat else True

@@ -153,6 +153,8 @@ def _example(key: str, node: Schema) -> str:
 def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
     if "format" in node and isinstance(given, int | float) and node["format"] in EXPECTED:
         return words.quantity_hint(given, node["format"])
+    if isinstance(given, dict) and place[0] == "sweep":
+        return f'put the key in quotes: "{_dotted(place[1:], given)}" = [...]'
     if isinstance(given, dict) and place in (("flow",), ("background",)):
         return f"write [[{place[0]}]], with two brackets on each side: there may be several"
     if (
@@ -177,6 +179,14 @@ def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
     if isinstance(given, str) and describe(node) == "true or false" and given.lower() in ("true", "false"):
         return f"write it without quotes: {given.lower()}"
     return None
+
+
+def _dotted(place: Place, given: Any) -> str:
+    """Write the key that was meant where TOML made tables of its dots."""
+    while isinstance(given, dict) and given:
+        key = next(iter(given))
+        place, given = (*place, key), given[key]
+    return ".".join(map(str, place))
 
 
 def _belongs(key: str, place: Place) -> str | None:

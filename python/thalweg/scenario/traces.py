@@ -11,9 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError
+from thalweg.scenario import quantities
 
 PACKET_BITS = 1500 * 8
 """Bits that one line of a trace lets through."""
+
+
+LATEST_MS = quantities.LARGEST // 10**6
+"""The last moment that a clock of nanoseconds can tell."""
 
 
 @lru_cache(maxsize=64)
@@ -40,6 +45,8 @@ def read(file: Path) -> tuple[int, ...]:
             continue
         if not (word.isascii() and word.isdigit()):
             raise _bad(file, number, "a line is no whole number of milliseconds", word)
+        if len(word) > len(str(LATEST_MS)) or int(word) > LATEST_MS:
+            raise _bad(file, number, f"a line is later than {LATEST_MS}, which is the latest", word)
         times.append(int(word))
         if len(times) > 1 and times[-1] < times[-2]:
             raise _bad(file, number, f"a line goes back in time, after {times[-2]}", word)

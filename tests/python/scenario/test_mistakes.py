@@ -82,6 +82,7 @@ CASES = {
     "trace with a bad line": GOOD.replace('rate = "40Mbps"', 'trace = "bad.trace"'),
     "trace that goes back": GOOD.replace('rate = "40Mbps"', 'trace = "back.trace"'),
     "trace without lines": GOOD.replace('rate = "40Mbps"', 'trace = "empty.trace"'),
+    "trace beyond all clocks": GOOD.replace('rate = "40Mbps"', 'trace = "far.trace"'),
     "buffer without room for a packet": GOOD.replace("[path]\n", '[path]\nbuffer = "0.001bdp"\n'),
     "buffer of no packets": GOOD.replace("[path]\n", '[path]\nbuffer = "0packets"\n'),
     "reverse buffer without a rate": GOOD.replace("[[flow]]", '[path.reverse]\nbuffer = "1kB"\n[[flow]]', 1),
@@ -108,6 +109,17 @@ CASES = {
     + FLOW.replace('size = "1MB"\n', 'repeat = {gap = "1s"}\n'),
     "no duration and an unlimited flow": HEAD + FLOW.replace("1MB", "unlimited"),
     "no duration and endless repetition": HEAD + FLOW + 'repeat = {gap = "1s"}\n',
+    "samples more often than can be told": 'sample_interval = "999ns"\n' + GOOD,
+    "more samples than memory holds": 'duration = "1000min"\nsample_interval = "1ms"\n'
+    + HEAD
+    + FLOW.replace('"1MB"', '"unlimited"\ncount = 5'),
+    "more arrivals than memory holds": 'duration = "60s"\n'
+    + HEAD
+    + FLOW
+    + 'repeat = {arrivals = "poisson", rate = "1000000/s"}\n',
+    "more load than memory holds": 'duration = "60s"\n'
+    + HEAD
+    + FLOW.replace('size = "1MB"', 'repeat = {arrivals = "poisson", rate = "80Gbps", sizes = ["10B", "20B"]}'),
     "size of zero": HEAD + FLOW.replace("1MB", "0MB"),
     "stop before start": HEAD + FLOW + 'start = "2s"\nstop = "1s"\n',
     "start after the end": 'duration = "1s"\n' + HEAD + FLOW + 'start = "2s"\n',
@@ -118,6 +130,11 @@ CASES = {
     "sweep of a whole table": GOOD + '[sweep]\n"flow.medium.repeat" = ["x"]\n',
     "sweep of the name": GOOD + '[sweep]\n"name" = ["x"]\n',
     "sweep without values": GOOD + '[sweep]\n"path.buffer" = []\n',
+    "sweep of a key without quotes": GOOD + '[sweep]\nflow.medium.cc = ["bbr"]\n',
+    "sweep with hundreds of mistakes": GOOD
+    + '[sweep]\n"path.buffer" = ['
+    + ", ".join(f'"{number}B"' for number in range(1, 401))
+    + "]\n",
     "sweep of one value": GOOD + '[sweep]\n"path.buffer" = "1bdp"\n',
     "sweep of mixed kinds": GOOD + '[sweep]\n"path.loss" = [0.1, "0.2"]\n',
     "sweep of a value twice": GOOD + '[sweep]\n"path.loss" = [0.1, 0.2, 0.1]\n',
@@ -137,6 +154,8 @@ CASES = {
     "table that is there twice": GOOD + "[path]\n",
     "key that is there twice": GOOD + 'cc = "cubic"\n',
     "file that ends too early": GOOD + "x = [",
+    "brackets in brackets": "x = " + 2000 * "[" + 2000 * "]",
+    "number of thousands of digits": "seed = " + 5000 * "9",
     "empty file": "",
     "several mistakes": GOOD.replace('"40Mbps"', '"40"').replace('"30MB"', '"30"').replace('"large"}', '"larg"}'),
 }
@@ -148,6 +167,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "good.trace").write_text("1\n2\n")
     (tmp_path / "bad.trace").write_text("1\n2\n3.5\n")
     (tmp_path / "back.trace").write_text("1\n5\n3\n")
+    (tmp_path / "far.trace").write_text("1\n" + 5000 * "9" + "\n")
     (tmp_path / "empty.trace").write_text("\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -202,6 +222,32 @@ def test_a_file_in_another_encoding_names_the_line(folder: Path) -> None:
         scenario.load("x.toml")
     assert caught.value.code == "not-utf8"
     assert str(caught.value.source) == "x.toml:2"
+
+
+def test_a_file_in_utf_16_is_told_how_to_become_utf_8(folder: Path) -> None:
+    (folder / "x.toml").write_text(GOOD, encoding="utf-16")
+    with pytest.raises(ThalwegError) as caught:
+        scenario.load("x.toml")
+    assert caught.value.hint == "iconv -f UTF-16 -t UTF-8 'x.toml'"
+
+
+def test_a_byte_order_mark_and_the_lines_of_windows_are_no_mistakes(folder: Path) -> None:
+    (folder / "x.toml").write_text(GOOD.replace("\n", "\r\n"), encoding="utf-8-sig", newline="")
+    assert scenario.load("x.toml").raw["name"] == "good"
+
+
+def test_flows_may_wait_for_each_other_in_a_long_chain(folder: Path) -> None:
+    links = [
+        f'[[flow]]\nname = "f{n}"\ncc = "cubic"\nsize = "1kB"\nrepeat = {{gap = "1s", until = "f{n + 1}"}}\n'
+        for n in range(1200)
+    ]
+    (folder / "x.toml").write_text(HEAD + "".join(links) + FLOW.replace('"a"', '"f1200"'))
+    scenario.load("x.toml")
+
+
+def test_a_long_duration_is_right_where_every_flow_ends_by_itself(folder: Path) -> None:
+    (folder / "x.toml").write_text('duration = "5000000min"\nsample_interval = "1us"\n' + GOOD)
+    scenario.load("x.toml")
 
 
 def test_a_key_that_the_sweep_sets_need_not_be_set_before(folder: Path) -> None:
