@@ -178,7 +178,34 @@ fn the_send_buffer_limits_the_rate_to_a_buffer_per_round_trip() {
     let per_round_trip = (pipe.sender.acked().0 - before.0) / 50;
     // The application is woken when a third of the buffer is free.
     assert!((66_000..=100_000).contains(&per_round_trip), "{per_round_trip} bytes");
-    assert!(pipe.info().is_app_limited, "rate samples say that it was not the path");
+    assert!(!pipe.info().is_app_limited, "the application has more to write");
+}
+
+#[test]
+fn bbr_leaves_startup_although_the_send_buffer_is_refilled_all_the_time() {
+    let sender = SenderConfig { sndbuf_max: Bytes(4 << 20), ..SenderConfig::default() };
+    let mut pipe = Pipe::with(sender, ReceiverConfig::default(), controller("bbr"), Some(Rate::from_mbps(100)), ms(50));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(5_000));
+    let mut mode = None;
+    pipe.sender.report(pipe.now, &mut |name, value| {
+        if name == "mode" {
+            mode = Some(value);
+        }
+    });
+    assert_eq!(mode, Some(2.0), "ProbeBW");
+}
+
+#[test]
+fn data_that_waited_for_the_handshake_is_marked_as_limited_by_the_application_until_the_first_ack() {
+    let mut pipe = Pipe::new(controller("reno"), None, ms(10));
+    pipe.connect();
+    pipe.write(Bytes::MAX);
+    pipe.run_until(at_ms(20));
+    assert!(pipe.info().is_app_limited, "the write began with nothing under way");
+    pipe.run_until(at_ms(41));
+    assert!(!pipe.info().is_app_limited);
 }
 
 #[test]

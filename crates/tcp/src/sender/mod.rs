@@ -177,6 +177,7 @@ impl Sender {
         self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
         // An application that waits for room writes when there is some.
         if self.handshake == Handshake::Established && !was_blocked {
+            self.check_app_limited();
             self.queue(now);
             self.work.push = true;
         }

@@ -4,6 +4,9 @@
 //! a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). Full, it
 //! is refilled once it is two thirds full: the application is woken then, and writes at once.
 //!
+//! A transfer is one blocking write, however long it waits for room. Whether the application limits the rate is decided
+//! when a write begins, and not when its writer wakes: a flow that the buffer limits is not limited by its application.
+//!
 //! A multiple of cwnd is counted in what a segment would take at worst (4352 bytes), while what lies in the buffer takes
 //! its payload and a 64th more, since Linux keeps it in large pieces. This is an approximation: Linux accounts for the memory
 //! of every piece.
@@ -70,9 +73,8 @@ impl Sender {
         self.queue(now)
     }
 
-    /// The application calls write: what fits moves into the buffer; whether anything did.
+    /// What fits moves into the buffer; whether anything did.
     pub(super) fn queue(&mut self, now: Time) -> bool {
-        self.check_app_limited();
         let Bytes(una) = self.board.una_bytes();
         let limit = una.saturating_add(self.sndbuf.capacity());
         let queued = self.sndbuf.written.min(limit);
@@ -84,8 +86,9 @@ impl Sender {
         true
     }
 
-    /// Marks the coming rate samples if the application, and nothing else, keeps the pipe from being full.
-    fn check_app_limited(&mut self) {
+    /// The application begins to write: marks the coming rate samples if it, and nothing else, has kept the pipe from being
+    /// full.
+    pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;
         let in_flight = self.board.in_flight();
