@@ -51,6 +51,9 @@ def _sweep(
     """Check the keys and values of the sweep one by one; gives what is right of it, and the places that it sets."""
     raw = document.raw
     given = raw.get("sweep")
+    rest = {
+        key: value for key, value in raw.items() if key != "sweep"
+    }  # or each value would be checked with all others
     right: dict[str, list[Value]] = {}
     places: list[Place] = []
     errors: list[ThalwegError] = []
@@ -68,7 +71,7 @@ def _sweep(
                 right[address] = []
             for value in values if not found else ():
                 wrong = [
-                    e for e in structure.check(document, sweep.put(raw, place, value)) if _identity(e) not in known
+                    e for e in structure.check(document, sweep.put(rest, place, value)) if _identity(e) not in known
                 ]
                 errors += _in_sweep(wrong, address, document)
                 if not wrong:
