@@ -44,6 +44,7 @@ impl Sender {
                 self.work.rexmit = Rexmit::Lost;
             }
             self.work.push = true;
+            self.work.is_stock_due = true;
         }
         let Some((_, timer)) = self.timer.filter(|(at, _)| *at <= now) else {
             return;

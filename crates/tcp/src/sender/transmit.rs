@@ -1,8 +1,8 @@
 //! Which packet leaves next.
 //!
 //! In this order: the handshake; the first segment after a timeout; a loss probe; what is lost; what is new. Each as far
-//! as cwnd, the receiver's window and pacing allow. Once nothing more may leave, the connection takes stock: is cwnd the
-//! limit, and what should the timer be?
+//! as cwnd, the receiver's window and pacing allow. If there was something new to send, the connection takes stock once no
+//! more of it may leave: is cwnd the limit, and what should the timer be?
 //!
 //! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its original
 //! there; here a packet is on the link when it is polled. Retransmissions leave as single segments. The sender probes no
@@ -31,6 +31,8 @@ pub(super) struct Work {
     pub rexmit: Rexmit,
     /// What is new.
     pub push: bool,
+    /// Whether stock is taken even if there is nothing new to send.
+    pub is_stock_due: bool,
     /// Whether the first segment was retransmitted.
     is_head_resent: bool,
     /// New segments sent since stock was taken.
@@ -91,8 +93,13 @@ impl Sender {
             if let Some(packet) = self.send_new(now, rng) {
                 return Some(packet);
             }
-            if !self.refill(now) {
-                self.work.push = false;
+            if self.refill(now) {
+                continue;
+            }
+            self.work.push = false;
+            // With nothing to send, an ACK says nothing about what limits it.
+            let is_due = std::mem::take(&mut self.work.is_stock_due);
+            if is_due || self.work.sent > 0 || self.board.next_bytes().0 < self.sndbuf.queued {
                 self.take_stock(now);
             }
         }

@@ -1,0 +1,120 @@
+//! The sender alone: what single ACKs, made by hand, do to it.
+
+mod common;
+
+use common::{at_ms, ms, segments};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use std::sync::{Arc, Mutex};
+use thalweg_cc::{Ack, CaState, Conn, Controller, Window};
+use thalweg_tcp::{
+    AckPacket, Data, Info, SackBlock, SackList, Sender, SenderConfig, Seq, SynAck, Timestamp, ToReceiver, ToSender,
+};
+use thalweg_units::{Bytes, Packets, Span, Time};
+
+/// A large receive window.
+const WINDOW: Bytes = Bytes(10_000_000);
+
+/// A window of 100 segments that every loss lowers to two; notes what it is told.
+#[derive(Debug, Default)]
+struct Noting {
+    governs: bool,
+    /// Whether cwnd was the limit when segments were acknowledged.
+    limited: Arc<Mutex<Vec<bool>>>,
+    acks: Arc<Mutex<Vec<Ack>>>,
+}
+
+impl Controller for Noting {
+    fn name(&self) -> &'static str {
+        "noting"
+    }
+
+    fn governs_recovery(&self) -> bool {
+        self.governs
+    }
+
+    fn on_established(&mut self, _: &Conn, window: &mut Window, _: &mut dyn Rng) {
+        window.cwnd = Packets(100);
+    }
+
+    fn on_packets_acked(&mut self, conn: &Conn, _: Packets, _: Option<Span>, _: &mut Window) {
+        self.limited.lock().unwrap().push(conn.is_cwnd_limited);
+    }
+
+    fn on_ack(&mut self, _: &Conn, ack: &Ack, _: &mut Window, _: &mut dyn Rng) {
+        self.acks.lock().unwrap().push(*ack);
+    }
+
+    fn ssthresh(&mut self, _: &Conn, _: &Window) -> Packets {
+        Packets(2)
+    }
+}
+
+struct Bench {
+    sender: Sender,
+    now: Time,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Bench {
+    /// A connection with a round trip of 20 ms, at 100 ms, which has sent `written` segments as far as cwnd allows.
+    fn with(controller: Box<dyn Controller>, written: u64) -> Bench {
+        let sender = Sender::new(SenderConfig::default(), controller);
+        let mut bench = Bench { sender, now: at_ms(80), rng: Xoshiro256PlusPlus::seed_from_u64(1) };
+        bench.sender.connect(bench.now);
+        bench.poll();
+        bench.now += ms(20);
+        let tick = Timestamp::at(at_ms(80));
+        let syn_ack = ToSender::SynAck(SynAck { window: Bytes(65_535), tsval: tick, tsecr: tick });
+        bench.sender.on_packet(bench.now, &syn_ack, &mut bench.rng);
+        bench.poll();
+        // The window of the SYN-ACK is small.
+        bench.ack_at(100, 0, &[], 80);
+        bench.sender.write(bench.now, segments(written));
+        bench.poll();
+        bench
+    }
+
+    fn poll(&mut self) -> Vec<Data> {
+        let mut data = Vec::new();
+        while let Some(packet) = self.sender.poll_transmit(self.now, &mut self.rng) {
+            if let ToReceiver::Data(segment) = packet {
+                data.push(segment);
+            }
+        }
+        self.sender.verify();
+        data
+    }
+
+    /// An ACK up to `next` with `blocks` arrives at `now_ms` and echoes `echo_ms`; the numbers of what leaves then.
+    fn ack_at(&mut self, now_ms: u64, next: u64, blocks: &[(u64, u64)], echo_ms: u64) -> Vec<u64> {
+        self.now = at_ms(now_ms);
+        let mut sack = SackList::default();
+        for (start, end) in blocks {
+            sack.push(SackBlock { start: Seq(*start), end: Seq(*end) });
+        }
+        let tsecr = Timestamp::at(at_ms(echo_ms));
+        let ack = AckPacket { next: Seq(next), window: WINDOW, tsval: Timestamp::at(self.now), tsecr, sack };
+        self.sender.on_packet(self.now, &ToSender::Ack(ack), &mut self.rng);
+        self.poll().iter().map(|data| data.seq.0).collect()
+    }
+
+    fn info(&self) -> Info {
+        self.sender.info(self.now)
+    }
+}
+
+#[test]
+fn with_nothing_left_to_send_a_small_window_in_recovery_limits_nothing() {
+    let controller = Noting::default();
+    let limited = Arc::clone(&controller.limited);
+    let mut bench = Bench::with(Box::new(controller), 20);
+    assert_eq!(bench.ack_at(120, 0, &[(1, 5)], 100), [0]);
+    for end in 6..=15 {
+        assert!(bench.ack_at(121, 0, &[(1, end)], 100).is_empty());
+    }
+    let info = bench.info();
+    assert_eq!((info.ca_state, info.cwnd), (CaState::Recovery, info.inflight), "cwnd is full");
+    assert!(limited.lock().unwrap().iter().all(|limited| !limited), "{limited:?}");
+}
