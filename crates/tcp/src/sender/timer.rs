@@ -5,7 +5,7 @@
 
 use super::Sender;
 use super::handshake::Handshake;
-use super::rtt::{RTO_INITIAL, RTO_MIN};
+use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 use super::transmit::Rexmit;
 use rand_core::Rng;
 use thalweg_cc::CaState;
@@ -57,10 +57,17 @@ impl Sender {
         }
     }
 
-    /// Sets the timer to `after` from now; what waits for its departure under pacing gets that much more.
+    /// Sets the timer to `after` from now.
     pub(super) fn set_timer(&mut self, now: Time, timer: Timer, after: Span) {
+        self.timer = Some((now + after, timer));
+    }
+
+    /// Sets the timer to `after` the moment at which pacing lets the next burst leave. Only the timers that start with what
+    /// is sent or acknowledged are set so; whole milliseconds, as Linux's tick has it.
+    pub(super) fn set_timer_after_pacing(&mut self, now: Time, timer: Timer, after: Span) {
         let pacing_delay = if self.is_paced { self.pacer.departure.since(now) } else { Span::ZERO };
-        self.timer = Some((now + after + pacing_delay, timer));
+        let after = (after + Span::from_millis(pacing_delay.as_millis())).min(RTO_MAX);
+        self.set_timer(now, timer, after);
     }
 
     /// What the timer is set for.
@@ -86,7 +93,7 @@ impl Sender {
             Some(Timer::Reordering | Timer::LossProbe) => self.until_rto(now).max(Span(1_000)),
             _ => self.rtt.rto(),
         };
-        self.set_timer(now, Timer::Retransmission, after);
+        self.set_timer_after_pacing(now, Timer::Retransmission, after);
     }
 
     /// How long until the first segment has been out for a timeout.
@@ -110,7 +117,7 @@ impl Sender {
         if rto > Span::ZERO {
             after = after.min(rto);
         }
-        self.set_timer(now, Timer::LossProbe, after);
+        self.set_timer_after_pacing(now, Timer::LossProbe, after);
         true
     }
 

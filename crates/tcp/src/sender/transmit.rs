@@ -86,7 +86,7 @@ impl Sender {
             }
             self.work.rexmit = Rexmit::None;
             if std::mem::take(&mut self.work.is_head_resent) && self.pending_timer() != Some(Timer::Reordering) {
-                self.set_timer(now, Timer::Retransmission, self.rtt.rto());
+                self.set_timer_after_pacing(now, Timer::Retransmission, self.rtt.rto());
             }
         }
         while self.work.push {
