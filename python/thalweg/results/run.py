@@ -114,6 +114,8 @@ class Run:
         """
         try:
             return tables.scan(self.path, table, self.finished_ids)
+        except PermissionError as error:
+            raise _cannot_read(error, self.path) from None
         except tables.DamagedTable as damaged:
             again = shlex.join(self.command) if self.command else "the command that made the run"
             raise ThalwegError(
@@ -166,7 +168,11 @@ def open_run(path: str | PathLike[str]) -> Run:
     """
     directory = Path(path)
     run = Run(directory, _meta(directory))
-    if not run.finished_ids:
+    try:
+        has_some = bool(run.finished_ids)
+    except PermissionError as error:
+        raise _cannot_read(error, directory) from None
+    if not has_some:
         raise ThalwegError(
             "empty-run",
             f"nothing in `{directory}` is complete yet: 0 of {len(run.expected_ids)} experiments",
@@ -197,9 +203,7 @@ def _meta(directory: Path) -> dict[str, Any]:
             "no-run", f"`{directory}` is no run directory: it has no run.json", place=place, hint=hint
         ) from None
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        hint = f"ls -ld {shlex.quote(str(file))}"
-        raise ThalwegError("cannot-read", f"`{file}` cannot be read: {why}", place=place, hint=hint) from None
+        raise _cannot_read(error, file) from None
     except (ValueError, RecursionError):
         raise ThalwegError(
             "damaged-run",
@@ -228,6 +232,17 @@ def _meta(directory: Path) -> dict[str, Any]:
             hint="restore the file, or run the scenario again into another directory",
         )
     return dict(meta)
+
+
+def _cannot_read(error: OSError, around: Path) -> ThalwegError:
+    file = str(error.filename or around)
+    why = (error.strerror or str(error)).lower()
+    return ThalwegError(
+        "cannot-read",
+        f"`{file}` cannot be read: {why}",
+        place=file,
+        hint=f"ls -ld {shlex.quote(str(Path(file).parent))}",
+    )
 
 
 def _missing(meta: dict[str, Any]) -> str | None:

@@ -1,5 +1,7 @@
 """Tables of a run directory as polars frames: sorted by their keys, with their columns even when there is no row."""
 
+import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +34,7 @@ def keys(table: str) -> list[str]:
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     """Read the files of the experiments `ids`, lazily; a file that is absent has no rows.
 
-    Raises `DamagedTable` if one of them is no such table.
+    Raises `PermissionError` if a file may not be read, and `DamagedTable` if one of them is no such table.
     """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]
@@ -49,6 +51,8 @@ def _check(file: Path, expected: pl.Schema) -> None:
     """Look at the file's end, where its columns are named: a file that was cut off has none."""
     try:
         found = pl.read_parquet_schema(file)
+    except PermissionError as error:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file)) from error
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DamagedTable(file, str(error)) from None
     if missing := [name for name in expected if name not in found]:

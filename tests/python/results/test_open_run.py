@@ -189,6 +189,16 @@ def test_a_run_json_that_cannot_be_read_is_an_error_of_its_own(directory: Path) 
     assert caught.value.code == "cannot-read"
 
 
+def test_a_table_that_may_not_be_read_is_not_called_damaged(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(file: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(pl, "read_parquet_schema", refused)
+    with pytest.raises(ThalwegError, match="cannot be read: permission denied") as caught:
+        open_run(directory).scan("flows")
+    assert caught.value.hint == f"ls -ld {directory / 'flows'}"
+
+
 def truncated(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
