@@ -22,6 +22,9 @@ VARIABLE = "THALWEG_ENGINE"
 DEFAULT = "sim"
 """Engine that runs where none is named: it needs nothing."""
 
+FORMAT = 1
+"""Form of the answer to `capabilities` that is understood here."""
+
 ANSWER_WITHIN_S = 60
 """How long the binary may take to say what it can do; it probes the machine, and does not measure."""
 
@@ -98,6 +101,8 @@ def capabilities() -> Capabilities:
     answer = _ask(binary, ["capabilities", "--json"])
     try:
         parsed = json.loads(answer)
+        if parsed["format"] != FORMAT:
+            raise _bad_engine(binary, f"it speaks format {parsed['format']}, not {FORMAT}")
         engines = {engine["name"]: _engine(engine) for engine in parsed["engines"]}
         return Capabilities(binary, str(parsed["version"]), engines)
     except (ValueError, KeyError, TypeError):
@@ -171,6 +176,8 @@ def _bad_engine(binary: Path, why: str) -> ThalwegError:
         f"`{binary}` does not work: {why}",
         place=str(binary),
         expected=f"the {BINARY} of this version of thalweg",
-        hint="thalweg doctor",
+        hint=f"unset {VARIABLE}, or correct it"
+        if os.environ.get(VARIABLE)
+        else "pip install --force-reinstall thalweg",
         exit_code=Exit.MISSING,
     )

@@ -1,7 +1,7 @@
 """A thalweg-engine that does as the environment says, to see what the Python side makes of it.
 
 FAKE_ENGINE names what it does with a run: finish, fail, wait (until it is asked to stop), ignore (being asked to stop),
-refuse, full (disk), die, babble. Two experiments are always there.
+refuse, full (disk), die, abort (without memory), babble. Two experiments are always there.
 """
 
 import json
@@ -76,6 +76,9 @@ def run(behaviour: str, out: Path) -> None:
     if behaviour == "die":
         complain("it all went wrong")
         os.kill(os.getpid(), signal.SIGKILL)
+    if behaviour == "abort":
+        complain("memory allocation of 8 bytes failed\nstack backtrace:\n   0: rust_oom")
+        os.kill(os.getpid(), signal.SIGABRT)
     if behaviour in ("wait", "ignore"):
         wait(behaviour)
     if behaviour == "babble":

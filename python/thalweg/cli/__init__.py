@@ -1,1 +1,11 @@
-"""The command line: one file per subcommand, which parses, calls and prints. Nobody imports this layer."""
+"""The command line: one file per subcommand, which parses, calls and prints. Nobody imports this layer.
+
+While the rest of it is imported, Ctrl-C ends the process without a word, as it does a program that has nothing to tidy
+up; `main` then takes it back, and says that it was interrupted.
+"""
+
+import signal
+
+interrupt = signal.getsignal(signal.SIGINT)
+if interrupt is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -62,7 +62,10 @@ def _findings() -> Iterator[Finding]:
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", "ok", f"{cores}: as many experiments run at a time")
     yield _memory(cores)
-    yield _disk(Path.cwd())
+    try:
+        yield _disk(Path.cwd())
+    except FileNotFoundError:
+        yield Finding("disk", "warning", "the current directory is gone", "go to one that is there: cd")
 
 
 def _python() -> Finding:

@@ -1,15 +1,20 @@
 """`thalweg`: puts the subcommands together, and turns whatever happens into an exit code."""
 
 import errno
+import io
 import os
+import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from thalweg import __version__
-from thalweg.cli import check, doctor, output, report, results, run, schema
+from thalweg.cli import check, doctor, interrupt, output, report, results, run, schema
 from thalweg.errors import Exit, ThalwegError
+
+signal.signal(signal.SIGINT, interrupt)
 
 EPILOG = (
     "Begin with: thalweg run scenarios/quickstart.toml\n\n"
@@ -54,6 +59,7 @@ def _options(
 
 def app() -> int:
     """Run the command line; gives the exit code."""
+    _open_streams()
     is_json = "--json" in sys.argv[1:]
     try:
         code = _call()
@@ -70,6 +76,15 @@ def app() -> int:
         return Exit.INTERRUPTED
     except OSError as problem:
         return _report(_from_system(problem), is_json)
+
+
+def _open_streams() -> None:
+    """Let everything be written: into nothing where a stream is closed, escaped where a terminal lacks a character."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _call() -> int:

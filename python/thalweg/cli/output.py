@@ -1,5 +1,6 @@
 """What all commands share for talking: results to standard output, everything else to standard error."""
 
+import codecs
 import json
 import sys
 from collections.abc import Sequence
@@ -27,8 +28,9 @@ def data(text: str) -> None:
 
 
 def data_json(value: Any) -> None:
-    """Write a result as JSON."""
-    data(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Write a result as JSON; where standard output is not UTF-8, in ASCII."""
+    is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    data(json.dumps(value, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
 
 
 def talk(text: str) -> None:

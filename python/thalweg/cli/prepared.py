@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from thalweg import engine, plan, scenario
-from thalweg.cli import settings
+from thalweg import __version__, engine, plan, scenario
+from thalweg.cli import output, settings
 
 
 def prepare(
@@ -18,4 +18,7 @@ def prepare(
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}
     document = scenario.load(file, values)
     known = engine.capabilities()
+    if known.version != __version__:
+        versions = f"{engine.BINARY} is version {known.version}, thalweg is {__version__}"
+        output.talk(f"{versions}: see `thalweg doctor` ({known.binary})")
     return plan.make(document, engine.choose(engine_name, known), known.engines), known

@@ -107,5 +107,5 @@ def _failed(outcome: Outcome, again: str) -> ThalwegError:
 
 
 def _typed() -> list[str]:
-    """Give what the user typed."""
-    return ["thalweg", *sys.argv[1:]]
+    """Give what the user typed; bytes of names that are no UTF-8 are escaped."""
+    return ["thalweg", *(word.encode(errors="backslashreplace").decode() for word in sys.argv[1:])]

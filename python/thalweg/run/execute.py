@@ -152,7 +152,8 @@ def _refused(event: Event, code: int) -> ThalwegError:
 def _died(code: int, words: str, out: Path) -> ThalwegError:
     why = f"signal {-code}" if code < 0 else f"exit code {code}"
     hint = f"what was finished is in `{out}`; the same command goes on from there"
-    if code == -9:
+    words = words.partition("stack backtrace:")[0].strip()
+    if code == -9 or "memory allocation" in words:
         hint += "\nwas memory short? fewer --threads need less"
     return ThalwegError(
         "engine-died", f"the engine died ({why})", found=words or None, hint=hint, exit_code=Exit.FAILED

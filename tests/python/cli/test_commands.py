@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,6 +74,14 @@ def test_run_ends_as_the_engine_did(thalweg: Thalweg, behaviour: str, code: Exit
     assert "Traceback" not in done.stderr
 
 
+def test_an_engine_without_memory_is_told_in_a_few_lines(thalweg: Thalweg) -> None:
+    done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE="abort")
+    assert done.returncode == Exit.FAILED
+    assert "found memory allocation of 8 bytes failed\n" in done.stderr
+    assert "hint: was memory short? fewer --threads need less" in done.stderr
+    assert "rust_oom" not in done.stderr
+
+
 def test_run_says_where_the_run_is_and_how_to_do_it_again(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("run", "race.toml", "--no-report", "--set", "path.buffer=1bdp")
     (run, again) = done.stdout.splitlines()
@@ -141,6 +150,78 @@ def test_a_reader_that_has_seen_enough_is_no_error(thalweg: Thalweg) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+def test_a_closed_standard_output_is_no_error(thalweg: Thalweg) -> None:
+    command = f'"{sys.executable}" -m thalweg check race.toml >&-'
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "race.toml is right" in done.stderr
+
+
+def test_what_the_terminal_cannot_show_is_escaped(thalweg: Thalweg, tmp_path: Path) -> None:
+    scenario = tmp_path / "race.toml"
+    scenario.write_text('about = "\N{TURTLE}"\n' + scenario.read_text(), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "thalweg", "check", "race.toml", "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["experiments"]
+
+
+def test_a_directory_whose_name_is_no_utf_8_can_be_written_and_is_shown(thalweg: Thalweg, tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    done = thalweg("run", "race.toml", "--no-report", "--out", name)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("run     caf\\udce9\n")
+    command = json.loads((tmp_path / name / "run.json").read_bytes().decode("utf-8"))["command"]
+    assert command[-1] == "caf\\udce9"
+
+
+@pytest.mark.parametrize("while_importing", ["typer", "thalweg.plan.models", "thalweg.errors"])
+def test_ctrl_c_while_the_program_loads_leaves_no_traceback(while_importing: str) -> None:
+    # An import that interrupts: the moment at which an impatient user does.
+    program = f"""
+import builtins, os, signal, sys
+load = builtins.__import__
+def interrupting(name, *rest):
+    if name == {while_importing!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(name, *rest)
+builtins.__import__ = interrupting
+sys.argv = ["thalweg", "schema"]
+from thalweg.cli.main import app
+sys.exit(app())
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode in (-signal.SIGINT, Exit.INTERRUPTED)
+    assert "Traceback" not in done.stderr
+
+
+def test_an_engine_that_speaks_another_format_is_refused(thalweg: Thalweg, fake_engine: Path) -> None:
+    fake_engine.write_text("""#!/bin/sh\necho '{"format": 2, "version": "0.1.0", "engines": []}'\n""")
+    done = thalweg("check", "race.toml")
+    assert done.returncode == Exit.MISSING
+    assert "it speaks format 2" in done.stderr
+
+
+def test_an_engine_of_another_version_is_told_before_a_run(thalweg: Thalweg, fake_engine: Path) -> None:
+    script = fake_engine.read_text().removeprefix("#!/bin/sh\nexec ")
+    fake_engine.write_text(f"#!/bin/sh\n{script.strip()} | sed s/0.1.0/9.9.9/\n")
+    done = thalweg("run", "race.toml", "--no-report")
+    assert "thalweg-engine is version 9.9.9, thalweg is 0.1.0" in done.stderr
+
+
+def test_a_folder_that_is_gone_is_told(thalweg: Thalweg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    done = thalweg("doctor")
+    assert done.returncode == 0
+    assert "the current directory is gone" in done.stdout
+    monkeypatch.chdir(tmp_path)
 
 
 def test_a_full_disk_behind_standard_output_is_an_error() -> None:
