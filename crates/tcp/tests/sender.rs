@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{at_ms, ms, segments};
+use common::{Fixed, at_ms, ms, segments};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -117,4 +117,19 @@ fn with_nothing_left_to_send_a_small_window_in_recovery_limits_nothing() {
     let info = bench.info();
     assert_eq!((info.ca_state, info.cwnd), (CaState::Recovery, info.inflight), "cwnd is full");
     assert!(limited.lock().unwrap().iter().all(|limited| !limited), "{limited:?}");
+}
+
+#[test]
+fn a_recovery_that_follows_another_at_once_is_undone_by_its_own_retransmission() {
+    let mut bench = Bench::with(Fixed::new(20), 100);
+    assert_eq!(bench.ack_at(120, 0, &[(1, 5)], 100), [0, 20], "the first recovery");
+    let sent = bench.ack_at(120, 0, &[(1, 20)], 100);
+    assert!(sent.starts_with(&[21, 22, 23, 24]), "{sent:?}");
+    // Everything of the first recovery has arrived, and three segments beyond number 21.
+    let sent = bench.ack_at(142, 21, &[(22, 25)], 120);
+    assert!(sent.contains(&21), "the second recovery: {sent:?}");
+    assert_eq!((bench.info().counters.recoveries, bench.info().counters.undos), (2, 0));
+    // The original of number 21 was only late: it left at 120 ms, before its copy.
+    bench.ack_at(143, 25, &[], 120);
+    assert_eq!(bench.info().counters.undos, 1);
 }

@@ -171,6 +171,8 @@ impl Sender {
     /// Fast recovery begins.
     pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng) {
         self.counters.recoveries += 1;
+        // An earlier recovery's first retransmission proves nothing about this one's.
+        self.forget_retransmissions_unless_any();
         self.episode.prior_ssthresh = None;
         self.begin_undo_account();
         if !is_reducing(self.state) {
