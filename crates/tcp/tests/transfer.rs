@@ -53,6 +53,17 @@ fn two_lost_syns_make_the_initial_window_one_segment_and_one_does_not() {
 }
 
 #[test]
+fn syns_that_were_repeated_although_the_first_arrived_leave_the_initial_window_at_ten() {
+    // Two SYNs are repeated, after 1 s and 3 s, before the first one's answer can be back.
+    let mut pipe = Pipe::new(controller("reno"), None, ms(1_750));
+    pipe.connect();
+    pipe.write(Bytes(14_480));
+    let end = pipe.run_to_end(at_ms(20_000));
+    assert_eq!(pipe.info().counters.syn_retransmits, 2);
+    assert_eq!(end, at_ms(7_000), "ten segments take the handshake's round trip and one more");
+}
+
+#[test]
 fn a_lost_syn_ack_is_sent_again() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.back = Box::new(|_, before| if before == 0 { Fate::Drop } else { Fate::Deliver });

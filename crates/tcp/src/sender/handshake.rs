@@ -1,6 +1,8 @@
 //! The three-way handshake, seen from the side that opens the connection and sends the data.
 //!
-//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). Left out: Linux gives up after six; here the
+//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If more than one was and the first had been lost, the
+//! initial window is one segment; if the answer echoes the first one's timestamp, the timeouts were spurious and it stays
+//! what it is. Left out: Linux gives up after six; here the
 //! connection goes on trying.
 
 use super::timer::Timer;
@@ -64,8 +66,10 @@ impl Sender {
         self.window_end = packet.window;
         self.usage.cwnd_stamp = now;
         self.usage.last_sent_at = now;
-        // One lost SYN is forgiven, two are not.
-        self.window.cwnd = if self.counters.syn_retransmits > 1 { Packets(1) } else { INITIAL_CWND };
+        // One lost SYN is forgiven, two are not; none was if the first has been answered.
+        let is_first_lost = packet.tsecr != Timestamp::at(self.syn_sent_at);
+        let is_path_bad = self.counters.syn_retransmits > 1 && is_first_lost;
+        self.window.cwnd = if is_path_bad { Packets(1) } else { INITIAL_CWND };
         let conn = self.conn(now);
         self.cc.on_established(&conn, &mut self.window, rng);
         self.obey_hold();
