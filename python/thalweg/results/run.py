@@ -186,6 +186,9 @@ def open_run(path: str | PathLike[str]) -> Run:
 def _meta(directory: Path) -> dict[str, Any]:
     place = str(directory)
     file = directory / "run.json"
+    if any("\ud800" <= each <= "\udfff" for each in place):
+        why = f"`{directory}` cannot be read: the name is no UTF-8, which tables need"
+        raise ThalwegError("cannot-read", why, place=place, hint="rename it with mv, to a name in UTF-8")
     if not directory.is_dir():
         what = "is a file" if directory.exists() else "does not exist"
         raise ThalwegError(

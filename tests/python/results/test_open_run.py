@@ -1,6 +1,7 @@
 """Reading run directories, whole and broken."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,13 @@ def test_a_table_that_may_not_be_read_is_not_called_damaged(directory: Path, mon
     with pytest.raises(ThalwegError, match="cannot be read: permission denied") as caught:
         open_run(directory).scan("flows")
     assert caught.value.hint == f"ls -ld {directory / 'flows'}"
+
+
+def test_a_directory_whose_name_is_no_utf_8_is_told_to_be_renamed(directory: Path) -> None:
+    odd = directory.rename(directory.parent / os.fsdecode(b"caf\xe9"))
+    with pytest.raises(ThalwegError, match="the name is no UTF-8") as caught:
+        open_run(odd)
+    assert caught.value.hint == "rename it with mv, to a name in UTF-8"
 
 
 def truncated(file: Path) -> None:
