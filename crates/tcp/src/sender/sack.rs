@@ -30,12 +30,14 @@ impl Sender {
             self.on_duplicate_range(duplicate, facts);
         }
         ranges.sort_unstable();
+        // What the same ACK acknowledges cumulatively leaves the scoreboard in a moment, and is accounted for then.
+        let edge = self.board.una().max(packet.next.0);
         for &(start, end) in ranges.iter() {
-            self.on_sack_range(now, start, end, facts);
+            self.on_sack_range(now, start.max(edge), end, facts);
         }
         // Both copies have arrived: none is under way.
         if let Some((start, end)) = duplicate {
-            for seq in start.max(self.board.una())..end.min(self.board.next()) {
+            for seq in start.max(edge)..end.min(self.board.next()) {
                 self.board.clear_retransmitted(seq);
             }
         }
