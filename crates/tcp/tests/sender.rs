@@ -100,6 +100,13 @@ impl Bench {
         self.poll().iter().map(|data| data.seq.0).collect()
     }
 
+    /// The time that the sender waits for comes; what leaves then.
+    fn wake(&mut self) -> Vec<u64> {
+        self.now = self.sender.next_wake().expect("it waits for something");
+        self.sender.on_wake(self.now, &mut self.rng);
+        self.poll().iter().map(|data| data.seq.0).collect()
+    }
+
     fn info(&self) -> Info {
         self.sender.info(self.now)
     }
@@ -143,4 +150,35 @@ fn a_duplicate_below_the_left_edge_of_its_own_ack_makes_no_later_segment_lost() 
     // before it is overdue.
     bench.ack_at(145, 5, &[(0, 1)], 100);
     assert_eq!(bench.info().lost, Packets(1));
+}
+
+#[test]
+fn what_an_overtaken_ack_reports_does_not_count_as_delivered() {
+    let mut bench = Bench::with(Fixed::new(20), 20);
+    bench.ack_at(120, 5, &[], 100);
+    let before = bench.info();
+    bench.ack_at(121, 4, &[(8, 10)], 100);
+    let after = bench.info();
+    assert_eq!(after.delivered, before.delivered);
+    assert_eq!((after.inflight, after.ca_state), (before.inflight - Packets(2), CaState::Disorder), "it is heard");
+}
+
+#[test]
+fn an_overtaken_ack_is_no_duplicate_that_ends_the_check_of_a_timeout() {
+    let mut bench = Bench::with(Fixed::new(20), 30);
+    // Two segments are copied by the network.
+    bench.ack_at(120, 1, &[(0, 1)], 100);
+    bench.ack_at(120, 2, &[(1, 2)], 100);
+    // The probe, and the timeout.
+    while bench.info().counters.timeouts == 0 {
+        bench.wake();
+    }
+    let now_ms = bench.now.0 / 1_000_000;
+    // Number 2 arrives, and two new segments find out whether the timeout was spurious.
+    assert_eq!(bench.ack_at(now_ms + 20, 3, &[], now_ms), [22, 23]);
+    // An ACK that was overtaken says again that number 1 has come twice.
+    bench.ack_at(now_ms + 21, 2, &[(1, 2)], now_ms);
+    // Originals arrive: the timeout was spurious.
+    bench.ack_at(now_ms + 22, 8, &[], now_ms);
+    assert_eq!(bench.info().counters.undos, 1);
 }

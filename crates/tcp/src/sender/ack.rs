@@ -24,6 +24,8 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 /// What one ACK tells, gathered step by step.
 #[derive(Debug)]
 pub(super) struct AckFacts {
+    /// A later one came before it: it lies below the left edge.
+    pub is_overtaken: bool,
     /// It moves the left edge.
     pub is_advancing: bool,
     /// It acknowledges data cumulatively.
@@ -62,6 +64,7 @@ pub(super) struct AckFacts {
 impl AckFacts {
     fn new(tsecr: Timestamp) -> AckFacts {
         AckFacts {
+            is_overtaken: false,
             is_advancing: false,
             is_data_acked: false,
             is_data_sacked: false,
@@ -110,10 +113,10 @@ impl Sender {
         self.work.push = true;
 
         if packet.next.0 < prior_una {
-            // Overtaken by a later ACK. Its blocks may still be news.
+            // Its blocks may still be news. As in Linux, what they tell never counts as delivered.
+            facts.is_overtaken = true;
             if !packet.sack.is_empty() {
                 self.on_sack_blocks(now, packet, prior_una, &mut facts);
-                self.rate.delivered += facts.out_of_order;
                 self.check_reordering(&facts);
                 self.alert(now, rng, prior_una, &mut facts);
             }

@@ -48,7 +48,8 @@ pub struct Info {
     pub ca_state: CaState,
     /// Segments deemed lost so far.
     pub lost: Packets,
-    /// Segments delivered so far; the SYN and needless copies count, as in Linux.
+    /// Segments delivered so far. As in Linux the SYN and needless copies count, and what only an overtaken ACK reports
+    /// does not.
     pub delivered: Packets,
     /// Whether rate samples now count as limited by the application.
     pub is_app_limited: bool,

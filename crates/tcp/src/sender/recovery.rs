@@ -250,7 +250,8 @@ impl Sender {
             if facts.is_original_acked && self.try_undo_loss(now, rng, facts, true) {
                 return;
             }
-            let is_duplicate = !facts.is_advancing && !facts.is_not_duplicate() && !facts.is_dsack;
+            let is_duplicate =
+                !facts.is_overtaken && !facts.is_advancing && !facts.is_not_duplicate() && !facts.is_dsack;
             if self.board.next() > self.episode.high_seq {
                 if facts.is_data_sacked || is_duplicate {
                     self.episode.is_frto = false;
