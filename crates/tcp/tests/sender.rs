@@ -182,3 +182,20 @@ fn an_overtaken_ack_is_no_duplicate_that_ends_the_check_of_a_timeout() {
     bench.ack_at(now_ms + 22, 8, &[], now_ms);
     assert_eq!(bench.info().counters.undos, 1);
 }
+
+#[test]
+fn duplicates_that_retransmissions_do_not_explain_undo_no_recovery() {
+    let mut bench = Bench::with(Fixed::new(20), 20);
+    // Three segments are copied by the network.
+    for next in 1..4 {
+        bench.ack_at(120, next, &[(next - 1, next)], 100);
+    }
+    let sent = bench.ack_at(120, 3, &[(5, 20)], 100);
+    assert_eq!(sent, [3, 4]);
+    // Both retransmissions are reported as duplicates, but those are five for two retransmissions.
+    bench.ack_at(140, 4, &[(3, 4), (5, 20)], 120);
+    bench.ack_at(141, 20, &[(4, 5)], 120);
+    let counters = bench.info().counters;
+    assert_eq!((counters.retransmits, counters.dsacks, counters.undos), (2, 5, 0));
+    assert_eq!(bench.info().ssthresh, Some(Packets(10)));
+}

@@ -17,10 +17,8 @@ impl Sender {
         for (range, block) in ranges.iter_mut().zip(blocks) {
             *range = (block.start.0, block.end.0);
         }
-        let has_dsack = is_first_a_duplicate(&ranges[..blocks.len()], packet.next.0);
-        if has_dsack {
-            self.on_dsack(ranges[0], prior_una, facts);
-        }
+        let has_dsack =
+            is_first_a_duplicate(&ranges[..blocks.len()], packet.next.0) && self.on_dsack(ranges[0], prior_una, facts);
         if self.board.packets_out() == 0 {
             return;
         }
@@ -43,16 +41,17 @@ impl Sender {
         }
     }
 
-    fn on_dsack(&mut self, (start, end): (u64, u64), prior_una: u64, facts: &mut AckFacts) {
+    /// The first block reports a duplicate. Returns whether it counts; if not, the block is like any other.
+    fn on_dsack(&mut self, (start, end): (u64, u64), prior_una: u64, facts: &mut AckFacts) -> bool {
         let Some(copies) = end.checked_sub(start).filter(|copies| *copies > 0) else {
-            return;
+            return false;
         };
         let is_probe = copies == 1 && self.probe.as_ref().is_some_and(|probe| probe.end == end);
         facts.is_dsack_of_probe = is_probe;
         self.counters.dsacks += copies;
         // The network duplicates, too: more D-SACKs than retransmissions tell nothing about the latter.
         if self.counters.dsacks > self.counters.retransmits {
-            return;
+            return false;
         }
         if self.rack.is_reordering_seen && !is_probe {
             self.rack.is_dsack_seen = true;
@@ -62,6 +61,7 @@ impl Sender {
         if self.episode.undo_marker.is_some_and(|marker| end > marker) && end <= prior_una {
             self.episode.forget_retransmissions(copies);
         }
+        true
     }
 
     /// Segments that are still in the scoreboard were received twice.
