@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from polars.exceptions import ComputeError
 
 from thalweg import __version__
 from thalweg.cli import check, doctor, interrupt, output, report, results, run, schema
@@ -76,6 +77,8 @@ def app() -> int:
         return Exit.INTERRUPTED
     except OSError as problem:
         return _report(_from_system(problem), is_json)
+    except ComputeError as problem:
+        return _report(_from_table(problem), is_json)
 
 
 def _open_streams() -> None:
@@ -104,6 +107,16 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
         # Standard output is what cannot be written: there is nobody to tell but by the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return problem.exit_code
+
+
+def _from_table(error: ComputeError) -> ThalwegError:
+    """Explain a table whose damage shows only where its rows are read."""
+    return ThalwegError(
+        "damaged-run",
+        f"a table of the run is damaged: {error}",
+        expected="whole Parquet files, as the engine wrote them",
+        hint="remove the damaged experiment's file from the run's folder flows/, and type the command of the run again",
+    )
 
 
 def _from_system(error: OSError) -> ThalwegError:

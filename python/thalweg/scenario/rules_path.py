@@ -16,6 +16,9 @@ MTU_BYTES = 1500
 
 CAPACITIES = ("rate", "steps", "trace")
 
+LEAST_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
+"""Linux goes no lower (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): less would be taken for this."""
+
 QUEUE_PARAMETERS = {
     "target": ("codel", "fq_codel", "pie"),
     "interval": ("codel", "fq_codel"),
@@ -249,3 +252,12 @@ def _hosts(raw: Raw, mistakes: Mistakes) -> None:
                 f"`host.{name}.{useless}` has no effect on the {side}",
                 hint=f"it belongs to [host.{other}]",
             )
+        for key, least in LEAST_BUFFER_BYTES.items():
+            size = values.quantity(host, key, quantities.size) if isinstance(host, dict) else None
+            if size is not None and size < least:
+                mistakes.add(
+                    "out-of-range",
+                    ("host", name, key),
+                    f"`host.{name}.{key}` is {host[key]}",
+                    expected=f'at least "{least}B": no kernel makes a buffer smaller',
+                )

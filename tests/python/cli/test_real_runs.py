@@ -77,6 +77,18 @@ def test_a_scenario_becomes_numbers_and_a_report(thalweg: Thalweg, tmp_path: Pat
     assert all(0 < each < 5_000_000 for each in goodput), "never more than the path carries"
 
 
+def test_rows_that_are_damaged_behind_a_whole_footer_are_an_error(thalweg: Thalweg, tmp_path: Path) -> None:
+    assert thalweg("run", "small.toml", "--no-report", "--out", "out").returncode == 0
+    file = next((tmp_path / "out" / "flows").iterdir())
+    content = bytearray(file.read_bytes())
+    content[4:200] = bytes(196)
+    file.write_bytes(content)
+    printed = thalweg("results", "out")
+    assert printed.returncode == 2, printed.stderr
+    assert printed.stderr.startswith("error[damaged-run]: a table of the run is damaged")
+    assert "Traceback" not in printed.stderr
+
+
 def test_what_is_finished_is_not_run_again(thalweg: Thalweg) -> None:
     thalweg("run", "small.toml", "--no-report")
     done = thalweg("run", "small.toml", "--no-report", "--json")

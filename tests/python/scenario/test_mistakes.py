@@ -77,6 +77,8 @@ CASES = {
     "everything is lost in bursts": GOOD.replace(
         "[path]\n", '[path]\nloss = {model = "gilbert-elliott", p = 0.5, r = 0}\n'
     ),
+    "buffers below what any kernel has": GOOD
+    + '[host.sender]\nsndbuf_max = "1B"\n[host.receiver]\nrcvbuf_max = "0B"\n',
     "UDP leaves nothing": GOOD + '[[background]]\nrate = "30Mbps"\n[[background]]\nrate = "10Mbps"\n',
     "trace that does not exist": GOOD.replace('rate = "40Mbps"', 'trace = "lte.upp"'),
     "trace with a bad line": GOOD.replace('rate = "40Mbps"', 'trace = "bad.trace"'),
