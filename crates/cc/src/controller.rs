@@ -155,8 +155,9 @@ pub trait Controller: Debug + Send {
     /// known. Comes before [`Controller::on_ack`] for the same ACK.
     fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
 
-    /// An ACK on which cwnd may be raised; if the controller governs recovery: every ACK that delivers something or
-    /// detects a loss.
+    /// An ACK on which cwnd may be raised. If the controller governs recovery: every ACK that comes while segments are out,
+    /// also one that neither delivers anything nor detects a loss ([`Ack::acked`] and [`Ack::lost`] are 0 then, and
+    /// [`Ack::rate`] is none), but not one that a later ACK has overtaken.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
 
     /// Congestion was detected, [`Conn::state`] is still the state before it: returns the new ssthresh.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fixed, at_ms, ms, segments};
+use common::{Fixed, at_ms, controller, ms, segments};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -198,4 +198,33 @@ fn duplicates_that_retransmissions_do_not_explain_undo_no_recovery() {
     let counters = bench.info().counters;
     assert_eq!((counters.retransmits, counters.dsacks, counters.undos), (2, 5, 0));
     assert_eq!(bench.info().ssthresh, Some(Packets(10)));
+}
+
+#[test]
+fn only_a_controller_that_governs_recovery_hears_of_an_ack_that_delivers_and_loses_nothing() {
+    for governs in [true, false] {
+        let controller = Noting { governs, ..Noting::default() };
+        let acks = Arc::clone(&controller.acks);
+        let mut bench = Bench::with(Box::new(controller), 20);
+        bench.ack_at(120, 5, &[], 100);
+        assert_eq!(acks.lock().unwrap().len(), 1);
+        bench.ack_at(121, 5, &[], 100);
+        let acks = acks.lock().unwrap();
+        assert_eq!(acks.len(), if governs { 2 } else { 1 });
+        if let Some(ack) = acks.get(1) {
+            assert_eq!((ack.acked, ack.lost, ack.rtt, ack.rate), (Packets(0), Packets(0), None, None));
+            assert_eq!(ack.prior_inflight, Packets(15));
+        }
+    }
+}
+
+#[test]
+fn bbr_goes_to_probe_rtt_when_it_is_time_even_by_an_ack_that_delivers_nothing() {
+    let mut bench = Bench::with(controller("bbr"), 10);
+    bench.ack_at(120, 5, &[], 100);
+    let before = bench.info().cwnd;
+    bench.ack_at(10_050, 5, &[], 100);
+    assert_eq!(bench.info().cwnd, before);
+    bench.ack_at(10_200, 5, &[], 100);
+    assert_eq!(bench.info().cwnd, Packets(4));
 }

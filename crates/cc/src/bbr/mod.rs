@@ -46,8 +46,6 @@
 //! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
 //! - A measured bandwidth is at least a packet per 17 s (0.7 kbit/s). Linux rounds to 0 there, and sends unpaced.
 //! - A random phase is drawn with a bias of less than 2^-29.
-//! - An ACK that neither delivers nor loses anything changes nothing. Linux looks at its clocks on such an ACK too, so
-//!   that ProbeRTT may begin or end by that ACK.
 //! - There is no administrator's limit to cwnd or the pacing rate.
 //!
 //! Parameters: `pacing_gain` sets the probing gain g of ProbeBW; the drain after it gets 2 - g. `cwnd_gain` applies in

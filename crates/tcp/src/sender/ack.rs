@@ -278,9 +278,7 @@ impl Sender {
     /// What the ACK does to cwnd.
     fn control_cwnd(&mut self, now: Time, ack: &Ack, facts: &AckFacts, rng: &mut dyn Rng) {
         if self.is_governed {
-            if ack.acked > Packets::ZERO || ack.lost > Packets::ZERO {
-                self.lend_to_controller(now, ack, rng);
-            }
+            self.lend_to_controller(now, ack, rng);
             return;
         }
         if recovery::is_reducing(self.state) {
