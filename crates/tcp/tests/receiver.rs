@@ -183,6 +183,14 @@ fn a_duplicate_is_reported_once_and_before_the_blocks() {
 }
 
 #[test]
+fn after_a_duplicate_sixteen_acks_are_quick_its_own_included() {
+    let mut bench = Bench::warm();
+    assert_eq!(bench.segment(50).len(), 1);
+    let quick = (100..140).take_while(|seq| !bench.segment(*seq).is_empty()).count();
+    assert_eq!(quick, 15);
+}
+
+#[test]
 fn the_timestamp_that_moved_the_left_edge_is_echoed() {
     let mut bench = Bench::warm();
     // Of the two segments that the last ACK covered, the first: its sender has waited longest.

@@ -201,6 +201,7 @@ impl Receiver {
         }
         match self.stream.on_data(data) {
             Arrival::Duplicate => {
+                self.acks.schedule();
                 self.acks.enter_quick(self.window.advertised());
                 self.send_ack(now);
             }
