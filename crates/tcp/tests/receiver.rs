@@ -183,6 +183,19 @@ fn a_duplicate_is_reported_once_and_before_the_blocks() {
 }
 
 #[test]
+fn a_duplicate_that_its_own_ack_did_not_report_is_not_reported_later() {
+    let mut bench = Bench::warm();
+    for seq in 101..104 {
+        assert_eq!(bench.segment(seq).len(), 1);
+    }
+    // Held back, and another segment comes before the ACK leaves.
+    assert!(bench.segment(102).is_empty());
+    assert!(bench.segment(104).is_empty());
+    let (_, acks) = bench.until_it_acts();
+    assert_eq!(acks[0].blocks, [(101, 105)]);
+}
+
+#[test]
 fn after_a_duplicate_sixteen_acks_are_quick_its_own_included() {
     let mut bench = Bench::warm();
     assert_eq!(bench.segment(50).len(), 1);

@@ -190,6 +190,7 @@ impl Receiver {
         if data.seq.0 <= self.acked && data.tsval >= self.ts_recent {
             self.ts_recent = data.tsval;
         }
+        self.stream.forget_duplicate();
         self.window.measure_rtt(now, data, self.acks.full_size());
         let is_beyond_gap = data.seq.0 > self.stream.next();
         if is_beyond_gap {

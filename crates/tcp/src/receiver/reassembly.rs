@@ -2,7 +2,7 @@
 //!
 //! Blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets older ones,
 //! so that a segment next to a forgotten block is reported alone. An ACK has room for three; a duplicate is reported
-//! once, in front of them (RFC 2883).
+//! once, in front of them (RFC 2883), and not at all if its ACK was held back and another segment came meanwhile.
 
 use crate::packet::{Data, SackBlock, SackList, Seq};
 use std::collections::VecDeque;
@@ -113,6 +113,11 @@ impl Reassembly {
     /// The next ACK reports that the segment has arrived again.
     pub fn report_duplicate(&mut self, seq: Seq) {
         self.duplicate = Some(one(seq));
+    }
+
+    /// Another segment has come: what the ACKs so far did not report as a duplicate is not reported any more.
+    pub fn forget_duplicate(&mut self) {
+        self.duplicate = None;
     }
 
     /// The blocks for an ACK.
