@@ -372,9 +372,10 @@ fn copies_made_by_the_network_change_nothing() {
 #[test]
 fn copies_made_by_the_network_beyond_a_gap_are_told_from_losses() {
     let mut pipe = path(20);
+    // The third arrival beyond the gap is the copy: its ACK is the last one that is not held back.
     pipe.forward = Box::new(|packet, before| match packet {
         ToReceiver::Data(data) if before == 0 && data.seq.0 == 100 => Fate::Drop,
-        ToReceiver::Data(data) if before == 0 && data.seq.0 == 105 => Fate::Twice(ms(1)),
+        ToReceiver::Data(data) if before == 0 && data.seq.0 == 101 => Fate::Twice(ms(1)),
         _ => Fate::Deliver,
     });
     pipe.connect();
