@@ -92,6 +92,16 @@ impl Bench {
 }
 
 #[test]
+fn a_repeated_syn_is_answered_with_the_echo_of_the_first() {
+    let mut receiver = Receiver::new(ReceiverConfig::default());
+    for tick in [0, 1_000, 3_000] {
+        receiver.on_packet(at_ms(10 + tick), &ToReceiver::Syn(Syn { tsval: Timestamp(5 + tick as u32) }));
+        let answer = receiver.poll_transmit(at_ms(10 + tick));
+        assert!(matches!(answer, Some(ToSender::SynAck(answer)) if answer.tsecr == Timestamp(5)), "{answer:?}");
+    }
+}
+
+#[test]
 fn a_lone_segment_is_acknowledged_after_40_ms() {
     let mut bench = Bench::warm();
     bench.wait(ms(1));

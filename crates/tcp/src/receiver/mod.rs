@@ -141,10 +141,8 @@ impl Receiver {
                 self.ts_recent = tsval;
                 self.send_syn_ack(now, 1);
             }
-            State::SynReceived { attempt, .. } => {
-                self.ts_recent = self.ts_recent.max(tsval);
-                self.send_syn_ack(now, attempt);
-            }
+            // Linux answers a repeated SYN with the first one's timestamp.
+            State::SynReceived { attempt, .. } => self.send_syn_ack(now, attempt),
             State::Established => {}
         }
     }
