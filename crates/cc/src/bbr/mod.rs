@@ -48,6 +48,14 @@
 //! - A random phase is drawn with a bias of less than 2^-29.
 //! - There is no administrator's limit to cwnd or the pacing rate.
 //!
+//! Two consequences of what Linux does, seen in measurements:
+//! - If ProbeRTT falls into an outage after which a part of what was under way arrives late and the rest never, recovery
+//!   takes about as long again as the outage lasted, or twice as long. The late ACKs make the smoothed round-trip time as
+//!   long as the outage; more is deemed under way than the 4 packets that cwnd allows, so that nothing leaves; and what is
+//!   missing is found by the loss probe, two smoothed round trips later.
+//! - The policer's search takes two rates within 4 kbit/s for the same at any speed. An overload that leaves next to nothing
+//!   in two intervals looks like a policer, and holds BBR at a few kbit/s for 48 rounds, which are long then.
+//!
 //! Parameters: `pacing_gain` sets the probing gain g of ProbeBW; the drain after it gets 2 - g. `cwnd_gain` applies in
 //! ProbeBW. `policer_detection` 0 leaves the policer out.
 //!

@@ -6,6 +6,9 @@
 //!
 //! Beyond a gap every segment is answered at once at first; from the fourth on one ACK stands for up to 45 segments or for
 //! 5 % of the round-trip time, at most 1 ms (SACK compression).
+//!
+//! Left out: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs that only tell that the
+//! application has read and the window has opened (it reads at once, and the window never closes).
 
 use super::Receiver;
 use thalweg_units::{Span, Time};

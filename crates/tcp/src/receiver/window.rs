@@ -4,6 +4,9 @@
 //! right-sizing). Half of it is window (`tcp_adv_win_scale` = 1), the rest is for bookkeeping. The window opens by two
 //! segments for each that arrives until it reaches what the buffer allows, and never shrinks.
 //!
+//! Later kernels than 6.1 measure which part of the buffer is window instead of halving it, and grow the buffer by other
+//! rules.
+//!
 //! Approximations: a full segment beyond a gap takes 2304 bytes of memory, as with a common network card, and others in
 //! proportion. What is in order takes none, since the application reads at once; hence the window never closes. Segments
 //! beyond the window or without room in the buffer are not refused: the sender keeps to the window.

@@ -4,7 +4,7 @@
 //! rate, so that a slow connection sends few segments at a time and a fast one spends little work on each. Short paths
 //! get longer bursts: what they add to the queue is gone within their round trip. A paced connection sends the next burst
 //! when this one would have drained at the pacing rate; if the burst left late, half of its length at most is made up.
-//! The first ten segments are not paced.
+//! The first ten segments are not paced. Departures are kept to the nanosecond, and the timer for them is exact.
 
 use super::Sender;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};

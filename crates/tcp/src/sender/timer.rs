@@ -1,7 +1,8 @@
 //! The one timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
 //! patience. Linux has one too, so that one of them always displaces another.
 //!
-//! Left out: Linux rounds timeouts up to its tick of 1 to 10 ms, and gives the connection up after 15 timeouts.
+//! Left out: Linux rounds timeouts up to its tick of 1 to 10 ms, and gives the connection up after 15 timeouts. The least
+//! that a timer adds is two ticks there; a tick of 1 ms (HZ = 1000) is assumed.
 
 use super::Sender;
 use super::handshake::Handshake;
