@@ -4,10 +4,11 @@
 //! as cwnd, the receiver's window and pacing allow. If there was something new to send, the connection takes stock once no
 //! more of it may leave: is cwnd the limit, and what should the timer be?
 //!
-//! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its original
-//! there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is assumed). A segment
-//! leaves if the receiver's window holds all of it, and is not cut at the window's end. Retransmissions leave as single segments. The sender probes no
-//! zero window: the receiving application reads at once, so that the window never closes.
+//! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its
+//! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
+//! assumed). A segment leaves if the receiver's window holds all of it, and is not cut at the window's end.
+//! Retransmissions leave as single segments. The sender probes no zero window: the receiving application reads at once,
+//! so that the window never closes.
 
 use super::defer::Deferral;
 use super::scoreboard::{Flags, Segment};
