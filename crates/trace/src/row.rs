@@ -34,7 +34,7 @@ pub struct Column {
     pub kind: Kind,
     /// Whether a row may leave it empty.
     pub is_optional: bool,
-    /// Whether rows are sorted by it (in the order of the columns).
+    /// Whether it tells which row this is. Sorting by these columns, in their order, sorts a table.
     pub is_key: bool,
     /// What it means.
     pub about: &'static str,
@@ -72,7 +72,7 @@ pub trait Row {
     const TABLE: &'static Table;
 
     /// Hands over the values in the order of the table's columns.
-    fn values<'a>(&'a self, take: &mut dyn FnMut(Value<'a>));
+    fn values<'a>(&'a self, take: &mut impl FnMut(Value<'a>));
 }
 
 /// A Rust type that a column can hold.
@@ -125,7 +125,7 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// Declares a table: a struct whose documented fields are its columns. `key` before a field makes it a sorting key.
+/// Declares a table: a struct whose documented fields are its columns. `key` before a field makes it a key.
 macro_rules! table {
     (@is_key key) => { true };
     (@is_key) => { false };
@@ -154,7 +154,7 @@ macro_rules! table {
                 } ),* ],
             };
 
-            fn values<'a>(&'a self, take: &mut dyn FnMut($crate::row::Value<'a>)) {
+            fn values<'a>(&'a self, take: &mut impl FnMut($crate::row::Value<'a>)) {
                 $( take($crate::row::Cell::value(&self.$field)); )*
             }
         }
