@@ -4,8 +4,10 @@ mod common;
 
 use common::{Bench, ENGINE, Running, endless_plan, events, journal, names, plan, tables};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -49,6 +51,54 @@ fn a_killed_run_goes_on_where_it_stopped_and_gives_what_an_undisturbed_one_gives
     let journal = journal(&bench.path("killed"));
     let starts = journal.iter().filter(|event| event["event"] == "started").count();
     assert!(starts > EXPERIMENTS, "experiments that were killed were started again");
+}
+
+/// The endless plan, with samples that soon fill a row group.
+fn endless_plan_with_rows() -> Value {
+    let mut plan = endless_plan();
+    plan["experiments"][0]["sample_interval_ns"] = 1_000.into();
+    plan
+}
+
+/// Names of the files in the tables of a run directory.
+fn table_files(run: &Path) -> Vec<String> {
+    let files = ["samples", "state", "queue", "flows"].map(|table| fs::read_dir(run.join(table)).unwrap());
+    files.into_iter().flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Waits until rows of an experiment that has not ended are on the disk.
+fn wait_for_rows(run: &Path) {
+    let written = || -> u64 {
+        fs::read_dir(run.join("samples")).unwrap().map(|entry| entry.unwrap().metadata().map_or(0, |it| it.len())).sum()
+    };
+    while written() < 10_000 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_a_killed_experiment_had_written_is_no_table_and_the_next_start_removes_it() {
+    let bench = Bench::with(&endless_plan_with_rows());
+    let start = || {
+        let mut running = Running::start(bench.run("run", &[]));
+        running.wait_for("started", 1);
+        running
+    };
+    let mut running = start();
+    wait_for_rows(&bench.path("run"));
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    let left = table_files(&bench.path("run"));
+    let unfinished = format!(".tmp-{}-", running.child.id());
+    assert!(left.len() == 4 && left.iter().all(|name| name.starts_with(&unfinished)), "{left:?}");
+
+    let mut running = start();
+    let found = table_files(&bench.path("run"));
+    assert!(found.iter().all(|name| !name.starts_with(&unfinished)), "{found:?}");
+    wait_for_rows(&bench.path("run"));
+    kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
+    assert_eq!(running.child.wait().unwrap().code(), Some(130));
+    assert!(table_files(&bench.path("run")).is_empty(), "an interruption in order leaves nothing");
 }
 
 #[test]
@@ -169,16 +219,30 @@ fn a_full_disk_keeps_what_is_finished_and_the_same_command_goes_on() {
     assert_eq!(lines[7], "\\n", "the journal ends with a whole line: {said}");
 
     let first = fs::read_to_string(bench.path("first.jsonl")).unwrap();
-    let error: serde_json::Value = serde_json::from_str(first.lines().last().unwrap()).unwrap();
+    let error: Value = serde_json::from_str(first.lines().last().unwrap()).unwrap();
     assert_eq!(error["code"], "disk-full");
     assert!(error["place"].as_str().unwrap().ends_with("disk/run"), "{error}");
     let told = fs::read_to_string(bench.path("first.txt")).unwrap();
     assert!(told.contains("No space left on device") && told.contains("the same command again"), "{told}");
     let second = fs::read_to_string(bench.path("second.jsonl")).unwrap();
-    let plan: serde_json::Value = serde_json::from_str(second.lines().next().unwrap()).unwrap();
+    let plan: Value = serde_json::from_str(second.lines().next().unwrap()).unwrap();
     assert_eq!([&plan["present"], &plan["pending"]], [kept, EXPERIMENTS - kept]);
     assert!(tables(&bench.path("run")) == undisturbed);
     journal(&bench.path("run"));
+}
+
+#[test]
+fn a_disk_that_fills_while_an_experiment_writes_ends_the_run_and_keeps_nothing_of_it() {
+    let bench = Bench::with(&endless_plan_with_rows());
+    let script = r#"
+        "$ENGINE" run --plan "$HERE/plan.json" --out "$DISK/run"; echo "code $?"
+        find "$DISK/run" -name '*.parquet' -o -name '.tmp-*' | wc -l
+    "#;
+    let Some(said) = on_a_small_disk(&bench, "500k", script) else { return };
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[lines.len() - 2..], ["code 3", "0"], "{said}");
+    let error: Value = serde_json::from_str(lines[lines.len() - 3]).unwrap();
+    assert_eq!(error["code"], "disk-full", "{said}");
 }
 
 #[test]
@@ -190,7 +254,7 @@ fn a_read_only_directory_is_an_error_that_names_it() {
     "#;
     let Some(said) = on_a_small_disk(&bench, "500k", script) else { return };
     let (event, code) = said.trim().split_once('\n').unwrap();
-    let error: serde_json::Value = serde_json::from_str(event).unwrap();
+    let error: Value = serde_json::from_str(event).unwrap();
     assert_eq!((code, &error["code"]), ("code 3", &"not-accessible".into()));
     assert!(error["place"].as_str().unwrap().ends_with("disk/run"), "{error}");
     assert!(error["found"].as_str().unwrap().contains("Read-only file system"), "{error}");

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Bench, ENGINE, events, journal, names, plan, tables};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -21,6 +22,24 @@ fn the_number_of_threads_does_not_change_a_byte_and_the_seed_does() {
         |table: &str| one.iter().filter(|(path, _)| path.starts_with(table)).map(|(_, bytes)| bytes).collect();
     let samples: std::collections::BTreeSet<&Vec<u8>> = contents("samples");
     assert_eq!(samples.len(), 4, "repetitions with other seeds must differ");
+}
+
+#[test]
+fn tables_of_several_row_groups_are_the_same_whatever_the_number_of_threads() {
+    let mut plan = plan(3);
+    for experiment in plan["experiments"].as_array_mut().unwrap() {
+        experiment["sample_interval_ns"] = json!(10_000);
+    }
+    let bench = Bench::with(&plan);
+    for (out, threads) in [("one", "1"), ("three", "3")] {
+        assert!(bench.run(out, &["--threads", threads]).output().unwrap().status.success());
+    }
+    let one = tables(&bench.path("one"));
+    for path in one.keys().filter(|path| path.starts_with("state")) {
+        let reader = SerializedFileReader::new(fs::File::open(bench.path("one").join(path)).unwrap()).unwrap();
+        assert!(reader.num_row_groups() > 1, "the experiment must be long enough for this test");
+    }
+    assert!(one == tables(&bench.path("three")));
 }
 
 #[test]

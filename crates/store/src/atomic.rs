@@ -15,30 +15,52 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How temporary names begin.
 const PREFIX: &str = ".tmp-";
 
-/// A file that has been written, but not under its name yet. Dropped, it is removed.
+/// A file that does not have its name yet, open for writing. Dropped, it is removed.
 #[derive(Debug)]
 pub struct Pending {
+    file: File,
     temporary: PathBuf,
     target: PathBuf,
 }
 
 impl Pending {
-    /// Writes what is to become the file `target`, and brings it to the disk.
-    pub fn write(target: &Path, bytes: &[u8]) -> io::Result<Pending> {
+    /// Begins what is to become the file `target`.
+    pub fn create(target: &Path) -> io::Result<Pending> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
-        let pending = Pending { temporary, target: target.to_owned() };
-        let mut file = File::create(&pending.temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        Ok(pending)
+        Ok(Pending { file: File::create(&temporary)?, temporary, target: target.to_owned() })
+    }
+
+    /// What is written so far goes here.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Where the file is to be.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Brings what was written to the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
     /// Gives the file its name.
     pub fn publish(self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.target)
         // Dropping then looks for a temporary file that is gone, which is fine.
+    }
+}
+
+impl Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -6,11 +6,11 @@ use crate::id::Id;
 use crate::journal::Journal;
 use crate::lock::{self, Lock};
 use crate::run_file::RunFile;
-use crate::tables::{TABLES, TableFile, Tables};
+use crate::tables::{TABLES, Tables};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use thalweg_plan::plan::SweepValue;
@@ -68,10 +68,12 @@ impl RunDirectory {
         self.present.contains(id)
     }
 
-    /// Writes the tables of an experiment that has ended. It is complete once this returns, and not there at all if
-    /// this fails.
-    pub fn commit(&self, id: &Id, tables: Tables, sweep: &BTreeMap<String, SweepValue>) -> Result<(), Error> {
-        self.commit_files(id, &tables.into_files(sweep))
+    /// Begins the tables of an experiment.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn begin(&self, id: &Id, sweep: &BTreeMap<String, SweepValue>) -> Result<Tables<'_>, Error> {
+        Tables::create(self, id, sweep)
     }
 
     /// Appends an event to the journal.
@@ -90,26 +92,18 @@ impl RunDirectory {
         self.journal.lock().expect("no thread panics while it writes the journal").sync()
     }
 
-    pub(crate) fn commit_files(&self, id: &Id, files: &[TableFile; 4]) -> Result<(), Error> {
-        self.try_commit(id, files).map_err(|(path, source)| {
-            for table in TABLES {
-                // The first error is the one to report; what stays is removed at the next start.
-                let _ = fs::remove_file(table_path(&self.path, table, id));
-            }
-            Error::io(&self.path, &path, source)
+    /// Gives the files of an experiment, in the order of [`TABLES`], their names. They are on the disk already.
+    pub(crate) fn publish(&self, id: &Id, files: impl IntoIterator<Item = Pending>) -> Result<(), Error> {
+        files.into_iter().try_for_each(|file| {
+            let path = file.target().to_owned();
+            file.publish().map_err(|source| {
+                for table in TABLES {
+                    // The first error is the one to report; what stays is removed at the next start.
+                    let _ = fs::remove_file(table_path(&self.path, table, id));
+                }
+                Error::io(&self.path, &path, source)
+            })
         })
-    }
-
-    fn try_commit(&self, id: &Id, files: &[TableFile; 4]) -> Result<(), (PathBuf, io::Error)> {
-        let mut pending = Vec::new();
-        for (table, bytes) in files {
-            let path = table_path(&self.path, table, id);
-            pending.push(Pending::write(&path, bytes).map_err(|error| (path, error))?);
-        }
-        for (file, table) in pending.into_iter().zip(TABLES) {
-            file.publish().map_err(|error| (table_path(&self.path, table, id), error))?;
-        }
-        Ok(())
     }
 }
 

@@ -1,10 +1,10 @@
-//! A table as the bytes of a Parquet file.
+//! Columns as the bytes of a Parquet file.
 //!
-//! The bytes depend on the rows alone (and the version of the parquet crate): rows are sorted, row groups have a fixed
+//! The bytes depend on the rows and their order alone (and the version of the parquet crate): row groups have a fixed
 //! size, nothing is written about when or where. Integers are delta-encoded, because most of them are times and counters;
 //! texts and numbers go through a dictionary where that pays; pages are compressed with zstd.
 
-use crate::column::{Cells, Column, Rows};
+use crate::column::{Cells, Column};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -12,35 +12,47 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use std::io::{self, Write};
 use std::sync::Arc;
 use thalweg_trace::Kind;
 
-/// Rows in a row group. A group of the widest table takes a few megabytes to read.
-const ROW_GROUP_ROWS: usize = 1 << 17;
-
-/// The Parquet file that holds `rows`, sorted by their keys.
-pub fn encode(rows: &Rows) -> Vec<u8> {
-    write(rows).expect("writing well-formed columns to memory does not fail")
+/// A Parquet file that gets `columns`.
+pub fn begin<W: Write + Send>(to: W, columns: &[Column]) -> io::Result<SerializedFileWriter<W>> {
+    let fields: Result<_, _> = columns.iter().map(|column| field(column).map(Arc::new)).collect();
+    let schema = fields.and_then(|fields| Type::group_type_builder("schema").with_fields(fields).build());
+    let schema: TypePtr = Arc::new(schema.expect("columns are well-formed"));
+    SerializedFileWriter::new(to, schema, Arc::new(properties(columns))).map_err(io_error)
 }
 
-fn write(rows: &Rows) -> Result<Vec<u8>, ParquetError> {
-    let schema = schema(rows.columns())?;
-    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties(rows.columns())))?;
-    for chunk in rows.order().chunks(ROW_GROUP_ROWS) {
+/// Writes what `columns` hold as a row group, its rows in the given order.
+pub fn write_group<W: Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    columns: &[Column],
+    order: &[u32],
+) -> io::Result<()> {
+    let mut write = || {
         let mut group = file.next_row_group()?;
-        for column in rows.columns() {
-            let mut writer = group.next_column()?.expect("the schema was made from these columns");
-            write_column(writer.untyped(), column, chunk)?;
+        for column in columns {
+            let mut writer = group.next_column()?.expect("the file was begun with these columns");
+            write_column(writer.untyped(), column, order)?;
             writer.close()?;
         }
-        group.close()?;
-    }
-    file.into_inner()
+        group.close().map(drop)
+    };
+    write().map_err(io_error)
 }
 
-fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
-    let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>()?;
-    Ok(Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?))
+/// Writes the end of the file, and gives back what it was written to.
+pub fn end<W: Write + Send>(file: SerializedFileWriter<W>) -> io::Result<W> {
+    file.into_inner().map_err(io_error)
+}
+
+/// What the system said, out of what Parquet makes of it.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => source.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error),
+        error => io::Error::other(error),
+    }
 }
 
 fn field(column: &Column) -> Result<Type, ParquetError> {
@@ -50,7 +62,7 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
         Kind::Bool => (Physical::BOOLEAN, None),
         Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
-    let repetition = if column.is_present.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let repetition = if column.levels.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     Type::primitive_type_builder(&column.name, physical).with_logical_type(logical).with_repetition(repetition).build()
 }
 
@@ -68,33 +80,32 @@ fn properties(columns: &[Column]) -> WriterProperties {
     properties.build()
 }
 
-/// Writes the rows whose numbers are in `chunk`, in that order.
-fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, chunk: &[usize]) -> Result<(), ParquetError> {
-    let levels: Option<Vec<i16>> =
-        column.is_present.as_ref().map(|is_present| chunk.iter().map(|&row| i16::from(is_present[row])).collect());
-    let levels = levels.as_deref();
-    let rows = chunk.iter().copied().filter(|&row| column.is_present.as_ref().is_none_or(|present| present[row]));
+fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32]) -> Result<(), ParquetError> {
+    let levels = column.levels.as_ref().map(|levels| gather(levels, order));
+    // Of a value that is not there, only the level is written.
+    let present: Option<Vec<u32>> =
+        column.levels.as_ref().map(|levels| order.iter().copied().filter(|&row| levels[row as usize] > 0).collect());
+    let (rows, levels) = (present.as_deref().unwrap_or(order), levels.as_deref());
     match (writer, &column.cells) {
-        (ColumnWriter::Int64ColumnWriter(writer), Cells::U64(cells)) => {
-            // Parquet keeps unsigned integers in the bits of signed ones.
-            let values: Vec<i64> = rows.map(|row| cells[row] as i64).collect();
-            writer.write_batch(&values, levels, None)?;
+        (ColumnWriter::Int64ColumnWriter(to), Cells::U64(cells)) => {
+            to.write_batch(&gather(cells, rows), levels, None)?
         }
-        (ColumnWriter::DoubleColumnWriter(writer), Cells::F64(cells)) => {
-            let values: Vec<f64> = rows.map(|row| cells[row]).collect();
-            writer.write_batch(&values, levels, None)?;
+        (ColumnWriter::DoubleColumnWriter(to), Cells::F64(cells)) => {
+            to.write_batch(&gather(cells, rows), levels, None)?
         }
-        (ColumnWriter::BoolColumnWriter(writer), Cells::Bool(cells)) => {
-            let values: Vec<bool> = rows.map(|row| cells[row]).collect();
-            writer.write_batch(&values, levels, None)?;
+        (ColumnWriter::BoolColumnWriter(to), Cells::Bool(cells)) => {
+            to.write_batch(&gather(cells, rows), levels, None)?
         }
-        (ColumnWriter::ByteArrayColumnWriter(writer), Cells::Text(texts)) => {
-            let entries: Vec<ByteArray> =
-                texts.entries.iter().map(|entry| ByteArray::from(entry.as_bytes().to_vec())).collect();
-            let values: Vec<ByteArray> = rows.map(|row| entries[texts.cells[row] as usize].clone()).collect();
-            writer.write_batch(&values, levels, None)?;
+        (ColumnWriter::ByteArrayColumnWriter(to), Cells::Text(texts)) => {
+            let values: Vec<ByteArray> =
+                rows.iter().map(|&row| texts.entries[texts.cells[row as usize] as usize].clone()).collect();
+            to.write_batch(&values, levels, None)?
         }
-        _ => unreachable!("the schema was made from these columns"),
-    }
+        _ => unreachable!("the file was begun with these columns"),
+    };
     Ok(())
+}
+
+fn gather<T: Copy>(cells: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|&row| cells[row as usize]).collect()
 }

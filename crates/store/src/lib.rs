@@ -3,14 +3,17 @@
 //! ```text
 //! run.json              the plan, the engine and the host: written once            run_file
 //! events.jsonl          what happened, a line each: append-only                    journal
-//! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, encode, atomic
+//! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, table_file, atomic
 //! samples/ state/ queue/
 //! .lock                 held by the one engine that may write                      lock
 //! ```
 //!
-//! An experiment is complete if and only if its `flows` file exists, because that one is renamed into place last. The
-//! same plan on the same version of a deterministic engine gives the same bytes in every table: rows are sorted, files
-//! hold neither times nor names of machines.
+//! Rows are written in row groups as they come, so that an experiment takes the same memory however long it is. Its files
+//! have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that one is
+//! renamed into place last.
+//!
+//! The same plan on the same version of a deterministic engine gives the same bytes in every file: rows are in the order
+//! in which the engine gives them, and files hold neither times nor names of machines.
 //!
 //! `docs/reference/run-directory.md` says the same to those who read run directories.
 
@@ -23,7 +26,9 @@ mod id;
 mod journal;
 mod lock;
 mod merge;
+mod order;
 mod run_file;
+mod table_file;
 mod tables;
 
 pub use directory::RunDirectory;
@@ -32,4 +37,4 @@ pub use id::{Id, experiment_id};
 pub use journal::now;
 pub use merge::{Merged, merge};
 pub use run_file::{ExperimentId, Host, RunFile};
-pub use tables::Tables;
+pub use tables::{Health, Tables};

@@ -1,5 +1,6 @@
 //! Joining run directories of one plan, such as the shards that several machines ran.
 
+use crate::atomic::Pending;
 use crate::directory::{self, RunDirectory, table_path};
 use crate::error::Error;
 use crate::id::Id;
@@ -8,7 +9,8 @@ use crate::run_file::{FILE, Host, RunFile};
 use crate::tables::TABLES;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What a merge has done.
@@ -81,12 +83,19 @@ fn read_part(part: &Path) -> Result<RunFile, Error> {
 }
 
 fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
-    let mut files = TABLES.map(|table| (table, Vec::new()));
-    for (table, bytes) in &mut files {
-        let path = table_path(part, table, id);
-        *bytes = fs::read(&path).map_err(|source| Error::io(part, &path, source))?;
-    }
-    target.commit_files(id, &files)
+    let copy = |table| {
+        let (from, to) = (table_path(part, table, id), table_path(target.path(), table, id));
+        let mut from = File::open(&from).map_err(|source| Error::io(part, &from, source))?;
+        let mut write = || {
+            let mut file = Pending::create(&to)?;
+            io::copy(&mut from, file.file())?;
+            file.sync()?;
+            Ok(file)
+        };
+        write().map_err(|source| Error::io(target.path(), &to, source))
+    };
+    let files: Vec<Pending> = TABLES.into_iter().map(copy).collect::<Result<_, _>>()?;
+    target.publish(id, files)
 }
 
 /// The lines of the parts' journals that `out` lacks. Every line begins with its time, in a form that sorts as text;

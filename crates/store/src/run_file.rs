@@ -4,6 +4,7 @@ use crate::atomic::Pending;
 use crate::error::Error;
 use crate::id::{Id, experiment_id};
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::path::Path;
 use thalweg_plan::plan::{FORMAT, Plan};
 
@@ -108,7 +109,13 @@ impl RunFile {
         let path = directory.join(FILE);
         let mut bytes = serde_json::to_vec(self).expect("a run file is plain data");
         bytes.push(b'\n');
-        Pending::write(&path, &bytes).and_then(Pending::publish).map_err(|source| Error::io(directory, &path, source))
+        let write = || {
+            let mut file = Pending::create(&path)?;
+            file.write_all(&bytes)?;
+            file.sync()?;
+            file.publish()
+        };
+        write().map_err(|source| Error::io(directory, &path, source))
     }
 
     /// How this run differs from `other` so that the two cannot share a directory: what this is, and what it would have

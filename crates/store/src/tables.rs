@@ -1,66 +1,144 @@
-//! The tables of one experiment, kept in memory until it has ended.
+//! The tables of one experiment while it runs.
 
-use crate::column::Rows;
-use crate::encode::encode;
+use crate::atomic::Pending;
+use crate::directory::{RunDirectory, table_path};
+use crate::error::Error;
+use crate::id::Id;
+use crate::table_file::TableFile;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::{FlowRow, QueueRow, Row, SampleRow, Sink, StateRow};
-
-/// Takes the rows of one experiment.
-#[derive(Debug)]
-pub struct Tables {
-    flows: Rows,
-    samples: Rows,
-    state: Rows,
-    queue: Rows,
-}
-
-/// A file of a run directory that is still to be written: the name of its table, and its bytes.
-pub(crate) type TableFile = (&'static str, Vec<u8>);
 
 /// The tables in the order in which their files are renamed into place: `flows` last, because it marks an experiment
 /// as complete.
 pub(crate) const TABLES: [&str; 4] =
     [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
 
-impl Tables {
-    /// Without rows.
-    pub fn new() -> Tables {
-        Tables {
-            flows: Rows::of::<FlowRow>(),
-            samples: Rows::of::<SampleRow>(),
-            state: Rows::of::<StateRow>(),
-            queue: Rows::of::<QueueRow>(),
-        }
+/// Takes the rows of one experiment and writes them as they come. Dropped, it leaves nothing behind.
+///
+/// A sink has no way to say that a row cannot be written. The first such error is kept, the rows after it are dropped, and
+/// [`Health`] tells whoever runs the experiment that there is no point in going on.
+#[derive(Debug)]
+pub struct Tables<'a> {
+    place: Place<'a>,
+    samples: TableFile<SampleRow>,
+    state: TableFile<StateRow>,
+    queue: TableFile<QueueRow>,
+    flows: TableFile<FlowRow>,
+}
+
+/// Whether the tables of an experiment can still be written. It can be asked while they take rows.
+#[derive(Clone, Debug, Default)]
+pub struct Health(Rc<RefCell<Option<Error>>>);
+
+impl Health {
+    /// Whether a row could not be written.
+    pub fn is_lost(&self) -> bool {
+        self.0.borrow().is_some()
     }
 
-    /// The files, in the order of [`TABLES`]. `flows` gets a column for every key of the sweep.
-    pub(crate) fn into_files(mut self, sweep: &BTreeMap<String, SweepValue>) -> [TableFile; 4] {
-        for (key, value) in sweep {
-            self.flows.append_sweep_column(key, value);
-        }
-        let files = [&self.samples, &self.state, &self.queue, &self.flows];
-        std::array::from_fn(|i| (TABLES[i], encode(files[i])))
+    fn check(&self) -> Result<(), Error> {
+        self.0.take().map_or(Ok(()), Err)
     }
 }
 
-impl Default for Tables {
-    fn default() -> Tables {
-        Tables::new()
+impl<'a> Tables<'a> {
+    /// Begins the files. `flows` gets a column for every key of the sweep.
+    pub(crate) fn create(
+        directory: &'a RunDirectory,
+        id: &Id,
+        sweep: &BTreeMap<String, SweepValue>,
+    ) -> Result<Tables<'a>, Error> {
+        let place = Place { directory, id: id.clone(), health: Health::default() };
+        let none = BTreeMap::new();
+        Ok(Tables {
+            samples: place.create(&none)?,
+            state: place.create(&none)?,
+            queue: place.create(&none)?,
+            flows: place.create(sweep)?,
+            place,
+        })
+    }
+
+    /// Lets others see whether rows can be written.
+    pub fn health(&self) -> Health {
+        self.place.health.clone()
+    }
+
+    /// Rows that are not written yet, of all tables together.
+    pub fn rows_in_memory(&self) -> usize {
+        let Tables { samples, state, queue, flows, .. } = self;
+        samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
+    }
+
+    /// The experiment has ended: it is complete once this returns, and not there at all if this fails.
+    ///
+    /// # Errors
+    /// Something cannot be written, now or when a row came.
+    pub fn commit(self) -> Result<(), Error> {
+        let Tables { place, samples, state, queue, flows } = self;
+        place.health.check()?;
+        // In the order of TABLES.
+        let files = [place.finish(samples)?, place.finish(state)?, place.finish(queue)?, place.finish(flows)?];
+        place.directory.publish(&place.id, files)
+    }
+
+    /// The experiment has failed: nothing is left of it.
+    ///
+    /// # Errors
+    /// A row could not be written, and that may be why the experiment has failed.
+    pub fn discard(self) -> Result<(), Error> {
+        self.place.health.check()
     }
 }
 
-impl Sink for Tables {
+impl Sink for Tables<'_> {
     fn flow(&mut self, row: FlowRow) {
-        self.flows.push(&row);
+        self.place.record(&mut self.flows, &row);
     }
     fn sample(&mut self, row: SampleRow) {
-        self.samples.push(&row);
+        self.place.record(&mut self.samples, &row);
     }
     fn state(&mut self, row: StateRow) {
-        self.state.push(&row);
+        self.place.record(&mut self.state, &row);
     }
     fn queue(&mut self, row: QueueRow) {
-        self.queue.push(&row);
+        self.place.record(&mut self.queue, &row);
+    }
+}
+
+/// Whose files they are, for errors that say which one could not be written.
+#[derive(Debug)]
+struct Place<'a> {
+    directory: &'a RunDirectory,
+    id: Id,
+    health: Health,
+}
+
+impl Place<'_> {
+    fn create<R: Row>(&self, constants: &BTreeMap<String, SweepValue>) -> Result<TableFile<R>, Error> {
+        let path = table_path(self.directory.path(), R::TABLE.name, &self.id);
+        TableFile::create(&path, constants).map_err(|source| self.error::<R>(source))
+    }
+
+    fn record<R: Row>(&self, file: &mut TableFile<R>, row: &R) {
+        if self.health.is_lost() {
+            return;
+        }
+        if let Err(source) = file.push(row) {
+            self.health.0.replace(Some(self.error::<R>(source)));
+        }
+    }
+
+    fn finish<R: Row>(&self, file: TableFile<R>) -> Result<Pending, Error> {
+        file.finish().map_err(|source| self.error::<R>(source))
+    }
+
+    fn error<R: Row>(&self, source: io::Error) -> Error {
+        let directory = self.directory.path();
+        Error::io(directory, &table_path(directory, R::TABLE.name, &self.id), source)
     }
 }

@@ -2,24 +2,13 @@
 
 mod common;
 
-use common::{plan, run_of, some_tables, sweep};
+use common::{commit, files, plan, run_of, some_rows, state, sweep};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use thalweg_plan::plan::SweepValue;
 use thalweg_store::{Error, Id, RunDirectory, RunFile};
-
-/// Every file below a directory, sorted, but for the lock.
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found.retain(|path| path.file_name().unwrap() != ".lock");
-    found.sort();
-    found
-}
+use thalweg_trace::Sink;
 
 fn open(directory: &Path, run: &RunFile) -> RunDirectory {
     RunDirectory::open(directory, run.clone()).unwrap()
@@ -36,7 +25,7 @@ fn what_is_complete_is_there_when_the_same_run_is_opened_again() {
     let ids = ids(&run);
     let directory = open(temporary.path(), &run);
     assert!(!directory.was_present(&ids[0]));
-    directory.commit(&ids[0], some_tables(), &sweep()).unwrap();
+    commit(&directory, &ids[0], some_rows).unwrap();
     drop(directory);
     let directory = open(temporary.path(), &run);
     assert_eq!([directory.was_present(&ids[0]), directory.was_present(&ids[1])], [true, false]);
@@ -116,7 +105,7 @@ fn what_dead_processes_left_unfinished_is_removed() {
     let run = run_of(plan(2));
     let ids = ids(&run);
     let directory = open(temporary.path(), &run);
-    directory.commit(&ids[0], some_tables(), &sweep()).unwrap();
+    commit(&directory, &ids[0], some_rows).unwrap();
     drop(directory);
     let whole = files(temporary.path());
     fs::write(temporary.path().join(".tmp-1-0"), "half").unwrap();
@@ -136,12 +125,37 @@ fn an_experiment_whose_last_file_cannot_be_written_leaves_no_file() {
     // A directory in the place of the file: the only failure of a rename that does not depend on who runs the test.
     let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
     fs::create_dir(&obstacle).unwrap();
-    let error = directory.commit(id, some_tables(), &sweep()).unwrap_err();
+    let error = commit(&directory, id, some_rows).unwrap_err();
     assert_eq!(error.code(), "not-accessible");
     assert_eq!(files(temporary.path()), whole);
     fs::remove_dir(&obstacle).unwrap();
-    directory.commit(id, some_tables(), &sweep()).unwrap();
+    commit(&directory, id, some_rows).unwrap();
     assert_eq!(files(temporary.path()).len(), whole.len() + 4);
+}
+
+#[test]
+fn an_experiment_that_does_not_end_leaves_no_file_whatever_it_has_written() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    let id = &ids(&run)[0];
+    let directory = open(temporary.path(), &run);
+    let whole = files(temporary.path());
+    let under_way = || {
+        let mut tables = directory.begin(id, &sweep()).unwrap();
+        (0..300_000).for_each(|t_us| tables.state(state(0, t_us, "pacing_gain")));
+        let written = fs::read_dir(temporary.path().join("state")).unwrap().next().unwrap().unwrap();
+        assert!(written.metadata().unwrap().len() > 10_000, "rows must be written before the experiment ends");
+        assert!(!written.file_name().to_str().unwrap().ends_with(".parquet"), "readers must not take it for a table");
+        tables
+    };
+    under_way().discard().unwrap();
+    assert_eq!(files(temporary.path()), whole);
+    let bug = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _tables = under_way();
+        std::panic::resume_unwind(Box::new("a bug"));
+    }));
+    assert!(bug.is_err());
+    assert_eq!(files(temporary.path()), whole);
 }
 
 #[test]

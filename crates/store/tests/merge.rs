@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{plan, run_of, some_tables, sweep};
+use common::{commit, plan, run_of, some_rows};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn shard(directory: &Path, numbers: &[usize]) {
     for &number in numbers {
         let id = &run.experiments[number].id;
         directory.note(&json!({"event": "started", "id": id})).unwrap();
-        directory.commit(id, some_tables(), &sweep()).unwrap();
+        commit(&directory, id, some_rows).unwrap();
     }
 }
 

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{flow, plan, queue, run_of, some_tables, sweep};
+use common::{commit, flow, plan, queue, run_of, some_rows, state, sweep};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use std::fs::File;
 use std::path::Path;
-use thalweg_store::{RunDirectory, Tables};
+use thalweg_store::RunDirectory;
 use thalweg_trace::{Sink, TABLES};
 
 fn rows(path: &Path) -> Vec<Row> {
@@ -19,12 +19,12 @@ fn field(row: &Row, name: &str) -> Field {
     row.get_column_iter().find(|(column, _)| *column == name).unwrap_or_else(|| panic!("no column {name}")).1.clone()
 }
 
-/// Writes `tables` as the only experiment of a new run directory, and returns the bytes of `table`.
-fn written(tables: Tables, table: &str) -> (tempfile::TempDir, Vec<Row>, Vec<u8>) {
+/// Writes rows as the only experiment of a new run directory, and returns those of `table` and the bytes of its file.
+fn written(given: impl FnOnce(&mut dyn Sink), table: &str) -> (tempfile::TempDir, Vec<Row>, Vec<u8>) {
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
     let id = directory.run().experiments[0].id.clone();
-    directory.commit(&id, tables, &sweep()).unwrap();
+    commit(&directory, &id, given).unwrap();
     let path = temporary.path().join(table).join(format!("{id}.parquet"));
     let bytes = std::fs::read(&path).unwrap();
     (temporary, rows(&path), bytes)
@@ -33,7 +33,7 @@ fn written(tables: Tables, table: &str) -> (tempfile::TempDir, Vec<Row>, Vec<u8>
 #[test]
 fn every_table_has_its_declared_columns_and_flows_those_of_the_sweep_too() {
     for table in TABLES {
-        let (_directory, rows, _) = written(some_tables(), table.name);
+        let (_directory, rows, _) = written(some_rows, table.name);
         let found: Vec<&String> = rows[0].get_column_iter().map(|(name, _)| name).collect();
         let mut expected: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         if table.name == "flows" {
@@ -45,9 +45,7 @@ fn every_table_has_its_declared_columns_and_flows_those_of_the_sweep_too() {
 
 #[test]
 fn values_come_back_as_they_were_written() {
-    let mut tables = Tables::new();
-    tables.flow(flow("large", 0, None));
-    let (_directory, rows, _) = written(tables, "flows");
+    let (_directory, rows, _) = written(|sink| sink.flow(flow("large", 0, None)), "flows");
     let row = &rows[0];
     assert_eq!(field(row, "flow"), Field::Str("large".to_owned()));
     assert_eq!(field(row, "size_bytes"), Field::ULong(u64::MAX));
@@ -61,21 +59,28 @@ fn values_come_back_as_they_were_written() {
 
 #[test]
 fn empty_values_stay_with_their_rows() {
-    let mut tables = Tables::new();
-    for (connection, fct) in [(3, Some(33)), (1, None), (2, Some(22)), (0, None)] {
-        tables.flow(flow("large", connection, fct));
-    }
-    let (_directory, rows, _) = written(tables, "flows");
+    let given = [(3, Some(33)), (1, None), (2, Some(22)), (0, None)];
+    let (_directory, rows, _) =
+        written(|sink| given.iter().for_each(|(connection, fct)| sink.flow(flow("large", *connection, *fct))), "flows");
     let fcts: Vec<Field> = rows.iter().map(|row| field(row, "fct_us")).collect();
     assert_eq!(fcts, [Field::Null, Field::Null, Field::ULong(22), Field::ULong(33)]);
 }
 
 #[test]
-fn the_order_in_which_rows_arrive_does_not_change_a_byte() {
+fn texts_come_back_whatever_the_order_in_which_they_occur() {
+    let names = ["mode", "gain", "loss", "k_s"];
+    // In turn, then twice each, then in an order without a pattern.
+    let order = [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 1, 2, 2, 3, 3, 2, 0, 3, 1, 0, 2, 0, 1, 3];
+    let (_directory, rows, _) =
+        written(|sink| (0..).zip(order).for_each(|(t_us, number)| sink.state(state(0, t_us, names[number]))), "state");
+    let found: Vec<Field> = rows.iter().map(|row| field(row, "key")).collect();
+    assert_eq!(found, order.map(|number| Field::Str(names[number].to_owned())));
+}
+
+#[test]
+fn the_order_in_which_rows_arrive_does_not_change_a_byte_of_a_row_group() {
     let write = |order: &[(&str, u64)]| {
-        let mut tables = Tables::new();
-        order.iter().for_each(|(name, connection)| tables.flow(flow(name, *connection, Some(1))));
-        written(tables, "flows")
+        written(|sink| order.iter().for_each(|(name, connection)| sink.flow(flow(name, *connection, Some(1)))), "flows")
     };
     let (_a, rows, one) = write(&[("medium", 1), ("large", 10), ("medium", 0), ("large", 9)]);
     let (_b, _, other) = write(&[("large", 9), ("large", 10), ("medium", 0), ("medium", 1)]);
@@ -88,20 +93,55 @@ fn the_order_in_which_rows_arrive_does_not_change_a_byte() {
 }
 
 #[test]
-fn tables_longer_than_a_row_group_are_whole_and_sorted() {
-    const ROWS: u64 = 200_000;
-    let mut tables = Tables::new();
-    (0..ROWS).rev().for_each(|t_us| tables.queue(queue(t_us)));
-    let (_directory, rows, _) = written(tables, "queue");
-    assert_eq!(rows.len() as u64, ROWS);
-    for (t_us, row) in (0..).zip(&rows) {
-        assert_eq!((field(row, "t_us"), field(row, "sent_bytes")), (Field::ULong(t_us), Field::ULong(t_us * 1500)));
+fn tables_longer_than_a_row_group_are_whole_and_every_group_is_sorted() {
+    const ROWS: u64 = 300_000;
+    const GROUP: usize = 131_072;
+    let (_directory, rows, _) = written(|sink| (0..ROWS).rev().for_each(|t_us| sink.queue(queue(t_us))), "queue");
+    let t_us = |row: &Row| match field(row, "t_us") {
+        Field::ULong(t_us) => t_us,
+        other => panic!("a time must be an integer, not {other}"),
+    };
+    assert!(rows.chunks(GROUP).all(|group| group.is_sorted_by_key(t_us)));
+    assert!(rows.iter().all(|row| field(row, "sent_bytes") == Field::ULong(t_us(row) * 1500)));
+    let mut times: Vec<u64> = rows.iter().map(t_us).collect();
+    times.sort_unstable();
+    assert!(times.into_iter().eq(0..ROWS));
+}
+
+#[test]
+fn keys_of_any_size_sort_a_row_group() {
+    let times = [u64::MAX, 5, u64::MAX - 1, 1 << 40, 0, 2047, 2048, 5];
+    let names = ["round", "bw_bps", "mode"];
+    let rows = times.iter().flat_map(|t_us| names.map(|name| (*t_us, name)));
+    let mut expected: Vec<(u64, &str)> = rows.clone().collect();
+    expected.sort_unstable();
+    let (_directory, found, _) =
+        written(|sink| rows.for_each(|(t_us, name)| sink.state(state(0, t_us, name))), "state");
+    let found: Vec<(Field, Field)> = found.iter().map(|row| (field(row, "t_us"), field(row, "key"))).collect();
+    let expected: Vec<(Field, Field)> =
+        expected.into_iter().map(|(t_us, name)| (Field::ULong(t_us), Field::Str(name.to_owned()))).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_rows_kept_in_memory_do_not_become_more_while_an_experiment_goes_on() {
+    const BOUND: usize = 131_072;
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
+    let mut tables = directory.begin(&directory.run().experiments[0].id, &sweep()).unwrap();
+    let mut most = 0;
+    for t_us in 0..500_000 {
+        tables.state(state(0, t_us, "pacing_gain"));
+        most = most.max(tables.rows_in_memory());
     }
+    assert!((1..BOUND).contains(&most), "{most} rows in memory");
+    (0..200_000).for_each(|connection| tables.flow(flow("large", connection, None)));
+    assert!(tables.rows_in_memory() < 2 * BOUND, "each table must write its own");
 }
 
 #[test]
 fn a_table_without_rows_is_a_file_with_columns() {
-    let (directory, rows, _) = written(Tables::new(), "state");
+    let (directory, rows, _) = written(|_| {}, "state");
     assert!(rows.is_empty());
     let file = std::fs::read_dir(directory.path().join("state")).unwrap().next().unwrap().unwrap().path();
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();

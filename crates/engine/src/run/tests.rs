@@ -41,7 +41,6 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
         sink: &mut dyn Sink,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Summary, Failure> {
-        self.0(experiment.repetition, is_cancelled)?;
         sink.queue(QueueRow {
             experiment: 0,
             repetition: experiment.repetition.into(),
@@ -56,6 +55,7 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
             sent_bytes: 0,
             capacity_bytes: None,
         });
+        self.0(experiment.repetition, is_cancelled)?;
         Ok(Summary { simulated: Span::from_secs(1), packets: 2 })
     }
 }
@@ -130,6 +130,10 @@ fn a_bug_in_one_experiment_fails_that_one_and_the_others_go_on() {
     let replay = format!("thalweg-engine run --plan '{path}/run.json' --out '{path}-replay' --shard 2/3");
     assert!(message.contains(&replay), "{message}");
     assert_eq!(names(&journal(temporary.path())), order[1..7]);
+    for table in ["samples", "state", "queue", "flows"] {
+        let files = std::fs::read_dir(temporary.path().join(table)).unwrap().count();
+        assert_eq!(files, 2, "nothing must be left of what failed in {table}");
+    }
 }
 
 #[test]

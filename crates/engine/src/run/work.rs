@@ -6,7 +6,7 @@ use crate::events::{Event, Output, seconds};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
-use thalweg_store::{Error, ExperimentId, RunDirectory, Tables};
+use thalweg_store::{Error, ExperimentId, RunDirectory};
 
 /// Why no more experiments are started, besides a signal.
 pub enum Halt {
@@ -93,18 +93,19 @@ impl<'a> Work<'a> {
         self.say(&Event::Started(id))?;
         let start = Instant::now();
         let outcome = guard::catch(|| {
-            let mut tables = Tables::new();
-            let stop = || self.must_stop();
-            let summary = self.engine.run(experiment, &run.plan.traces, &mut tables, &stop)?;
-            Ok((summary, self.directory.commit(&id.id, tables, &experiment.sweep)))
+            let mut tables = self.directory.begin(&id.id, &experiment.sweep)?;
+            let health = tables.health();
+            let stop = || self.must_stop() || health.is_lost();
+            match self.engine.run(experiment, &run.plan.traces, &mut tables, &stop) {
+                Ok(summary) => tables.commit().map(|()| Ok(summary)),
+                Err(failure) => tables.discard().map(|()| Err(failure)),
+            }
         });
         match outcome {
-            Ok(Ok((summary, committed))) => {
-                committed?;
-                self.finish(id, &summary, start)
-            }
-            Ok(Err(Failure::Cancelled)) => Ok(()),
-            Ok(Err(Failure::Failed { code, message })) => self.fail(id, code, &message),
+            Ok(Ok(Ok(summary))) => self.finish(id, &summary, start),
+            Ok(Ok(Err(Failure::Cancelled))) => Ok(()),
+            Ok(Ok(Err(Failure::Failed { code, message }))) => self.fail(id, code, &message),
+            Ok(Err(error)) => Err(Halt::Store(error)),
             Err(said) => self.fail(id, "bug", &self.describe_bug(index, &said)),
         }
     }

@@ -2,9 +2,11 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Plan, Queue, Step, SweepValue};
-use thalweg_store::{Host, RunFile, Tables};
+use thalweg_store::{Error, Host, Id, RunDirectory, RunFile};
 use thalweg_trace::{FlowRow, QueueRow, SampleRow, Sink, StateRow};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};
 
@@ -112,12 +114,24 @@ pub fn queue(t_us: u64) -> QueueRow {
     }
 }
 
-/// Tables with a row of each kind.
-pub fn some_tables() -> Tables {
-    let mut tables = Tables::new();
-    tables.flow(flow("large", 0, Some(10)));
-    tables.queue(queue(10_000));
-    tables.sample(SampleRow {
+pub fn state(connection: u64, t_us: u64, key: &'static str) -> StateRow {
+    StateRow {
+        experiment: 0,
+        repetition: 0,
+        flow: Arc::from("large"),
+        copy: 0,
+        connection,
+        t_us,
+        key,
+        value: t_us as f64 + 0.5,
+    }
+}
+
+/// Hands over a row of each kind.
+pub fn some_rows(sink: &mut dyn Sink) {
+    sink.flow(flow("large", 0, Some(10)));
+    sink.queue(queue(10_000));
+    sink.sample(SampleRow {
         experiment: 0,
         repetition: 0,
         flow: Arc::from("large"),
@@ -136,15 +150,24 @@ pub fn some_tables() -> Tables {
         retransmits: 0,
         ca_state: "open",
     });
-    tables.state(StateRow {
-        experiment: 0,
-        repetition: 0,
-        flow: Arc::from("large"),
-        copy: 0,
-        connection: 0,
-        t_us: 10_000,
-        key: "pacing_gain",
-        value: 2.885,
-    });
-    tables
+    sink.state(state(0, 10_000, "pacing_gain"));
+}
+
+/// Completes an experiment.
+pub fn commit(directory: &RunDirectory, id: &Id, rows: impl FnOnce(&mut dyn Sink)) -> Result<(), Error> {
+    let mut tables = directory.begin(id, &sweep())?;
+    rows(&mut tables);
+    tables.commit()
+}
+
+/// Every file below a directory, sorted, but for the lock.
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.retain(|path| path.file_name().unwrap() != ".lock");
+    found.sort();
+    found
 }
