@@ -2,7 +2,7 @@
 
 use crate::tables::{FlowRow, QueueRow, SampleRow, StateRow};
 
-/// Takes the rows of one experiment. Rows of a table come in no particular order.
+/// Takes the rows of one experiment. They may come in any order; of a deterministic engine, in the same one every time.
 pub trait Sink {
     /// A transfer has ended.
     fn flow(&mut self, row: FlowRow);
