@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from polars.exceptions import ComputeError
 
 from thalweg import __version__
 from thalweg.cli import check, doctor, interrupt, output, report, results, run, schema
@@ -77,7 +76,9 @@ def app() -> int:
         return Exit.INTERRUPTED
     except OSError as problem:
         return _report(_from_system(problem), is_json)
-    except ComputeError as problem:
+    except Exception as problem:
+        if not _is_from_table(problem):
+            raise
         return _report(_from_table(problem), is_json)
 
 
@@ -109,7 +110,13 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
     return problem.exit_code
 
 
-def _from_table(error: ComputeError) -> ThalwegError:
+def _is_from_table(error: Exception) -> bool:
+    """Tell whether polars could not read a table. It is not imported for that: from then on it would catch Ctrl-C."""
+    polars = sys.modules.get("polars.exceptions")
+    return polars is not None and isinstance(error, polars.ComputeError)
+
+
+def _from_table(error: Exception) -> ThalwegError:
     """Explain a table whose damage shows only where its rows are read."""
     return ThalwegError(
         "damaged-run",
