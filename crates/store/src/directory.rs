@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::id::Id;
 use crate::journal::Journal;
 use crate::lock::{self, Lock};
-use crate::run_file::RunFile;
+use crate::run_file::{self, RunFile};
 use crate::tables::{TABLES, Tables};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,8 @@ impl RunDirectory {
     /// The directory belongs to another run, is being written by another process, or cannot be written.
     pub fn open(path: &Path, run: RunFile) -> Result<RunDirectory, Error> {
         fs::create_dir_all(path).map_err(|source| Error::io(path, path, source))?;
+        // Before the lock, which leaves a file behind: somebody else's folder stays as it is.
+        refuse_foreign_files(path)?;
         let lock = Lock::take(path)?;
         let run = match RunFile::read(path)? {
             Some(found) => {
@@ -43,7 +45,6 @@ impl RunDirectory {
                 found
             }
             None => {
-                refuse_foreign_files(path)?;
                 run.write(path)?;
                 run
             }
@@ -125,16 +126,20 @@ pub(crate) fn present(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, E
     Ok(present)
 }
 
-/// A directory without run.json is ours if it is empty but for what an engine that died early leaves.
+/// A directory is ours if it has a run.json, or nothing but what an engine that died early leaves.
 fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
     let failed = |source| Error::io(directory, directory, source);
+    let mut foreign = None;
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if name == run_file::FILE {
+            return Ok(());
+        }
         if name != lock::FILE && !atomic::is_temporary(&name) {
-            return Err(Error::NotARun { directory: directory.to_owned(), file: name });
+            foreign.get_or_insert(name);
         }
     }
-    Ok(())
+    foreign.map_or(Ok(()), |file| Err(Error::NotARun { directory: directory.to_owned(), file }))
 }
 
 /// Makes the folders of the tables and removes what is unfinished in them: temporary files, and tables of experiments
