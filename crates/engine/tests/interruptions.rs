@@ -220,7 +220,7 @@ fn a_full_disk_keeps_what_is_finished_and_the_same_command_goes_on() {
 
     let first = fs::read_to_string(bench.path("first.jsonl")).unwrap();
     let error: Value = serde_json::from_str(first.lines().last().unwrap()).unwrap();
-    assert_eq!(error["code"], "disk-full");
+    assert_eq!(error["code"], "disk-full", "{error}");
     assert!(error["place"].as_str().unwrap().ends_with("disk/run"), "{error}");
     let told = fs::read_to_string(bench.path("first.txt")).unwrap();
     assert!(told.contains("No space left on device") && told.contains("the same command again"), "{told}");

@@ -42,9 +42,9 @@ pub fn write_group<W: Write + Send>(
     write().map_err(io_error)
 }
 
-/// Writes the end of the file, and gives back what it was written to.
-pub fn end<W: Write + Send>(file: SerializedFileWriter<W>) -> io::Result<W> {
-    file.into_inner().map_err(io_error)
+/// Writes the end of the file.
+pub fn end<W: Write + Send>(file: SerializedFileWriter<W>) -> io::Result<()> {
+    file.close().map(drop).map_err(io_error)
 }
 
 /// What the system said, out of what Parquet makes of it.

@@ -6,6 +6,7 @@ use crate::encode;
 use crate::order;
 use parquet::file::writer::SerializedFileWriter;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -18,7 +19,9 @@ const ROW_GROUP_ROWS: usize = 1 << 17;
 /// A table of rows `R`, under way.
 #[derive(Debug)]
 pub struct TableFile<R> {
-    file: SerializedFileWriter<Pending>,
+    pending: Pending,
+    /// Writes to the pending file, through a handle of its own: what goes wrong at the end is then told as it is.
+    file: SerializedFileWriter<File>,
     columns: Vec<Column>,
     /// What every row has behind its own values.
     constants: Vec<SweepValue>,
@@ -32,8 +35,10 @@ impl<R: Row> TableFile<R> {
         let own = R::TABLE.columns.iter().map(|column| Column::new(column.name, column.kind, column.is_optional));
         let constant = constants.iter().map(|(name, value)| Column::new(name, kind(value), false));
         let columns: Vec<Column> = own.chain(constant).collect();
-        let file = encode::begin(Pending::create(target)?, &columns)?;
-        Ok(TableFile { file, columns, constants: constants.values().cloned().collect(), rows: 0, of: PhantomData })
+        let mut pending = Pending::create(target)?;
+        let file = encode::begin(pending.file().try_clone()?, &columns)?;
+        let constants = constants.values().cloned().collect();
+        Ok(TableFile { pending, file, columns, constants, rows: 0, of: PhantomData })
     }
 
     /// Appends a row.
@@ -61,9 +66,9 @@ impl<R: Row> TableFile<R> {
         if self.rows > 0 {
             self.write_group()?;
         }
-        let file = encode::end(self.file)?;
-        file.sync()?;
-        Ok(file)
+        encode::end(self.file)?;
+        self.pending.sync()?;
+        Ok(self.pending)
     }
 
     fn write_group(&mut self) -> io::Result<()> {
