@@ -351,16 +351,15 @@ impl Simulation {
     /// Lets a sender send what it may, and its application go on.
     fn after_sender(&mut self, id: usize, sink: &mut dyn Sink) {
         let now = self.now;
-        let connection = self.connections[id].as_mut().expect("an open connection is there");
-        while let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) {
+        while let Some(connection) = &mut self.connections[id] {
+            let host = connection.host;
+            let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { break };
             self.forward_ends.sent += 1;
-            let packet = Forward::Tcp { connection: id, packet };
-            if let Some(Forward::Tcp { packet, .. }) = self.outboxes[connection.host].pass(now, packet) {
-                let (size, extra) = (packet.wire_size(), connection.forward_extra);
-                let packet = Forward::Tcp { connection: id, packet };
-                self.forward.send(now, packet, size, extra, &mut self.forward_stream);
+            if let Some(packet) = self.outboxes[host].pass(now, Forward::Tcp { connection: id, packet }) {
+                self.enter_forward(packet);
             }
         }
+        let connection = self.connections[id].as_ref().expect("an open connection is there");
         if connection.is_transfer_over() || (connection.is_stopped && connection.transfer.is_none()) {
             self.end_transfer(id, sink);
         }
@@ -372,14 +371,14 @@ impl Simulation {
 
     fn after_receiver(&mut self, id: usize) {
         let now = self.now;
-        let connection = self.connections[id].as_mut().expect("an open connection is there");
-        while let Some(packet) = connection.receiver.poll_transmit(now) {
+        while let Some(connection) = &mut self.connections[id] {
+            let Some(packet) = connection.receiver.poll_transmit(now) else { break };
             self.reverse_ends.sent += 1;
             if let Some(packet) = self.receiver_outbox.pass(now, Backward { connection: id, packet }) {
-                let (size, extra) = (packet.packet.wire_size(), connection.reverse_extra);
-                self.reverse.send(now, packet, size, extra, &mut self.reverse_stream);
+                self.enter_reverse(packet);
             }
         }
+        let connection = self.connections[id].as_mut().expect("an open connection is there");
         let due = connection.receiver.next_wake();
         connection.receiver_alarm.set(due, Event::ReceiverTimer { connection: id }, &mut self.calendar);
     }
