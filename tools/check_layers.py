@@ -28,13 +28,15 @@ RUST: Mapping[str, set[str]] = {
     "cc": {"units"},
     "link": {"units", "plan"},
     "tcp": {"units", "cc"},
-    "sim": {"units", "plan", "trace", "cc", "link", "tcp"},
+    "traffic": {"units", "plan"},
+    "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},
     "store": {"units", "plan", "trace"},
-    "engine": {"units", "plan", "trace", "cc", "link", "tcp", "sim", "store"},
+    "lab": {"units", "plan", "trace", "link", "traffic"},
+    "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""
 
-PURE = {"units", "plan", "trace", "cc", "link", "tcp", "sim"}
+PURE = {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim"}
 
 PURE_DEPENDENCIES = {
     "arrayvec",

@@ -37,6 +37,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
+    Host,
     /// Prints what scenarios, plans and tables consist of, as JSON.
     Schema {
         /// Of what.
@@ -53,7 +55,7 @@ pub struct Run {
     /// The run directory. One that holds a part of the same run is completed.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Experiments at a time [default: one per CPU].
+    /// Experiments at a time [default: one per CPU; one where experiments take real time].
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// Run only every N-th experiment of the plan, beginning with the I-th.

@@ -2,6 +2,7 @@
 
 use crate::problem::Problem;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Mutex;
 use thalweg_store::{ExperimentId, Merged};
@@ -33,6 +34,16 @@ pub enum Event<'a> {
         simulated_s: f64,
         /// Packets that passed the bottleneck.
         packets: u64,
+        /// What the engine measured of itself.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        measured: &'a BTreeMap<String, f64>,
+    },
+    /// There is a reason not to believe an experiment.
+    Untrustworthy {
+        #[serde(flatten)]
+        id: &'a ExperimentId,
+        /// The reason.
+        reason: &'a str,
     },
     /// An experiment did not run to its end.
     Failed {

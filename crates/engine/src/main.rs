@@ -27,6 +27,13 @@ fn main() -> ExitCode {
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
         Command::Capabilities { json: true } => print(&format!("{:#}\n", capabilities::json())),
         Command::Capabilities { json: false } => print(&capabilities::text()),
+        Command::Host => thalweg_lab::host::serve().map_or_else(
+            |error| {
+                eprintln!("thalweg-engine host: {error}");
+                Exit::Failed.into()
+            },
+            |()| Exit::Finished.into(),
+        ),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
     }
 }

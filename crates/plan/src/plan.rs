@@ -60,6 +60,46 @@ pub struct Experiment {
     pub flows: Vec<Flow>,
     /// UDP traffic.
     pub background: Vec<Background>,
+    /// Choices for the engines that use a real kernel; the simulator has none of them to make.
+    pub engine: Choices,
+}
+
+/// Choices for the engines that use a real kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Choices {
+    /// What plays the bottleneck.
+    pub link: Emulator,
+    /// What makes the traffic.
+    pub traffic: Generator,
+    /// Whether segmentation and receive offloads stay on along the path.
+    pub offloads: bool,
+    /// Whether every packet offered to the path is recorded, as rows and as a capture.
+    pub record: bool,
+}
+
+/// What plays the bottleneck on a real kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Emulator {
+    /// What the machine can do best.
+    #[default]
+    Auto,
+    /// Our own emulator in user space.
+    Relay,
+    /// The kernel's queue disciplines.
+    Netem,
+}
+
+/// What makes the traffic on a real kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Generator {
+    /// Our own generator.
+    #[default]
+    Builtin,
+    /// iperf3.
+    Iperf3,
 }
 
 /// A value that a sweep gave to a key; all values of one key are of one kind.

@@ -51,7 +51,7 @@ pub struct Scenario {
     /// Unresponsive UDP traffic on the same bottleneck.
     #[serde(default)]
     pub background: Vec<Background>,
-    /// Choices for the engines that use a real kernel.
+    /// Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them.
     pub engine: Option<Engine>,
     /// Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
     /// `"flow.medium.cc" = ["bbr", "cubic"]`.
@@ -438,8 +438,12 @@ pub struct Engine {
     pub link: Option<EngineLink>,
     /// What makes the traffic.
     pub traffic: Option<EngineTraffic>,
-    /// Whether segmentation and receive offloads stay on along the path.
+    /// Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
+    /// segments of up to 64 kB, as on a host whose network card splits them.
     pub offloads: Option<bool>,
+    /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and as a
+    /// capture that Wireshark reads.
+    pub record: Option<bool>,
 }
 
 /// What plays the bottleneck on a real kernel.

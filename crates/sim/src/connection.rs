@@ -1,9 +1,9 @@
 //! A connection: its two ends, and the transfers that it carries one after another.
 
 use crate::events::Alarm;
-use crate::histogram::Histogram;
-use crate::streams::Stream;
 use thalweg_tcp::{Counters, Receiver, Sender};
+use thalweg_trace::Histogram;
+use thalweg_traffic::Stream;
 use thalweg_units::{Bytes, Span, Time};
 
 #[derive(Debug)]

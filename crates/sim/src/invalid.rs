@@ -2,7 +2,7 @@
 //! which the simulator would panic or never end.
 
 use crate::error::Error;
-use crate::series;
+
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{Capacity, Experiment, Flow, Link, Load, Loss, Repeat};
 use thalweg_units::{Bytes, Rate, Span};
@@ -35,7 +35,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
     thalweg_cc::build(&flow.cc, &flow.cc_params)
         .map_err(|error| Error::invalid(place(&error.place()), error.found(), error.expected()))?;
-    if let Some(until) = series::until(flow) {
+    if let Some(until) = thalweg_traffic::until(flow) {
         if until == flow.name || !experiment.flows.iter().any(|other| other.name == until) {
             return Err(Error::invalid(place("repeat.until"), until, "the name of another flow"));
         }

@@ -27,18 +27,13 @@
 //! # Ok::<(), thalweg_sim::Error>(())
 //! ```
 
-mod background;
 mod connection;
 mod error;
 mod events;
-mod histogram;
-mod host;
 mod invalid;
 mod ledger;
 mod rows;
-mod series;
 mod simulation;
-mod streams;
 
 pub use error::Error;
 pub use ledger::Ledger;
@@ -54,7 +49,7 @@ pub const NAME: &str = "sim";
 
 /// Version of what the engine computes: it changes whenever the rows of any experiment do, and results of another version
 /// are not taken for this one's.
-pub const RESULT_VERSION: &str = "1";
+pub const RESULT_VERSION: &str = "2";
 
 /// Keys of the scenario, and `key=value` for values that are worth telling apart, that this engine honours.
 pub const HONOURS: &[&str] = &[
@@ -139,6 +134,11 @@ pub const HONOURS: &[&str] = &[
     "background.rate",
     "background.start",
     "background.stop",
+    // Choices that a simulator does not have to make.
+    "engine.link",
+    "engine.traffic",
+    "engine.offloads",
+    "engine.record",
     "sweep",
 ];
 

@@ -71,14 +71,15 @@ impl Rows {
             goodput_bps,
             segments: after.segments - before.segments,
             retransmits: after.retransmits - before.retransmits,
-            timeouts: after.timeouts - before.timeouts,
-            recoveries: after.recoveries - before.recoveries,
-            undos: after.undos - before.undos,
+            timeouts: Some(after.timeouts - before.timeouts),
+            recoveries: Some(after.recoveries - before.recoveries),
+            undos: Some(after.undos - before.undos),
             rtt_min_us: transfer.rtts.min_us(),
             rtt_mean_us: transfer.rtts.mean_us(),
-            rtt_p50_us: transfer.rtts.percentile_us(50),
-            rtt_p95_us: transfer.rtts.percentile_us(95),
-            rtt_p99_us: transfer.rtts.percentile_us(99),
+            rtt_p50_us: transfer.rtts.quantile_us(500),
+            rtt_p95_us: transfer.rtts.quantile_us(950),
+            rtt_p99_us: transfer.rtts.quantile_us(990),
+            untrustworthy: None,
         }
     }
 

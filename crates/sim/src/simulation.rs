@@ -1,22 +1,19 @@
 //! The simulation: who is there, and what happens at each instant.
 
 use crate::Summary;
-use crate::background::Source;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::events::{Alarm, Calendar, Event};
-use crate::host::Outbox;
 use crate::invalid;
 use crate::ledger::{Ledger, Side};
 use crate::rows::Rows;
-use crate::series::{self, Series};
-use crate::streams::{Stream, Streams};
 use rand_core::SeedableRng;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_link::{Link, Stats};
 use thalweg_plan::plan::{Experiment, Load};
 use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::Sink;
+use thalweg_traffic::{Outbox, Randomness, Series, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
 
 /// A packet on the forward link.
@@ -79,33 +76,25 @@ impl Simulation {
         let forward = Link::new(&experiment.forward, forward_trace).map_err(|error| Error::link("forward", &error))?;
         let reverse = Link::new(&experiment.reverse, reverse_trace).map_err(|error| Error::link("reverse", &error))?;
 
-        let mut streams = Streams::new(experiment.seed);
-        let (forward_stream, reverse_stream) = (streams.take(), streams.take());
-        let receiver = &experiment.hosts["receiver"];
-        let receiver_outbox = Outbox::new(receiver.delay_jitter_ns, streams.take());
-        let hosts = experiment.hosts.values();
-        let outboxes = hosts.map(|host| Outbox::new(host.delay_jitter_ns, streams.take())).collect();
-        let mut series = Vec::new();
-        for (index, flow) in experiment.flows.iter().enumerate() {
-            for copy in 0..flow.count {
-                series.push(Series::new(experiment, index, copy.into(), streams.take()));
-            }
-        }
-        let sources = experiment.background.iter().map(|config| Source::new(config, streams.take())).collect();
+        let streams = Randomness::new(experiment);
+        let receiver_outbox = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
+        let hosts = experiment.hosts.values().zip(streams.hosts);
+        let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
+        let sources = experiment.background.iter().zip(streams.sources);
         let mut simulation = Simulation {
             now: Time::ZERO,
             calendar: Calendar::default(),
             forward,
             reverse,
-            forward_stream,
-            reverse_stream,
+            forward_stream: streams.forward,
+            reverse_stream: streams.reverse,
             outboxes,
             receiver_outbox,
             connections: Vec::new(),
             open: BTreeSet::new(),
-            series,
+            series: Series::all(experiment, streams.series),
             unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
-            sources,
+            sources: sources.map(|(config, stream)| Source::new(config, stream)).collect(),
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
             last_sample: None,
             rows: Rows::new(experiment),
@@ -168,10 +157,10 @@ impl Simulation {
 
     /// The books at this moment.
     pub fn ledger(&mut self) -> Ledger {
-        let waiting = self.outboxes.iter().map(Outbox::len).sum();
+        let waiting = self.outboxes.iter().map(Outbox::waiting).sum();
         Ledger {
             forward: side(self.forward_ends, self.forward.stats(self.now), waiting),
-            reverse: side(self.reverse_ends, self.reverse.stats(self.now), self.receiver_outbox.len()),
+            reverse: side(self.reverse_ends, self.reverse.stats(self.now), self.receiver_outbox.waiting()),
         }
     }
 
@@ -322,7 +311,8 @@ impl Simulation {
             return;
         }
         let waiting = |other: &Series| {
-            series::until(&self.experiment.flows[other.flow]) == Some(self.experiment.flows[flow].name.as_str())
+            thalweg_traffic::until(&self.experiment.flows[other.flow])
+                == Some(self.experiment.flows[flow].name.as_str())
         };
         let waiting: Vec<usize> = (0..self.series.len()).filter(|other| waiting(&self.series[*other])).collect();
         for other in waiting {

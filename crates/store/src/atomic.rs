@@ -42,6 +42,11 @@ impl Pending {
         &self.target
     }
 
+    /// Where the file is until it has its name.
+    pub fn path(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Brings what was written to the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()

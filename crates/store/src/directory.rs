@@ -6,11 +6,11 @@ use crate::id::Id;
 use crate::journal::Journal;
 use crate::lock::{self, Lock};
 use crate::run_file::{self, RunFile};
-use crate::tables::{TABLES, Tables};
+use crate::tables::{TABLES, Tables, recorded_folder, recorded_paths};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use thalweg_plan::plan::SweepValue;
@@ -88,6 +88,13 @@ impl RunDirectory {
         lines.iter().try_for_each(|line| journal.append_line(line))
     }
 
+    /// Appends whole lines to `commands.log`: what an engine did to the machine.
+    pub fn log(&self, lines: &str) -> Result<(), Error> {
+        let path = self.path.join("commands.log");
+        let append = || fs::OpenOptions::new().create(true).append(true).open(&path)?.write_all(lines.as_bytes());
+        append().map_err(|source| Error::io(&self.path, &path, source))
+    }
+
     /// Brings the journal to the disk.
     pub fn sync(&self) -> Result<(), Error> {
         self.journal.lock().expect("no thread panics while it writes the journal").sync()
@@ -101,6 +108,9 @@ impl RunDirectory {
                 for table in TABLES {
                     // The first error is the one to report; what stays is removed at the next start.
                     let _ = fs::remove_file(table_path(&self.path, table, id));
+                }
+                for path in recorded_paths(&self.path, id) {
+                    let _ = fs::remove_file(path);
                 }
                 Error::io(&self.path, &path, source)
             })
@@ -152,10 +162,14 @@ fn tidy(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, Error> {
             .and_then(|()| atomic::remove_temporary(&folder))
             .map_err(|source| Error::io(directory, &folder, source))?;
     }
+    let recorded = recorded_folder(directory);
+    if recorded.is_dir() {
+        atomic::remove_temporary(&recorded).map_err(|source| Error::io(directory, &recorded, source))?;
+    }
     let present = present(directory, run)?;
     for experiment in run.experiments.iter().filter(|experiment| !present.contains(&experiment.id)) {
-        for table in TABLES {
-            let path = table_path(directory, table, &experiment.id);
+        let tables = TABLES.map(|table| table_path(directory, table, &experiment.id));
+        for path in tables.into_iter().chain(recorded_paths(directory, &experiment.id)) {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io(directory, &path, error)),
                 _ => {}

@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::id::Id;
 use crate::journal;
 use crate::run_file::{FILE, Host, RunFile};
-use crate::tables::TABLES;
+use crate::tables::{TABLES, recorded_folder, recorded_paths};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -83,8 +83,7 @@ fn read_part(part: &Path) -> Result<RunFile, Error> {
 }
 
 fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
-    let copy = |table| {
-        let (from, to) = (table_path(part, table, id), table_path(target.path(), table, id));
+    let copy = |(from, to): (PathBuf, PathBuf)| {
         let mut from = File::open(&from).map_err(|source| Error::io(part, &from, source))?;
         let mut write = || {
             let mut file = Pending::create(&to)?;
@@ -94,7 +93,14 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
         };
         write().map_err(|source| Error::io(target.path(), &to, source))
     };
-    let files: Vec<Pending> = TABLES.into_iter().map(copy).collect::<Result<_, _>>()?;
+    let recorded = std::iter::zip(recorded_paths(part, id), recorded_paths(target.path(), id));
+    let recorded: Vec<_> = recorded.filter(|(from, _)| from.exists()).collect();
+    if !recorded.is_empty() {
+        let folder = recorded_folder(target.path());
+        fs::create_dir_all(&folder).map_err(|source| Error::io(target.path(), &folder, source))?;
+    }
+    let tables = TABLES.map(|table| (table_path(part, table, id), table_path(target.path(), table, id)));
+    let files: Vec<Pending> = recorded.into_iter().chain(tables).map(copy).collect::<Result<_, _>>()?;
     target.publish(id, files)
 }
 

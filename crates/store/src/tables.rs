@@ -7,15 +7,28 @@ use crate::id::Id;
 use crate::table_file::TableFile;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use thalweg_plan::plan::SweepValue;
-use thalweg_trace::{FlowRow, QueueRow, Row, SampleRow, Sink, StateRow};
+use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, Sink, StateRow};
 
 /// The tables in the order in which their files are renamed into place: `flows` last, because it marks an experiment
 /// as complete.
 pub(crate) const TABLES: [&str; 4] =
     [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
+
+/// What only experiments with recorded packets have: the table `packets`, and the same as a capture.
+pub(crate) fn recorded_paths(directory: &Path, id: &Id) -> [PathBuf; 2] {
+    let folder = recorded_folder(directory);
+    [folder.join(format!("{id}.parquet")), folder.join(format!("{id}.pcapng"))]
+}
+
+/// Where recorded packets are; it is not there in most run directories.
+pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
+    directory.join(PacketRow::TABLE.name)
+}
 
 /// Takes the rows of one experiment and writes them as they come. Dropped, it leaves nothing behind.
 ///
@@ -28,6 +41,8 @@ pub struct Tables<'a> {
     state: TableFile<StateRow>,
     queue: TableFile<QueueRow>,
     flows: TableFile<FlowRow>,
+    packets: Option<TableFile<PacketRow>>,
+    capture: Option<Pending>,
 }
 
 /// Whether the tables of an experiment can still be written. It can be asked while they take rows.
@@ -59,6 +74,8 @@ impl<'a> Tables<'a> {
             state: place.create(&none)?,
             queue: place.create(&none)?,
             flows: place.create(sweep)?,
+            packets: None,
+            capture: None,
             place,
         })
     }
@@ -70,8 +87,22 @@ impl<'a> Tables<'a> {
 
     /// Rows that are not written yet, of all tables together.
     pub fn rows_in_memory(&self) -> usize {
-        let Tables { samples, state, queue, flows, .. } = self;
-        samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
+        let Tables { samples, state, queue, flows, packets, .. } = self;
+        let packets = packets.as_ref().map_or(0, TableFile::rows_in_memory);
+        packets + samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
+    }
+
+    /// Begins the capture of the experiment's packets, and says where it is to be written. It gets its name together
+    /// with the tables.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin_capture(&mut self) -> Result<&Path, Error> {
+        let [_, target] = recorded_paths(self.place.directory.path(), &self.place.id);
+        let create =
+            || fs::create_dir_all(recorded_folder(self.place.directory.path())).and_then(|()| Pending::create(&target));
+        let capture = create().map_err(|source| self.place.error::<PacketRow>(source))?;
+        Ok(self.capture.insert(capture).path())
     }
 
     /// The experiment has ended: it is complete once this returns, and not there at all if this fails.
@@ -79,11 +110,15 @@ impl<'a> Tables<'a> {
     /// # Errors
     /// Something cannot be written, now or when a row came.
     pub fn commit(self) -> Result<(), Error> {
-        let Tables { place, samples, state, queue, flows } = self;
+        let Tables { place, samples, state, queue, flows, packets, capture } = self;
         place.health.check()?;
+        let packets = packets.map(|packets| place.finish(packets)).transpose()?;
+        if let Some(capture) = &capture {
+            capture.sync().map_err(|source| place.error::<PacketRow>(source))?;
+        }
         // In the order of TABLES.
-        let files = [place.finish(samples)?, place.finish(state)?, place.finish(queue)?, place.finish(flows)?];
-        place.directory.publish(&place.id, files)
+        let tables = [place.finish(samples)?, place.finish(state)?, place.finish(queue)?, place.finish(flows)?];
+        place.directory.publish(&place.id, packets.into_iter().chain(capture).chain(tables))
     }
 
     /// The experiment has failed: nothing is left of it.
@@ -108,6 +143,17 @@ impl Sink for Tables<'_> {
     fn queue(&mut self, row: QueueRow) {
         self.place.record(&mut self.queue, &row);
     }
+    fn packet(&mut self, row: PacketRow) {
+        if self.packets.is_none() && !self.place.health.is_lost() {
+            match self.place.create_recorded() {
+                Ok(file) => self.packets = Some(file),
+                Err(error) => drop(self.place.health.0.replace(Some(error))),
+            }
+        }
+        if let Some(file) = &mut self.packets {
+            self.place.record(file, &row);
+        }
+    }
 }
 
 /// Whose files they are, for errors that say which one could not be written.
@@ -122,6 +168,11 @@ impl Place<'_> {
     fn create<R: Row>(&self, constants: &BTreeMap<String, SweepValue>) -> Result<TableFile<R>, Error> {
         let path = table_path(self.directory.path(), R::TABLE.name, &self.id);
         TableFile::create(&path, constants).map_err(|source| self.error::<R>(source))
+    }
+
+    fn create_recorded(&self) -> Result<TableFile<PacketRow>, Error> {
+        fs::create_dir_all(recorded_folder(self.directory.path())).map_err(|source| self.error::<PacketRow>(source))?;
+        self.create(&BTreeMap::new())
     }
 
     fn record<R: Row>(&self, file: &mut TableFile<R>, row: &R) {

@@ -5,10 +5,12 @@
 //!
 //! Times are microseconds since the start of the experiment. Counters named "so far" never fall.
 
+mod histogram;
 mod row;
 mod sink;
 mod tables;
 
+pub use histogram::Histogram;
 pub use row::{Column, Kind, Row, Table, Value};
 pub use sink::{Memory, Nothing, Sink};
-pub use tables::{FlowRow, QueueRow, SampleRow, StateRow, TABLES};
+pub use tables::{FlowRow, PacketRow, QueueRow, SampleRow, StateRow, TABLES};

@@ -1,6 +1,6 @@
 //! Where rows go.
 
-use crate::tables::{FlowRow, QueueRow, SampleRow, StateRow};
+use crate::tables::{FlowRow, PacketRow, QueueRow, SampleRow, StateRow};
 
 /// Takes the rows of one experiment. They may come in any order; of a deterministic engine, in the same one every time.
 pub trait Sink {
@@ -12,6 +12,8 @@ pub trait Sink {
     fn state(&mut self, row: StateRow);
     /// A link was sampled.
     fn queue(&mut self, row: QueueRow);
+    /// A packet was offered to a link.
+    fn packet(&mut self, row: PacketRow);
 }
 
 /// Keeps every row.
@@ -25,6 +27,8 @@ pub struct Memory {
     pub state: Vec<StateRow>,
     /// Samples of links.
     pub queue: Vec<QueueRow>,
+    /// Packets offered to links.
+    pub packets: Vec<PacketRow>,
 }
 
 impl Sink for Memory {
@@ -40,6 +44,9 @@ impl Sink for Memory {
     fn queue(&mut self, row: QueueRow) {
         self.queue.push(row);
     }
+    fn packet(&mut self, row: PacketRow) {
+        self.packets.push(row);
+    }
 }
 
 /// Drops every row.
@@ -51,4 +58,5 @@ impl Sink for Nothing {
     fn sample(&mut self, _: SampleRow) {}
     fn state(&mut self, _: StateRow) {}
     fn queue(&mut self, _: QueueRow) {}
+    fn packet(&mut self, _: PacketRow) {}
 }

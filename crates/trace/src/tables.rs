@@ -4,7 +4,7 @@ use crate::row::{Row, Table, table};
 use std::sync::Arc;
 
 /// Every table, in the order of the reference page.
-pub const TABLES: &[&Table] = &[FlowRow::TABLE, SampleRow::TABLE, StateRow::TABLE, QueueRow::TABLE];
+pub const TABLES: &[&Table] = &[FlowRow::TABLE, SampleRow::TABLE, StateRow::TABLE, QueueRow::TABLE, PacketRow::TABLE];
 
 table! {
     /// One row per transfer.
@@ -43,12 +43,12 @@ table! {
         : segments: u64,
         /// Data segments that were retransmissions.
         : retransmits: u64,
-        /// Retransmission timeouts.
-        : timeouts: u64,
-        /// Times that fast recovery began.
-        : recoveries: u64,
-        /// Times that a reduction of cwnd was undone because nothing had been lost.
-        : undos: u64,
+        /// Retransmission timeouts; empty: the engine cannot tell.
+        : timeouts: Option<u64>,
+        /// Times that fast recovery began; empty: the engine cannot tell.
+        : recoveries: Option<u64>,
+        /// Times that a reduction of cwnd was undone because nothing had been lost; empty: the engine cannot tell.
+        : undos: Option<u64>,
         /// Smallest round-trip time sampled.
         : rtt_min_us: Option<f64>,
         /// Mean of the round-trip times sampled.
@@ -59,6 +59,8 @@ table! {
         : rtt_p95_us: Option<f64>,
         /// 99th percentile of the round-trip times sampled, to 1 %.
         : rtt_p99_us: Option<f64>,
+        /// Why the experiment should not be believed; empty: the engine has found no reason.
+        : untrustworthy: Option<Arc<str>>,
     }
 }
 
@@ -151,5 +153,27 @@ table! {
         : sent_bytes: u64,
         /// Bytes that the link could have carried so far; empty: without limit.
         : capacity_bytes: Option<u64>,
+    }
+}
+
+table! {
+    /// A packet offered to the path, where the scenario asks for `engine.record`.
+    PacketRow in "packets" {
+        /// Number of the sweep point.
+        key: experiment: u64,
+        /// Number of the repetition.
+        key: repetition: u64,
+        /// Direction: forward (the bottleneck) or reverse.
+        key: link: &'static str,
+        /// When it was offered.
+        key: t_us: u64,
+        /// Number of the packet in its direction, from 0.
+        key: number: u64,
+        /// What became of it: queued, dropped (the queue had no room) or lost (at random).
+        : fate: &'static str,
+        /// Its size, IP header included.
+        : size_bytes: u64,
+        /// Bytes in the queue after it, the packet being sent not counted.
+        : backlog_bytes: u64,
     }
 }

@@ -3,6 +3,7 @@
 mod sim;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use thalweg_plan::plan::Experiment;
 use thalweg_trace::Sink;
 use thalweg_units::Span;
@@ -30,14 +31,34 @@ pub trait Engine: Sync {
     /// Keys of the scenario that it honours, as `docs/reference/engine-protocol.md` writes them.
     fn honours(&self) -> &'static [&'static str];
 
-    /// Runs an experiment, and stops soon after `is_cancelled` says so.
-    fn run(
-        &self,
-        experiment: &Experiment,
-        traces: &BTreeMap<String, Vec<u64>>,
-        sink: &mut dyn Sink,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Summary, Failure>;
+    /// How many experiments at a time make sense on `cores` CPUs if the user does not say.
+    fn at_a_time(&self, cores: usize) -> usize {
+        cores
+    }
+
+    /// Whether it can record packets where the scenario asks for it.
+    fn records(&self) -> bool {
+        false
+    }
+
+    /// Runs an experiment, and stops soon after it is cancelled.
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure>;
+}
+
+/// An experiment that is to be run.
+pub struct Job<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its id.
+    pub id: &'a str,
+    /// The plan's capacity traces.
+    pub traces: &'a BTreeMap<String, Vec<u64>>,
+    /// Asked now and then: whether to stop.
+    pub is_cancelled: &'a dyn Fn() -> bool,
+    /// Takes what the engine does to the machine, in whole lines, for `commands.log`.
+    pub log: &'a dyn Fn(&str),
+    /// Where recorded packets are to be captured, if they are.
+    pub capture: Option<&'a Path>,
 }
 
 /// A congestion control that an engine has.
@@ -51,12 +72,16 @@ pub struct Controller {
 }
 
 /// What came out besides the tables.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// How long the experiment took on its own clock.
     pub simulated: Span,
     /// Packets that passed the bottleneck.
     pub packets: u64,
+    /// What the engine measured of itself, by names that carry their units.
+    pub measured: BTreeMap<String, f64>,
+    /// Why the experiment should not be believed; nothing if the engine has found no reason.
+    pub untrustworthy: Vec<String>,
 }
 
 /// Why there are no tables.

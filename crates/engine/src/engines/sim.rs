@@ -1,8 +1,7 @@
 //! The simulator. It needs nothing of the machine, and the same experiment gives the same tables.
 
-use super::{Controller, Engine, Failure, Summary};
+use super::{Controller, Engine, Failure, Job, Summary};
 use std::collections::BTreeMap;
-use thalweg_plan::plan::Experiment;
 use thalweg_trace::Sink;
 
 /// The engine `sim`.
@@ -40,15 +39,14 @@ impl Engine for Sim {
         thalweg_sim::HONOURS
     }
 
-    fn run(
-        &self,
-        experiment: &Experiment,
-        traces: &BTreeMap<String, Vec<u64>>,
-        sink: &mut dyn Sink,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Summary, Failure> {
-        match thalweg_sim::run(experiment, traces, sink, is_cancelled) {
-            Ok(summary) => Ok(Summary { simulated: summary.simulated, packets: summary.packets }),
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+        match thalweg_sim::run(job.experiment, job.traces, sink, job.is_cancelled) {
+            Ok(summary) => Ok(Summary {
+                simulated: summary.simulated,
+                packets: summary.packets,
+                measured: BTreeMap::new(),
+                untrustworthy: Vec::new(),
+            }),
             Err(thalweg_sim::Error::Cancelled) => Err(Failure::Cancelled),
             Err(error) => Err(Failure::Failed { code: "invalid-experiment", message: error.to_string() }),
         }

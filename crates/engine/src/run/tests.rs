@@ -1,7 +1,7 @@
 //! What a run does when an experiment misbehaves: with engines that misbehave on purpose.
 
 use super::*;
-use crate::engines::{Controller, Failure, Summary};
+use crate::engines::{Controller, Failure, Job, Summary};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,16 +34,11 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
     fn honours(&self) -> &'static [&'static str] {
         &[]
     }
-    fn run(
-        &self,
-        experiment: &Experiment,
-        _: &BTreeMap<String, Vec<u64>>,
-        sink: &mut dyn Sink,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Summary, Failure> {
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+        let repetition = job.experiment.repetition;
         sink.queue(QueueRow {
             experiment: 0,
-            repetition: experiment.repetition.into(),
+            repetition: repetition.into(),
             link: "forward",
             t_us: 0,
             backlog_bytes: 0,
@@ -55,8 +50,9 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
             sent_bytes: 0,
             capacity_bytes: None,
         });
-        self.0(experiment.repetition, is_cancelled)?;
-        Ok(Summary { simulated: Span::from_secs(1), packets: 2 })
+        self.0(repetition, job.is_cancelled)?;
+        let (measured, untrustworthy) = (BTreeMap::new(), Vec::new());
+        Ok(Summary { simulated: Span::from_secs(1), packets: 2, measured, untrustworthy })
     }
 }
 

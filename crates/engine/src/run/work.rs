@@ -1,8 +1,9 @@
 //! Experiments, several at a time. Each runs on one thread; what it gives does not depend on the others.
 
 use super::guard;
-use crate::engines::{Engine, Failure, Summary};
+use crate::engines::{Engine, Failure, Job, Summary};
 use crate::events::{Event, Output, seconds};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -96,7 +97,17 @@ impl<'a> Work<'a> {
             let mut tables = self.directory.begin(&id.id, &experiment.sweep)?;
             let health = tables.health();
             let stop = || self.must_stop() || health.is_lost();
-            match self.engine.run(experiment, &run.plan.traces, &mut tables, &stop) {
+            let must_record = experiment.engine.record && self.engine.records();
+            let capture = must_record.then(|| tables.begin_capture().map(Path::to_owned)).transpose()?;
+            let job = Job {
+                experiment,
+                id: id.id.as_str(),
+                traces: &run.plan.traces,
+                is_cancelled: &stop,
+                log: &|lines| self.log(lines),
+                capture: capture.as_deref(),
+            };
+            match self.engine.run(&job, &mut tables) {
                 Ok(summary) => tables.commit().map(|()| Ok(summary)),
                 Err(failure) => tables.discard().map(|()| Err(failure)),
             }
@@ -112,11 +123,15 @@ impl<'a> Work<'a> {
 
     fn finish(&self, id: &ExperimentId, summary: &Summary, start: Instant) -> Result<(), Halt> {
         self.finished.fetch_add(1, Ordering::Relaxed);
+        for reason in &summary.untrustworthy {
+            self.say(&Event::Untrustworthy { id, reason })?;
+        }
         self.say(&Event::Finished {
             id,
             seconds: seconds(start.elapsed()),
             simulated_s: summary.simulated.as_secs_f64(),
             packets: summary.packets,
+            measured: &summary.measured,
         })
     }
 
@@ -133,6 +148,14 @@ impl<'a> Work<'a> {
              thalweg-engine run --plan '{directory}/run.json' --out '{directory}-replay' --shard {number}/{count}",
             env!("CARGO_PKG_VERSION"),
         )
+    }
+
+    /// Appends to `commands.log`. An engine need not stop because of its log: what keeps us from writing that also keeps
+    /// us from writing tables.
+    fn log(&self, lines: &str) {
+        if let Err(error) = self.directory.log(lines) {
+            let _ = self.halt.set(error.into());
+        }
     }
 
     /// Notes an event in the journal and tells it to whoever started us.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Plan, Queue, Step, SweepValue};
+use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Link, Loss, Plan, Queue, Step, SweepValue};
 use thalweg_store::{Error, Host, Id, RunDirectory, RunFile};
 use thalweg_trace::{FlowRow, QueueRow, SampleRow, Sink, StateRow};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};
@@ -39,6 +39,7 @@ pub fn experiment(repetition: u32) -> Experiment {
         hosts: BTreeMap::new(),
         flows: Vec::new(),
         background: Vec::new(),
+        engine: Choices::default(),
     }
 }
 
@@ -86,14 +87,15 @@ pub fn flow(name: &str, connection: u64, fct_us: Option<u64>) -> FlowRow {
         goodput_bps: 0.5,
         segments: 1,
         retransmits: 0,
-        timeouts: 0,
-        recoveries: 0,
-        undos: 0,
+        timeouts: Some(0),
+        recoveries: Some(0),
+        undos: None,
         rtt_min_us: None,
         rtt_mean_us: None,
         rtt_p50_us: None,
         rtt_p95_us: None,
         rtt_p99_us: None,
+        untrustworthy: None,
     }
 }
 

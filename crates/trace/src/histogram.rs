@@ -1,4 +1,4 @@
-//! Quantiles of round-trip times, in little memory: counts in buckets that are 1/64 of their power of two wide, so that a
+//! Quantiles of times, in little memory: counts in buckets that are 1/64 of their power of two wide, so that a
 //! bucket's middle is off by less than 0.8 %.
 
 use thalweg_units::Span;
@@ -7,8 +7,9 @@ use thalweg_units::Span;
 const PER_OCTAVE: u64 = 64;
 const SHIFT: u32 = PER_OCTAVE.ilog2();
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
+/// Counts of spans of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
     counts: Vec<u32>,
     count: u64,
     sum: u128,
@@ -16,7 +17,8 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    pub(crate) fn add(&mut self, span: Span) {
+    /// Counts one.
+    pub fn add(&mut self, span: Span) {
         let bucket = bucket(span.0 / 1_000);
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);
@@ -27,17 +29,19 @@ impl Histogram {
         self.min = Some(self.min.map_or(span, |min| min.min(span)));
     }
 
-    pub(crate) fn min_us(&self) -> Option<f64> {
+    /// The smallest; nothing if none was counted.
+    pub fn min_us(&self) -> Option<f64> {
         self.min.map(|min| min.0 as f64 / 1e3)
     }
 
-    pub(crate) fn mean_us(&self) -> Option<f64> {
+    /// The mean; nothing if none was counted.
+    pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e3)
     }
 
-    /// The value below which `percent` of all lie: the middle of its bucket.
-    pub(crate) fn percentile_us(&self, percent: u64) -> Option<f64> {
-        let rank = (self.count * percent).div_ceil(100).max(1);
+    /// The value below which `per_mille` thousandths of all lie: the middle of its bucket.
+    pub fn quantile_us(&self, per_mille: u64) -> Option<f64> {
+        let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
         let at = self.counts.iter().position(|count| {
             seen += u64::from(*count);
@@ -75,12 +79,12 @@ mod tests {
     #[test]
     fn percentiles_of_known_values() {
         let mut histogram = Histogram::default();
-        assert_eq!(histogram.percentile_us(50), None);
+        assert_eq!(histogram.quantile_us(500), None);
         for us in 1..=100 {
             histogram.add(Span::from_micros(us));
         }
-        assert_eq!(histogram.percentile_us(50), Some(50.0));
-        assert_eq!(histogram.percentile_us(99), Some(99.0));
+        assert_eq!(histogram.quantile_us(500), Some(50.0));
+        assert_eq!(histogram.quantile_us(990), Some(99.0));
         assert_eq!(histogram.min_us(), Some(1.0));
         assert_eq!(histogram.mean_us(), Some(50.5));
     }

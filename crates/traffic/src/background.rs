@@ -8,8 +8,9 @@ use crate::streams::{self, Stream};
 use thalweg_plan::plan::Background;
 use thalweg_units::{MTU, Time};
 
+/// A UDP source.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub struct Source {
     config: Background,
     /// Packets whose departure was fixed.
     planned: u64,
@@ -17,12 +18,13 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(config: &Background, stream: Stream) -> Source {
+    /// The source, before its first packet.
+    pub fn new(config: &Background, stream: Stream) -> Source {
         Source { config: config.clone(), planned: 0, stream }
     }
 
     /// When the next packet leaves; none: the source has stopped. Each call is for another packet.
-    pub(crate) fn next_departure(&mut self) -> Option<Time> {
+    pub fn next_departure(&mut self) -> Option<Time> {
         let begin = self.interval_start(self.planned)?;
         let end = self.interval_start(self.planned + 1)?;
         self.planned += 1;

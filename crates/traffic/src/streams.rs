@@ -2,10 +2,44 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
-/// A stream of random numbers; the algorithm is part of the results' version.
-pub(crate) type Stream = Xoshiro256PlusPlus;
+/// A stream of random numbers. The algorithm is part of the results' version.
+pub type Stream = Xoshiro256PlusPlus;
+
+/// Every stream of an experiment. The order in which they are taken is part of the results' version.
+#[derive(Clone, Debug)]
+pub struct Randomness {
+    /// Of the link from sender to receiver.
+    pub forward: Stream,
+    /// Of the link from receiver to sender.
+    pub reverse: Stream,
+    /// Of the receiver's packets on their way out.
+    pub receiver: Stream,
+    /// Of the senders' packets on their way out: one for each host, in the order of their names.
+    pub hosts: Vec<Stream>,
+    /// One for each copy of each flow, in the order of the plan.
+    pub series: Vec<Stream>,
+    /// One for each background source, in the order of the plan.
+    pub sources: Vec<Stream>,
+}
+
+impl Randomness {
+    /// The streams of an experiment.
+    pub fn new(experiment: &Experiment) -> Randomness {
+        let mut streams = Streams::new(experiment.seed);
+        let copies: u64 = experiment.flows.iter().map(|flow| u64::from(flow.count)).sum();
+        Randomness {
+            forward: streams.take(),
+            reverse: streams.take(),
+            receiver: streams.take(),
+            hosts: experiment.hosts.iter().map(|_| streams.take()).collect(),
+            series: (0..copies).map(|_| streams.take()).collect(),
+            sources: experiment.background.iter().map(|_| streams.take()).collect(),
+        }
+    }
+}
 
 /// Makes streams that do not overlap for 2^128 numbers each.
 #[derive(Clone, Debug)]

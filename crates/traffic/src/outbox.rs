@@ -6,7 +6,7 @@ use thalweg_units::{Span, Time};
 
 /// Packets on their way out of a host.
 #[derive(Debug)]
-pub(crate) struct Outbox<P> {
+pub struct Outbox<P> {
     jitter: Span,
     stream: Stream,
     /// In order of departure, which is the order of entry.
@@ -14,12 +14,13 @@ pub(crate) struct Outbox<P> {
 }
 
 impl<P> Outbox<P> {
-    pub(crate) fn new(jitter: Span, stream: Stream) -> Outbox<P> {
+    /// Packets wait up to `jitter`, drawn from `stream`.
+    pub fn new(jitter: Span, stream: Stream) -> Outbox<P> {
         Outbox { jitter, stream, waiting: VecDeque::new() }
     }
 
     /// Takes a packet in; gives it back if it may leave at once.
-    pub(crate) fn pass(&mut self, now: Time, packet: P) -> Option<P> {
+    pub fn pass(&mut self, now: Time, packet: P) -> Option<P> {
         if self.jitter == Span::ZERO {
             return Some(packet);
         }
@@ -29,17 +30,19 @@ impl<P> Outbox<P> {
         None
     }
 
-    pub(crate) fn next_wake(&self) -> Option<Time> {
+    /// When the next packet leaves.
+    pub fn next_wake(&self) -> Option<Time> {
         self.waiting.front().map(|(at, _)| *at)
     }
 
     /// The next packet that leaves by `now`.
-    pub(crate) fn poll(&mut self, now: Time) -> Option<P> {
+    pub fn poll(&mut self, now: Time) -> Option<P> {
         self.next_wake().filter(|at| *at <= now)?;
         self.waiting.pop_front().map(|(_, packet)| packet)
     }
 
-    pub(crate) fn len(&self) -> u64 {
+    /// Packets that wait.
+    pub fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }
 }

@@ -7,31 +7,42 @@ use thalweg_units::{Bytes, Span, Time};
 
 /// One copy of a flow.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
-    pub(crate) flow: usize,
-    pub(crate) copy: u64,
+pub struct Series {
+    /// Index of the flow in the plan.
+    pub flow: usize,
+    /// Number of the copy, from 0.
+    pub copy: u64,
     /// Connections opened so far.
-    pub(crate) opened: u64,
+    pub opened: u64,
     /// Connections open now.
-    pub(crate) active: u64,
+    pub active: u64,
     /// Whether it opens no more connections.
-    pub(crate) is_closed: bool,
+    pub is_closed: bool,
     start_jitter: Span,
     stream: Stream,
 }
 
 impl Series {
-    pub(crate) fn new(experiment: &Experiment, flow: usize, copy: u64, stream: Stream) -> Series {
+    /// Every copy of every flow, in the order of the plan, each with the stream of its place.
+    pub fn all(experiment: &Experiment, streams: Vec<Stream>) -> Vec<Series> {
+        let flows = experiment.flows.iter().enumerate();
+        let copies = flows.flat_map(|(flow, config)| (0..u64::from(config.count)).map(move |copy| (flow, copy)));
+        copies.zip(streams).map(|((flow, copy), stream)| Series::new(experiment, flow, copy, stream)).collect()
+    }
+
+    /// The copy of this number, before its first connection.
+    fn new(experiment: &Experiment, flow: usize, copy: u64, stream: Stream) -> Series {
         let start_jitter = experiment.start_jitter_ns;
         Series { flow, copy, opened: 0, active: 0, is_closed: false, start_jitter, stream }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether it opens no more connections, and none is open.
+    pub fn is_over(&self) -> bool {
         self.is_closed && self.active == 0
     }
 
     /// When the first connection opens.
-    pub(crate) fn first_open(&mut self, config: &Flow) -> Time {
+    pub fn first_open(&mut self, config: &Flow) -> Time {
         let start = self.jittered(config.start_ns);
         match config.repeat {
             Repeat::Poisson { mean_gap_ns, .. } => start + streams::exponential(mean_gap_ns, &mut self.stream),
@@ -41,7 +52,7 @@ impl Series {
 
     /// A connection has just opened: when the next one does, if that does not depend on this one's end. Closes the series if
     /// it was the last.
-    pub(crate) fn on_open(&mut self, config: &Flow, now: Time) -> Option<Time> {
+    pub fn on_open(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.opened += 1;
         self.active += 1;
         let (Repeat::Gap { count, .. } | Repeat::Poisson { count, .. }) = config.repeat else {
@@ -57,7 +68,7 @@ impl Series {
     }
 
     /// A connection has ended: when the next one opens, if it waited for this.
-    pub(crate) fn on_end(&mut self, config: &Flow, now: Time) -> Option<Time> {
+    pub fn on_end(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.active -= 1;
         match config.repeat {
             Repeat::Gap { gap_ns, .. } if !self.is_closed => Some(self.jittered(now + gap_ns)),
@@ -66,7 +77,7 @@ impl Series {
     }
 
     /// Size of the next connection's transfer; none if it has no end.
-    pub(crate) fn next_size(&mut self, load: &Load) -> Option<Bytes> {
+    pub fn next_size(&mut self, load: &Load) -> Option<Bytes> {
         match load {
             Load::Unlimited => None,
             Load::Sizes { sizes_bytes } => Some(sizes_bytes[streams::index(sizes_bytes.len(), &mut self.stream)]),
@@ -75,7 +86,7 @@ impl Series {
     }
 
     /// A seed for the next connection's own random numbers.
-    pub(crate) fn next_seed(&mut self) -> u64 {
+    pub fn next_seed(&mut self) -> u64 {
         self.stream.next_u64()
     }
 
@@ -85,7 +96,7 @@ impl Series {
 }
 
 /// The flow whose end stops this one from opening connections.
-pub(crate) fn until(config: &Flow) -> Option<&str> {
+pub fn until(config: &Flow) -> Option<&str> {
     match &config.repeat {
         Repeat::Gap { until, .. } | Repeat::Poisson { until, .. } => until.as_deref(),
         Repeat::Once => None,

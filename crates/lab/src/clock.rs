@@ -1,0 +1,43 @@
+//! The clock of an experiment: the machine's monotonic clock, counted from the experiment's start.
+
+use rustix::time::{ClockId, clock_gettime};
+use thalweg_units::Time;
+
+/// When an experiment started, on CLOCK_MONOTONIC, which all namespaces of a machine share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    start_ns: u64,
+}
+
+impl Clock {
+    /// The clock of an experiment that starts at this reading of CLOCK_MONOTONIC.
+    pub fn starting_at(start_ns: u64) -> Clock {
+        Clock { start_ns }
+    }
+
+    /// The clock of an experiment that starts now.
+    pub fn starting_now() -> Clock {
+        Clock { start_ns: monotonic_ns() }
+    }
+
+    /// Time since the start; zero before it.
+    pub fn now(&self) -> Time {
+        self.at(monotonic_ns())
+    }
+
+    /// The time of a reading of CLOCK_MONOTONIC.
+    pub fn at(&self, monotonic_ns: u64) -> Time {
+        Time(monotonic_ns.saturating_sub(self.start_ns))
+    }
+
+    /// The reading of CLOCK_MONOTONIC at a time.
+    pub fn monotonic_ns(&self, time: Time) -> u64 {
+        self.start_ns.saturating_add(time.0)
+    }
+}
+
+/// CLOCK_MONOTONIC now.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

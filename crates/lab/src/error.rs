@@ -1,0 +1,28 @@
+//! What goes wrong, told so that somebody can mend it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why something could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub struct Error {
+    /// Short name, such as `no-namespaces`.
+    pub code: String,
+    /// What could not be done, and what was found instead, in a sentence without a full stop.
+    pub message: String,
+    /// What to type or to change.
+    pub hint: String,
+}
+
+impl Error {
+    /// An error.
+    pub fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error { code: code.to_owned(), message: message.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}\n  hint: {}", self.message, self.hint)
+    }
+}

@@ -1,0 +1,26 @@
+//! Experiments on real kernels.
+//!
+//! ```text
+//!  thalweg-engine run ──► run: one experiment ──► net: namespaces, interfaces, qdiscs
+//!                              │ JSON lines over pipes (protocol)
+//!       ┌──────────────────────┼───────────────────────┐
+//!  host: sender(s)        host: router            host: receiver        one process in one namespace each
+//!  traffic, diag          relay, or netem         traffic
+//! ```
+//!
+//! What differs between engines with a real kernel is only where a host lives; what a host is told, and answers, is the
+//! module [`protocol`]. A host is the process `thalweg-engine host` ([`host::serve`]).
+//!
+//! Calls into C are in files named `sys.rs`, behind safe functions; nothing else is `unsafe`.
+
+pub mod clock;
+pub mod diag;
+pub mod error;
+pub mod host;
+pub mod net;
+pub mod protocol;
+pub mod relay;
+pub mod run;
+pub mod traffic;
+
+pub use error::Error;

@@ -1,0 +1,12 @@
+//! Kernel settings.
+
+use crate::error::Error;
+use std::collections::BTreeMap;
+
+/// Makes kernel settings in this network namespace, and reads them back.
+///
+/// # Errors
+/// One cannot be made.
+pub fn apply(_settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
+    unimplemented!()
+}

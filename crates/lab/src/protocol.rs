@@ -1,0 +1,256 @@
+//! What a host is told and what it answers: JSON objects, one per line, on its standard input and output.
+//!
+//! ```text
+//!  engine                                  host
+//!  configure {role, …}          ──►
+//!                               ◄──        configured {sysctls, cc, …}      or failed {code, message, hint}
+//!  start {at_monotonic_ns}      ──►
+//!                               ◄──        over {flow}                       a flow has nothing left to do
+//!  over {flow}                  ──►                                          a flow of another host is over
+//!  stop                         ──►
+//!                               ◄──        flow, sample, state, queue …      rows, as many as there are
+//!                               ◄──        stopped {measured, untrustworthy}
+//! ```
+//!
+//! A host does what it is told until its standard input ends, and then ends itself at once, whatever it is doing: no
+//! engine, no hosts. A host that cannot go on says `failed` and ends. Rows come after `stop` only, so that telling them
+//! takes no time from the experiment; their times count from the start.
+//!
+//! The protocol knows nothing of namespaces: the same lines go over a pipe or a guest's serial port.
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use thalweg_plan::plan::Experiment;
+use thalweg_units::Span;
+
+/// What a host is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Prepare everything, short of sending.
+    Configure(Box<Configuration>),
+    /// Begin.
+    Start {
+        /// Reading of CLOCK_MONOTONIC that is time zero, for hosts that share our clock; nothing: time zero is when this
+        /// is read.
+        at_monotonic_ns: Option<u64>,
+    },
+    /// A flow of another host is over: flows that go on until then open no more connections.
+    Over {
+        /// Its name.
+        flow: String,
+    },
+    /// End: tell what happened.
+    Stop,
+}
+
+/// What a host is to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// Kernel settings to make first, by name (`net.ipv4.tcp_wmem`), in the host's network namespace.
+    pub sysctls: BTreeMap<String, String>,
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The part that the host plays in it.
+    pub role: Role,
+}
+
+/// The part that a host plays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Role {
+    /// It opens connections to the receiver and sends.
+    Sender {
+        /// Places in the plan of the flows that it sends.
+        flows: Vec<usize>,
+        /// Whether it also sends the background traffic.
+        background: bool,
+        /// Where the receiver listens.
+        receiver: Ipv4Addr,
+        /// TCP port there; UDP goes to the same number. With iperf3, the n-th flow of the plan uses `port + 1 + n`.
+        port: u16,
+    },
+    /// It takes connections and throws away what they bring.
+    Receiver {
+        /// TCP and UDP port to listen on.
+        port: u16,
+    },
+    /// It carries packets between its interfaces through emulated links.
+    Relay {
+        /// Interfaces towards senders.
+        senders: Vec<Port>,
+        /// Interface towards the receiver.
+        receiver: Port,
+        /// The plan's capacity traces.
+        traces: BTreeMap<String, Vec<u64>>,
+        /// File to write the capture of all packets offered to the links to.
+        capture: Option<PathBuf>,
+    },
+    /// The kernel's queue disciplines carry packets; it changes their rate when it is due, and counts.
+    Qdiscs {
+        /// What to read, and what to change when.
+        watch: Qdiscs,
+    },
+}
+
+/// An interface of the router, and the host at its other end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// Name of the router's interface.
+    pub interface: String,
+    /// Address of the host there.
+    pub address: Ipv4Addr,
+    /// Ethernet address of the host there.
+    pub mac: [u8; 6],
+    /// Name of the host in the scenario.
+    pub host: String,
+    /// What the way of its flows is longer than the path, both directions together; half of it in each.
+    pub extra_rtt: Span,
+}
+
+/// What a router with queue disciplines does during an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Qdiscs {
+    /// Queue disciplines whose counters make the rows of `queue`: those of the forward link, then of the reverse link.
+    pub forward: Option<Qdisc>,
+    /// The same of the reverse link.
+    pub reverse: Option<Qdisc>,
+    /// Commands, word by word, to run at times since the start.
+    pub at: Vec<(Span, Vec<String>)>,
+}
+
+/// Queue disciplines that play a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Qdisc {
+    /// Interface and handle (`"1:"`) of the one with the queue: backlog, drops, packets sent.
+    pub queue: (String, String),
+    /// Interface and handle of the netem in front of it, whose drops are random losses.
+    pub loss: Option<(String, String)>,
+}
+
+/// What a host answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// All is prepared.
+    Configured {
+        /// The kernel settings as they read now.
+        sysctls: BTreeMap<String, String>,
+        /// Congestion controls that the host's kernel has.
+        cc: Vec<String>,
+        /// Name and release of the host's kernel.
+        kernel: String,
+    },
+    /// A flow has nothing left to do: all its copies have finished.
+    Over {
+        /// Its name.
+        flow: String,
+    },
+    /// A transfer.
+    Flow(Box<FlowReport>),
+    /// A connection at a moment.
+    Sample(Box<SampleReport>),
+    /// What only one congestion control has, at a moment.
+    State(StateReport),
+    /// A link at a moment.
+    Queue(QueueReport),
+    /// The end: nothing follows.
+    Stopped {
+        /// What the host measured of itself, by names that carry their units, such as `relay_lateness_p99_us`.
+        measured: BTreeMap<String, f64>,
+        /// Why the experiment should not be believed.
+        untrustworthy: Vec<String>,
+    },
+    /// The host cannot go on.
+    Failed(Error),
+}
+
+/// Which connection it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Connection {
+    /// Place of its flow in the plan.
+    pub flow: usize,
+    /// Number of the parallel copy, from 0.
+    pub copy: u64,
+    /// Number of the connection within the copy, from 0.
+    pub connection: u64,
+}
+
+/// A row of the table `flows`; the columns mean the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "crates/trace says what the columns mean")]
+pub struct FlowReport {
+    #[serde(flatten)]
+    pub of: Connection,
+    pub transfer: u64,
+    pub size_bytes: Option<u64>,
+    pub start_us: u64,
+    pub end_us: u64,
+    pub completed: bool,
+    pub acked_bytes: u64,
+    pub segments: u64,
+    pub retransmits: u64,
+    pub timeouts: Option<u64>,
+    pub rtt_min_us: Option<f64>,
+    pub rtt_mean_us: Option<f64>,
+    pub rtt_p50_us: Option<f64>,
+    pub rtt_p95_us: Option<f64>,
+    pub rtt_p99_us: Option<f64>,
+}
+
+/// A row of the table `samples`; the columns mean the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "crates/trace says what the columns mean")]
+pub struct SampleReport {
+    #[serde(flatten)]
+    pub of: Connection,
+    pub t_us: u64,
+    pub cwnd_packets: u64,
+    pub ssthresh_packets: Option<u64>,
+    pub inflight_packets: u64,
+    pub pacing_rate_bps: Option<u64>,
+    pub delivery_rate_bps: Option<u64>,
+    pub srtt_us: Option<u64>,
+    pub min_rtt_us: Option<u64>,
+    pub acked_bytes: u64,
+    pub segments: u64,
+    pub retransmits: u64,
+    /// State of loss recovery as the kernel numbers it: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
+    pub ca_state: u8,
+}
+
+/// A row of the table `state`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "crates/trace says what the columns mean")]
+pub struct StateReport {
+    #[serde(flatten)]
+    pub of: Connection,
+    pub t_us: u64,
+    /// One of [`crate::diag::STATE_KEYS`].
+    pub key: String,
+    pub value: f64,
+}
+
+/// A row of the table `queue`; the columns mean the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "crates/trace says what the columns mean")]
+pub struct QueueReport {
+    /// Whether it is the link from sender to receiver.
+    pub is_forward: bool,
+    pub t_us: u64,
+    pub backlog_bytes: u64,
+    pub backlog_packets: u64,
+    pub dropped_packets: u64,
+    pub lost_packets: u64,
+    pub marked_packets: u64,
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    pub capacity_bytes: Option<u64>,
+}

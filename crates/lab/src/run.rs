@@ -1,0 +1,1 @@
+//! One experiment, from an empty machine to rows.
