@@ -3,6 +3,9 @@
 use crate::error::Error;
 use std::collections::BTreeMap;
 
+/// Settings that are left out where the kernel does not have them.
+pub const OPTIONAL: &[&str] = &[];
+
 /// Makes kernel settings in this network namespace, and reads them back.
 ///
 /// # Errors
