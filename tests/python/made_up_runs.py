@@ -71,6 +71,7 @@ def experiment(number: int = 0, repetition: int = 0, **changes: Any) -> dict[str
         "hosts": {"sender": host, "receiver": host},
         "flows": [flow()],
         "background": [],
+        "engine": {"link": "auto", "traffic": "builtin", "offloads": False, "record": False},
     } | changes
 
 
@@ -95,7 +96,7 @@ class MadeUpRun:
             "format": 1,
             "engine": engine,
             "engine_version": "0.1.0",
-            "result_version": "1",
+            "result_version": "2",
             "host": {"os": "Debian GNU/Linux 12", "kernel": "6.1.0", "cpu": "A CPU", "cores": 2},
             "created": "2031-05-04T03:02:01Z",
         }

@@ -215,25 +215,31 @@ def test_summary_has_the_sweep_in_the_order_of_the_scenario_and_flows_before_the
 def test_untrustworthy_experiments_are_left_out_of_the_numbers(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     made.transfer(0, 0, end_us=1_000_000)
-    made.transfer(0, 1, end_us=9_000_000)
-    made.events = [{"event": "untrustworthy", "id": an_id(0, 1), "reason": "the host was busy"}]
+    made.transfer(0, 1, end_us=9_000_000, untrustworthy="the host was busy")
     row = analysis.summary(open_run(made.write())).filter(measure="completion_time").row(0, named=True)
     assert (row["n"], row["mean"]) == (1, 1.0)
 
 
 def test_status_counts_what_is_finished_failed_and_missing(tmp_path: Path) -> None:
     made = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
-    made.transfer(0, 0)
+    made.transfer(0, 0, untrustworthy="the host was busy")
     made.transfer(0, 1)
     made.events = [
         {"event": "failed", "id": an_id(0, 1), "code": "once", "message": "a later try went well"},
         {"event": "failed", "id": an_id(0, 2), "code": "no-room", "message": "disk full"},
-        {"event": "untrustworthy", "id": an_id(0, 0), "reason": "the host was busy"},
     ]
     status = analysis.status(open_run(made.write()))
     assert (status.expected, status.finished, status.missing) == (4, 2, 1)
     assert [(failure.repetition, failure.code) for failure in status.failures] == [(2, "no-room")]
     assert [mark.reason for mark in status.untrustworthy] == ["the host was busy"]
+
+
+def test_timeouts_that_an_engine_cannot_tell_have_no_value(tmp_path: Path) -> None:
+    made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
+    made.transfer(0, 0, timeouts=None)
+    made.transfer(0, 1, timeouts=2)
+    row = analysis.summary(open_run(made.write())).filter(measure="timeouts").row(0, named=True)
+    assert (row["n"], row["mean"]) == (1, 2.0)
 
 
 def test_repetitions_that_are_copies_of_one_another_are_recognised(tmp_path: Path) -> None:

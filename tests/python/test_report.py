@@ -173,7 +173,7 @@ def test_text_from_files_cannot_become_markup_or_script(tmp_path: Path) -> None:
     for key in list(run._rows):
         for row in run._rows[key]:
             row |= {name: evil for name in ("flow", "cc") if name in row}
-    run.events = [{"event": "untrustworthy", "id": an_id(0, 1), "reason": evil}]
+    run._rows["flows", an_id(0, 1)][0]["untrustworthy"] = evil
     html = written(run)
     page = Text(html)
     assert "evil" not in [attributes.get("id") for _, attributes in page.tags]
@@ -284,10 +284,8 @@ def test_failed_missing_and_untrustworthy_experiments_are_named(tmp_path: Path) 
     for gone in (an_id(0, 2), an_id(1, 2)):
         del run._rows["flows", gone]
     run.meta["command"] = ["thalweg", "run", "my file.toml"]
-    run.events = [
-        {"event": "failed", "id": an_id(0, 2), "code": "no-room", "message": "the disk is full"},
-        {"event": "untrustworthy", "id": an_id(1, 0), "reason": "the host was busy"},
-    ]
+    run._rows["flows", an_id(1, 0)][0]["untrustworthy"] = "the host was busy"
+    run.events = [{"event": "failed", "id": an_id(0, 2), "code": "no-room", "message": "the disk is full"}]
     words = Text(written(run)).words
     assert "1 of 6 experiments failed." in words
     assert "large cubic, repetition 2: the disk is full [no-room]" in words

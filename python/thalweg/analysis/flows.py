@@ -32,7 +32,7 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
         pl.col("completed").sum().cast(pl.Float64).alias("completed"),
         _ratio(pl.col("retransmits").sum(), pl.col("segments").sum()).alias("retransmit_ratio"),
         pl.col("retransmits").sum().cast(pl.Float64).alias("retransmits"),
-        pl.col("timeouts").sum().cast(pl.Float64).alias("timeouts"),
+        pl.when(pl.col("timeouts").null_count() == 0).then(pl.col("timeouts").sum().cast(pl.Float64)).alias("timeouts"),
         pl.col("acked_bytes").sum().alias("_acked"),
         _ratio((pl.col("rtt_mean_us").filter(rtt) * weight).sum(), weight.sum() * MICROSECONDS).alias("rtt_mean"),
         (pl.col("rtt_min_us").min() / MICROSECONDS).alias("rtt_min"),

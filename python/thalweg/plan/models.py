@@ -255,6 +255,26 @@ class Background(Table):
     """When it stops; null: at the end."""
 
 
+Emulator = Literal["auto", "relay", "netem"]
+"""What plays the bottleneck on a real kernel."""
+
+Generator = Literal["builtin", "iperf3"]
+"""What makes the traffic on a real kernel."""
+
+
+class Choices(Table):
+    """Choices for the engines that use a real kernel."""
+
+    link: Emulator
+    """What plays the bottleneck."""
+    traffic: Generator
+    """What makes the traffic."""
+    offloads: bool
+    """Whether segmentation and receive offloads stay on along the path."""
+    record: bool
+    """Whether every packet offered to the path is recorded, as rows and as a capture."""
+
+
 class Experiment(Table):
     """One point of a sweep, one repetition."""
 
@@ -282,6 +302,8 @@ class Experiment(Table):
     """TCP flows."""
     background: list[Background]
     """UDP traffic."""
+    engine: Choices
+    """Choices for the engines that use a real kernel; the simulator has none of them to make."""
     duration_ns: Span | None = None
     """When it ends at the latest; null: once every flow has finished."""
 

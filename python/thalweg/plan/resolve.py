@@ -56,6 +56,7 @@ def resolve(raw: Raw, folder: Path, traces: Traces) -> Resolved:
             },
             "flows": [resolve_flow(flow) for flow in point.flow],
             "background": [_background(each) for each in point.background],
+            "engine": _choices(point.engine or models.Engine()),
         }
     )
 
@@ -146,6 +147,15 @@ def _background(background: models.Background) -> plan.Background:
         rate_bps=quantities.rate(background.rate),
         start_ns=quantities.time(background.start),
         stop_ns=_optional(quantities.time, background.stop),
+    )
+
+
+def _choices(engine: models.Engine) -> plan.Choices:
+    return plan.Choices(
+        link=engine.link or "auto",
+        traffic=engine.traffic or "builtin",
+        offloads=bool(engine.offloads),
+        record=bool(engine.record),
     )
 
 

@@ -3,6 +3,6 @@
 This layer imports nothing of ours but the errors: a report can be made again on any machine that has the directory.
 """
 
-from thalweg.results.run import Run, Untrustworthy, open_run
+from thalweg.results.run import Measured, Run, Untrustworthy, open_run
 
-__all__ = ["Run", "Untrustworthy", "open_run"]
+__all__ = ["Measured", "Run", "Untrustworthy", "open_run"]

@@ -34,6 +34,16 @@ class Untrustworthy:
     reason: str
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What an engine measured of itself while it ran an experiment."""
+
+    experiment: int
+    repetition: int
+    numbers: dict[str, float]
+    """By names that carry their units, such as `relay_lateness_p99_us`."""
+
+
 class Run:
     """A run directory, opened with `open_run`."""
 
@@ -108,7 +118,7 @@ class Run:
         )
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """Read one of the tables flows, samples, state and queue lazily, for those that are too large for memory.
+        """Read one of the tables of `thalweg.results.columns` lazily, for those that are too large for memory.
 
         Raises `ThalwegError` if one of its files is damaged.
         """
@@ -143,6 +153,10 @@ class Run:
         """Give the two directions of the path at moments."""
         return self.scan("queue").collect()
 
+    def packets(self) -> pl.DataFrame:
+        """Give the packets offered to the path; there are none unless the scenario asked for `engine.record`."""
+        return self.scan("packets").collect()
+
     @cached_property
     def events(self) -> list[dict[str, Any]]:
         """The journal: what happened, in order, over all the times that the run was started."""
@@ -150,14 +164,29 @@ class Run:
 
     @cached_property
     def untrustworthy(self) -> Sequence[Untrustworthy]:
-        """Complete experiments that should not be believed, each reason once."""
-        places = {entry["id"]: entry for entry in self.meta["experiments"]}
-        marked = {
-            (event["id"], event["reason"]): None
+        """Complete experiments that should not be believed, each reason once, in the order of the plan.
+
+        The table of flows is what counts: an experiment that was run again, and well, is not marked any more.
+        """
+        places = {(entry["experiment"], entry["repetition"]): entry["id"] for entry in self.meta["experiments"]}
+        marked = self.scan("flows").select("experiment", "repetition", "untrustworthy").drop_nulls()
+        rows = marked.unique().sort("experiment", "repetition", "untrustworthy").collect().iter_rows()
+        return [Untrustworthy(places[row[:2]], *row) for row in rows if row[:2] in places]
+
+    @cached_property
+    def measured(self) -> Sequence[Measured]:
+        """What the engine measured of itself in complete experiments, from the last time that each was run."""
+        known = {entry["id"]: entry for entry in self.meta["experiments"]}
+        last = {
+            event["id"]: event.get("measured")
             for event in self.events
-            if event["event"] == "untrustworthy" and event.get("id") in self.finished_ids
+            if event["event"] == "finished" and event.get("id") in known
         }
-        return [Untrustworthy(id, places[id]["experiment"], places[id]["repetition"], reason) for id, reason in marked]
+        return [
+            Measured(known[id]["experiment"], known[id]["repetition"], numbers)
+            for id in self.finished_ids
+            if isinstance(found := last.get(id), dict) and (numbers := _numbers(found))
+        ]
 
 
 def open_run(path: str | PathLike[str]) -> Run:
@@ -246,6 +275,15 @@ def _cannot_read(error: OSError, around: Path) -> ThalwegError:
         place=file,
         hint=f"ls -ld {shlex.quote(str(Path(file).parent))}",
     )
+
+
+def _numbers(measured: dict[str, Any]) -> dict[str, float]:
+    """Keep what is a number; a journal is text that anybody may have touched."""
+    return {
+        str(name): float(value)
+        for name, value in measured.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
 
 
 def _missing(meta: dict[str, Any]) -> str | None:

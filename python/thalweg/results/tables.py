@@ -40,14 +40,15 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]
     if not files:
         return pl.LazyFrame(schema=schema)
+    needed = [column.name for column in TABLES[table].columns if not column.is_optional]
     for file in files:
-        _check(file, schema)
-    return pl.concat([pl.scan_parquet(file) for file in files], how="diagonal_relaxed").sort(
-        keys(table), maintain_order=True
-    )
+        _check(file, needed)
+    # The empty table in front brings optional columns that the files of an older version lack.
+    frames = [pl.LazyFrame(schema=schema), *(pl.scan_parquet(file) for file in files)]
+    return pl.concat(frames, how="diagonal_relaxed").sort(keys(table), maintain_order=True)
 
 
-def _check(file: Path, expected: pl.Schema) -> None:
+def _check(file: Path, needed: Sequence[str]) -> None:
     """Look at the file's end, where its columns are named: a file that was cut off has none."""
     try:
         found = pl.read_parquet_schema(file)
@@ -55,5 +56,5 @@ def _check(file: Path, expected: pl.Schema) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file)) from error
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DamagedTable(file, str(error)) from None
-    if missing := [name for name in expected if name not in found]:
+    if missing := [name for name in needed if name not in found]:
         raise DamagedTable(file, f"it has no column `{missing[0]}`")

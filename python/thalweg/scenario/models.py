@@ -258,7 +258,13 @@ class Engine(Table):
     traffic: EngineTraffic | None = None
     """What makes the traffic."""
     offloads: bool | None = None
-    """Whether segmentation and receive offloads stay on along the path."""
+    """Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
+    segments of up to 64 kB, as on a host whose network card splits them.
+    """
+    record: bool | None = None
+    """Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and as a
+    capture that Wireshark reads.
+    """
 
 
 SweepValue = bool | int | float | str
@@ -295,7 +301,7 @@ class Scenario(Table):
     background: list[Background] = Field(default_factory=list)
     """Unresponsive UDP traffic on the same bottleneck."""
     engine: Engine | None = None
-    """Choices for the engines that use a real kernel."""
+    """Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them."""
     sweep: dict[str, list[SweepValue]] = Field(default_factory=dict)
     """Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
     `"flow.medium.cc" = ["bbr", "cubic"]`.

@@ -117,7 +117,7 @@ def test_schema_prints_what_is_generated(thalweg: Thalweg) -> None:
     assert json.loads(thalweg("schema").stdout)["properties"]["path"]
     assert json.loads(thalweg("schema", "--plan").stdout)["properties"]["experiments"]
     tables = json.loads(thalweg("schema", "--columns").stdout)["tables"]
-    assert [table["name"] for table in tables] == ["flows", "samples", "state", "queue"]
+    assert [table["name"] for table in tables] == ["flows", "samples", "state", "queue", "packets"]
 
 
 def test_doctor_says_what_is_there(thalweg: Thalweg) -> None:

@@ -1,6 +1,7 @@
 """From a scenario to resolved experiments."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,18 @@ def test_defaults_are_written_out(tmp_path: Path) -> None:
             }
         ],
         "background": [],
+        "engine": {"link": "auto", "traffic": "builtin", "offloads": False, "record": False},
     }
+
+
+def test_choices_for_a_real_kernel_reach_the_plan(tmp_path: Path) -> None:
+    flow = FLOW.replace("cubic", "vegas")
+    (tmp_path / "x.toml").write_text(
+        HEAD + flow + '[engine]\nlink = "netem"\n[sweep]\n"engine.record" = [true, false]\n'
+    )
+    known = {"sim": SIM, "kernel": replace(KERNEL, honours=KERNEL.honours | {"engine.record"})}
+    experiments = plan.make(scenario.load(tmp_path / "x.toml"), known["kernel"], known).experiments
+    assert [(each.engine.link, each.engine.record) for each in experiments] == [("netem", True), ("netem", False)]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from thalweg.errors import ThalwegError
-from thalweg.results import Untrustworthy, open_run
+from thalweg.results import Measured, Untrustworthy, open_run
 from thalweg.results.columns import TABLES
 from thalweg.results.tables import DTYPES
 
@@ -24,12 +25,15 @@ def an_id(experiment: int, repetition: int) -> str:
 def rows(table: str, **values: Any) -> dict[str, Any]:
     """A row of `table` with the values given and something of the right kind elsewhere."""
     fill = {"u64": 7, "f64": 1.5, "string": "x", "bool": True}
-    return {column.name: values.get(column.name, fill[column.kind]) for column in TABLES[table].columns}
+    usual = {column.name: None if column.is_optional else fill[column.kind] for column in TABLES[table].columns}
+    return usual | {name: value for name, value in values.items() if name in usual}
 
 
-def write(run: Path, table: str, experiment: int, repetition: int, *, extra: dict[str, Any] | None = None) -> None:
+def write(
+    run: Path, table: str, experiment: int, repetition: int, *, extra: dict[str, Any] | None = None, **values: Any
+) -> None:
     schema = {column.name: DTYPES[column.kind] for column in TABLES[table].columns}
-    keys = {"experiment": experiment, "repetition": repetition}
+    keys = {"experiment": experiment, "repetition": repetition} | values
     frame = pl.DataFrame([rows(table, flow="b", **keys), rows(table, flow="a", **keys)], schema=schema)
     if extra:
         frame = frame.with_columns(**{key: pl.lit(value) for key, value in extra.items()})
@@ -123,14 +127,47 @@ def test_a_run_without_time_series_has_empty_tables_with_their_columns(directory
     assert samples.columns == [column.name for column in TABLES["samples"].columns]
 
 
+def test_only_runs_that_recorded_packets_have_rows_of_them(directory: Path) -> None:
+    assert open_run(directory).packets().height == 2 * len(POINTS) * REPETITIONS
+    shutil.rmtree(directory / "packets")
+    packets = open_run(directory).packets()
+    assert packets.is_empty()
+    assert packets.columns == [column.name for column in TABLES["packets"].columns]
+
+
+def test_tables_of_an_older_version_are_read_with_empty_optional_columns(directory: Path) -> None:
+    for file in (directory / "flows").iterdir():
+        pl.read_parquet(file).drop("untrustworthy").write_parquet(file)
+    run = open_run(directory)
+    assert run.flows()["untrustworthy"].null_count() == 2 * len(POINTS) * REPETITIONS
+    assert run.untrustworthy == []
+
+
 def test_the_journal_survives_a_torn_line(directory: Path) -> None:
-    id = an_id(1, 0)
-    mark = {"event": "untrustworthy", "id": id, "reason": "the sender was CPU-limited"}
+    mark = {"event": "untrustworthy", "id": an_id(1, 0), "reason": "the sender was CPU-limited"}
     lines = [json.dumps(mark), '{"event":"finis', json.dumps(mark)]
     (directory / "events.jsonl").write_text("\n".join(lines) + "\n")
-    run = open_run(directory)
-    assert [event["event"] for event in run.events] == ["untrustworthy", "untrustworthy"]
-    assert run.untrustworthy == [Untrustworthy(id, 1, 0, "the sender was CPU-limited")]
+    assert [event["event"] for event in open_run(directory).events] == ["untrustworthy", "untrustworthy"]
+
+
+def test_an_experiment_that_was_run_again_and_well_is_not_marked_any_more(directory: Path) -> None:
+    mark = {"event": "untrustworthy", "id": an_id(1, 0), "reason": "the host was busy"}
+    (directory / "events.jsonl").write_text(json.dumps(mark) + "\n")
+    write(directory, "flows", 1, 0, untrustworthy="the host was busy")
+    assert open_run(directory).untrustworthy == [Untrustworthy(an_id(1, 0), 1, 0, "the host was busy")]
+    write(directory, "flows", 1, 0)
+    assert open_run(directory).untrustworthy == []
+
+
+def test_what_an_engine_measured_of_itself_is_that_of_the_last_time(directory: Path) -> None:
+    events = [
+        {"event": "finished", "id": an_id(1, 0), "measured": {"relay_lateness_p99_us": 900.0}},
+        {"event": "finished", "id": an_id(1, 1)},
+        {"event": "finished", "id": an_id(9, 9), "measured": {"of": 1}},
+        {"event": "finished", "id": an_id(1, 0), "measured": {"relay_lateness_p99_us": 80, "odd": "text", "is": True}},
+    ]
+    (directory / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert open_run(directory).measured == [Measured(1, 0, {"relay_lateness_p99_us": 80.0})]
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
