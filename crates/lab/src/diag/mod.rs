@@ -1,14 +1,50 @@
 //! What the kernel tells about connections and queues.
+//!
+//! ```text
+//!  every connection of a namespace   Sampler        one inet_diag dump (sock_diag(7))
+//!  one connection                    tcp_info       getsockopt(TCP_INFO) (tcp(7))
+//!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
+//! ```
+//!
+//! Left out: what only eBPF or kernel tracing shows, such as the round-trip time of each ACK.
 
-use crate::error::Error;
-use crate::host::{Stage, Stopped};
-use crate::protocol::Qdiscs;
-use thalweg_plan::plan::Experiment;
+mod cc_info;
+mod sampler;
+mod sys;
+mod tcp_info;
+mod watch;
+
+pub use cc_info::{CcInfo, cc_info};
+pub use sampler::{Sampler, Socket};
+pub use tcp_info::{TcpInfo, tcp_info};
+pub use watch::watch_qdiscs;
+
+use crate::protocol::{Connection, SampleReport};
+use thalweg_units::Time;
 
 /// Names of values that only one congestion control has.
-pub const STATE_KEYS: &[&str] = &[];
+pub const STATE_KEYS: &[&str] = cc_info::KEYS;
 
-/// Plays a router whose kernel carries the packets.
-pub fn watch_qdiscs(_stage: &Stage<'_>, _experiment: &Experiment, _watch: &Qdiscs) -> Result<Stopped, Error> {
-    unimplemented!()
+/// The name among [`STATE_KEYS`] that reads like this.
+pub fn state_key(name: &str) -> Option<&'static str> {
+    STATE_KEYS.iter().find(|key| **key == name).copied()
+}
+
+/// The row of `samples` about a connection at a time.
+pub fn sample(of: Connection, t: Time, info: &TcpInfo) -> SampleReport {
+    SampleReport {
+        of,
+        t_us: t.as_micros(),
+        cwnd_packets: info.cwnd_packets,
+        ssthresh_packets: info.ssthresh_packets,
+        inflight_packets: info.inflight_packets,
+        pacing_rate_bps: info.pacing_rate_bps,
+        delivery_rate_bps: info.delivery_rate_bps,
+        srtt_us: info.srtt_us,
+        min_rtt_us: info.min_rtt_us,
+        acked_bytes: info.acked_bytes,
+        segments: info.segments,
+        retransmits: info.retransmits,
+        ca_state: info.ca_state,
+    }
 }

@@ -1,0 +1,160 @@
+//! What a congestion control tells of itself (`union tcp_cc_info`, include/uapi/linux/inet_diag.h of the kernel).
+//!
+//! Only some tell anything: BBR; DCTCP; and, in the form made for Vegas, Vegas, YeAH, Illinois, Westwood and NV.
+
+use super::sys;
+use super::tcp_info::until_zero;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// What a congestion control tells of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CcInfo {
+    /// Nothing.
+    #[default]
+    None,
+    /// BBR, any version.
+    Bbr {
+        /// Its estimate of the bottleneck's rate.
+        bw_bps: u64,
+        /// Its estimate of the path's round-trip time.
+        min_rtt_us: u64,
+        /// Gain of the pacing rate, in 1/256.
+        pacing_gain: u32,
+        /// Gain of the congestion window, in 1/256.
+        cwnd_gain: u32,
+    },
+    /// Vegas and those that tell the same. What the round-trip times are of depends on the algorithm.
+    Vegas {
+        /// Whether it judges by delay now.
+        is_enabled: bool,
+        /// Round-trip times of this round.
+        rtt_count: u32,
+        /// `tcpv_rtt`: Vegas and YeAH tell the smallest ever, Illinois the mean of this round, Westwood the smoothed one.
+        rtt_us: u32,
+        /// `tcpv_minrtt`: Vegas and YeAH tell the smallest of this round, Illinois and Westwood the smallest ever.
+        min_rtt_us: u32,
+    },
+    /// DCTCP.
+    Dctcp {
+        /// Whether the connection has ECN; without it, DCTCP is Reno.
+        is_enabled: bool,
+        /// Whether the latest packet carried a mark.
+        ce_state: u16,
+        /// Share of bytes that were marked, in 1/1024.
+        alpha: u32,
+        /// Marked bytes of this round.
+        marked_bytes: u32,
+        /// Acknowledged bytes of this round.
+        total_bytes: u32,
+    },
+}
+
+/// Every key that [`CcInfo::report`] gives.
+pub(super) const KEYS: &[&str] = &[
+    "bw_bps",
+    "min_rtt_us",
+    "pacing_gain",
+    "cwnd_gain",
+    "vegas_enabled",
+    "vegas_rtt_count",
+    "vegas_rtt_us",
+    "vegas_min_rtt_us",
+    "dctcp_enabled",
+    "dctcp_ce_state",
+    "dctcp_alpha",
+    "dctcp_marked_bytes",
+    "dctcp_total_bytes",
+];
+
+/// Asks the congestion control of one connection.
+///
+/// # Errors
+/// The descriptor is no TCP socket.
+pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
+    let mut name = [0; sys::CC_NAME];
+    let name_length = sys::tcp_option(socket, sys::TCP_CONGESTION, &mut name)?;
+    let mut bytes = [0; 128];
+    let length = sys::tcp_option(socket, sys::TCP_CC_INFO, &mut bytes)?;
+    let bytes = &bytes[..length];
+    // The kernel does not say which of the three forms it gives; the other way to ask, a dump, does.
+    let info = match until_zero(&name[..name_length]) {
+        [b'b', b'b', b'r', ..] => CcInfo::parse_bbr(bytes),
+        b"dctcp" => CcInfo::parse_dctcp(bytes),
+        b"vegas" | b"yeah" | b"illinois" | b"westwood" | b"nv" => CcInfo::parse_vegas(bytes),
+        _ => None,
+    };
+    Ok(info.unwrap_or_default())
+}
+
+impl CcInfo {
+    /// Gives every value with its key; the keys mean what they mean in the simulator.
+    pub fn report(&self, take: &mut dyn FnMut(&'static str, f64)) {
+        match *self {
+            CcInfo::None => {}
+            CcInfo::Bbr { bw_bps, min_rtt_us, pacing_gain, cwnd_gain } => {
+                take("bw_bps", bw_bps as f64);
+                take("min_rtt_us", min_rtt_us as f64);
+                take("pacing_gain", f64::from(pacing_gain) / 256.0);
+                take("cwnd_gain", f64::from(cwnd_gain) / 256.0);
+            }
+            CcInfo::Vegas { is_enabled, rtt_count, rtt_us, min_rtt_us } => {
+                take("vegas_enabled", f64::from(u8::from(is_enabled)));
+                take("vegas_rtt_count", f64::from(rtt_count));
+                take("vegas_rtt_us", f64::from(rtt_us));
+                take("vegas_min_rtt_us", f64::from(min_rtt_us));
+            }
+            CcInfo::Dctcp { is_enabled, ce_state, alpha, marked_bytes, total_bytes } => {
+                take("dctcp_enabled", f64::from(u8::from(is_enabled)));
+                take("dctcp_ce_state", f64::from(ce_state));
+                take("dctcp_alpha", f64::from(alpha) / 1024.0);
+                take("dctcp_marked_bytes", f64::from(marked_bytes));
+                take("dctcp_total_bytes", f64::from(total_bytes));
+            }
+        }
+    }
+
+    /// Reads `struct tcp_bbr_info`; nothing if it is too short. Later BBRs tell more behind it.
+    pub(super) fn parse_bbr(bytes: &[u8]) -> Option<CcInfo> {
+        let (low, high) = (u64::from(u32_at(bytes, 0)?), u64::from(u32_at(bytes, 4)?));
+        Some(CcInfo::Bbr {
+            bw_bps: (high << 32 | low).saturating_mul(8),
+            // All ones before the first measurement; the simulator says 0 then.
+            min_rtt_us: match u32_at(bytes, 8)? {
+                u32::MAX => 0,
+                rtt => u64::from(rtt),
+            },
+            pacing_gain: u32_at(bytes, 12)?,
+            cwnd_gain: u32_at(bytes, 16)?,
+        })
+    }
+
+    /// Reads `struct tcpvegas_info`; nothing if it is too short.
+    pub(super) fn parse_vegas(bytes: &[u8]) -> Option<CcInfo> {
+        Some(CcInfo::Vegas {
+            is_enabled: u32_at(bytes, 0)? != 0,
+            rtt_count: u32_at(bytes, 4)?,
+            rtt_us: u32_at(bytes, 8)?,
+            min_rtt_us: u32_at(bytes, 12)?,
+        })
+    }
+
+    /// Reads `struct tcp_dctcp_info`; nothing if it is too short.
+    pub(super) fn parse_dctcp(bytes: &[u8]) -> Option<CcInfo> {
+        Some(CcInfo::Dctcp {
+            is_enabled: u16_at(bytes, 0)? != 0,
+            ce_state: u16_at(bytes, 2)?,
+            alpha: u32_at(bytes, 4)?,
+            marked_bytes: u32_at(bytes, 8)?,
+            total_bytes: u32_at(bytes, 12)?,
+        })
+    }
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
+}

@@ -1,0 +1,164 @@
+//! `struct tcp_info`: what the kernel tells about a connection.
+//!
+//! The structure only ever grows at its end, so a shorter one is an older kernel's, and a longer one is read as far as it
+//! is known (tcp(7); include/uapi/linux/tcp.h of the kernel). Fields up to byte 232 are in every kernel from 5.4 on;
+//! `tcpi_total_rto` came with 6.7.
+//!
+//! What the kernel counts differs here and there from the columns of `samples` and `flows`:
+//! - `tcpi_bytes_acked` counts sequence numbers, and so also the SYN of the side that opened the connection, and the FIN
+//!   once it is acknowledged. Both are taken off. The side that accepted the connection counts no SYN; for it the
+//!   number is one byte low.
+//! - `tcpi_total_retrans` and `tcpi_total_rto` count those of the SYN, too.
+//! - `tcpi_pacing_rate` is reckoned for every connection, also for those that are not paced. See [`paces`].
+//! - `tcpi_total_rto` has 16 bits and starts again at 0 after 65535.
+
+use super::sys;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// What the kernel tells about a connection at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// TCP state as the kernel numbers it: 1 is established.
+    pub state: u8,
+    /// State of loss recovery as the kernel numbers it: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
+    pub ca_state: u8,
+    /// Congestion window.
+    pub cwnd_packets: u64,
+    /// Slow-start threshold; nothing: not set yet.
+    pub ssthresh_packets: Option<u64>,
+    /// Segments sent, and neither acknowledged nor deemed lost.
+    pub inflight_packets: u64,
+    /// Segments sent and not yet acknowledged cumulatively.
+    pub unacked_packets: u64,
+    /// Pacing rate; nothing: not paced.
+    pub pacing_rate_bps: Option<u64>,
+    /// Latest delivery-rate sample that was not limited by the application.
+    pub delivery_rate_bps: Option<u64>,
+    /// Whether the latest delivery-rate sample was limited by the application.
+    pub is_app_limited: bool,
+    /// Smoothed round-trip time.
+    pub srtt_us: Option<u64>,
+    /// Smallest round-trip time so far, within the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s).
+    pub min_rtt_us: Option<u64>,
+    /// Payload bytes acknowledged, of the side that opened the connection.
+    pub acked_bytes: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Payload bytes handed to the socket and not yet sent.
+    pub notsent_bytes: u64,
+    /// Data segments sent, retransmissions included.
+    pub segments: u64,
+    /// Segments retransmitted, a SYN included.
+    pub retransmits: u64,
+    /// Retransmission timeouts, those of a SYN included; nothing: the kernel is older than 6.7.
+    pub timeouts: Option<u64>,
+}
+
+/// Asks for the state of one connection.
+///
+/// # Errors
+/// The descriptor is no TCP socket, or the kernel's answer is shorter than that of any supported one.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    let mut bytes = [0; LONGEST];
+    let length = sys::tcp_option(socket, sys::TCP_INFO, &mut bytes)?;
+    let mut info = TcpInfo::parse(&bytes[..length]).ok_or_else(|| {
+        io::Error::other(format!(
+            "this kernel tells {length} bytes of TCP_INFO: {SHORTEST} or more were expected (5.10)"
+        ))
+    })?;
+    let mut name = [0; sys::CC_NAME];
+    let length = sys::tcp_option(socket, sys::TCP_CONGESTION, &mut name)?;
+    if !paces(until_zero(&name[..length])) {
+        info.pacing_rate_bps = None;
+    }
+    Ok(info)
+}
+
+/// Whether the kernel paces connections with this congestion control.
+///
+/// It does if the algorithm asks for it (`sk_pacing_status`), and does not tell. Of the kernel's own ones only BBR asks;
+/// those from elsewhere are modern enough to. (Left out: the queue discipline fq on the sender paces all; no host of an
+/// experiment has it.)
+pub(super) fn paces(cc: &[u8]) -> bool {
+    const WITHOUT: [&[u8]; 16] = [
+        b"bic",
+        b"cdg",
+        b"cubic",
+        b"dctcp",
+        b"dctcp-reno",
+        b"highspeed",
+        b"htcp",
+        b"hybla",
+        b"illinois",
+        b"lp",
+        b"nv",
+        b"reno",
+        b"scalable",
+        b"vegas",
+        b"veno",
+        b"westwood",
+    ];
+    !WITHOUT.contains(&cc) && cc != b"yeah"
+}
+
+/// Bytes before the first zero.
+pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// Length up to `tcpi_snd_wnd` (kernel 5.4), in bytes.
+const SHORTEST: usize = 232;
+
+/// Room for the structures of kernels to come, in bytes.
+const LONGEST: usize = 512;
+
+/// Offset of the bits after the window scales, in bytes. The first of them says whether the delivery rate was limited by
+/// the application; which bit of the byte is the first depends on the processor.
+const APP_LIMITED: (usize, u8) = (7, if cfg!(target_endian = "little") { 0x01 } else { 0x80 });
+
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
+
+/// TCP states in which the FIN has been acknowledged.
+const FIN_WAIT2: u8 = 5;
+const TIME_WAIT: u8 = 6;
+
+impl TcpInfo {
+    /// Reads what the kernel wrote; nothing if it is too short.
+    pub(super) fn parse(bytes: &[u8]) -> Option<TcpInfo> {
+        if bytes.len() < SHORTEST {
+            return None;
+        }
+        let u8 = |offset: usize| bytes[offset];
+        let u16 = |offset: usize| bytes.get(offset..offset + 2)?.try_into().ok().map(u16::from_ne_bytes).map(u64::from);
+        let u32 = |offset: usize| bytes.get(offset..offset + 4)?.try_into().ok().map(u32::from_ne_bytes).map(u64::from);
+        let u64 = |offset: usize| bytes.get(offset..offset + 8)?.try_into().ok().map(u64::from_ne_bytes);
+        let bps = |bytes_per_s: u64| bytes_per_s.saturating_mul(8);
+
+        let state = u8(0);
+        let is_app_limited = u8(APP_LIMITED.0) & APP_LIMITED.1 != 0;
+        let (unacked, sacked, lost, retransmitted) = (u32(24)?, u32(28)?, u32(32)?, u32(36)?);
+        let bytes_sent = u64(200)?;
+        let sequence_numbers = 1 + u64::from(state == FIN_WAIT2 || state == TIME_WAIT);
+        Some(TcpInfo {
+            state,
+            ca_state: u8(1),
+            cwnd_packets: u32(80)?,
+            ssthresh_packets: u32(76).filter(|packets| *packets < INFINITE_SSTHRESH),
+            inflight_packets: (unacked + retransmitted).saturating_sub(sacked + lost),
+            unacked_packets: unacked,
+            pacing_rate_bps: u64(104).filter(|rate| *rate != u64::MAX).map(bps),
+            delivery_rate_bps: u64(160).filter(|rate| *rate != 0 && !is_app_limited).map(bps),
+            is_app_limited,
+            srtt_us: u32(68).filter(|rtt| *rtt != 0),
+            min_rtt_us: u32(148).filter(|rtt| *rtt != u64::from(u32::MAX)),
+            acked_bytes: u64(120)?.saturating_sub(sequence_numbers).min(bytes_sent),
+            bytes_sent,
+            notsent_bytes: u32(144)?,
+            segments: u32(156)?,
+            retransmits: u32(100)?,
+            timeouts: u16(240),
+        })
+    }
+}
