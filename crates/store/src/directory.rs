@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use thalweg_plan::plan::SweepValue;
 
+/// Name of the file with what an engine did to the machine.
+pub(crate) const COMMANDS: &str = "commands.log";
+
 /// A run directory, open for writing by this process alone.
 #[derive(Debug)]
 pub struct RunDirectory {
@@ -88,9 +91,12 @@ impl RunDirectory {
         lines.iter().try_for_each(|line| journal.append_line(line))
     }
 
-    /// Appends whole lines to `commands.log`: what an engine did to the machine.
+    /// Appends whole lines, in one piece, to `commands.log`: what an engine did to the machine.
+    ///
+    /// # Errors
+    /// They cannot be written.
     pub fn log(&self, lines: &str) -> Result<(), Error> {
-        let path = self.path.join("commands.log");
+        let path = self.path.join(COMMANDS);
         let append = || fs::OpenOptions::new().create(true).append(true).open(&path)?.write_all(lines.as_bytes());
         append().map_err(|source| Error::io(&self.path, &path, source))
     }

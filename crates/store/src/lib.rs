@@ -5,6 +5,8 @@
 //! events.jsonl          what happened, a line each: append-only                    journal
 //! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, table_file, atomic
 //! samples/ state/ queue/
+//! packets/              where packets are recorded: a table and a capture each     tables
+//! commands.log          what engines did to the machine: append-only               directory
 //! .lock                 held by the one engine that may write                      lock
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Joining run directories of one plan, such as the shards that several machines ran.
 
 use crate::atomic::Pending;
-use crate::directory::{self, RunDirectory, table_path};
+use crate::directory::{self, COMMANDS, RunDirectory, table_path};
 use crate::error::Error;
 use crate::id::Id;
 use crate::journal;
@@ -36,7 +36,8 @@ struct Note<'a> {
 }
 
 /// Joins the run directories `parts` in `out`, which is made if it is not there. Of an experiment that several have, the
-/// first counts. Lines of their journals that `out` does not have yet are appended, sorted by time.
+/// first counts. Lines of their journals that `out` does not have yet are appended, sorted by time; so is what those that
+/// gave something did to their machines.
 ///
 /// # Errors
 /// The directories are not of the same plan, engine and version, or cannot be read or written.
@@ -66,6 +67,7 @@ pub fn merge(
         let share: Vec<Id> = directory::present(part, run)?.difference(&complete).cloned().collect();
         share.iter().try_for_each(|id| copy(&target, part, id))?;
         if !share.is_empty() {
+            copy_commands(&target, part)?;
             target.note(&Note { event: "merged", experiments: share.len(), created: &run.created, host: &run.host })?;
         }
         complete.extend(share);
@@ -102,6 +104,19 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
     let tables = TABLES.map(|table| (table_path(part, table, id), table_path(target.path(), table, id)));
     let files: Vec<Pending> = recorded.into_iter().chain(tables).map(copy).collect::<Result<_, _>>()?;
     target.publish(id, files)
+}
+
+/// Appends what the engine did to the part's machine, unless it is there already.
+fn copy_commands(target: &RunDirectory, part: &Path) -> Result<(), Error> {
+    let read = |directory: &Path| {
+        let path = directory.join(COMMANDS);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            read => read.map_err(|source| Error::io(directory, &path, source)),
+        }
+    };
+    let commands = read(part)?;
+    if commands.is_empty() || read(target.path())?.contains(&commands) { Ok(()) } else { target.log(&commands) }
 }
 
 /// The lines of the parts' journals that `out` lacks. Every line begins with its time, in a form that sorts as text;

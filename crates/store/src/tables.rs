@@ -92,17 +92,19 @@ impl<'a> Tables<'a> {
         packets + samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
     }
 
-    /// Begins the capture of the experiment's packets, and says where it is to be written. It gets its name together
-    /// with the tables.
+    /// Begins the table of the experiment's packets and their capture, and says where the capture is to be written. It
+    /// gets its name together with the tables. Without this, rows of packets are dropped.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// A file cannot be written.
     pub fn begin_capture(&mut self) -> Result<&Path, Error> {
-        let [_, target] = recorded_paths(self.place.directory.path(), &self.place.id);
-        let create =
-            || fs::create_dir_all(recorded_folder(self.place.directory.path())).and_then(|()| Pending::create(&target));
-        let capture = create().map_err(|source| self.place.error::<PacketRow>(source))?;
-        Ok(self.capture.insert(capture).path())
+        let [table, capture] = recorded_paths(self.place.directory.path(), &self.place.id);
+        let error = |path: &Path, source| Error::io(self.place.directory.path(), path, source);
+        let folder = recorded_folder(self.place.directory.path());
+        fs::create_dir_all(&folder).map_err(|source| error(&folder, source))?;
+        self.packets = Some(TableFile::create(&table, &BTreeMap::new()).map_err(|source| error(&table, source))?);
+        let pending = Pending::create(&capture).map_err(|source| error(&capture, source))?;
+        Ok(self.capture.insert(pending).path())
     }
 
     /// The experiment has ended: it is complete once this returns, and not there at all if this fails.
@@ -114,7 +116,8 @@ impl<'a> Tables<'a> {
         place.health.check()?;
         let packets = packets.map(|packets| place.finish(packets)).transpose()?;
         if let Some(capture) = &capture {
-            capture.sync().map_err(|source| place.error::<PacketRow>(source))?;
+            let path = capture.target();
+            capture.sync().map_err(|source| Error::io(place.directory.path(), path, source))?;
         }
         // In the order of TABLES.
         let tables = [place.finish(samples)?, place.finish(state)?, place.finish(queue)?, place.finish(flows)?];
@@ -144,12 +147,6 @@ impl Sink for Tables<'_> {
         self.place.record(&mut self.queue, &row);
     }
     fn packet(&mut self, row: PacketRow) {
-        if self.packets.is_none() && !self.place.health.is_lost() {
-            match self.place.create_recorded() {
-                Ok(file) => self.packets = Some(file),
-                Err(error) => drop(self.place.health.0.replace(Some(error))),
-            }
-        }
         if let Some(file) = &mut self.packets {
             self.place.record(file, &row);
         }
@@ -168,11 +165,6 @@ impl Place<'_> {
     fn create<R: Row>(&self, constants: &BTreeMap<String, SweepValue>) -> Result<TableFile<R>, Error> {
         let path = table_path(self.directory.path(), R::TABLE.name, &self.id);
         TableFile::create(&path, constants).map_err(|source| self.error::<R>(source))
-    }
-
-    fn create_recorded(&self) -> Result<TableFile<PacketRow>, Error> {
-        fs::create_dir_all(recorded_folder(self.directory.path())).map_err(|source| self.error::<PacketRow>(source))?;
-        self.create(&BTreeMap::new())
     }
 
     fn record<R: Row>(&self, file: &mut TableFile<R>, row: &R) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{commit, files, plan, run_of, some_rows, state, sweep};
+use common::{commit, commit_recorded, files, packet, plan, run_of, some_rows, state, sweep};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,6 +156,67 @@ fn an_experiment_that_does_not_end_leaves_no_file_whatever_it_has_written() {
     }));
     assert!(bug.is_err());
     assert_eq!(files(temporary.path()), whole);
+}
+
+#[test]
+fn recorded_packets_become_a_table_and_a_capture_or_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    let id = &ids(&run)[0];
+    let directory = open(temporary.path(), &run);
+    let whole = files(temporary.path());
+    let mut tables = directory.begin(id, &sweep()).unwrap();
+    let capture = tables.begin_capture().unwrap().to_owned();
+    assert_ne!(capture.extension().unwrap_or_default(), "pcapng", "readers must not take it for a whole capture");
+    fs::write(&capture, "half").unwrap();
+    (0..200_000).for_each(|number| tables.packet(packet(number)));
+    tables.discard().unwrap();
+    assert_eq!(files(temporary.path()), whole);
+
+    // As above: the last rename fails, and takes back those before it.
+    let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
+    fs::create_dir(&obstacle).unwrap();
+    commit_recorded(&directory, id, b"capture", some_rows).unwrap_err();
+    fs::remove_dir(&obstacle).unwrap();
+    assert_eq!(files(temporary.path()), whole);
+
+    commit_recorded(&directory, id, b"capture", some_rows).unwrap();
+    let packets = temporary.path().join("packets");
+    assert_eq!(files(&packets), [packets.join(format!("{id}.parquet")), packets.join(format!("{id}.pcapng"))]);
+    assert_eq!(fs::read(packets.join(format!("{id}.pcapng"))).unwrap(), b"capture");
+}
+
+#[test]
+fn a_run_that_records_no_packets_has_no_place_for_them() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    commit(&open(temporary.path(), &run), &ids(&run)[0], some_rows).unwrap();
+    assert!(!temporary.path().join("packets").exists());
+}
+
+#[test]
+fn what_dead_processes_left_of_recorded_packets_is_removed_and_what_is_complete_stays() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(2));
+    let ids = ids(&run);
+    commit_recorded(&open(temporary.path(), &run), &ids[0], b"capture", some_rows).unwrap();
+    let whole = files(temporary.path());
+    for left in [".tmp-1-0".to_owned(), format!("{}.pcapng", ids[1]), format!("{}.parquet", ids[1])] {
+        fs::write(temporary.path().join("packets").join(left), "half").unwrap();
+    }
+    drop(open(temporary.path(), &run));
+    assert_eq!(files(temporary.path()), whole);
+}
+
+#[test]
+fn commands_of_several_starts_are_kept_in_their_order() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = run_of(plan(1));
+    for lines in ["ip link add a\n", "ip link add b\nip link add c\n"] {
+        open(temporary.path(), &run).log(lines).unwrap();
+    }
+    let commands = fs::read_to_string(temporary.path().join("commands.log")).unwrap();
+    assert_eq!(commands, "ip link add a\nip link add b\nip link add c\n");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn the_id_of_an_experiment_stays_the_same_from_version_to_version() {
     let id = experiment_id("sim", "1", &experiment(0), &BTreeMap::new());
     assert_eq!(
         id.as_str(),
-        "6e7919c6481431bf",
+        "1f1558fa878471a3",
         "if the plan's form has changed, finished runs will be run again: say so in the changelog"
     );
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{commit, plan, run_of, some_rows};
+use common::{commit, commit_recorded, plan, run_of, some_rows};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -58,4 +58,38 @@ fn something_that_is_no_run_directory_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let error = merge(&temporary.path().join("out"), &[temporary.path().join("a")], "0.1.0", Host::default(), None);
     assert_eq!(error.unwrap_err().code(), "bad-run-file");
+}
+
+#[test]
+fn what_engines_did_to_their_machines_and_recorded_there_is_merged_once() {
+    let temporary = tempfile::tempdir().unwrap();
+    let parts = [temporary.path().join("a"), temporary.path().join("b"), temporary.path().join("c")];
+    let out = temporary.path().join("out");
+    let run = run_of(plan(3));
+    for (part, number) in parts[..2].iter().zip([0, 1]) {
+        let directory = RunDirectory::open(part, run.clone()).unwrap();
+        directory.log(&format!("# experiment {number}\nip link add {number}\n")).unwrap();
+        let capture = if number == 0 { b"capture" } else { b"another" };
+        commit_recorded(&directory, &run.experiments[number].id, capture, some_rows).unwrap();
+    }
+    shard(&parts[2], &[1]);
+    fs::write(parts[2].join("commands.log"), "# of no experiment that is taken\n").unwrap();
+    for _ in 0..2 {
+        merge(&out, &parts, "0.1.0", Host::default(), None).unwrap();
+        let commands = fs::read_to_string(out.join("commands.log")).unwrap();
+        assert_eq!(commands, "# experiment 0\nip link add 0\n# experiment 1\nip link add 1\n");
+        assert_eq!(count(&out.join("packets")), 4);
+        let capture = out.join("packets").join(format!("{}.pcapng", run.experiments[1].id));
+        assert_eq!(fs::read(capture).unwrap(), b"another");
+    }
+}
+
+#[test]
+fn merged_shards_without_recorded_packets_have_no_place_for_them() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = temporary.path().join("a");
+    shard(&part, &[0]);
+    let out = temporary.path().join("out");
+    merge(&out, &[part], "0.1.0", Host::default(), None).unwrap();
+    assert!(!out.join("packets").exists() && !out.join("commands.log").exists());
 }

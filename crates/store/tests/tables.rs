@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{commit, flow, plan, queue, run_of, some_rows, state, sweep};
+use common::{commit_recorded, flow, plan, queue, run_of, some_rows, state, sweep};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use std::fs::File;
@@ -24,7 +24,7 @@ fn written(given: impl FnOnce(&mut dyn Sink), table: &str) -> (tempfile::TempDir
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
     let id = directory.run().experiments[0].id.clone();
-    commit(&directory, &id, given).unwrap();
+    commit_recorded(&directory, &id, b"", given).unwrap();
     let path = temporary.path().join(table).join(format!("{id}.parquet"));
     let bytes = std::fs::read(&path).unwrap();
     (temporary, rows(&path), bytes)

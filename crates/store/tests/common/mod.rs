@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Link, Loss, Plan, Queue, Step, SweepValue};
 use thalweg_store::{Error, Host, Id, RunDirectory, RunFile};
-use thalweg_trace::{FlowRow, QueueRow, SampleRow, Sink, StateRow};
+use thalweg_trace::{FlowRow, PacketRow, QueueRow, SampleRow, Sink, StateRow};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};
 
 pub fn link(capacity: Capacity) -> Link {
@@ -129,6 +129,19 @@ pub fn state(connection: u64, t_us: u64, key: &'static str) -> StateRow {
     }
 }
 
+pub fn packet(number: u64) -> PacketRow {
+    PacketRow {
+        experiment: 0,
+        repetition: 0,
+        link: "forward",
+        t_us: number * 10,
+        number,
+        fate: "queued",
+        size_bytes: 1500,
+        backlog_bytes: 3000,
+    }
+}
+
 /// Hands over a row of each kind.
 pub fn some_rows(sink: &mut dyn Sink) {
     sink.flow(flow("large", 0, Some(10)));
@@ -153,11 +166,25 @@ pub fn some_rows(sink: &mut dyn Sink) {
         ca_state: "open",
     });
     sink.state(state(0, 10_000, "pacing_gain"));
+    sink.packet(packet(0));
 }
 
 /// Completes an experiment.
 pub fn commit(directory: &RunDirectory, id: &Id, rows: impl FnOnce(&mut dyn Sink)) -> Result<(), Error> {
     let mut tables = directory.begin(id, &sweep())?;
+    rows(&mut tables);
+    tables.commit()
+}
+
+/// Completes an experiment whose packets are recorded, with a capture of these bytes.
+pub fn commit_recorded(
+    directory: &RunDirectory,
+    id: &Id,
+    capture: &[u8],
+    rows: impl FnOnce(&mut dyn Sink),
+) -> Result<(), Error> {
+    let mut tables = directory.begin(id, &sweep())?;
+    fs::write(tables.begin_capture()?, capture).unwrap();
     rows(&mut tables);
     tables.commit()
 }
