@@ -121,7 +121,7 @@ fn columns_are_those_of_the_tables() {
     let columns = ask(&["schema", "columns"]);
     let names: Vec<&str> =
         columns["tables"].as_array().unwrap().iter().map(|table| table["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["flows", "samples", "state", "queue"]);
+    assert_eq!(names, ["flows", "samples", "state", "queue", "packets"]);
     let flows = columns["tables"][0]["columns"].as_array().unwrap();
     let fct = flows.iter().find(|column| column["name"] == "fct_us").unwrap();
     assert_eq!((&fct["kind"], &fct["optional"], &fct["key"]), (&"u64".into(), &true.into(), &false.into()));
