@@ -92,7 +92,7 @@ pub enum Failure {
     /// Something is wrong with the experiment.
     Failed {
         /// Short name of the reason.
-        code: &'static str,
+        code: String,
         /// The reason.
         message: String,
     },

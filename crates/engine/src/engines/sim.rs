@@ -48,7 +48,7 @@ impl Engine for Sim {
                 untrustworthy: Vec::new(),
             }),
             Err(thalweg_sim::Error::Cancelled) => Err(Failure::Cancelled),
-            Err(error) => Err(Failure::Failed { code: "invalid-experiment", message: error.to_string() }),
+            Err(error) => Err(Failure::Failed { code: "invalid-experiment".to_owned(), message: error.to_string() }),
         }
     }
 }

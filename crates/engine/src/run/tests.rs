@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use thalweg_plan::plan::{Experiment, Plan};
 use thalweg_store::Host;
-use thalweg_trace::{QueueRow, Sink};
+use thalweg_trace::{PacketRow, QueueRow, Sink};
 use thalweg_units::Span;
 
 /// An engine whose experiments do what `behaviour` says of their repetition.
@@ -56,6 +56,55 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
     }
 }
 
+/// An engine that does to the machine what it logs, and doubts what it measures.
+struct Doubtful;
+
+impl Engine for Doubtful {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn about(&self) -> &'static str {
+        "Doubts itself."
+    }
+    fn result_version(&self) -> String {
+        "1".to_owned()
+    }
+    fn why_not(&self) -> Option<String> {
+        None
+    }
+    fn controllers(&self) -> Vec<Controller> {
+        Vec::new()
+    }
+    fn honours(&self) -> &'static [&'static str] {
+        &[]
+    }
+    fn records(&self) -> bool {
+        true
+    }
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+        (job.log)(&format!("# {}\nip link add {}\n", job.id, job.experiment.repetition));
+        if let Some(capture) = job.capture {
+            std::fs::write(capture, "capture").unwrap();
+            sink.packet(PacketRow {
+                experiment: 0,
+                repetition: 0,
+                link: "forward",
+                t_us: 0,
+                number: 0,
+                fate: "queued",
+                size_bytes: 1500,
+                backlog_bytes: 0,
+            });
+        }
+        Ok(Summary {
+            simulated: Span::from_secs(1),
+            packets: 2,
+            measured: BTreeMap::from([("relay_lateness_p99_us".to_owned(), 5000.0)]),
+            untrustworthy: vec!["the relay was late".to_owned(), "packets were missed".to_owned()],
+        })
+    }
+}
+
 /// What was written to standard output.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<u8>>>);
@@ -70,7 +119,12 @@ impl Write for Heard {
 }
 
 fn open(directory: &Path, repetitions: u32) -> RunDirectory {
-    let experiment: Experiment = serde_json::from_str(include_str!("../../tests/data/experiment.json")).unwrap();
+    open_with(directory, repetitions, |_| {})
+}
+
+fn open_with(directory: &Path, repetitions: u32, change: impl Fn(&mut Experiment)) -> RunDirectory {
+    let mut experiment: Experiment = serde_json::from_str(include_str!("../../tests/data/experiment.json")).unwrap();
+    change(&mut experiment);
     let plan = Plan {
         format: 1,
         engine: "scripted".to_owned(),
@@ -90,11 +144,15 @@ fn run_all(
     interrupted: &AtomicBool,
     behaviour: impl Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync,
 ) -> (Exit, Vec<Value>) {
+    run_on(&Scripted(behaviour), directory, interrupted)
+}
+
+fn run_on(engine: &dyn Engine, directory: &RunDirectory, interrupted: &AtomicBool) -> (Exit, Vec<Value>) {
     guard::install();
     let heard = Heard::default();
     let output = Output::new(heard.clone());
     let shard = "1/1".parse().unwrap();
-    let exit = execute(&Scripted(behaviour), directory, shard, 1, &output, interrupted).unwrap();
+    let exit = execute(engine, directory, shard, 1, &output, interrupted).unwrap();
     let text = String::from_utf8(heard.0.lock().unwrap().clone()).unwrap();
     (exit, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
@@ -137,7 +195,7 @@ fn what_failed_is_tried_again_and_what_finished_is_not() {
     let temporary = tempfile::tempdir().unwrap();
     let (exit, events) =
         run_all(&open(temporary.path(), 3), &AtomicBool::new(false), |repetition, _| match repetition {
-            2 => Err(Failure::Failed { code: "invalid-experiment", message: "rtt: found 0".to_owned() }),
+            2 => Err(Failure::Failed { code: "invalid-experiment".to_owned(), message: "rtt: found 0".to_owned() }),
             _ => Ok(()),
         });
     assert_eq!(exit, Exit::Failed);
@@ -200,4 +258,53 @@ fn a_run_stops_in_order_when_its_reader_dies() {
         let finished = journal.iter().filter(|event| event["event"] == "finished").count();
         assert!(files == finished && files <= 2, "{files} files, {finished} finished");
     }
+}
+
+#[test]
+fn reasons_not_to_believe_an_experiment_and_what_was_measured_are_told_and_kept() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (exit, events) = run_on(&Doubtful, &open(temporary.path(), 1), &AtomicBool::new(false));
+    assert_eq!(exit, Exit::Finished);
+    assert_eq!(names(&events), ["plan", "started", "untrustworthy", "untrustworthy", "finished", "done"]);
+    let reasons = [&events[2]["reason"], &events[3]["reason"]];
+    assert_eq!(reasons, ["the relay was late", "packets were missed"]);
+    assert_eq!((&events[2]["id"], &events[2]["repetition"]), (&events[1]["id"], &0.into()));
+    assert_eq!(events[4]["measured"], serde_json::json!({"relay_lateness_p99_us": 5000.0}));
+    assert_eq!(names(&journal(temporary.path())), ["started", "untrustworthy", "untrustworthy", "finished"]);
+}
+
+#[test]
+fn an_engine_that_measures_nothing_says_nothing_of_it() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (_, events) = run_all(&open(temporary.path(), 1), &AtomicBool::new(false), |_, _| Ok(()));
+    assert_eq!(events[2]["event"], "finished");
+    assert!(events[2].get("measured").is_none(), "{}", events[2]);
+}
+
+#[test]
+fn commands_log_has_what_was_done_for_each_experiment() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = open(temporary.path(), 2);
+    run_on(&Doubtful, &directory, &AtomicBool::new(false));
+    let log = std::fs::read_to_string(temporary.path().join("commands.log")).unwrap();
+    let [first, second] = [0, 1].map(|index| directory.run().experiments[index].id.as_str());
+    assert_eq!(log, format!("# {first}\nip link add 0\n# {second}\nip link add 1\n"));
+}
+
+#[test]
+fn packets_are_recorded_where_the_scenario_asks_for_it_and_the_engine_can() {
+    let recorded = |engine: &dyn Engine, record: bool| -> Vec<String> {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = open_with(temporary.path(), 1, |experiment| experiment.engine.record = record);
+        let (exit, _) = run_on(engine, &directory, &AtomicBool::new(false));
+        assert_eq!(exit, Exit::Finished);
+        let files = std::fs::read_dir(temporary.path().join("packets")).into_iter().flatten();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut extensions: Vec<String> = names.map(|name| name.split_once('.').unwrap().1.to_owned()).collect();
+        extensions.sort();
+        extensions
+    };
+    assert_eq!(recorded(&Doubtful, true), ["parquet", "pcapng"]);
+    assert_eq!(recorded(&Doubtful, false), [""; 0]);
+    assert_eq!(recorded(&Scripted(|_, _: &dyn Fn() -> bool| Ok(())), true), [""; 0]);
 }

@@ -115,7 +115,7 @@ impl<'a> Work<'a> {
         match outcome {
             Ok(Ok(Ok(summary))) => self.finish(id, &summary, start),
             Ok(Ok(Err(Failure::Cancelled))) => Ok(()),
-            Ok(Ok(Err(Failure::Failed { code, message }))) => self.fail(id, code, &message),
+            Ok(Ok(Err(Failure::Failed { code, message }))) => self.fail(id, &code, &message),
             Ok(Err(error)) => Err(Halt::Store(error)),
             Err(said) => self.fail(id, "bug", &self.describe_bug(index, &said)),
         }
