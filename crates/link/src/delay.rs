@@ -112,8 +112,8 @@ impl<P> DelayLine<P> {
         self.heads.peek().map(|Reverse((arrival, _, _))| *arrival)
     }
 
-    /// The next packet that has arrived by `now`.
-    pub fn pop(&mut self, now: Time) -> Option<P> {
+    /// The next packet that has arrived by `now`, and when it arrived.
+    pub fn pop(&mut self, now: Time) -> Option<(Time, P)> {
         let mut head = self.heads.peek_mut()?;
         let Reverse((arrival, _, index)) = *head;
         if arrival > now {
@@ -128,7 +128,7 @@ impl<P> DelayLine<P> {
             }
         }
         self.popped += 1;
-        Some(flying.packet)
+        Some((arrival, flying.packet))
     }
 
     pub fn len(&self) -> Packets {

@@ -136,10 +136,18 @@ impl<P: Clone> Link<P> {
     /// # Panics
     /// If `now` is earlier than the call before.
     pub fn poll(&mut self, now: Time) -> Option<P> {
+        self.poll_due(now).map(|(_, packet)| packet)
+    }
+
+    /// The same, with the time at which the packet arrived: who hands it on late can say by how much.
+    ///
+    /// # Panics
+    /// If `now` is earlier than the call before.
+    pub fn poll_due(&mut self, now: Time) -> Option<(Time, P)> {
         self.advance(now);
-        let packet = self.line.pop(now)?;
+        let arrived = self.line.pop(now)?;
         self.counters.delivered += Packets(1);
-        Some(packet)
+        Some(arrived)
     }
 
     /// What the link has done until `now`.

@@ -40,6 +40,19 @@ fn jitter_keeps_the_order_where_packets_are_close() {
 }
 
 #[test]
+fn a_late_poll_says_when_each_packet_arrived() {
+    let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
+    let mut link = Link::new(&config, None).expect("a configuration that can be");
+    for number in 0..3 {
+        assert_eq!(link.send(Time::ZERO, number, Bytes(1500), Span::ZERO, &mut common::rng(1)), Sent::Queued);
+    }
+    let late = Time(ms(50));
+    let arrivals: Vec<_> = std::iter::from_fn(|| link.poll_due(late)).map(|(at, number)| (at.0, number)).collect();
+    assert_eq!(arrivals, [(ms(21), 0), (ms(22), 1), (ms(23), 2)]);
+    assert_eq!(link.stats(late).delivered.0, 3);
+}
+
+#[test]
 fn a_held_back_packet_arrives_later_by_exactly_the_reorder_delay() {
     let config =
         plan::Link { delay_ns: Span(ms(20)), reorder: Chance::ALWAYS, reorder_delay_ns: Span(ms(3)), ..plain() };
