@@ -49,6 +49,26 @@ class Engine:
     why_not: str | None
     algorithms: Mapping[str, Algorithm]
     honours: frozenset[str]
+    is_real_time: bool = False
+    """Whether a second of an experiment takes a second."""
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot run here, in a line; empty if it can."""
+        return self._why_not()[0]
+
+    @property
+    def remedy(self) -> str:
+        """What to do about that, a line for each step; empty if nobody knows."""
+        return self._why_not()[1]
+
+    def _why_not(self) -> tuple[str, str]:
+        """Take apart what the binary says: the reason in its first line, what to do in the others."""
+        if self.available:
+            return "", ""
+        first, *others = (self.why_not or "it does not say why").strip().splitlines()
+        steps = (line.strip().removeprefix("hint:").strip() for line in others)
+        return first.strip().rstrip("."), "\n".join(step for step in steps if step)
 
 
 @dataclass(frozen=True)
@@ -128,10 +148,10 @@ def choose(name: str, known: Capabilities) -> Engine:
     if not engine.available:
         raise ThalwegError(
             "engine-unavailable",
-            f"the engine `{name}` cannot run here: {engine.why_not}",
+            f"the engine `{name}` cannot run here: {engine.reason}",
             place="--engine",
             found=name,
-            hint="`thalweg doctor` says what to do",
+            hint=engine.remedy or "`thalweg doctor` says what to do",
             exit_code=Exit.MISSING,
         )
     return engine
@@ -152,6 +172,7 @@ def _engine(given: Mapping[str, Any]) -> Engine:
         why_not=given["why_not"],
         algorithms=algorithms,
         honours=frozenset(given["honours"]),
+        is_real_time=bool(given.get("real_time", False)),
     )
 
 

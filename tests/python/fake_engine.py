@@ -1,7 +1,8 @@
 """A thalweg-engine that does as the environment says, to see what the Python side makes of it.
 
-FAKE_ENGINE names what it does with a run: finish, fail, wait (until it is asked to stop), ignore (being asked to stop),
-refuse, full (disk), die, abort (without memory), babble. Two experiments are always there.
+FAKE_ENGINE names what it does with a run: finish, fail, fail-alike (both experiments, with a message of two lines), wait
+(until it is asked to stop), ignore (being asked to stop), refuse, full (disk), die, abort (without memory), babble. Two
+experiments are always there.
 """
 
 import json
@@ -36,7 +37,8 @@ CAPABILITIES = {
         {
             "name": "kernel",
             "available": False,
-            "why_not": "user namespaces are switched off",
+            "why_not": "user namespaces are switched off.\n"
+            "sudo sysctl kernel.unprivileged_userns_clone=1\nhint: or be root",
             "version": "2",
             "about": "pretends too",
             "cc": [],
@@ -83,6 +85,11 @@ def run(behaviour: str, out: Path) -> None:
         wait(behaviour)
     if behaviour == "babble":
         write("this is no JSON")
+    if behaviour == "fail-alike":
+        for experiment in EXPERIMENTS:
+            say("failed", **experiment, code="no-cc", message="no congestion control `bbr`\nhint: modprobe tcp_bbr")
+        say("done", finished=0, failed=2, present=0, seconds=0.2)
+        sys.exit(1)
     out.mkdir(parents=True, exist_ok=True)
     asked = os.environ.get("THALWEG_COMMAND")
     (out / "run.json").write_text(json.dumps({"plan": plan, "command": asked and json.loads(asked)}))
@@ -91,7 +98,7 @@ def run(behaviour: str, out: Path) -> None:
     if behaviour == "fail":
         say("failed", **EXPERIMENTS[1], code="bug", message="inflight became negative")
     else:
-        say("finished", **EXPERIMENTS[1], seconds=0.1, simulated_s=1.0, packets=5)
+        say("finished", **EXPERIMENTS[1], seconds=0.1, simulated_s=1.0, packets=5, measured={"relay_cpu_percent": 7})
         say("untrustworthy", id=EXPERIMENTS[1]["id"], experiment=1, repetition=0, reason="the host was busy")
     say("done", finished=1, failed=1, present=0, seconds=0.2)
     sys.exit(1 if behaviour == "fail" else 0)

@@ -242,6 +242,18 @@ def test_timeouts_that_an_engine_cannot_tell_have_no_value(tmp_path: Path) -> No
     assert (row["n"], row["mean"]) == (1, 2.0)
 
 
+def test_what_an_engine_measured_of_itself_has_a_median_and_a_largest_value(tmp_path: Path) -> None:
+    made = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
+    for repetition, late in enumerate((50.0, 90.0, 70.0, 4000.0)):
+        made.transfer(0, repetition)
+        own = {"late_us": late} | ({"lost_packets": 3} if repetition == 2 else {})
+        made.events.append({"event": "finished", "id": an_id(0, repetition), "measured": own})
+    assert analysis.measured(open_run(made.write())) == [
+        analysis.OwnMeasure("late_us", 4, 80.0, 4000.0),
+        analysis.OwnMeasure("lost_packets", 1, 3.0, 3.0),
+    ]
+
+
 def test_repetitions_that_are_copies_of_one_another_are_recognised(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     made.transfer(0, 0)

@@ -316,6 +316,40 @@ def test_the_command_that_made_the_run_is_given_as_it_was_typed(tmp_path: Path) 
     assert "The run was made with thalweg run 'a b.toml' --engine sim" in words
 
 
+def test_what_an_engine_measured_of_itself_has_a_section_with_units(tmp_path: Path) -> None:
+    run = small(tmp_path, engine="kernel")
+    own = [(100.0, 0, 3.25), (140.0, 0, 4.0), (9000.0, 7, 3.5)]
+    run.events = [
+        {
+            "event": "finished",
+            "id": an_id(0, repetition),
+            "measured": {"relay_lateness_p99_us": p99, "relay_dropped_packets": drops, "tea_drunk_percent": tea},
+        }
+        for repetition, (p99, drops, tea) in enumerate(own)
+    ]
+    words = Text(written(run)).words.replace("\u202f", " ")
+    assert "How well the engine kept up" in words
+    assert "Lateness of packets at the relay, 99th percentile 140 µs 9,000 µs 3" in words
+    assert "Packets that the kernel dropped before the relay 0 7 3" in words
+    assert "tea_drunk_percent 3.5 4 3" in words
+
+
+def test_an_engine_that_measures_nothing_of_itself_has_no_such_section(tmp_path: Path) -> None:
+    assert "kept up" not in Text(written(small(tmp_path))).words
+
+
+def test_a_run_that_is_untrustworthy_as_a_whole_still_has_a_report(tmp_path: Path) -> None:
+    run = small(tmp_path, repetitions=1)
+    run.meta["command"] = ["thalweg", "run", "x.toml"]
+    for number in range(2):
+        run._rows["flows", an_id(number, 0)][0]["untrustworthy"] = "the relay was late: p99 4.1 ms"
+    words = Text(written(run)).words
+    assert "2 of 2 experiments are untrustworthy and left out of the numbers." in words
+    assert "large cubic, repetition 0: the relay was late: p99 4.1 ms" in words
+    files = [f"{run.directory}/flows/{an_id(number, 0)}.parquet" for number in range(2)]
+    assert f"rm -r {' '.join(files)} && thalweg run x.toml" in words
+
+
 def test_two_engines_stand_side_by_side_and_the_scenario_is_told_once(tmp_path: Path) -> None:
     sim = small(tmp_path / "a", engine="sim")
     kernel = small(tmp_path / "b", engine="kernel")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow, large_and_medium
+from made_up_runs import MadeUpRun, an_id, experiment, flow, large_and_medium
 from playwright.sync_api import Browser, Page, sync_playwright
 from thalweg import analysis, report
 from thalweg.report.numbers import scale_for
@@ -193,12 +193,16 @@ def test_text_from_files_runs_nothing_in_the_page(browser: Browser, tmp_path: Pa
 def test_two_engines_are_panels_of_one_chart_and_a_choice_of_the_detail(browser: Browser, tmp_path: Path) -> None:
     sim = large_and_medium(tmp_path / "sim", repetitions=2)
     kernel = large_and_medium(tmp_path / "kernel", repetitions=2, engine="kernel", slower=1.2)
+    own = {"relay_lateness_p99_us": 80, "relay_dropped_packets": 0, "sampling_cpu_percent": 1.5}
+    kernel.events = [{"event": "finished", "id": an_id(0, 0), "measured": own}]
     report.write([sim.write(), kernel.write()], tmp_path / "report.html")
     watched = Watched(browser, tmp_path / "report.html").drawn()
     page = watched.page
     labels = page.locator("#charts .chart").first.locator("svg text").all_text_contents()
     assert len([text for text in labels if text.startswith("sim")]) == 4
     assert len([text for text in labels if text.startswith("kernel")]) == 4
+    assert page.locator("#upkeep tbody tr").all_inner_texts()[0].startswith("kernel\tLateness")
+    assert page.locator("#upkeep tbody tr").count() == 3
     before = page.locator('[data-kind="cdf"]').first.inner_html()
     page.get_by_role("combobox", name="engine").select_option("kernel")
     page.wait_for_function("before => document.querySelector('[data-kind=cdf]').innerHTML !== before", arg=before)

@@ -9,6 +9,7 @@ The measures are defined in docs/reference/analysis.md.
 
 from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
 from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
+from thalweg.analysis.measured import OwnMeasure, measured
 from thalweg.analysis.measures import MEASURES, Measure
 from thalweg.analysis.series import Line, Series, series, typical_repetitions
 from thalweg.analysis.status import Failure, Status, are_copies, status
@@ -24,12 +25,14 @@ __all__ = [
     "Failure",
     "Line",
     "Measure",
+    "OwnMeasure",
     "Series",
     "Status",
     "are_copies",
     "axes",
     "estimate",
     "flow_names",
+    "measured",
     "overlap",
     "repetitions",
     "rtt_distributions",

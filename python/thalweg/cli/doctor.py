@@ -92,9 +92,8 @@ def _engines() -> Iterator[Finding]:
             yield Finding(what, "ok", f"congestion controls: {', '.join(sorted(each.algorithms)) or 'none'}")
         else:
             state: Literal["missing", "warning"] = "missing" if each.name == engine.DEFAULT else "warning"
-            yield Finding(
-                what, state, each.why_not or "cannot run here", f"to use other engines, leave out --engine {each.name}"
-            )
+            others = f"to use other engines, leave out --engine {each.name}"
+            yield Finding(what, state, each.reason, "\n".join(filter(None, (each.remedy, others))))
     if not known.engines:
         yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
 

@@ -3,7 +3,8 @@
 import codecs
 import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -52,6 +53,15 @@ def error(problem: ThalwegError, *, as_json: bool) -> None:
     for line in (problem.text() + "\n").splitlines():
         style = "bold red" if line.startswith("error[") else "cyan" if line.startswith("  hint:") else None
         terminal.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def counted(reasons: Iterable[str]) -> list[str]:
+    """Write each reason once, the most frequent first, with how often it was given.
+
+    >>> counted(["late", "busy", "late"])
+    ['  2 x late', '  1 x busy']
+    """
+    return [f"  {count} x {reason}" for reason, count in Counter(reasons).most_common()]
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:

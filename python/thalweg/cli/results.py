@@ -1,6 +1,7 @@
 """`thalweg results`: the numbers of a run, per point of the sweep and flow."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,7 +51,8 @@ def command(
                 "experiments": status.expected,
                 "finished": status.finished,
                 "failed": len(status.failures),
-                "untrustworthy": len(status.untrustworthy),
+                "untrustworthy": [asdict(mark) for mark in status.untrustworthy],
+                "measured": [asdict(each) for each in analysis.measured(run)],
                 "method": analysis.METHOD,
                 "rows": summary.fill_nan(None).to_dicts(),
             }
@@ -61,7 +63,10 @@ def command(
     if status.finished < status.expected:
         output.talk(f"{status.finished} of {status.expected} experiments are finished, {len(status.failures)} failed")
     if status.untrustworthy:
-        output.talk(f"{len(status.untrustworthy)} experiments are not to be trusted, and left out")
+        marked = {mark.id for mark in status.untrustworthy}
+        output.talk(f"{len(marked)} of {status.expected} experiments are untrustworthy, and left out of the numbers:")
+        for line in output.counted([mark.reason for mark in status.untrustworthy]):
+            output.talk(line)
 
 
 def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from thalweg.cli import output
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
 from thalweg.errors import Exit, ThalwegError
-from thalweg.run import Outcome, Progress, default_directory, execute
+from thalweg.run import Event, Outcome, Progress, default_directory, execute, real_time_s
 
 EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
 
@@ -41,7 +42,7 @@ def command(
     """
     plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
     directory = out or default_directory(plan)
-    with Progress(output.console()) as progress:
+    with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:
         outcome = execute(
             plan, directory, binary=known.binary, threads=threads, command=_typed(), listener=progress.event
         )
@@ -91,16 +92,28 @@ def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: b
         output.talk(f"interrupted: {done} of {outcome.experiments} experiments are finished; to go on: {again}")
     else:
         output.data(f"again   {again}")
+    if outcome.untrustworthy:
+        marked = {event["id"] for event in outcome.untrustworthy}
+        ran = f"{len(marked)} of the {outcome.finished} experiments that were run are"
+        output.talk(f"{ran} untrustworthy, and left out of the numbers: {_reasons(outcome.untrustworthy, 'reason')}")
     if outcome.failed:
         output.error(_failed(outcome, again), as_json=False)
 
 
+def _reasons(events: Sequence[Event], key: str) -> str:
+    """Give the first reason, and say whether there are others."""
+    reasons = list(dict.fromkeys(str(event[key]).strip() for event in events))
+    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
+    return reasons[0] + (more if len(reasons) > 1 else "")
+
+
 def _failed(outcome: Outcome, again: str) -> ThalwegError:
     first = outcome.failed[0]
+    why = _reasons(outcome.failed, "message").replace("\n", "\n    ")
     return ThalwegError(
         "experiments-failed",
         f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
-        found=f"experiment {first['experiment']}, repetition {first['repetition']}: {first['message']}",
+        found=f"experiment {first['experiment']}, repetition {first['repetition']}: {why}",
         hint=f"to try the failed ones again: {again}",
         exit_code=Exit.FAILED,
     )

@@ -64,9 +64,11 @@ def _of_run(content: Content, number: int) -> list[Caution]:
             f"{_place(content, number, each.experiment, each.repetition)}: {each.reason}"
             for each in status.untrustworthy
         ]
-        count = len({mark.id for mark in status.untrustworthy})
-        text = f"{who}{count} of {status.expected} experiments are untrustworthy and left out of the numbers."
-        found.append(Caution(text, _shortened(items), ""))
+        marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
+        text = f"{who}{len(marked)} of {status.expected} experiments are untrustworthy and left out of the numbers."
+        repeat = run.again(marked) if run.command and len(marked) <= MOST_ITEMS else ""
+        advice = "On a machine with less to do they may come out well; to run them again:" if repeat else ""
+        found.append(Caution(text, _shortened(items), advice, repeat))
     if analysis.are_copies(content.summaries[number]):
         found.append(
             Caution(

@@ -27,6 +27,7 @@ from thalweg.report.content import Content
 from thalweg.report.embed import data, figures
 from thalweg.report.findings import findings
 from thalweg.report.table import table
+from thalweg.report.upkeep import lines
 from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
 from thalweg.results import Run
 
@@ -58,6 +59,7 @@ def page(content: Content) -> str:
         findings=findings(content),
         table=table(content),
         figures=figures(content),
+        upkeep=lines(content),
         has_series=any(entry["rate"] or entry["backlog"] for entry in embedded["series"]["entries"]),
         distributions=_distribution_names(embedded),
         cdf_titles=embedded["distributions"]["titles"],

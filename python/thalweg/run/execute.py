@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from thalweg.engine import Engine
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import Plan
 from thalweg.run.signals import ends_with_parent, forwarding
@@ -84,6 +85,17 @@ def execute(
         raise _died(code, words, out)
     outcome.exit_code = Exit(code)
     return outcome
+
+
+def real_time_s(plan: Plan, engine: Engine) -> float | None:
+    """Give what the experiments take one after another on an engine that works in real time; else nothing is known.
+
+    An experiment without a duration ends when its flows do, which nobody knows before.
+    """
+    durations = [experiment.duration_ns for experiment in plan.experiments]
+    if not engine.is_real_time or None in durations:
+        return None
+    return sum(each or 0 for each in durations) / 1e9
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """How far a run is: a bar where standard error is a terminal, else a line now and then."""
 
+import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -12,13 +14,30 @@ from rich.progress import Progress as Bar
 LINE_EVERY_S = 10.0
 """How often a line is written where there is no terminal: a log of a long run stays readable."""
 
+MOST_TOLD = 5
+"""Failures, and experiments not to be trusted, that are told one by one; the rest is counted at the end."""
+
 
 class Progress:
     """Shows events as they come; use it as a context manager."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        """Write to `console`, which is standard error."""
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        title: str = "",
+        real_time_s: float | None = None,
+    ) -> None:
+        """Write to `console`, which is standard error.
+
+        `title` stands before the first line. `real_time_s` is what all experiments together take one after another, if
+        the engine works in real time: then it is known before the first one has finished.
+        """
         self._console = console
+        self._title = title
+        self._real_time_s = real_time_s
+        self._told: Counter[str] = Counter()
         self._clock = clock
         self._bar: Bar | None = None
         self._is_terminal = console.is_terminal
@@ -58,9 +77,9 @@ class Progress:
                 self._done += 1
                 self._step()
         if event["event"] == "failed":
-            self._say(f"experiment {_name(event)} failed: {event['message']}")
+            self._tell("failed", f"experiment {_name(event)} failed: {event['message']}")
         if event["event"] == "untrustworthy":
-            self._say(f"experiment {_name(event)} is not to be trusted: {event['reason']}")
+            self._tell("untrustworthy", f"experiment {_name(event)} is not to be trusted: {event['reason']}")
         if event["event"] == "stopping":
             self._say("stopping; what is finished is kept (once more: at once)")
 
@@ -69,7 +88,10 @@ class Progress:
         text = f"{many} experiment{'' if many == 1 else 's'}, {event['threads']} at a time"
         if event["present"]:
             text += f"; {event['present']} are there already"
-        self._say(text)
+        if self._real_time_s and many and event["pending"]:
+            left = self._real_time_s * event["pending"] / many / min(event["threads"], event["pending"])
+            text += f"; in real time: about {duration(left)}"
+        self._say(f"{self._title}: {text}" if self._title else text)
         if self._bar:
             self._bar.update(self._task, total=self._total, completed=self._done)
 
@@ -80,8 +102,27 @@ class Progress:
             self._last_line = self._clock()
             self._say(f"{self._done} of {self._total} experiments")
 
+    def _tell(self, kind: str, text: str) -> None:
+        """Tell one of possibly many things; lines after the first are indented, so that it stays one thing."""
+        self._told[kind] += 1
+        if self._told[kind] <= MOST_TOLD:
+            self._say(text.strip().replace("\n", "\n  "))
+        elif self._told[kind] == MOST_TOLD + 1:
+            self._say("further ones like that are counted at the end")
+
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """Write how long something takes, as exactly as a guess deserves.
+
+    >>> duration(8.2), duration(100), duration(7300)
+    ('9 s', '2 min', '2.0 h')
+    """
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    return f"{math.ceil(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def _name(event: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up_runs import MadeUpRun, experiment
 from syrupy.assertion import SnapshotAssertion
 from thalweg.errors import Exit
 from thalweg.plan import Plan
@@ -82,6 +83,22 @@ def test_an_engine_without_memory_is_told_in_a_few_lines(thalweg: Thalweg) -> No
     assert "rust_oom" not in done.stderr
 
 
+def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg: Thalweg) -> None:
+    said = thalweg("run", "race.toml", "--no-report").stderr
+    assert said.endswith(
+        "1 of the 2 experiments that were run are untrustworthy, and left out of the numbers: the host was busy\n"
+    )
+
+
+def test_a_failure_of_several_lines_stays_one_thing_and_is_told_once_at_the_end(thalweg: Thalweg) -> None:
+    done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE="fail-alike")
+    assert done.returncode == Exit.FAILED
+    assert "experiment 1 (repetition 0) failed: no congestion control `bbr`\n  hint: modprobe tcp_bbr\n" in done.stderr
+    end = done.stderr.partition("error[experiments-failed]: 2 of 2 experiments failed\n")[2]
+    assert end.count("modprobe") == 1
+    assert "found experiment 0, repetition 0: no congestion control `bbr`\n    hint: modprobe tcp_bbr\n" in end
+
+
 def test_run_says_where_the_run_is_and_how_to_do_it_again(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("run", "race.toml", "--no-report", "--set", "path.buffer=1bdp")
     (run, again) = done.stdout.splitlines()
@@ -123,7 +140,8 @@ def test_schema_prints_what_is_generated(thalweg: Thalweg) -> None:
 def test_doctor_says_what_is_there(thalweg: Thalweg) -> None:
     done = thalweg("doctor")
     assert done.returncode == 0
-    assert "warning  engine kernel   user namespaces are switched off" in done.stdout
+    assert "warning  engine kernel   user namespaces are switched off\n" in done.stdout
+    assert "         do: sudo sysctl kernel.unprivileged_userns_clone=1\n         do: or be root\n" in done.stdout
     states = {
         finding["what"]: finding["state"] for finding in json.loads(thalweg("doctor", "--json").stdout)["findings"]
     }
@@ -234,3 +252,30 @@ def test_a_full_disk_behind_standard_output_is_an_error() -> None:
     assert done.returncode == Exit.CANNOT_WRITE
     assert "no space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_results_say_what_is_untrustworthy_and_why(thalweg: Thalweg, tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(4)])
+    late = ["late", None, "late", "busy"]
+    for repetition, why in enumerate(late):
+        run.transfer(0, repetition, untrustworthy=why)
+    run.write()
+    assert "3 of 4 experiments are untrustworthy, and left out of the numbers:\n  2 x late\n  1 x busy\n" in (
+        thalweg("results", "run").stderr
+    )
+    told = json.loads(thalweg("results", "run", "--json").stdout)
+    assert [(mark["repetition"], mark["reason"]) for mark in told["untrustworthy"]] == [
+        (0, "late"),
+        (2, "late"),
+        (3, "busy"),
+    ]
+
+
+def test_results_of_nothing_but_untrustworthy_experiments_are_an_empty_table(thalweg: Thalweg, tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path / "run", [experiment()])
+    run.transfer(0, 0, untrustworthy="late")
+    run.write()
+    done = thalweg("results", "run")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    assert "1 of 1 experiments are untrustworthy" in done.stderr

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from rich.console import Console
 from thalweg import engine, plan, scenario
 from thalweg.errors import Exit, ThalwegError
-from thalweg.run import Outcome, Progress, default_directory, execute
+from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s
 
 SCENARIO = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
 
@@ -126,9 +127,9 @@ def test_the_same_plan_has_the_same_directory_and_another_plan_another(a_plan: p
     assert directory != default_directory(a_plan.model_copy(update={"about": "edited"}))
 
 
-def shown(events: list[dict[str, Any]], *, terminal: bool, clock: Any = lambda: 0.0) -> str:
+def shown(events: list[dict[str, Any]], *, terminal: bool, clock: Any = lambda: 0.0, **options: Any) -> str:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=100)
-    with Progress(console, clock) as progress:
+    with Progress(console, clock, **options) as progress:
         for event in events:
             progress.event(event)
     file = console.file
@@ -158,6 +159,27 @@ def test_on_a_terminal_progress_is_a_bar() -> None:
 def test_failures_are_told_at_once() -> None:
     failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "negative [inflight]"}
     assert "experiment 3 (repetition 1) failed: negative [inflight]" in shown([PLAN, failed], terminal=False)
+
+
+def test_of_many_failures_some_are_told_and_the_rest_is_left_to_the_end() -> None:
+    failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "no room\nhint: make room"}
+    text = shown([PLAN, *[failed] * 9], terminal=False)
+    assert text.count("failed: no room\n  hint: make room\n") == 5
+    assert text.count("further ones like that are counted at the end") == 1
+
+
+def test_in_real_time_it_is_known_before_the_first_result_how_long_the_rest_takes() -> None:
+    text = shown([PLAN], terminal=False, title="loss on kernel", real_time_s=40 * 12.0)
+    # 37 of 40 experiments of 12 s, two at a time: 222 s
+    assert text == "loss on kernel: 40 experiments, 2 at a time; 3 are there already; in real time: about 4 min\n"
+
+
+def test_only_an_engine_in_real_time_with_durations_tells_how_long_it_takes(a_plan: plan.Plan) -> None:
+    sim = engine.capabilities().engines["sim"]
+    kernel = replace(sim, is_real_time=True)
+    experiments = [each.model_copy(update={"duration_ns": 12 * 10**9}) for each in a_plan.experiments]
+    timed = a_plan.model_copy(update={"experiments": experiments * 3})
+    assert (real_time_s(timed, kernel), real_time_s(timed, sim), real_time_s(a_plan, kernel)) == (36.0, None, None)
 
 
 def test_the_engine_is_found_beside_python_and_on_the_path(
@@ -193,7 +215,8 @@ def test_a_program_that_is_no_engine_is_an_error(fake_engine: Path, text: str) -
 
 def test_an_engine_that_cannot_run_here_says_why(fake_engine: Path) -> None:
     known = engine.capabilities()
-    with pytest.raises(ThalwegError, match="user namespaces are switched off"):
+    with pytest.raises(ThalwegError, match=r"cannot run here: user namespaces are switched off$") as caught:
         engine.choose("kernel", known)
+    assert caught.value.hint == "sudo sysctl kernel.unprivileged_userns_clone=1\nor be root"
     with pytest.raises(ThalwegError, match="there is no engine `sin`"):
         engine.choose("sin", known)
