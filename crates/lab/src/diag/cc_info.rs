@@ -2,6 +2,7 @@
 //!
 //! Only some tell anything: BBR; DCTCP; and, in the form made for Vegas, Vegas, YeAH, Illinois, Westwood and NV.
 
+use super::bytes::{u16_at, u32_at};
 use super::sys;
 use super::tcp_info::until_zero;
 use std::io;
@@ -149,12 +150,4 @@ impl CcInfo {
             total_bytes: u32_at(bytes, 12)?,
         })
     }
-}
-
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
 }

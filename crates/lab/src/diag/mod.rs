@@ -8,7 +8,9 @@
 //!
 //! Left out: what only eBPF or kernel tracing shows, such as the round-trip time of each ACK.
 
+mod bytes;
 mod cc_info;
+mod netlink;
 mod sampler;
 mod sys;
 mod tcp_info;

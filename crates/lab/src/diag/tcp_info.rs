@@ -12,6 +12,7 @@
 //! - `tcpi_pacing_rate` is reckoned for every connection, also for those that are not paced. See [`paces`].
 //! - `tcpi_total_rto` has 16 bits and starts again at 0 after 65535.
 
+use super::bytes::{u8_at, u16_at, u32_at, u64_at};
 use super::sys;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -130,20 +131,18 @@ impl TcpInfo {
         if bytes.len() < SHORTEST {
             return None;
         }
-        let u8 = |offset: usize| bytes[offset];
-        let u16 = |offset: usize| bytes.get(offset..offset + 2)?.try_into().ok().map(u16::from_ne_bytes).map(u64::from);
-        let u32 = |offset: usize| bytes.get(offset..offset + 4)?.try_into().ok().map(u32::from_ne_bytes).map(u64::from);
-        let u64 = |offset: usize| bytes.get(offset..offset + 8)?.try_into().ok().map(u64::from_ne_bytes);
+        let u32 = |offset: usize| u32_at(bytes, offset).map(u64::from);
+        let u64 = |offset: usize| u64_at(bytes, offset);
         let bps = |bytes_per_s: u64| bytes_per_s.saturating_mul(8);
 
-        let state = u8(0);
-        let is_app_limited = u8(APP_LIMITED.0) & APP_LIMITED.1 != 0;
+        let state = u8_at(bytes, 0)?;
+        let is_app_limited = u8_at(bytes, APP_LIMITED.0)? & APP_LIMITED.1 != 0;
         let (unacked, sacked, lost, retransmitted) = (u32(24)?, u32(28)?, u32(32)?, u32(36)?);
         let bytes_sent = u64(200)?;
         let sequence_numbers = 1 + u64::from(state == FIN_WAIT2 || state == TIME_WAIT);
         Some(TcpInfo {
             state,
-            ca_state: u8(1),
+            ca_state: u8_at(bytes, 1)?,
             cwnd_packets: u32(80)?,
             ssthresh_packets: u32(76).filter(|packets| *packets < INFINITE_SSTHRESH),
             inflight_packets: (unacked + retransmitted).saturating_sub(sacked + lost),
@@ -158,7 +157,7 @@ impl TcpInfo {
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
             retransmits: u32(100)?,
-            timeouts: u16(240),
+            timeouts: u16_at(bytes, 240).map(u64::from),
         })
     }
 }

@@ -1,0 +1,35 @@
+//! Numbers in what the kernel writes: in the machine's byte order, or not there.
+
+/// The byte at an offset.
+pub(super) fn u8_at(bytes: &[u8], offset: usize) -> Option<u8> {
+    bytes.get(offset).copied()
+}
+
+/// The number of two bytes at an offset.
+pub(super) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    array_at(bytes, offset).map(u16::from_ne_bytes)
+}
+
+/// The number of two bytes at an offset, in network byte order.
+pub(super) fn u16_be_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    array_at(bytes, offset).map(u16::from_be_bytes)
+}
+
+/// The number of four bytes at an offset.
+pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    array_at(bytes, offset).map(u32::from_ne_bytes)
+}
+
+/// The signed number of four bytes at an offset.
+pub(super) fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
+    array_at(bytes, offset).map(i32::from_ne_bytes)
+}
+
+/// The number of eight bytes at an offset.
+pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    array_at(bytes, offset).map(u64::from_ne_bytes)
+}
+
+fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
+}

@@ -1,0 +1,179 @@
+//! Dumps over netlink: one request, many answers (netlink(7); include/uapi/linux/netlink.h of the kernel).
+//!
+//! Everything is read as bytes that may not be there: what is shorter than it says, or says an impossible length, is an
+//! error.
+
+use super::bytes::{i32_at, u16_at, u32_at};
+use crate::error::Error;
+use rustix::io::{Errno, Result as IoResult};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A question that is answered by a dump.
+#[derive(Debug)]
+pub(super) struct Netlink {
+    socket: OwnedFd,
+    /// The request, header first.
+    request: Vec<u8>,
+    /// Number of the latest request: answers carry it.
+    sequence: u32,
+    buffer: Box<[u8]>,
+}
+
+/// Whether all answers of a dump are of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consistency {
+    /// Nothing changed meanwhile, as far as the kernel looks.
+    Whole,
+    /// Something changed meanwhile: an answer may be missing, or come twice.
+    Interrupted,
+}
+
+/// Why bytes cannot be read.
+pub(super) type Malformed = &'static str;
+
+/// Room for one datagram; the kernel makes none of more than 32 KiB for a dump.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// The kernel answers a dump while it is asked; this bounds the wait should an answer be lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const NLMSG_HEADER: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// Message types below this are netlink's own.
+const NLMSG_MIN_TYPE: u16 = 0x10;
+const NLM_F_REQUEST: u16 = 0x1;
+const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_DUMP_INTR: u16 = 0x10;
+
+const ATTRIBUTE_HEADER: usize = 4;
+/// The bits of an attribute's type that are not flags.
+const ATTRIBUTE_TYPE: u16 = 0x3fff;
+
+impl Netlink {
+    /// A socket for the question of this type with this body.
+    pub fn open(protocol: Protocol, kind: u16, body: &[u8]) -> IoResult<Netlink> {
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(protocol))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        let length = u32::try_from(NLMSG_HEADER + body.len()).map_err(|_| Errno::MSGSIZE)?;
+        let mut request = Vec::with_capacity(NLMSG_HEADER + body.len());
+        request.extend(length.to_ne_bytes());
+        request.extend(kind.to_ne_bytes());
+        request.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
+        request.extend([0; 8]); // number of the request, port
+        request.extend(body);
+        Ok(Netlink { socket, request, sequence: 0, buffer: vec![0; BUFFER_BYTES].into() })
+    }
+
+    /// A descriptor to ask for interfaces with.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Asks, and gives the body of every answer. After an error, open another one.
+    ///
+    /// # Errors
+    /// What `refused` makes of the kernel's reason; or an answer cannot be read, and `about` says what it was about.
+    pub fn dump(
+        &mut self,
+        about: &str,
+        refused: &dyn Fn(Errno) -> Error,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Malformed>,
+    ) -> Result<Consistency, Error> {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.request[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
+        send(&self.socket, &self.request, SendFlags::empty()).map_err(refused)?;
+        let mut consistency = Consistency::Whole;
+        loop {
+            let (_, length) = match recv(&self.socket, &mut *self.buffer, RecvFlags::TRUNC) {
+                Err(Errno::INTR) => continue,
+                received => received.map_err(refused)?,
+            };
+            let datagram = self.buffer.get(..length).ok_or("longer than the kernel makes them");
+            let progress = datagram.and_then(|bytes| read_datagram(bytes, self.sequence, &mut consistency, each));
+            match progress {
+                Ok(Progress::More) => {}
+                Ok(Progress::Done) => return Ok(consistency),
+                Ok(Progress::Refused(errno)) => return Err(refused(errno)),
+                Err(reason) => {
+                    return Err(Error::new(
+                        "kernel-answer",
+                        format!("the kernel's answer about {about} cannot be read: {reason}"),
+                        "report this, with the output of: uname -a",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// How far a dump is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    More,
+    Done,
+    Refused(Errno),
+}
+
+/// Gives the body of every answer in a datagram; skips what answers an earlier request.
+pub(super) fn read_datagram(
+    mut bytes: &[u8],
+    sequence: u32,
+    consistency: &mut Consistency,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), Malformed>,
+) -> Result<Progress, Malformed> {
+    while !bytes.is_empty() {
+        let (message, rest) = split(bytes, u32_at(bytes, 0).map(|length| length as usize), NLMSG_HEADER)
+            .ok_or("a message is cut short, or says a length that it cannot have")?;
+        bytes = rest;
+        if u32_at(message, 8) != Some(sequence) {
+            continue;
+        }
+        let (kind, flags) = u16_at(message, 4).zip(u16_at(message, 6)).ok_or("a message without header")?;
+        if flags & NLM_F_DUMP_INTR != 0 {
+            *consistency = Consistency::Interrupted;
+        }
+        let body = &message[NLMSG_HEADER..];
+        match kind {
+            NLMSG_DONE | NLMSG_ERROR => {
+                // Done carries a number, too: what went wrong at the end of the dump.
+                let code = i32_at(body, 0).ok_or("an end without a number")?;
+                return Ok(match code.checked_neg() {
+                    Some(errno) if errno > 0 => Progress::Refused(Errno::from_raw_os_error(errno)),
+                    _ => Progress::Done,
+                });
+            }
+            NLMSG_MIN_TYPE.. => each(body)?,
+            _ => {}
+        }
+    }
+    Ok(Progress::More)
+}
+
+/// Attributes one after another: type and content of each.
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
+    std::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
+        }
+        let parts = split(bytes, u16_at(bytes, 0).map(usize::from), ATTRIBUTE_HEADER);
+        let Some((attribute, rest)) = parts else {
+            bytes = &[];
+            return Some(Err("an attribute is cut short, or says a length that it cannot have"));
+        };
+        bytes = rest;
+        let kind = u16_at(attribute, 2).unwrap_or_default() & ATTRIBUTE_TYPE;
+        Some(Ok((kind, &attribute[ATTRIBUTE_HEADER..])))
+    })
+}
+
+/// The first `length` bytes, and what follows them at the next multiple of four.
+fn split(bytes: &[u8], length: Option<usize>, shortest: usize) -> Option<(&[u8], &[u8])> {
+    let length = length.filter(|length| *length >= shortest)?;
+    let first = bytes.get(..length)?;
+    let rest = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((first, rest))
+}
