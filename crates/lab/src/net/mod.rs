@@ -1,11 +1,37 @@
 //! The network of an experiment: namespaces, interfaces, queue disciplines.
+//!
+//! ```text
+//!  sender   eth0 ─── s1 ┐                                     made of:  holder    the process that all of it hangs on
+//!  sender-2 eth0 ─── s2 ┤ router ├ r0 ─── eth0 receiver                 build     namespaces, interfaces, addresses
+//!                       ┘                                               netem     queue disciplines of the router
+//! ```
+//!
+//! Everything is inside namespaces of our own, one per host; an ordinary user may make them where user namespaces are
+//! allowed. Nothing outside them is read or written, two networks do not see each other, and all of it ends with the
+//! process that made it. Hosts are processes in these namespaces ([`Network::spawn`]); what they need of the kernel they
+//! set themselves ([`Network::sysctls`]).
+//!
+//! Every command that changes something is in [`Network::commands`], a script that makes the same network again.
 
+mod build;
+mod choice;
+mod holder;
+mod leftovers;
+mod netem;
+mod offloads;
+mod places;
 pub mod probe;
+mod refusal;
+mod shell;
+mod sys;
 pub mod sysctl;
+
+pub use choice::choose_link;
 
 use crate::error::Error;
 use crate::protocol;
-use std::collections::BTreeMap;
+use shell::Shell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::process::Child;
@@ -40,12 +66,16 @@ pub enum LinkKind {
     Netem,
 }
 
-/// A network that exists.
+/// A network that exists. Dropping it ends it.
 #[derive(Debug)]
 pub struct Network {
+    shell: Shell,
     senders: Vec<Place>,
     receiver: Place,
-    log: String,
+    qdiscs: protocol::Qdiscs,
+    sysctls: BTreeMap<String, BTreeMap<String, String>>,
+    /// Inodes of all network namespaces.
+    identities: BTreeSet<u64>,
 }
 
 impl Network {
@@ -53,8 +83,66 @@ impl Network {
     ///
     /// # Errors
     /// The machine refuses something, or the experiment asks for what this kind of link cannot do.
-    pub fn build(_experiment: &Experiment, _link: LinkKind) -> Result<Network, Error> {
-        unimplemented!()
+    pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
+        let (senders, receiver) = places::places(experiment)?;
+        let shaping = match link {
+            LinkKind::Relay => None,
+            LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs())?),
+        };
+        let mut shell = Shell::start()?;
+        build::build(&mut shell, experiment, (&senders, &receiver), link)?;
+        let qdiscs = match shaping {
+            None => protocol::Qdiscs::default(),
+            Some(shaping) => shaping.make(&mut shell)?,
+        };
+        let mut network =
+            Network { shell, senders, receiver, qdiscs, sysctls: BTreeMap::new(), identities: BTreeSet::new() };
+        network.sysctls = network.settings(experiment, link)?;
+        network.identities = network.identities()?;
+        Ok(network)
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        self.senders.iter().chain([&self.receiver])
+    }
+
+    fn settings(
+        &self,
+        experiment: &Experiment,
+        link: LinkKind,
+    ) -> Result<BTreeMap<String, BTreeMap<String, String>>, Error> {
+        // All namespaces are born with the same values.
+        let text = self.shell.read(None, "cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem")?;
+        let defaults = sysctl::Defaults::parse(&text).ok_or_else(|| {
+            Error::new(
+                "no-sysctl",
+                format!("net.ipv4.tcp_rmem and net.ipv4.tcp_wmem are not three numbers each: {text:?}"),
+                "look at them: sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem",
+            )
+        })?;
+        let mut settings = BTreeMap::new();
+        for place in self.places() {
+            let is_receiver = place.name == places::RECEIVER;
+            settings.insert(place.name.clone(), sysctl::of_host(experiment, place, is_receiver, defaults)?);
+        }
+        if link == LinkKind::Netem {
+            let (senders, receiver) = self.relay_ports();
+            let interfaces: Vec<String> = senders.into_iter().chain([receiver]).map(|port| port.interface).collect();
+            settings.insert(places::ROUTER.to_owned(), sysctl::of_router(&interfaces));
+        }
+        Ok(settings)
+    }
+
+    fn identities(&self) -> Result<BTreeSet<u64>, Error> {
+        let names = self.places().map(|place| Some(place.name.as_str())).chain([Some(places::ROUTER), None]);
+        let found: Result<_, _> = names.map(|name| self.shell.holder.identity(name)).collect();
+        found.map_err(|error| {
+            Error::new(
+                "no-namespaces",
+                format!("the namespaces that were just made cannot be found: {error}"),
+                "look whether /proc is mounted without hidepid: findmnt /proc",
+            )
+        })
     }
 
     /// The senders, in the order of their addresses.
@@ -69,51 +157,55 @@ impl Network {
 
     /// The router's interfaces: those towards the senders, and the one towards the receiver.
     pub fn relay_ports(&self) -> (Vec<protocol::Port>, protocol::Port) {
-        unimplemented!()
+        let port = |place: &Place, interface| protocol::Port {
+            interface,
+            address: place.address,
+            mac: place.mac,
+            host: place.host.clone(),
+            extra_rtt: place.extra_rtt,
+        };
+        let senders = self.senders.iter().zip(1..).map(|(place, number)| port(place, places::sender_interface(number)));
+        (senders.collect(), port(&self.receiver, places::RECEIVER_INTERFACE.to_owned()))
     }
 
-    /// What the router has to read and to change during the experiment, if its links are queue disciplines.
+    /// What the router has to read and to change during the experiment, if its links are queue disciplines. The commands
+    /// are to be run in the router's namespace.
     pub fn qdiscs(&self) -> protocol::Qdiscs {
-        unimplemented!()
+        self.qdiscs.clone()
     }
 
     /// Kernel settings that the host in this namespace needs.
-    pub fn sysctls(&self, _place: &str) -> BTreeMap<String, String> {
-        unimplemented!()
+    pub fn sysctls(&self, place: &str) -> BTreeMap<String, String> {
+        self.sysctls.get(place).cloned().unwrap_or_default()
     }
 
-    /// Starts a process in a namespace, with pipes to its standard input and output, in a process group of its own.
+    /// Starts a process in a namespace, with pipes to its standard input and output, in a process group of its own, in
+    /// the folder `/`; `is_realtime` gives it and its children priority 50 under SCHED_FIFO. The log shows it as a comment,
+    /// because it is no part of the network.
     ///
     /// # Errors
-    /// It cannot be started.
-    pub fn spawn(&mut self, _namespace: &str, _command: &[OsString], _is_realtime: bool) -> Result<Child, Error> {
-        unimplemented!()
+    /// `no-tool`, or `no-process`: it cannot be started. A program that is not there shows as an exit status of 127.
+    pub fn spawn(&mut self, namespace: &str, command: &[OsString], is_realtime: bool) -> Result<Child, Error> {
+        self.shell.spawn(namespace, command, is_realtime)
     }
 
     /// Adds a line to the log.
     pub fn note(&mut self, line: &str) {
-        self.log.push_str(line);
-        self.log.push('\n');
+        self.shell.note(line);
     }
 
     /// What was done so far: a shell script, one executed command per line.
     pub fn commands(&self) -> &str {
-        &self.log
+        self.shell.script()
     }
 
-    /// Ends the network.
+    /// Ends the network, once the processes in it are gone; it waits for them a little.
     ///
     /// # Errors
-    /// Something is still there.
-    pub fn close(self) -> Result<(), Error> {
-        unimplemented!()
+    /// `leftovers`: some do not go. The holder has ended all the same, so the namespaces go with the last of them.
+    pub fn close(mut self) -> Result<(), Error> {
+        let outcome = leftovers::wait(&self.identities, self.shell.holder.pid());
+        self.shell.holder.end();
+        outcome
     }
-}
-
-/// Which link plays an experiment on this machine, and why, in words.
-///
-/// # Errors
-/// The experiment asks for one that this machine cannot play.
-pub fn choose_link(_experiment: &Experiment) -> Result<(LinkKind, String), Error> {
-    unimplemented!()
 }

@@ -1,7 +1,35 @@
-//! What this machine's kernel has.
+//! What this machine's kernel has, and what it lets us do. Nothing is guessed from names or versions: everything is
+//! tried, in a throw-away namespace.
 
 use crate::error::Error;
+use crate::net::holder::{Holder, alone, search_path};
+use crate::net::shell::succeeds;
+use crate::net::sys::{Question, ask};
+use crate::net::{build, refusal, shell::Shell};
 use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Programs that every network needs. `ethtool` and `tc` are among them although some experiments need neither: one
+/// message names what to install, before the first experiment.
+const TOOLS: &[&str] = &["unshare", "nsenter", "mount", "cat", "mkdir", "ip", "tc", "ethtool"];
+
+/// Queue disciplines that the kernel may have, with parameters that each accepts.
+const QDISCS: &[(&str, &str)] = &[
+    ("netem", "limit 1000 delay 1ms"),
+    ("htb", ""),
+    ("tbf", "rate 1mbit burst 3000 limit 3000"),
+    ("bfifo", "limit 3000"),
+    ("pfifo", "limit 10"),
+    ("codel", ""),
+    ("fq_codel", ""),
+    ("pie", ""),
+    ("red", "limit 60000 min 5000 max 15000 avpkt 1000 burst 20 probability 0.1"),
+    ("fq", ""),
+];
 
 /// Congestion controls that the kernel has, in this network namespace.
 pub fn algorithms() -> Vec<String> {
@@ -12,27 +40,70 @@ pub fn algorithms() -> Vec<String> {
 /// Whether this machine lets us make namespaces, and has the tools for it.
 ///
 /// # Errors
-/// It does not; the hint names the setting or the package.
+/// `no-tool`: a program is missing. `no-namespaces`: they are refused. The hint names the package or the setting.
 pub fn namespaces() -> Result<(), Error> {
-    unimplemented!()
+    if let Some(missing) = TOOLS.iter().find(|name| !has_tool(name)) {
+        return Err(refusal::missing_tool(missing));
+    }
+    let mut shell = Shell::start()?;
+    build::namespaces(&mut shell, [].into_iter())
 }
 
-/// Congestion controls that a socket in a namespace of ours can be given.
+/// Congestion controls that a socket in a namespace of ours can be given. It has the kernel's restricted ones, too: in
+/// a namespace they are free to whoever made it.
 pub fn usable_algorithms() -> Vec<String> {
-    unimplemented!()
+    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
+    let find = || -> io::Result<Vec<String>> {
+        let names = algorithms();
+        let questions = names.iter().filter_map(|name| CString::new(name.as_str()).ok()).map(Question::Algorithm);
+        let holder = Holder::start().map_err(io::Error::other)?;
+        let answers = ask(&holder, questions.collect())?;
+        Ok(names.into_iter().zip(answers).filter(|(_, errno)| *errno == 0).map(|(name, _)| name).collect())
+    };
+    FOUND.get_or_init(|| find().unwrap_or_default()).clone()
 }
 
-/// Queue disciplines that the kernel takes.
+/// Queue disciplines that the kernel takes, of those that links are made of.
 pub fn qdiscs() -> BTreeSet<String> {
-    unimplemented!()
+    static FOUND: OnceLock<BTreeSet<String>> = OnceLock::new();
+    let find = || -> Result<BTreeSet<String>, Error> {
+        let mut shell = Shell::start()?;
+        shell.run(None, "ip link add t0 type veth peer name t1")?;
+        let mut found = BTreeSet::new();
+        for (name, parameters) in QDISCS {
+            let line = format!("tc qdisc replace dev t0 root {name} {parameters}");
+            if shell.run(None, line.trim_end()).is_ok() {
+                found.insert((*name).to_owned());
+            }
+        }
+        Ok(found)
+    };
+    FOUND.get_or_init(|| find().unwrap_or_default()).clone()
 }
 
 /// Whether we may start processes under SCHED_FIFO.
 pub fn is_realtime_allowed() -> bool {
-    unimplemented!()
+    succeeds(alone(&mut Command::new("chrt")).args(["--fifo", "50", "true"]))
 }
 
-/// Whether a program is in the search path.
-pub fn has_tool(_name: &str) -> bool {
-    unimplemented!()
+/// Whether a program is in the search path, system folders included.
+pub fn has_tool(name: &str) -> bool {
+    search_path().split(':').any(|folder| Path::new(folder).join(name).is_file())
+}
+
+/// Whether the relay can see packets in a namespace of ours.
+///
+/// # Errors
+/// Why not, in words.
+pub(crate) fn packet_sockets() -> Result<(), String> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    let find = || {
+        let holder = Holder::start().map_err(|error| error.message)?;
+        match ask(&holder, vec![Question::PacketSocket]).map_err(|error| error.to_string())?.as_slice() {
+            [0] => Ok(()),
+            [errno, ..] => Err(io::Error::from_raw_os_error(*errno).to_string()),
+            [] => Err("no answer".to_owned()),
+        }
+    };
+    FOUND.get_or_init(find).clone()
 }

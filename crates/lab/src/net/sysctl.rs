@@ -1,15 +1,181 @@
-//! Kernel settings.
+//! Kernel settings: which ones each host of an experiment needs, and making them.
+//!
+//! All of them belong to the network namespace of the process that makes them; the machine's own stay as they are.
 
 use crate::error::Error;
+use crate::net::Place;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::{fs, io};
+use thalweg_plan::plan::Experiment;
+use thalweg_units::Bytes;
 
 /// Settings that are left out where the kernel does not have them.
-pub const OPTIONAL: &[&str] = &[];
+pub const OPTIONAL: &[&str] = &[
+    // Kernels before 6.10 or so hide all of net.core from namespaces that an ordinary user made. Their default is 4096,
+    // which is enough for some thousands of connections at once.
+    "net.core.somaxconn",
+    // Only a namespace's clients need it, and only when they open tens of thousands of connections.
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_max_tw_buckets",
+];
 
 /// Makes kernel settings in this network namespace, and reads them back.
 ///
+/// ```
+/// use std::collections::BTreeMap;
+/// use thalweg_lab::net::sysctl;
+///
+/// let unknown = BTreeMap::from([("net.ipv4.tcp_warp_speed".to_owned(), "9".to_owned())]);
+/// let error = sysctl::apply(&unknown).expect_err("no kernel has it");
+/// assert_eq!(error.code, "no-sysctl");
+/// ```
+///
 /// # Errors
-/// One cannot be made.
-pub fn apply(_settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
-    unimplemented!()
+/// `no-sysctl`: one cannot be made, or reads otherwise than it was written; it is named with its value and what the kernel said.
+pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
+    let mut made = BTreeMap::new();
+    for (name, value) in settings {
+        let file = file(name);
+        if !file.exists() && OPTIONAL.contains(&name.as_str()) {
+            continue;
+        }
+        let refused = |error: io::Error| {
+            Error::new(
+                "no-sysctl",
+                format!("the kernel setting {name} cannot be made \"{value}\": {error}"),
+                format!("look whether this kernel has it: cat {}", file.display()),
+            )
+        };
+        fs::write(&file, value).map_err(refused)?;
+        let now = words(&fs::read_to_string(&file).map_err(refused)?);
+        if now != words(value) {
+            return Err(refused(io::Error::other(format!("the kernel made it \"{now}\""))));
+        }
+        made.insert(name.clone(), now);
+    }
+    Ok(made)
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))
+}
+
+fn words(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The kernel's own limits of a connection's buffers in a new namespace: least, first and most, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    pub rmem_bytes: [u64; 3],
+    pub wmem_bytes: [u64; 3],
+}
+
+impl Defaults {
+    /// From the text of tcp_rmem and tcp_wmem, one line each.
+    pub fn parse(text: &str) -> Option<Defaults> {
+        let mut lines = text.lines().map(|line| -> Option<[u64; 3]> {
+            let values: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+            values.try_into().ok()
+        });
+        Some(Defaults { rmem_bytes: lines.next()??, wmem_bytes: lines.next()?? })
+    }
+}
+
+/// What a host at the end of the path needs.
+///
+/// # Errors
+/// `not-on-linux`: a buffer is larger than the kernel can say.
+pub(crate) fn of_host(
+    experiment: &Experiment,
+    place: &Place,
+    is_receiver: bool,
+    defaults: Defaults,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut settings = BTreeMap::new();
+    let mut set = |name: &str, value: String| settings.insert(name.to_owned(), value);
+
+    // The limits of the scenario. What the kernel starts with stays, as far as the limit allows.
+    if let Some(host) = experiment.hosts.get(&place.host) {
+        let send = format!("host.{}.sndbuf_max", place.host);
+        set("net.ipv4.tcp_wmem", limits(defaults.wmem_bytes, host.sndbuf_max_bytes, &send)?);
+        let receive = format!("host.{}.rcvbuf_max", place.host);
+        set("net.ipv4.tcp_rmem", limits(defaults.rmem_bytes, host.rcvbuf_max_bytes, &receive)?);
+    }
+    // A connection starts without what earlier ones to the same address learned (ssthresh, RTT): every experiment starts
+    // from nothing, and so does every connection of the simulator.
+    set("net.ipv4.tcp_no_metrics_save", "1".to_owned());
+    // Whichever side closes first keeps the connection's name for a minute. More of them than this are forgotten with a
+    // warning in the kernel's log; the default follows from the machine's memory.
+    set("net.ipv4.tcp_max_tw_buckets", "262144".to_owned());
+    if is_receiver {
+        // Connections that nobody has accepted yet, and those whose handshake is not over: beyond these the kernel drops
+        // or sends SYN cookies, and a thousand flows that start together would wait a second for the next SYN.
+        set("net.core.somaxconn", "65535".to_owned());
+        set("net.ipv4.tcp_max_syn_backlog", "65535".to_owned());
+    } else {
+        // 55,000 connections at a time from one sender instead of 28,000.
+        set("net.ipv4.ip_local_port_range", "10000 65000".to_owned());
+        // A port whose connection closed more than a second ago may be used again: timestamps tell the two apart.
+        set("net.ipv4.tcp_tw_reuse", "1".to_owned());
+    }
+    Ok(settings)
+}
+
+/// What the router needs to carry packets with queue disciplines; `interfaces` are its own.
+pub(crate) fn of_router(interfaces: &[String]) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::from([("net.ipv4.ip_forward".to_owned(), "1".to_owned())]);
+    let everywhere = ["all".to_owned()];
+    for interface in interfaces.iter().chain(&everywhere) {
+        // Distributions turn the check of source addresses on; nobody lies here, and it costs a lookup per packet. The
+        // stricter of `all` and the interface counts, so both are set.
+        settings.insert(format!("net.ipv4.conf.{interface}.rp_filter"), "0".to_owned());
+        // An ICMP redirect would be a packet of ours in the experiment's queues. The more lenient of both counts.
+        settings.insert(format!("net.ipv4.conf.{interface}.send_redirects"), "0".to_owned());
+    }
+    settings
+}
+
+fn limits(defaults_bytes: [u64; 3], most: Bytes, key: &str) -> Result<String, Error> {
+    let most_bytes = most.0;
+    if i32::try_from(most_bytes).is_err() {
+        return Err(Error::new(
+            "not-on-linux",
+            format!("`{key}` is {most_bytes} bytes, and Linux has at most {}", i32::MAX),
+            format!("leave `{key}` out: there is no limit then that binds"),
+        ));
+    }
+    let [least, first, _] = defaults_bytes;
+    Ok(format!("{} {} {most_bytes}", least.min(most_bytes), first.min(most_bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL_BYTES: [u64; 3] = [4096, 131_072, 33_554_432];
+
+    #[test]
+    fn the_kernels_first_two_values_stay_below_the_scenarios_limit() {
+        assert_eq!(limits(KERNEL_BYTES, Bytes(8_000_000), "k").as_deref(), Ok("4096 131072 8000000"));
+        assert_eq!(limits(KERNEL_BYTES, Bytes(50_000), "k").as_deref(), Ok("4096 50000 50000"));
+        assert_eq!(limits(KERNEL_BYTES, Bytes(2304), "k").as_deref(), Ok("2304 2304 2304"));
+    }
+
+    #[test]
+    fn a_limit_beyond_the_kernels_integers_is_an_error_that_names_the_key() {
+        let error = limits(KERNEL_BYTES, Bytes(1 << 31), "host.sender.sndbuf_max").expect_err("too large");
+        assert!(error.message.contains("`host.sender.sndbuf_max` is 2147483648 bytes"), "{error}");
+    }
+
+    #[test]
+    fn defaults_are_read_with_tabs_between_them() {
+        let read = Defaults::parse("4096\t131072\t6291456\n4096\t16384\t4194304\n");
+        assert_eq!(
+            read,
+            Some(Defaults { rmem_bytes: [4096, 131_072, 6_291_456], wmem_bytes: [4096, 16_384, 4_194_304] })
+        );
+        assert_eq!(Defaults::parse("4096 131072\n"), None);
+    }
 }

@@ -1,0 +1,83 @@
+//! Which link plays an experiment.
+
+use crate::error::Error;
+use crate::net::{LinkKind, netem, probe};
+use thalweg_plan::plan::{Emulator, Experiment};
+
+/// Which link plays an experiment on this machine, and why, in words.
+///
+/// The relay, unless the scenario says otherwise: it does what the simulator does, and any kernel can run it. Queue
+/// disciplines are the way out where packet sockets are refused.
+///
+/// # Errors
+/// The experiment asks for a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or asks of netem what
+/// it cannot do (`not-on-netem`).
+pub fn choose_link(experiment: &Experiment) -> Result<(LinkKind, String), Error> {
+    let able = Able { relay: probe::packet_sockets, netem: || netem::check(experiment, &probe::qdiscs()) };
+    choose(experiment.engine.link, able)
+}
+
+/// Questions, asked only where the answer matters.
+struct Able<R, N> {
+    relay: R,
+    netem: N,
+}
+
+fn choose<R, N>(wish: Emulator, able: Able<R, N>) -> Result<(LinkKind, String), Error>
+where
+    R: Fn() -> Result<(), String>,
+    N: Fn() -> Result<(), Error>,
+{
+    let said_so = "the scenario says so".to_owned();
+    match wish {
+        Emulator::Netem => (able.netem)().map(|()| (LinkKind::Netem, said_so)),
+        Emulator::Relay => match (able.relay)() {
+            Ok(()) => Ok((LinkKind::Relay, said_so)),
+            Err(why) => Err(no_relay(&why, "try engine.link = \"netem\" in the scenario")),
+        },
+        Emulator::Auto => match ((able.relay)(), &able.netem) {
+            (Ok(()), _) => Ok((LinkKind::Relay, "it treats packets as the simulator does".to_owned())),
+            (Err(why), netem) => match netem() {
+                Ok(()) => Ok((LinkKind::Netem, format!("this machine refuses the relay its packet sockets ({why})"))),
+                Err(error) => Err(no_relay(&why, &format!("netem is no way out, either: {}", error.message))),
+            },
+        },
+    }
+}
+
+fn no_relay(why: &str, otherwise: &str) -> Error {
+    Error::new(
+        "no-packet-sockets",
+        format!("the relay needs packet sockets (AF_PACKET), and this machine refuses them: {why}"),
+        format!("{otherwise}; or load them: sudo modprobe af_packet; or simulate: thalweg run FILE --engine sim"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(wish: Emulator, has_relay: bool, has_netem: bool) -> Result<(LinkKind, String), Error> {
+        let relay = move || if has_relay { Ok(()) } else { Err("Operation not permitted".to_owned()) };
+        let netem = move || if has_netem { Ok(()) } else { Err(Error::new("no-qdisc", "no netem", "relay")) };
+        choose(wish, Able { relay, netem })
+    }
+
+    #[test]
+    fn by_itself_it_takes_the_relay_and_netem_only_where_the_relay_cannot_run() {
+        let kind = |relay, netem| chosen(Emulator::Auto, relay, netem).map(|(kind, _)| kind);
+        assert_eq!(kind(true, true), Ok(LinkKind::Relay));
+        assert_eq!(kind(true, false), Ok(LinkKind::Relay));
+        assert_eq!(kind(false, true), Ok(LinkKind::Netem));
+        let error = kind(false, false).expect_err("neither");
+        assert!(error.message.contains("Operation not permitted") && error.hint.contains("no netem"), "{error}");
+    }
+
+    #[test]
+    fn an_explicit_wish_is_fulfilled_or_refused_and_never_replaced() {
+        assert_eq!(chosen(Emulator::Netem, true, false).expect_err("no netem").code, "no-qdisc");
+        let error = chosen(Emulator::Relay, false, true).expect_err("no relay");
+        assert_eq!(error.code, "no-packet-sockets");
+        assert!(error.hint.contains("engine.link = \"netem\""), "{error}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Processes that still live in the namespaces of a network.
+
+use crate::error::Error;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+/// How long processes that were told to end may take for it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Waits until nobody but the holder lives in these network namespaces. Call it while the holder holds them: afterwards
+/// their inodes may be those of somebody else's.
+///
+/// # Errors
+/// `leftovers`, with the processes that do not go.
+pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let left = processes(identities, holder);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > give_up {
+            let names: Vec<String> = left.iter().map(|(pid, name)| format!("{pid} ({name})")).collect();
+            let pids: Vec<String> = left.iter().map(|(pid, _)| pid.to_string()).collect();
+            return Err(Error::new(
+                "leftovers",
+                format!("processes still live in the network of the experiment: {}", names.join(", ")),
+                format!("kill {}", pids.join(" ")),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Process ids and names. Processes that we may not look at are not ours.
+fn processes(identities: &BTreeSet<u64>, holder: u32) -> Vec<(u32, String)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let lives_there = |pid: &u32| {
+        fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|namespace| identities.contains(&namespace.ino()))
+    };
+    let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
+    pids.filter(|pid| *pid != holder).filter(lives_there).map(|pid| (pid, name(pid))).collect()
+}

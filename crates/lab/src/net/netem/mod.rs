@@ -1,0 +1,243 @@
+//! Links made of the kernel's queue disciplines.
+//!
+//! ```text
+//!             ┌──────────────────────────────── router ─────────────────────────────────┐
+//!  sender ──► s1 in ─► [f-loss: netem] ─► route ─► [f-queue:] htb + fifo ─► [netem] ─► r0 ──► receiver
+//!                        loss or duplicates                                   jitter, or packets held back
+//!  sender ◄── s1 ◄─ netem ◄─ [r-queue: htb + fifo] ◄─ route ◄─ [r-loss: netem] ◄─ r0 in ◄──── receiver
+//!                     all of the delay
+//!             └──────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! What stands in brackets is there where the experiment needs it. A packet meets the stages in the order of the plan.
+//! Each stage is alone on an interface; `f-loss` and its like are ifb devices, through which a filter leads what comes in
+//! or goes out. A classful tree could hold several stages on one interface, but netem's counters have been wrong in such
+//! trees in several kernels, and newer ones refuse duplicates there.
+//!
+//! **The queue** is htb with a single class, because it takes new rates while packets wait, or tbf where there is no htb.
+//! Sizes are those of IP packets (`stab overhead -14` takes Ethernet's header off). A packet leaves htb when its
+//! transmission begins, so that the one being sent is not in the queue, as in the plan.
+//!
+//! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the queue
+//! it would need one more stage. `limit` is far above what can be under way.
+//!
+//! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its predecessor's
+//! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. **Holding back** is
+//! `delay D reorder R%`: R % of the packets pass at once, the others wait for D.
+//!
+//! Deviations:
+//! - a packet arrives one transmission time (1500 bytes: 1.2 ms at 10 Mbit/s) earlier than it would from a real line, where
+//!   it leaves when its transmission ends;
+//! - a buffer smaller than a packet is made one packet large, because htb's queue takes every packet before it lets it
+//!   pass; a comment in the log says so;
+//! - after a pause, and after late timers, up to [`SLACK`] or half a packet leaves at once;
+//! - random numbers are the kernel's: the experiment's seed does not fix them.
+//!
+//! What this cannot do is in the module `refused`.
+//!
+//! Source: tc-htb(8), tc-tbf(8), tc-netem(8), tc-stab(8), tc-mirred(8); Linux 5.10 to 6.18, net/sched/sch_{htb,tbf,netem}.c
+//! and drivers/net/ifb.c.
+
+mod refused;
+mod words;
+
+use crate::error::Error;
+use crate::net::places::{self, RECEIVER_INTERFACE, ROUTER};
+use crate::net::shell::Shell;
+use crate::net::{Place, build};
+use crate::protocol::{Qdisc, Qdiscs};
+use std::collections::BTreeSet;
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link};
+use thalweg_units::{Bytes, MTU, Packets, Rate, Span};
+
+pub(crate) use refused::check;
+
+/// How late the timer of a queue may be without the link losing capacity, as far as it has packets. High-resolution
+/// timers and the softirqs behind them take tens of microseconds, sometimes a few hundred on a busy machine.
+const SLACK: Span = Span::from_micros(250);
+
+/// The stages of an experiment, as commands in the router's namespace.
+#[derive(Debug, Default)]
+pub(crate) struct Shaping {
+    lines: Vec<Line>,
+    /// Interfaces that have `clsact` already.
+    classified: BTreeSet<String>,
+    watch: Qdiscs,
+}
+
+#[derive(Debug)]
+enum Line {
+    Command(String),
+    /// Makes an ifb device.
+    Device(String),
+    Note(String),
+}
+
+/// One direction: where packets come in and go out, and the first letter of the names of its devices.
+struct Direction<'a> {
+    link: &'a Link,
+    letter: char,
+    from: &'a [String],
+    to: &'a [String],
+}
+
+impl Shaping {
+    /// # Errors
+    /// `not-on-netem`: it cannot be done. `no-qdisc`: the kernel, which has these, lacks one.
+    pub fn new(experiment: &Experiment, senders: &[Place], available: &BTreeSet<String>) -> Result<Shaping, Error> {
+        check(experiment, available)?;
+        let sender_interfaces: Vec<String> = (1..=senders.len()).map(places::sender_interface).collect();
+        let receiver_interface = [RECEIVER_INTERFACE.to_owned()];
+        let (forward, reverse) = (&experiment.forward, &experiment.reverse);
+        let mut shaping = Shaping::default();
+        if experiment.engine.offloads {
+            shaping
+                .lines
+                .push(Line::Note("offloads are on: a packet in the queues below may be 64 KiB large".to_owned()));
+        }
+
+        let there = Direction { link: forward, letter: 'f', from: &sender_interfaces, to: &receiver_interface };
+        let has_htb = available.contains("htb");
+        let late = words::jitter_or_hold(forward);
+        let loss = shaping.loss(&there);
+        let queue = shaping.queue(&there, has_htb, late.is_some());
+        if let Some(late) = late {
+            shaping.command(format!("tc qdisc add dev {RECEIVER_INTERFACE} root handle 1: netem {late}"));
+        }
+        shaping.watch.forward = Some(Qdisc { queue, loss });
+
+        let back = Direction { link: reverse, letter: 'r', from: &receiver_interface, to: &sender_interfaces };
+        let loss = shaping.loss(&back);
+        let is_limited = !matches!(reverse.capacity, Capacity::Unlimited);
+        if is_limited || loss.is_some() {
+            let queue = shaping.queue(&back, has_htb, true);
+            shaping.watch.reverse = Some(Qdisc { queue, loss });
+        }
+        for (place, interface) in senders.iter().zip(&sender_interfaces) {
+            let delay = forward.delay_ns + reverse.delay_ns + place.extra_rtt;
+            let limit = words::limit(delay + reverse.jitter_ns, fastest(forward));
+            let delay = words::delay(delay, reverse.jitter_ns);
+            shaping.command(format!("tc qdisc add dev {interface} root handle 1: netem limit {limit} {delay}"));
+        }
+        shaping.watch.at.sort_by_key(|(at, _)| *at);
+        Ok(shaping)
+    }
+
+    /// Runs the commands.
+    ///
+    /// # Errors
+    /// `no-qdisc`: the kernel refuses one.
+    pub fn make(self, shell: &mut Shell) -> Result<Qdiscs, Error> {
+        for line in &self.lines {
+            match line {
+                Line::Note(text) => shell.note(&format!("# {text}")),
+                Line::Command(command) => shell.run(Some(ROUTER), command).map_err(refused::by_kernel)?,
+                Line::Device(name) => {
+                    let add = format!("ip link add {name} type ifb");
+                    shell.run(Some(ROUTER), &add).map_err(refused::by_kernel)?;
+                    build::be_silent(shell, Some(ROUTER), name)?;
+                    shell.run(Some(ROUTER), &format!("ip link set {name} up"))?;
+                }
+            }
+        }
+        Ok(self.watch)
+    }
+
+    fn command(&mut self, line: String) {
+        self.lines.push(Line::Command(line));
+    }
+
+    /// Leads what comes in at an interface, or goes out, through an ifb device; it then goes on as if nothing had happened.
+    fn lead(&mut self, interface: &str, way: &str, device: &str) {
+        if self.classified.insert(interface.to_owned()) {
+            self.command(format!("tc qdisc add dev {interface} clsact"));
+        }
+        // u32, because more kernels have it than matchall.
+        self.command(format!(
+            "tc filter add dev {interface} {way} protocol all u32 match u32 0 0 action mirred egress redirect dev {device}"
+        ));
+    }
+
+    /// Random loss and duplicates, if there are any.
+    fn loss(&mut self, direction: &Direction<'_>) -> Option<(String, String)> {
+        let loss = words::loss(direction.link)?;
+        let device = format!("{}-loss", direction.letter);
+        self.lines.push(Line::Device(device.clone()));
+        self.command(format!("tc qdisc add dev {device} root handle 1: netem limit {} {loss}", words::LEAST_LIMIT));
+        for interface in direction.from {
+            self.lead(interface, "ingress", &device);
+        }
+        Some((device, "1:".to_owned()))
+    }
+
+    /// The queue and the capacity: at the interface itself if there is one and nothing comes behind.
+    fn queue(&mut self, direction: &Direction<'_>, has_htb: bool, is_something_behind: bool) -> (String, String) {
+        let device = match direction.to {
+            [only] if !is_something_behind => only.clone(),
+            all => {
+                let device = format!("{}-queue", direction.letter);
+                self.lines.push(Line::Device(device.clone()));
+                for interface in all {
+                    self.lead(interface, "egress", &device);
+                }
+                device
+            }
+        };
+        let root = format!("dev {device} root handle 1: stab overhead -14");
+        let Capacity::Steps { steps } = &direction.link.capacity else {
+            self.command(format!("tc qdisc add {root} pfifo limit {}", words::LEAST_LIMIT));
+            return (device, "1:".to_owned());
+        };
+        let (kind, room) = self.room(direction.link.buffer);
+        let class = format!("dev {device} parent 1: classid 1:1 htb");
+        let later = steps.iter().skip(1);
+        let first = steps.first().map_or(Rate::ZERO, |step| step.rate_bps);
+        let change: Box<dyn Fn(Rate) -> String> = if has_htb {
+            self.command(format!("tc qdisc add {root} htb default 1"));
+            self.command(format!("tc class add {class} {}", words::htb(first)));
+            Box::new(move |rate| format!("tc class change {class} {}", words::htb(rate)))
+        } else {
+            self.command(format!("tc qdisc add {root} tbf {} limit {room}", words::tbf(first)));
+            Box::new(move |rate| format!("tc qdisc change {root} tbf {} limit {room}", words::tbf(rate)))
+        };
+        self.command(format!("tc qdisc add dev {device} parent 1:1 handle 10: {kind} limit {room}"));
+        for step in later {
+            let at = Span(step.at_ns.0);
+            let command = change(step.rate_bps).split(' ').map(str::to_owned).collect();
+            self.watch.at.push((at, command));
+        }
+        (device, "10:".to_owned())
+    }
+
+    /// Kind and limit of the queue: never less than a packet.
+    fn room(&mut self, buffer: Buffer) -> (&'static str, u64) {
+        let note = |room: &str, least: &str| {
+            Line::Note(format!(
+                "the buffer is {room}, but a queue of the kernel needs room for a packet: it has {least}"
+            ))
+        };
+        match buffer {
+            Buffer::Bytes { bytes: Bytes(bytes) } if bytes < MTU.0 => {
+                self.lines.push(note(&format!("{bytes} bytes"), &format!("{} bytes", MTU.0)));
+                ("bfifo", MTU.0)
+            }
+            Buffer::Bytes { bytes: Bytes(bytes) } => ("bfifo", bytes),
+            Buffer::Packets { packets: Packets(0) } => {
+                self.lines.push(note("0 packets", "1"));
+                ("pfifo", 1)
+            }
+            Buffer::Packets { packets: Packets(packets) } => ("pfifo", packets),
+        }
+    }
+}
+
+/// The highest rate of a link, if it has one.
+fn fastest(link: &Link) -> Option<Rate> {
+    match &link.capacity {
+        Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
+        Capacity::Unlimited | Capacity::Trace { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

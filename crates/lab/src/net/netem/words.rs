@@ -1,0 +1,121 @@
+//! Parameters of queue disciplines as `tc` reads them.
+
+use super::SLACK;
+use thalweg_plan::plan::{Link, Loss};
+use thalweg_units::{Bytes, Chance, MTU, Rate, Span};
+
+/// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
+/// of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
+pub(super) const LEAST_LIMIT: u64 = 100_000;
+
+/// Packets that netem takes at most: 10^9 need more memory than there is, so it never binds.
+const MOST_LIMIT: u64 = 1_000_000_000;
+
+/// Rate beyond which the kernel moves no packets: stands for "none" where netem wants one.
+const BEYOND: &str = "100gbit";
+
+/// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100 Gbit/s,
+/// sends in this time.
+pub(super) fn limit(delay: Span, rate: Option<Rate>) -> u64 {
+    const SMALLEST_BYTES: u64 = 52;
+    let bytes = rate.unwrap_or(Rate::from_mbps(100_000)).bytes_in(delay).0;
+    (bytes / SMALLEST_BYTES).saturating_mul(2).clamp(LEAST_LIMIT, MOST_LIMIT)
+}
+
+/// A delay of netem and an in-order jitter between zero and `jitter`.
+pub(super) fn delay(delay: Span, jitter: Span) -> String {
+    if jitter == Span::ZERO {
+        return format!("delay {}", time(delay));
+    }
+    // netem draws from [mean - deviation, mean + deviation).
+    let half = jitter.scale(1, 2);
+    format!("delay {} {} rate {BEYOND}", time(delay + half), time(half))
+}
+
+/// What makes packets of the forward link late, besides its delay.
+pub(super) fn jitter_or_hold(link: &Link) -> Option<String> {
+    let limit = limit(link.jitter_ns + link.reorder_delay_ns, super::fastest(link));
+    if link.jitter_ns > Span::ZERO {
+        return Some(format!("limit {limit} {}", delay(Span::ZERO, link.jitter_ns)));
+    }
+    if link.reorder > Chance::NEVER {
+        let pass = percent(1.0 - link.reorder.as_f64());
+        return Some(format!("limit {limit} delay {} reorder {pass}", time(link.reorder_delay_ns)));
+    }
+    None
+}
+
+/// Loss and duplicates, if the link has any.
+pub(super) fn loss(link: &Link) -> Option<String> {
+    let loss = match link.loss {
+        Loss::Bernoulli { ratio: Chance::NEVER } => None,
+        Loss::Bernoulli { ratio } => Some(format!("loss random {}", percent(ratio.as_f64()))),
+        Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
+            let [p, r, bad, good] = [p, r, loss_bad, loss_good].map(|chance| percent(chance.as_f64()));
+            Some(format!("loss gemodel {p} {r} {bad} {good}"))
+        }
+    };
+    let duplicate = (link.duplicate > Chance::NEVER).then(|| format!("duplicate {}", percent(link.duplicate.as_f64())));
+    loss.or(duplicate)
+}
+
+/// Parameters of htb's class. It sends while its tokens are not negative, so a bucket smaller than a packet makes packets
+/// leave one by one; it is as large as what may be sent late, and at slow rates half a packet, which forgives more.
+pub(super) fn htb(rate: Rate) -> String {
+    let burst = slack(rate);
+    format!("rate {}bit burst {burst} cburst {burst} quantum {}", rate.0, MTU.0)
+}
+
+/// Parameters of tbf: the same, but its bucket must have a packet's worth of tokens before the packet leaves.
+pub(super) fn tbf(rate: Rate) -> String {
+    format!("rate {}bit burst {}", rate.0, MTU.0 + slack(rate))
+}
+
+fn slack(rate: Rate) -> u64 {
+    rate.bytes_in(SLACK).max(Bytes(MTU.0 / 2)).0
+}
+
+fn time(span: Span) -> String {
+    format!("{}ns", span.0)
+}
+
+/// A ratio in percent. netem keeps 32 bits of it: ten digits behind the point say more than that.
+fn percent(ratio: f64) -> String {
+    let text = format!("{:.10}", ratio * 100.0);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_never_binds_and_never_overflows() {
+        assert_eq!(limit(Span::from_millis(40), Some(Rate::from_mbps(10))), LEAST_LIMIT);
+        // 1 Gbit/s for 200 ms are 25 MB: 480,769 packets of 52 bytes.
+        assert_eq!(limit(Span::from_millis(200), Some(Rate::from_mbps(1000))), 961_538);
+        assert_eq!(limit(Span::MAX, Some(Rate(u64::MAX))), MOST_LIMIT);
+    }
+
+    #[test]
+    fn jitter_is_around_its_mean_and_in_order() {
+        assert_eq!(delay(Span::from_millis(10), Span::ZERO), "delay 10000000ns");
+        assert_eq!(delay(Span::from_millis(10), Span::from_millis(4)), "delay 12000000ns 2000000ns rate 100gbit");
+    }
+
+    #[test]
+    fn ratios_become_percentages_without_noise() {
+        assert_eq!(percent(0.01), "1%");
+        assert_eq!(percent(0.3), "30%");
+        assert_eq!(percent(0.000_001_5), "0.00015%");
+        assert_eq!(percent(1.0), "100%");
+        assert_eq!(percent(0.0), "0%");
+    }
+
+    #[test]
+    fn a_bucket_is_half_a_packet_or_what_a_late_timer_needs() {
+        assert_eq!(htb(Rate::from_mbps(10)), "rate 10000000bit burst 750 cburst 750 quantum 1500");
+        assert_eq!(htb(Rate::from_mbps(1000)), "rate 1000000000bit burst 31250 cburst 31250 quantum 1500");
+        assert_eq!(tbf(Rate::from_mbps(10)), "rate 10000000bit burst 2250");
+    }
+}

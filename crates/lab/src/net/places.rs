@@ -1,0 +1,127 @@
+//! Who lives where: namespaces, their addresses, and the flows that each sends.
+//!
+//! ```text
+//!  sender    10.77.1.2 eth0 ──── s1 10.77.1.1 ┐
+//!  sender-2  10.77.2.2 eth0 ──── s2 10.77.2.1 ┤ router ┤ r0 10.77.0.1 ──── eth0 10.77.0.2 receiver
+//!  ...                                        ┘
+//! ```
+//!
+//! Flows of one scenario host with different extra RTTs need different ways back, so they get namespaces of their own: the
+//! first is named like the host, the others have a number behind. The router's addresses are there with queue disciplines
+//! only; the relay carries packets without being addressed.
+//!
+//! Ethernet addresses follow from the IP addresses, so that nobody has to ask for them: `02:00:00:00:i:h` stands for
+//! 10.77.i.h, where 02 says "locally administered".
+
+use crate::error::Error;
+use crate::net::Place;
+use std::net::Ipv4Addr;
+use thalweg_plan::plan::Experiment;
+use thalweg_units::Span;
+
+/// Namespace that carries packets between the others.
+pub(crate) const ROUTER: &str = "router";
+/// Namespace of the host that receives.
+pub(crate) const RECEIVER: &str = "receiver";
+/// Interface of every host.
+pub(crate) const HOST_INTERFACE: &str = "eth0";
+/// The router's interface towards the receiver.
+pub(crate) const RECEIVER_INTERFACE: &str = "r0";
+
+/// Numbers of senders end here: they are a byte of the address, and 255 would be one for all.
+const MOST_SENDERS: usize = 254;
+
+/// Last byte of addresses of hosts, and of the router's interface towards each.
+const HOST: u8 = 2;
+const GATEWAY: u8 = 1;
+
+/// The router's interface towards sender number `i`, from 1.
+pub(crate) fn sender_interface(i: usize) -> String {
+    format!("s{i}")
+}
+
+/// Address of the router's interface towards the host at this address.
+pub(crate) fn gateway(address: Ipv4Addr) -> Ipv4Addr {
+    let [a, b, network, _] = address.octets();
+    Ipv4Addr::new(a, b, network, GATEWAY)
+}
+
+/// Ethernet address that stands for an address.
+pub(crate) fn mac(address: Ipv4Addr) -> [u8; 6] {
+    let [_, _, network, host] = address.octets();
+    [0x02, 0, 0, 0, network, host]
+}
+
+/// An Ethernet address as `ip` reads it.
+pub(crate) fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// Senders in the order of their numbers, and the receiver.
+///
+/// # Errors
+/// There are more senders than addresses.
+pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Error> {
+    let mut senders: Vec<Place> = Vec::new();
+    let mut place_of = |host: &str, extra_rtt: Span| -> Result<usize, Error> {
+        if let Some(found) = senders.iter().position(|place| place.host == host && place.extra_rtt == extra_rtt) {
+            return Ok(found);
+        }
+        if senders.len() == MOST_SENDERS {
+            return Err(Error::new(
+                "too-many-senders",
+                format!("the flows have more than {MOST_SENDERS} different pairs of host and extra_rtt"),
+                "let flows share hosts and values of `extra_rtt`, or simulate: thalweg run FILE --engine sim",
+            ));
+        }
+        let address = Ipv4Addr::new(10, 77, senders.len() as u8 + 1, HOST);
+        senders.push(Place {
+            name: unused_name(host, &senders, experiment),
+            host: host.to_owned(),
+            extra_rtt,
+            address,
+            mac: mac(address),
+            flows: Vec::new(),
+            background: false,
+        });
+        Ok(senders.len() - 1)
+    };
+    let mut flows_of: Vec<Vec<usize>> = Vec::new();
+    for (number, flow) in experiment.flows.iter().enumerate() {
+        let place = place_of(&flow.host, flow.extra_rtt_ns)?;
+        flows_of.resize(flows_of.len().max(place + 1), Vec::new());
+        flows_of[place].push(number);
+    }
+    // Background traffic has no host of its own in a scenario.
+    let background = if experiment.background.is_empty() { None } else { Some(place_of("sender", Span::ZERO)?) };
+
+    for (place, flows) in senders.iter_mut().zip(flows_of) {
+        place.flows = flows;
+    }
+    if let Some(place) = background {
+        senders[place].background = true;
+    }
+    let address = Ipv4Addr::new(10, 77, 0, HOST);
+    let receiver = Place {
+        name: RECEIVER.to_owned(),
+        host: RECEIVER.to_owned(),
+        extra_rtt: Span::ZERO,
+        address,
+        mac: mac(address),
+        flows: Vec::new(),
+        background: false,
+    };
+    Ok((senders, receiver))
+}
+
+/// A namespace's name that nothing else has: the host's, if its first namespace may have it, else with a number behind.
+fn unused_name(host: &str, senders: &[Place], experiment: &Experiment) -> String {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let plain: String = host.chars().map(|c| if is_fine(c) { c } else { '-' }).collect();
+    let is_free = |name: &str| {
+        let is_other_host = name != host && experiment.hosts.contains_key(name);
+        name != ROUTER && name != RECEIVER && !is_other_host && senders.iter().all(|place| place.name != name)
+    };
+    let numbered = (2..).map(|number| format!("{plain}-{number}"));
+    std::iter::once(plain.clone()).chain(numbered).find(|name| is_free(name)).unwrap_or_default()
+}

@@ -1,0 +1,102 @@
+//! Why this machine refuses namespaces, and what its administrator would have to type.
+//!
+//! Source: user_namespaces(7), namespaces(7); Debian's kernel.unprivileged_userns_clone and Ubuntu's
+//! kernel.apparmor_restrict_unprivileged_userns are patches of these distributions.
+
+use crate::error::Error;
+use std::fs;
+use std::io;
+
+/// Settings that can forbid namespaces: the value that does, and what mends it.
+const SWITCHES: &[(&str, &str, &str)] = &[
+    ("user.max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=10000"),
+    ("user.max_net_namespaces", "0", "sudo sysctl -w user.max_net_namespaces=10000"),
+    ("user.max_mnt_namespaces", "0", "sudo sysctl -w user.max_mnt_namespaces=10000"),
+    ("kernel.unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"),
+    (
+        "kernel.apparmor_restrict_unprivileged_userns",
+        "1",
+        "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+];
+
+/// The error that follows from `unshare` having failed.
+pub(crate) fn explain(error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return missing_tool("unshare");
+    }
+    explain_with(&error.to_string(), read)
+}
+
+fn read(setting: &str) -> Option<String> {
+    let value = fs::read_to_string(format!("/proc/sys/{}", setting.replace('.', "/"))).ok()?;
+    Some(value.trim().to_owned())
+}
+
+fn explain_with(said: &str, setting: impl Fn(&str) -> Option<String>) -> Error {
+    let found = SWITCHES.iter().find(|(name, forbids, _)| setting(name).as_deref() == Some(*forbids));
+    match found {
+        Some((name, forbids, mend)) => Error::new(
+            "no-namespaces",
+            format!("network namespaces are switched off: {name} is {forbids} ({said})"),
+            format!("{mend}; or run thalweg as root; or simulate: thalweg run FILE --engine sim"),
+        ),
+        None => Error::new(
+            "no-namespaces",
+            format!("this machine refuses network namespaces ({said}), and no setting says so"),
+            "in a container, its security profile forbids them: start it with --security-opt seccomp=unconfined \
+             --cap-add SYS_ADMIN; elsewhere run thalweg as root; or simulate: thalweg run FILE --engine sim",
+        ),
+    }
+}
+
+/// The error for a program that is not there.
+pub(crate) fn missing_tool(name: &str) -> Error {
+    let package = match name {
+        "ip" | "tc" => "iproute2",
+        "ethtool" => "ethtool",
+        "cat" | "mkdir" => "coreutils",
+        "mount" => "mount",
+        _ => "util-linux",
+    };
+    Error::new(
+        "no-tool",
+        format!("the program `{name}` is not in the search path, /usr/sbin and /sbin included"),
+        format!("sudo apt-get install {package} (other systems have a package of the same or a similar name)"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(name: &'static str, value: &'static str) -> Error {
+        explain_with("unshare: unshare failed: No space left on device", move |setting| {
+            Some(if setting == name { value } else { "5" }.to_owned())
+        })
+    }
+
+    #[test]
+    fn each_switch_is_named_with_the_command_that_turns_it() {
+        for (name, forbids, _) in SWITCHES {
+            let error = explained(name, forbids);
+            assert_eq!(error.code, "no-namespaces");
+            assert!(error.message.contains(&format!("{name} is {forbids} ")), "{error}");
+            assert!(error.hint.contains(&format!("sudo sysctl -w {name}=")), "{error}");
+        }
+    }
+
+    #[test]
+    fn without_a_switch_to_blame_the_advice_is_for_containers_and_root() {
+        let error = explained("another", "0");
+        assert!(error.hint.contains("seccomp") && error.hint.contains("as root"), "{error}");
+        assert!(error.message.contains("No space left on device"), "{error}");
+    }
+
+    #[test]
+    fn a_tool_is_named_with_its_package() {
+        let error = missing_tool("tc");
+        assert_eq!(error.code, "no-tool");
+        assert!(error.hint.contains("iproute2"), "{error}");
+    }
+}
