@@ -14,6 +14,8 @@ mod netlink;
 mod sampler;
 mod sys;
 mod tcp_info;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use cc_info::{CcInfo, cc_info};

@@ -1,0 +1,169 @@
+//! Bytes that the kernel never wrote, and a message that it did.
+
+use super::netlink::{Consistency, Progress, attributes, read_datagram};
+use super::{CcInfo, Socket, TcpInfo, state_key};
+use proptest::prelude::*;
+
+/// An attribute: length, type, content, padding.
+fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::from(u16::try_from(4 + content.len()).expect("it is short").to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(content);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A message with its header.
+fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::from(u32::try_from(16 + body.len()).expect("it is short").to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(body);
+    bytes
+}
+
+/// A tcp_info of this length with numbers at offsets.
+fn tcp_info(length: usize, numbers: &[(usize, u32)]) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    for (offset, number) in numbers {
+        bytes[*offset..offset + 4].copy_from_slice(&number.to_ne_bytes());
+    }
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<(Progress, Consistency, Vec<Vec<u8>>), &'static str> {
+    let mut consistency = Consistency::Whole;
+    let mut bodies = Vec::new();
+    let progress = read_datagram(bytes, 7, &mut consistency, &mut |body| {
+        bodies.push(body.to_vec());
+        Ok(())
+    })?;
+    Ok((progress, consistency, bodies))
+}
+
+#[test]
+fn answers_are_given_until_the_dump_is_done() {
+    let more = [message(20, 2, 7, b"one!"), message(20, 2, 7, b"two, padded"), vec![0]].concat();
+    assert_eq!(read(&more), Ok((Progress::More, Consistency::Whole, vec![b"one!".into(), b"two, padded".into()])));
+    let done = [message(20, 2, 7, b"last"), message(3, 2, 7, &[0; 4])].concat();
+    assert_eq!(read(&done), Ok((Progress::Done, Consistency::Whole, vec![b"last".into()])));
+}
+
+#[test]
+fn answers_to_an_earlier_request_are_left_out() {
+    let stale = [message(20, 2, 6, b"old."), message(3, 2, 6, &[0; 4]), message(20, 2, 7, b"new.")].concat();
+    assert_eq!(read(&stale), Ok((Progress::More, Consistency::Whole, vec![b"new.".into()])));
+}
+
+#[test]
+fn a_refusal_is_told_with_its_number_and_an_interruption_is_noticed() {
+    let refused = message(2, 0, 7, &(-2i32).to_ne_bytes());
+    assert_eq!(read(&refused), Ok((Progress::Refused(rustix::io::Errno::NOENT), Consistency::Whole, vec![])));
+    let interrupted = message(3, 2 | 0x10, 7, &[0; 4]);
+    assert_eq!(read(&interrupted), Ok((Progress::Done, Consistency::Interrupted, vec![])));
+}
+
+#[test]
+fn a_message_cut_short_is_an_error() {
+    let whole = message(20, 2, 7, b"four");
+    for length in 1..whole.len() {
+        assert!(read(&whole[..length]).is_err(), "{length} bytes");
+    }
+    let shorter_than_its_header = [8u32.to_ne_bytes(), [0; 4], 7u32.to_ne_bytes(), [0; 4]].concat();
+    assert!(read(&shorter_than_its_header).is_err());
+}
+
+#[test]
+fn a_connection_is_read_from_its_message() {
+    let mut body = vec![0; 72];
+    body[4..8].copy_from_slice(&[0x12, 0x34, 0x14, 0x51]);
+    let numbers = [(24, 20), (28, 4), (32, 3), (36, 1), (76, 0x7fff_ffff), (80, 33), (120, 1001), (200, 3000)];
+    body.extend(attribute(2, &tcp_info(232, &numbers)));
+    body.extend(attribute(4, b"bbr\0"));
+    body.extend(attribute(16 | 0x8000, &tcp_info(20, &[(0, 125_000), (4, 1), (8, 20_000), (12, 739), (16, 512)])));
+    let socket = Socket::parse(&body).expect("it is whole");
+    assert_eq!((socket.local_port, socket.remote_port), (0x1234, 0x1451));
+    assert_eq!(socket.info.inflight_packets, 20 - 4 - 3 + 1);
+    assert_eq!((socket.info.cwnd_packets, socket.info.ssthresh_packets), (33, None));
+    assert_eq!(socket.info.acked_bytes, 1000);
+    assert_eq!(socket.info.timeouts, None, "this kernel does not have them");
+    let bw_bps = 8 * ((1 << 32) + 125_000);
+    assert_eq!(socket.cc, CcInfo::Bbr { bw_bps, min_rtt_us: 20_000, pacing_gain: 739, cwnd_gain: 512 });
+}
+
+#[test]
+fn a_connection_without_tcp_info_or_with_a_short_one_is_an_error() {
+    assert!(Socket::parse(&[0; 71]).is_err());
+    assert!(Socket::parse(&[0; 72]).is_err());
+    let short = [vec![0; 72], attribute(2, &[0; 231])].concat();
+    assert!(Socket::parse(&short).is_err());
+}
+
+#[test]
+fn values_that_the_kernel_has_not_measured_are_not_there() {
+    let unknown = [(104, u32::MAX), (108, u32::MAX), (148, u32::MAX), (76, 0x7fff_ffff)];
+    let info = TcpInfo::parse(&tcp_info(248, &unknown)).expect("it is long enough");
+    assert_eq!((info.pacing_rate_bps, info.delivery_rate_bps), (None, None));
+    assert_eq!((info.srtt_us, info.min_rtt_us, info.ssthresh_packets), (None, None, None));
+    assert_eq!(info.timeouts, Some(0));
+}
+
+#[test]
+fn a_delivery_rate_that_the_application_limited_is_left_out() {
+    let mut bytes = tcp_info(248, &[(160, 1_000_000)]);
+    assert_eq!(TcpInfo::parse(&bytes).and_then(|info| info.delivery_rate_bps), Some(8_000_000));
+    bytes[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+    assert_eq!(TcpInfo::parse(&bytes).and_then(|info| info.delivery_rate_bps), None);
+}
+
+#[test]
+fn every_key_that_is_reported_is_a_known_one() {
+    let bytes = [1; 20];
+    for info in [CcInfo::parse_bbr(&bytes), CcInfo::parse_vegas(&bytes), CcInfo::parse_dctcp(&bytes)] {
+        let mut count = 0;
+        info.expect("it is long enough").report(&mut |key, _| {
+            assert_eq!(state_key(key), Some(key));
+            count += 1;
+        });
+        assert!(count >= 4);
+    }
+    assert_eq!(state_key("warp_factor"), None);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let _ = read(&bytes);
+        let _ = Socket::parse(&bytes);
+        let _ = TcpInfo::parse(&bytes);
+        let _ = attributes(&bytes).count();
+    }
+
+    #[test]
+    fn no_bytes_behind_true_headers_make_the_parser_panic(
+        cc in prop::collection::vec(any::<u8>(), 0..40),
+        info in prop::collection::vec(any::<u8>(), 232..300),
+        kind in prop::sample::select(vec![3u16, 4, 9, 16]),
+        cut in 0..16usize,
+    ) {
+        let body = [vec![0; 72], attribute(2, &info), attribute(kind, &cc)].concat();
+        let datagram = message(20, 2, 7, &body);
+        let mut count = 0;
+        let outcome = read_datagram(&datagram, 7, &mut Consistency::Whole, &mut |body| {
+            count += 1;
+            Socket::parse(body).map(|socket| socket.cc.report(&mut |_, value| assert!(value.is_finite())))
+        });
+        prop_assert_eq!((outcome, count), (Ok(Progress::More), 1));
+        let _ = Socket::parse(&body[..body.len() - cut]);
+    }
+
+    #[test]
+    fn attributes_are_found_again(contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..9)) {
+        let bytes: Vec<u8> = contents.iter().flat_map(|content| attribute(5, content)).collect();
+        let found: Result<Vec<_>, _> = attributes(&bytes).collect();
+        let expected: Vec<(u16, &[u8])> = contents.iter().map(|content| (5, content.as_slice())).collect();
+        prop_assert_eq!(found, Ok(expected));
+    }
+}

@@ -1,0 +1,5 @@
+//! What the kernel tells about connections and queues, checked against what ss, tc and getsockopt say.
+
+mod namespace;
+mod qdiscs;
+mod sockets;

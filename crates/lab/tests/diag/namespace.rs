@@ -1,0 +1,63 @@
+//! Tests in a network namespace of their own.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Set in the process that runs a test within its namespace.
+const INSIDE: &str = "THALWEG_TEST_NAMESPACE";
+
+/// Runs the rest of a test in a new network namespace; returns whether this is the process inside it.
+///
+/// A process with threads may not move into a new user namespace, and other tests must not move with this one. So the
+/// test binary is started again, for this test alone, with root's rights over a namespace that ends with it.
+pub fn enter(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        run("ip link set lo up");
+        return true;
+    }
+    let namespace = ["--net", "--pid", "--fork", "--kill-child"];
+    let as_user = ["--user", "--map-root-user"];
+    let unshare = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(if rustix::process::geteuid().is_root() { &[][..] } else { &as_user });
+        unshare.args(namespace).stdin(Stdio::null());
+        unshare
+    };
+    if let Some(missing) = ["unshare", "ip", "timeout"].into_iter().find(|program| !has(program)) {
+        cannot_run(&format!("{missing} is missing: sudo apt-get install util-linux iproute2 coreutils"));
+        return false;
+    }
+    let tried = unshare().arg("true").output().expect("unshare is there");
+    if !tried.status.success() {
+        cannot_run(&format!("no namespaces: {}", String::from_utf8_lossy(&tried.stderr).trim()));
+        return false;
+    }
+    // Should the test hang, it is ended, and with it everything that it has started.
+    let binary = std::env::current_exe().expect("a test has a binary");
+    let mut inside = unshare();
+    inside.args(["timeout", "60"]).arg(binary).args(["--exact", test, "--nocapture", "--test-threads", "1"]);
+    let status = inside.env(INSIDE, "1").status().expect("unshare is there");
+    assert!(status.success(), "{test} failed in its namespace: {status}");
+    false
+}
+
+/// Says that a test cannot run here; where none may be left out, that is a failure.
+pub fn cannot_run(why: &str) {
+    assert!(std::env::var_os("THALWEG_CI").is_none(), "a test cannot run here: {why}");
+    eprintln!("this test cannot run here: {why}");
+}
+
+/// Whether a program is there.
+pub fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+}
+
+/// Runs a command, and gives what it printed.
+pub fn run(command: &str) -> String {
+    let mut words = command.split(' ');
+    let output = Command::new(words.next().expect("a command has a word")).args(words).output();
+    let output = output.unwrap_or_else(|error| panic!("{command}: {error}"));
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("it prints text")
+}

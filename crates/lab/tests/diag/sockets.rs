@@ -1,0 +1,229 @@
+//! Connections over the loopback interface.
+
+use crate::namespace::{cannot_run, enter, has, run};
+use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, sample, state_key, tcp_info};
+use thalweg_lab::protocol::Connection;
+use thalweg_units::Time;
+
+/// Longest wait for what the kernel does at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection with this congestion control; the first is the side that opened it.
+fn connect(cc: &str) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback is up");
+    let address = listener.local_addr().expect("it is bound");
+    let client = TcpStream::connect(address).expect("somebody listens");
+    let (server, _) = listener.accept().expect("somebody connects");
+    set_tcp_congestion(&client, cc).expect("the kernel has it");
+    (client, server)
+}
+
+/// Sends bytes that the other side reads.
+fn transfer(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
+    from.write_all(&vec![7; bytes]).expect("the other side is there");
+    to.read_exact(&mut vec![0; bytes]).expect("they were sent");
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
+
+fn info(socket: &TcpStream) -> TcpInfo {
+    tcp_info(socket.as_fd()).expect("it is a TCP socket")
+}
+
+fn dump() -> Vec<Socket> {
+    let mut sockets = Vec::new();
+    let mut sampler = Sampler::open().expect("the kernel has sock_diag");
+    sampler.dump(&mut |socket| sockets.push(*socket)).expect("the kernel answers");
+    sockets
+}
+
+fn find(socket: &TcpStream) -> Socket {
+    let port = socket.local_addr().expect("it is bound").port();
+    dump().into_iter().find(|found| found.local_port == port).expect("it is in the dump")
+}
+
+/// The number that follows a name in what ss prints.
+fn number(text: &str, name: &str) -> Option<f64> {
+    let rest = text.split_whitespace().find_map(|word| word.strip_prefix(name))?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+#[test]
+fn a_dump_says_what_getsockopt_says() {
+    if !enter("sockets::a_dump_says_what_getsockopt_says") {
+        return;
+    }
+    let (mut client, mut server) = connect("bbr");
+    transfer(&mut client, &mut server, 300_000);
+    until("all is acknowledged", || info(&client).acked_bytes == 300_000);
+    let socket = find(&client);
+    assert_eq!(socket.remote_port, server.local_addr().expect("it is bound").port());
+    assert_eq!(socket.info, info(&client));
+    assert_eq!(socket.cc, cc_info(client.as_fd()).expect("it is a TCP socket"));
+    // Both are listed: they live in the same namespace.
+    assert_eq!(find(&server).info.bytes_sent, 0);
+    assert_eq!(dump().len(), 2);
+}
+
+#[test]
+fn a_dump_says_what_ss_says() {
+    if !enter("sockets::a_dump_says_what_ss_says") {
+        return;
+    }
+    if !has("ss") {
+        return cannot_run("ss is missing: sudo apt-get install iproute2");
+    }
+    let (mut client, mut server) = connect("bbr");
+    transfer(&mut client, &mut server, 300_000);
+    until("all is acknowledged", || info(&client).acked_bytes == 300_000);
+    let port = client.local_addr().expect("it is bound").port();
+    let said = run(&format!("ss -tinHO sport = :{port}"));
+    let Socket { info, cc, .. } = find(&client);
+    let says = |name: &str| number(&said, name).unwrap_or_else(|| panic!("ss does not say {name} in {said}"));
+    assert_eq!(info.cwnd_packets as f64, says("cwnd:"), "{said}");
+    assert_eq!(info.bytes_sent as f64, says("bytes_sent:"), "{said}");
+    assert_eq!(info.acked_bytes as f64 + 1.0, says("bytes_acked:"), "the SYN is counted there: {said}");
+    assert_eq!(info.segments as f64, says("data_segs_out:"), "{said}");
+    assert_eq!(info.srtt_us.expect("there is one") as f64 / 1000.0, says("rtt:"), "{said}");
+    assert_eq!(info.min_rtt_us.expect("there is one") as f64 / 1000.0, says("minrtt:"), "{said}");
+    let CcInfo::Bbr { bw_bps, min_rtt_us, pacing_gain, .. } = cc else { panic!("{cc:?} is not BBR's") };
+    assert_eq!(bw_bps as f64, says("bbr:(bw:"), "{said}");
+    let bbr = said.split("bbr:(").nth(1).expect("it was found before").replace(',', " ");
+    assert_eq!(min_rtt_us as f64 / 1000.0, number(&bbr, "mrtt:").expect("ss says it"), "{said}");
+    let gain = number(&bbr, "pacing_gain:").expect("ss says it");
+    assert!((f64::from(pacing_gain) / 256.0 - gain).abs() < 1e-4, "{pacing_gain} is not {gain}");
+}
+
+#[test]
+fn acknowledged_bytes_are_the_payload_alone() {
+    if !enter("sockets::acknowledged_bytes_are_the_payload_alone") {
+        return;
+    }
+    let (mut client, mut server) = connect("reno");
+    assert_eq!(info(&client).acked_bytes, 0, "the SYN is no payload");
+    transfer(&mut client, &mut server, 1000);
+    until("all is acknowledged", || info(&client).unacked_packets == 0);
+    assert_eq!(info(&client).acked_bytes, 1000);
+    client.shutdown(Shutdown::Write).expect("it is open");
+    until("the FIN is acknowledged", || info(&client).state == 5);
+    assert_eq!(info(&client).acked_bytes, 1000, "nor is the FIN");
+}
+
+#[test]
+fn only_what_paces_has_a_pacing_rate() {
+    if !enter("sockets::only_what_paces_has_a_pacing_rate") {
+        return;
+    }
+    for (cc, is_paced) in [("bbr", true), ("reno", false)] {
+        let (mut client, mut server) = connect(cc);
+        transfer(&mut client, &mut server, 100_000);
+        assert_eq!(info(&client).pacing_rate_bps.is_some(), is_paced, "{cc}");
+        assert_eq!(find(&client).info.pacing_rate_bps.is_some(), is_paced, "{cc}");
+    }
+}
+
+#[test]
+fn bbr_tells_of_itself_and_reno_tells_nothing() {
+    if !enter("sockets::bbr_tells_of_itself_and_reno_tells_nothing") {
+        return;
+    }
+    let (mut client, mut server) = connect("bbr");
+    transfer(&mut client, &mut server, 100_000);
+    until("all is acknowledged", || info(&client).acked_bytes == 100_000);
+    let mut keys = Vec::new();
+    find(&client).cc.report(&mut |key, value| {
+        assert!(value > 0.0, "{key} is {value}");
+        assert_eq!(state_key(key), Some(key));
+        keys.push(key);
+    });
+    assert_eq!(keys, ["bw_bps", "min_rtt_us", "pacing_gain", "cwnd_gain"]);
+    assert!(keys.iter().all(|key| STATE_KEYS.contains(key)));
+
+    let (mut client, mut server) = connect("reno");
+    transfer(&mut client, &mut server, 100_000);
+    assert_eq!(tcp_congestion(&client).expect("it is a TCP socket"), "reno");
+    assert_eq!(find(&client).cc, CcInfo::None);
+}
+
+#[test]
+fn what_the_application_wrote_is_sent_or_waits() {
+    if !enter("sockets::what_the_application_wrote_is_sent_or_waits") {
+        return;
+    }
+    let (mut client, server) = connect("reno");
+    client.set_nonblocking(true).expect("it is open");
+    let mut written = 0;
+    // Nobody reads: the window closes, and what does not fit waits in the socket.
+    until("both buffers are full", || match client.write(&[7; 65_536]) {
+        Ok(bytes) => {
+            written += bytes as u64;
+            false
+        }
+        Err(_) => true,
+    });
+    let info = find(&client).info;
+    assert!(info.notsent_bytes > 0, "{info:?}");
+    assert!(info.bytes_sent + info.notsent_bytes >= written, "{written}: {info:?}");
+    assert!(info.acked_bytes + info.notsent_bytes <= written, "{written}: {info:?}");
+    assert_eq!(info.ssthresh_packets, None, "nothing was lost");
+    drop(server);
+}
+
+#[test]
+fn a_socket_that_is_closed_but_still_sends_is_in_the_dump() {
+    if !enter("sockets::a_socket_that_is_closed_but_still_sends_is_in_the_dump") {
+        return;
+    }
+    let (mut client, server) = connect("reno");
+    let port = client.local_addr().expect("it is bound").port();
+    client.set_nonblocking(true).expect("it is open");
+    until("both buffers are full", || client.write(&[7; 65_536]).is_err());
+    drop(client);
+    let left = dump().into_iter().find(|socket| socket.local_port == port).expect("it still has to send");
+    assert_eq!(left.info.state, 4, "FIN-WAIT-1");
+    drop(server);
+}
+
+#[test]
+fn a_sample_has_the_values_in_the_columns_of_the_same_meaning() {
+    let info = TcpInfo {
+        state: 1,
+        ca_state: 3,
+        cwnd_packets: 10,
+        ssthresh_packets: Some(7),
+        inflight_packets: 9,
+        unacked_packets: 12,
+        pacing_rate_bps: Some(1_000_000),
+        delivery_rate_bps: None,
+        is_app_limited: true,
+        srtt_us: Some(40_000),
+        min_rtt_us: Some(30_000),
+        acked_bytes: 5000,
+        bytes_sent: 6000,
+        notsent_bytes: 100,
+        segments: 6,
+        retransmits: 1,
+        timeouts: Some(0),
+    };
+    let of = Connection { flow: 1, copy: 2, connection: 3 };
+    let row = sample(of, Time(1_500_000), &info);
+    let found = serde_json::to_value(&row).expect("a row is JSON");
+    let expected = serde_json::json!({
+        "flow": 1, "copy": 2, "connection": 3, "t_us": 1500, "cwnd_packets": 10, "ssthresh_packets": 7,
+        "inflight_packets": 9, "pacing_rate_bps": 1_000_000, "delivery_rate_bps": null, "srtt_us": 40_000,
+        "min_rtt_us": 30_000, "acked_bytes": 5000, "segments": 6, "retransmits": 1, "ca_state": 3,
+    });
+    assert_eq!(found, expected);
+}
