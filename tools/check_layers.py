@@ -61,8 +61,9 @@ PYTHON: Mapping[str, set[str]] = {
     "results": set(),
     "analysis": {"results"},
     "report": {"analysis"},
+    "validate": {"run", "analysis"},
     "studies": {"run", "analysis", "report"},
-    "cli": {"studies"},
+    "cli": {"studies", "validate"},
     "__main__": {"cli"},
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""

@@ -11,7 +11,7 @@ import pytest
 from thalweg import engine, plan, scenario
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted([*ROOT.glob("scenarios/*.toml"), *ROOT.glob("studies/*/*.toml")])
+FILES = sorted([*ROOT.glob("scenarios/**/*.toml"), *ROOT.glob("studies/*/*.toml")])
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

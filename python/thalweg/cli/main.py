@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import check, doctor, interrupt, output, report, results, run, schema
+from thalweg.cli import check, doctor, interrupt, output, report, results, run, schema, validate
 from thalweg.errors import Exit, ThalwegError
 
 signal.signal(signal.SIGINT, interrupt)
@@ -36,6 +36,7 @@ for name, module in {
     "run": run,
     "results": results,
     "report": report,
+    "validate": validate,
     "schema": schema,
     "doctor": doctor,
 }.items():

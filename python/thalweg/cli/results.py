@@ -83,12 +83,8 @@ def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:
     rows = []
     for (_, *names), measures in lines.items():
         n = max((row["n"] for row in measures.values()), default=0)
-        rows.append([*map(_plain, names), str(n), *(_estimate(measures.get(measure)) for measure in SHOWN)])
+        rows.append([*map(output.plain, names), str(n), *(_estimate(measures.get(measure)) for measure in SHOWN)])
     return output.table(headings, rows, numbers=[len(keys) + 2])
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _estimate(row: dict[str, Any] | None) -> str:

@@ -1,7 +1,5 @@
 """`thalweg run`: scenario in, run directory and report out."""
 
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +7,7 @@ from typing import Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import output
+from thalweg.cli import output, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
 from thalweg.errors import Exit, ThalwegError
@@ -26,7 +24,7 @@ def command(
     engine_name: EngineName = engine.DEFAULT,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-ENGINE-HASH]")] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: one per core]", min=1)
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
     ] = None,
     seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
@@ -44,7 +42,7 @@ def command(
     directory = out or default_directory(plan)
     with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:
         outcome = execute(
-            plan, directory, binary=known.binary, threads=threads, command=_typed(), listener=progress.event
+            plan, directory, binary=known.binary, threads=threads, command=typed.words(), listener=progress.event
         )
     wanted = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
     problem = _write_report(directory) if wanted else None
@@ -79,14 +77,14 @@ def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: b
                 "failed": outcome.failed,
                 "untrustworthy": outcome.untrustworthy,
                 "interrupted": outcome.exit_code is Exit.INTERRUPTED,
-                "command": _typed(),
+                "command": typed.words(),
             }
         )
         return
     output.data(f"run     {directory}")
     if report:
         output.data(f"report  {report}")
-    again = shlex.join(_typed())
+    again = typed.again()
     if outcome.exit_code is Exit.INTERRUPTED:
         done = outcome.present + outcome.finished
         output.talk(f"interrupted: {done} of {outcome.experiments} experiments are finished; to go on: {again}")
@@ -117,8 +115,3 @@ def _failed(outcome: Outcome, again: str) -> ThalwegError:
         hint=f"to try the failed ones again: {again}",
         exit_code=Exit.FAILED,
     )
-
-
-def _typed() -> list[str]:
-    """Give what the user typed; bytes of names that are no UTF-8 are escaped."""
-    return ["thalweg", *(word.encode(errors="backslashreplace").decode() for word in sys.argv[1:])]

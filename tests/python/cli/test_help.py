@@ -11,7 +11,7 @@ from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]
 
-COMMANDS = ["check", "run", "results", "report", "schema", "doctor"]
+COMMANDS = ["check", "run", "results", "report", "validate", "schema", "doctor"]
 
 
 def test_the_help_names_every_command_and_exit_code(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
@@ -56,6 +56,8 @@ def test_without_a_command_there_is_help(thalweg: Thalweg) -> None:
         ["check", "race.toml", "--engine", "kernel"],
         ["results", "runs/nothing"],
         ["report", "runs/nothing"],
+        ["validate", "sim"],
+        ["validate", "sim", "kernel"],
     ],
     ids=" ".join,
 )

@@ -1,0 +1,14 @@
+"""What the user typed: run directories keep it, and messages give it back."""
+
+import shlex
+import sys
+
+
+def words() -> list[str]:
+    """Give what the user typed; bytes of names that are no UTF-8 are escaped."""
+    return ["thalweg", *(word.encode(errors="backslashreplace").decode() for word in sys.argv[1:])]
+
+
+def again() -> str:
+    """Give it as a shell takes it."""
+    return shlex.join(words())

@@ -1,0 +1,115 @@
+"""Which scenarios two engines are compared on.
+
+The ready-made grid is one scenario file per factor, around a centre of 20 Mbit/s, 40 ms, 1 BDP and no random loss: real
+engines take real time, and the full product of all factors would take days.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from thalweg import scenario
+from thalweg.errors import ThalwegError
+from thalweg.scenario import Document, quantities
+from thalweg.scenario.document import READY_MADE
+from thalweg.scenario.words import did_you_mean
+
+FOLDER = READY_MADE / "validate"
+"""Folder of the ready-made grid."""
+
+QUICK_DURATION = "10s"
+"""Longest duration of an experiment of a quick comparison."""
+
+FEW = 2
+"""Of more values of a swept key, a quick comparison keeps the first and the last."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Scenarios, checked and as they are to be run."""
+
+    documents: list[Document]
+    left_out: int = 0
+    """Cells that a quick comparison does without."""
+
+    @property
+    def cells(self) -> int:
+        """Points of the sweeps of all scenarios."""
+        return sum(_points(document.raw) for document in self.documents)
+
+
+def ready_made() -> dict[str, Path]:
+    """Give the ready-made scenarios by name."""
+    return {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
+
+
+def load_grid(wanted: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
+    """Load scenarios by the names of ready-made ones, or as files; all ready-made ones if none is wanted.
+
+    `quick` keeps the ends of each swept range, and runs one repetition of at most `QUICK_DURATION`; `repetitions` has
+    the last word. Raises `ThalwegError` if there is no such scenario, or it has mistakes.
+    """
+    files = [_file(name) for name in dict.fromkeys(wanted)] or list(ready_made().values())
+    whole = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]
+    documents = [_thinned(document) for document in whole] if quick else whole
+    _check_names(documents)
+    return Grid(documents, sum(_points(document.raw) for document in whole) - Grid(documents).cells)
+
+
+def _file(name: str) -> Path:
+    known = ready_made()
+    if name in known:
+        return known[name]
+    if name.endswith(".toml") or Path(name).exists():
+        return Path(name)
+    raise ThalwegError(
+        "unknown-grid",
+        f"there is no grid `{name}`",
+        place="--grid",
+        found=name,
+        expected=f"a scenario file, or one of {', '.join(known)}",
+        hint=did_you_mean(name, list(known)),
+    )
+
+
+def _settings(file: Path, quick: bool, repetitions: int | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if quick:
+        settings["repetitions"] = 1
+        duration = scenario.load(file).raw.get("duration")
+        if duration is None or quantities.time(duration) > quantities.time(QUICK_DURATION):
+            settings["duration"] = QUICK_DURATION
+    if repetitions is not None:
+        settings["repetitions"] = repetitions
+    return settings
+
+
+def _thinned(document: Document) -> Document:
+    sweep = {
+        key: values if len(values) <= FEW else [values[0], values[-1]]
+        for key, values in document.raw.get("sweep", {}).items()
+    }
+    return replace(document, raw=document.raw | {"sweep": sweep}) if sweep else document
+
+
+def _points(raw: dict[str, Any]) -> int:
+    points = 1
+    for values in raw.get("sweep", {}).values():
+        points *= len(values)
+    return points
+
+
+def _check_names(documents: Sequence[Document]) -> None:
+    """Refuse two scenarios of one name: their cells could not be told apart."""
+    files: dict[str, Path] = {}
+    for document in documents:
+        name = str(document.raw["name"])
+        if name in files:
+            raise ThalwegError(
+                "same-name",
+                f"two scenarios of the grid are named `{name}`: `{files[name]}` and `{document.file}`",
+                place="--grid",
+                hint="give one of them another `name`",
+            )
+        files[name] = document.file

@@ -1,0 +1,116 @@
+"""A scenario of the grid on both engines: what each is to run, and what it cannot.
+
+An engine that lacks something is no reason to stop: what it can run is compared, and the rest is named with the reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from thalweg import analysis, plan
+from thalweg.engine import Engine
+from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.plan import Plan
+from thalweg.results import open_run
+from thalweg.run import Outcome, default_directory, real_time_s
+from thalweg.scenario import Document
+
+
+@dataclass(eq=False)
+class Side:
+    """A scenario on one engine."""
+
+    engine: Engine
+    plan: Plan | None
+    """None: the engine can run nothing of it."""
+    reasons: dict[int, str]
+    """Points of the sweep that the engine cannot run, and why."""
+    directory: Path | None = None
+    """Its run directory, once something was run."""
+    outcome: Outcome | None = None
+    summary: Any = None
+    """A frame as `thalweg.analysis.summary` gives; None: nothing is complete."""
+    status: analysis.Status | None = None
+
+    @property
+    def real_time_s(self) -> float:
+        """What its experiments take one after another, where that is known."""
+        return (real_time_s(self.plan, self.engine) or 0.0) if self.plan else 0.0
+
+    def place(self, folder: Path) -> Path:
+        """Say where its run directory is, under `folder`."""
+        assert self.plan
+        return default_directory(self.plan, folder)
+
+    def ran(self, directory: Path, outcome: Outcome) -> None:
+        """Take what came out of a run."""
+        self.directory, self.outcome = directory, outcome
+        try:
+            run = open_run(directory)
+        except ThalwegError as error:
+            if error.code not in ("empty-run", "no-run"):  # interrupted before there was anything
+                raise
+            return
+        self.summary, self.status = analysis.summary(run), analysis.status(run)
+
+
+@dataclass
+class Part:
+    """A scenario of the grid, and both of its sides."""
+
+    name: str
+    about: str
+    points: list[plan.Experiment]
+    """An experiment of each point of the sweep, as the scenario has them, whatever engines can do."""
+    sides: tuple[Side, Side]
+    sweep_keys: list[str] = field(default_factory=list)
+
+    @classmethod
+    def plan(cls, document: Document, engines: tuple[Engine, Engine], known: Mapping[str, Engine]) -> "Part":
+        """Plan a scenario for both engines.
+
+        Raises `ThalwegErrors` if neither of them can run any of it.
+        """
+        planned: list[Plan | None] = []
+        refusals: list[ThalwegErrors] = []
+        for engine in engines:
+            try:
+                planned.append(_plan(document, engine, known))
+            except ThalwegErrors as error:
+                planned.append(None)
+                refusals.append(error)
+        whole = next((each for each in planned if each is not None), None)
+        if whole is None:
+            raise refusals[0]
+        points = list({each.experiment: each for each in reversed(whole.experiments)}.values())[::-1]
+        sides = [
+            _side(engine, each, points) if each else Side(engine, None, _all(points, refusals[0].message))
+            for engine, each in zip(engines, planned, strict=True)
+        ]
+        # An engine that is compared with itself runs once.
+        both = (sides[0], sides[0] if engines[0] == engines[1] else sides[1])
+        raw = document.raw
+        return cls(str(raw["name"]), whole.about, points, both, list(raw.get("sweep", {})))
+
+
+def _plan(document: Document, engine: Engine, known: Mapping[str, Engine]) -> Plan:
+    """Plan as if the engine had every congestion control that any engine has."""
+    everyones = {name: each for other in known.values() for name, each in other.algorithms.items()}
+    return plan.make(document, replace(engine, algorithms=everyones | dict(engine.algorithms)), known)
+
+
+def _side(engine: Engine, whole: Plan, points: list[plan.Experiment]) -> Side:
+    """Leave out the points whose congestion controls the engine does not have."""
+    reasons = {}
+    for point in points:
+        lacking = [flow.cc for flow in point.flows if flow.cc not in engine.algorithms]
+        if lacking:
+            names = ", ".join(f"`{name}`" for name in dict.fromkeys(lacking))
+            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here"
+    rest = [each for each in whole.experiments if each.experiment not in reasons]
+    return Side(engine, whole.model_copy(update={"experiments": rest}) if rest else None, reasons)
+
+
+def _all(points: list[plan.Experiment], reason: str) -> dict[int, str]:
+    return {point.experiment: reason for point in points}

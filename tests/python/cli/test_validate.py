@@ -1,0 +1,126 @@
+"""`thalweg validate` as a user sees it, with the real simulator on both sides."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg.errors import Exit
+
+Thalweg = Callable[..., Any]
+
+GRID = """\
+name = "small"
+about = "Two flows on a small path."
+duration = "4s"
+repetitions = 2
+start_jitter = "1rtt"
+[path]
+rate = "5Mbps"
+rtt = "40ms"
+[[flow]]
+name = "large"
+cc = "cubic"
+[[flow]]
+name = "short"
+cc = "bbr"
+size = "100kB"
+repeat = {gap = "0.1s", count = 5}
+[sweep]
+"path.buffer" = ["0.5bdp", "1bdp", "4bdp"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _grid(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(GRID)
+
+
+def test_an_engine_agrees_with_itself(thalweg: Thalweg) -> None:
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "errors of sim, with sim as the reference"
+    assert lines[2] == "small: Two flows on a small path."
+    words = [" ".join(line.split()) for line in lines]
+    assert words[3] == "path.buffer flow cc goodput retransmits mean RTT share completion time"
+    assert words[4] == "0.5bdp large cubic 0.0 % x1.00 0.0 % 0.0 points -"
+    assert words[5] == "0.5bdp short bbr - x1.00 0.0 % - 0.0 %"
+    overall = done.stdout.partition("overall, of the sizes of the errors\n")[2].splitlines()
+    assert " ".join(overall[1].split()) == "goodput 3 0.0 % 0.0 %"
+    assert "small on sim: 6 experiments" in done.stderr
+
+
+def test_it_ends_with_a_command_that_works(thalweg: Thalweg, tmp_path: Path) -> None:
+    command = thalweg("validate", "sim", "sim", "--grid", "grid.toml").stdout.splitlines()[-1].split()
+    assert command[:2] == ["thalweg", "report"]
+    assert thalweg(*command[1:]).returncode == 0
+    assert "<html" in (tmp_path / "small.html").read_text()
+
+
+def test_as_json_every_cell_has_both_values_and_its_error(thalweg: Thalweg) -> None:
+    told = json.loads(thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--json").stdout)
+    assert (told["engines"], told["reference"], told["interrupted"]) == (["sim", "sim"], "sim", False)
+    assert (told["points"], len(told["cells"]), len(told["runs"])) == (3, 6, 1)
+    cell = told["cells"][0]
+    assert (cell["point"], cell["flow"], cell["state"]) == ({"path.buffer": "0.5bdp"}, "large", "compared")
+    goodput = cell["measures"]["goodput"]
+    assert goodput["first"] == goodput["second"] > 1e6
+    assert goodput["error"] == 0.0
+
+
+def test_what_is_finished_is_not_run_again_and_quick_says_what_it_leaves_out(thalweg: Thalweg) -> None:
+    first = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
+    assert "1 more points are left out" in first.stderr
+    assert "small on sim: 2 experiments" in first.stderr
+    again = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
+    assert "2 are there already" in again.stderr
+    assert again.stdout == first.stdout
+
+
+def test_a_terminal_gets_a_table_too(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", COLUMNS="120")
+    assert done.returncode == 0, done.stderr
+    assert "0.0 %" in done.stdout
+    assert "90th percentile" in done.stdout
+
+
+def test_after_ctrl_c_what_is_there_is_compared_and_the_same_command_goes_on(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(GRID.replace("repetitions = 2", "repetitions = 40"))
+    words = ["validate", "sim", "sim", "--grid", "grid.toml", "--threads", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "thalweg", *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr
+    while "on sim: 120 experiments" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == Exit.INTERRUPTED, stderr
+    assert "Traceback" not in stderr
+    assert f"to go on: thalweg {' '.join(words)}" in stderr
+    assert "sim: not run yet" in stdout
+    done = thalweg(*words)
+    assert done.returncode == 0, done.stderr
+    assert "not run" not in done.stdout
+
+
+def test_mistakes_are_told_before_anything_runs(thalweg: Thalweg, tmp_path: Path) -> None:
+    assert "did you mean `solo-loss`?" in thalweg("validate", "sim", "sim", "--grid", "solo-los").stderr
+    assert "there is no engine `sin`" in thalweg("validate", "sim", "sin").stderr
+    (tmp_path / "grid.toml").write_text(GRID.replace("5Mbps", "5"))
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--json")
+    assert done.returncode == Exit.USAGE
+    assert json.loads(done.stdout)["errors"][0]["code"] == "bad-quantity"
+    assert not (tmp_path / "runs").exists()
