@@ -1,20 +1,207 @@
 //! The relay: emulated links between real interfaces.
+//!
+//! It plays the router of a path. Packets come from the senders' interfaces, go through the outbox of their host and the
+//! forward link, and leave on the receiver's interface; packets the other way likewise. Outboxes and links are those of the
+//! simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
+//!
+//! Sizes are those of IP packets. What is not IPv4, or not from one of our hosts to another, is ignored and counts nowhere.
+//!
+//! Not done: fragmentation, TTL, ICMP. The path is as transparent as a wire.
+//!
+//! The relay measures what it does to packets beyond what the links say ([`trust`]): how late it sends them, and which
+//! ones the kernel dropped on their way in or out.
+
+pub mod capture;
+mod counters;
+mod direction;
+mod interface;
+mod lateness;
+mod packet;
+mod pump;
+mod stamps;
+mod sys;
+mod thread;
+mod trust;
 
 use crate::error::Error;
 use crate::host::{Stage, Stopped};
-use crate::protocol::Port;
+use crate::protocol::{Event, Port};
+use capture::Recorder;
+use direction::{Direction, Samples};
+use interface::{Addresses, BATCH, Interface};
+use lateness::Lateness;
+use packet::Pool;
+use pump::{Pump, Side};
+use stamps::Stamps;
 use std::collections::BTreeMap;
 use std::path::Path;
-use thalweg_plan::plan::Experiment;
+use thalweg_link::{Link, LinkError};
+use thalweg_plan::plan::{self, Experiment};
+use thalweg_traffic::{Outbox, Randomness};
+use thalweg_units::{MTU, Span, Time};
+
+/// Buffers that are ready before the first packet comes: 8 MiB, the queue of 100 Mbit/s times 600 ms.
+const BUFFERS: usize = 4096;
 
 /// Plays the router: carries packets until told to stop.
+///
+/// # Errors
+/// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface is not there, `bad-link` if a link
+/// of the experiment cannot be, `capture-not-written` if the capture cannot be written.
 pub fn carry(
-    _stage: &Stage<'_>,
-    _experiment: &Experiment,
-    _senders: &[Port],
-    _receiver: &Port,
-    _traces: &BTreeMap<String, Vec<u64>>,
-    _capture: Option<&Path>,
+    stage: &Stage<'_>,
+    experiment: &Experiment,
+    senders: &[Port],
+    receiver: &Port,
+    traces: &BTreeMap<String, Vec<u64>>,
+    capture: Option<&Path>,
 ) -> Result<Stopped, Error> {
-    unimplemented!()
+    let recorder = capture.map(Recorder::create).transpose()?;
+    let [forward, reverse] = directions(experiment, senders, traces)?;
+    let interfaces = senders.len() + 1;
+    let open = |port: &Port| Interface::open(&port.interface, interfaces, experiment.engine.offloads);
+    let senders = side(senders, senders.iter().map(open).collect::<Result<_, _>>()?);
+    let receiver = side(std::slice::from_ref(receiver), vec![open(receiver)?]);
+    let pool = Pool::filled(BUFFERS);
+    thread::be_punctual();
+
+    let mut pump = Pump {
+        clock: stage.wait_for_start()?,
+        stamps: Stamps::measure(),
+        pool,
+        forward,
+        reverse,
+        senders,
+        receiver,
+        recorder,
+        lateness: Lateness::default(),
+        batch: Vec::with_capacity(BATCH),
+        dues: Vec::with_capacity(BATCH),
+    };
+    let ours = pump.senders.interfaces.iter().chain(&pump.receiver.interfaces);
+    let ours: Vec<String> = ours.map(|interface| interface.name().to_owned()).collect();
+    let dropped = || -> u64 {
+        let all = counters::dropped();
+        ours.iter().filter_map(|name| all.get(name)).sum()
+    };
+    let (dropped_before, cpu_before) = (dropped(), thread::cpu_time());
+    for side in [&mut pump.senders, &mut pump.receiver] {
+        side.interfaces.iter_mut().for_each(Interface::reset);
+    }
+    pump.run(stage.inbox).map_err(|error| {
+        Error::new("relay-failed", format!("the relay cannot wait for packets: {error}"), "close other programs")
+    })?;
+    let end = pump.clock.now();
+    let cpu = thread::cpu_time() - cpu_before;
+    let interfaces = pump.senders.interfaces.iter().chain(&pump.receiver.interfaces);
+    let dropped = dropped().saturating_sub(dropped_before) + interfaces.map(Interface::dropped).sum::<u64>();
+    report(stage, experiment, pump, (end, cpu.as_secs_f64(), dropped))
+}
+
+/// Tells what happened.
+fn report(
+    stage: &Stage<'_>,
+    experiment: &Experiment,
+    pump: Pump,
+    (end, cpu_s, dropped): (Time, f64, u64),
+) -> Result<Stopped, Error> {
+    let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
+    let capacity = forward.link.capacity_bytes(end).filter(|bytes| bytes.0 > 0);
+    let packet_time = capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(MTU.0, capacity.0));
+    for direction in [forward, reverse] {
+        for row in direction.finish(end, &mut recorder) {
+            stage.outbox.row(&Event::Queue(row));
+        }
+    }
+    let is_recorded = recorder.is_some();
+    let not_captured = recorder.map_or(Ok(0), Recorder::finish)?;
+    let is_realtime = thread::is_realtime();
+    let figures = trust::Figures {
+        rtt: experiment.rtt_ns,
+        packet_time,
+        usual_lateness_us: lateness.quantile_us(999),
+        worst_lateness_us: lateness.worst_us(),
+        dropped,
+        not_captured,
+        is_realtime,
+    };
+    let wall_s = end.since(Time::ZERO).as_secs_f64();
+    let mut measured: BTreeMap<String, f64> = [
+        ("relay_packets", lateness.packets() as f64),
+        ("relay_dropped_packets", dropped as f64),
+        ("relay_lateness_p50_us", lateness.quantile_us(500)),
+        ("relay_lateness_p99_us", lateness.quantile_us(990)),
+        ("relay_lateness_p999_us", lateness.quantile_us(999)),
+        ("relay_lateness_worst_us", lateness.worst_us()),
+        ("relay_cpu_percent", if wall_s > 0.0 { 100.0 * cpu_s / wall_s } else { 0.0 }),
+        ("relay_is_realtime", f64::from(u8::from(is_realtime))),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect();
+    if is_recorded {
+        measured.insert("relay_capture_lost_packets".to_owned(), not_captured as f64);
+    }
+    Ok(Stopped { measured, untrustworthy: trust::doubts(&figures) })
+}
+
+/// Both directions, with the random numbers that the simulator gives them.
+fn directions(
+    experiment: &Experiment,
+    senders: &[Port],
+    traces: &BTreeMap<String, Vec<u64>>,
+) -> Result<[Direction; 2], Error> {
+    let randomness = Randomness::new(experiment);
+    let place = |port: &Port| {
+        experiment.hosts.keys().position(|name| *name == port.host).ok_or_else(|| unknown_host(experiment, &port.host))
+    };
+    let hosts = experiment.hosts.values().zip(randomness.hosts);
+    let receiver = experiment.hosts.get("receiver").ok_or_else(|| unknown_host(experiment, "receiver"))?;
+    let outboxes = [
+        hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect(),
+        vec![Outbox::new(receiver.delay_jitter_ns, randomness.receiver)],
+    ];
+    let [of_hosts, of_receiver] = outboxes;
+    let direction = |is_forward: bool, config, stream, outboxes, outbox_of, extra_of| {
+        let name = if is_forward { "forward" } else { "reverse" };
+        let samples = Samples::every(experiment.sample_interval_ns);
+        let link = link(config, traces).map_err(|error| bad_link(name, &error))?;
+        let (latest, offered) = (Time::ZERO, 0);
+        Ok(Direction { is_forward, link, stream, outboxes, outbox_of, extra_of, samples, latest, offered })
+    };
+    // Half of the extra RTT on each way, as in the simulator.
+    let half: Vec<Span> = senders.iter().map(|port| port.extra_rtt.scale(1, 2)).collect();
+    let rest = senders.iter().zip(&half).map(|(port, half)| port.extra_rtt.saturating_sub(*half)).collect();
+    let outbox_of = senders.iter().map(place).collect::<Result<_, _>>()?;
+    Ok([
+        direction(true, &experiment.forward, randomness.forward, of_hosts, outbox_of, half)?,
+        direction(false, &experiment.reverse, randomness.reverse, of_receiver, vec![0; senders.len()], rest)?,
+    ])
+}
+
+fn link(config: &plan::Link, traces: &BTreeMap<String, Vec<u64>>) -> Result<Link<packet::Packet>, LinkError> {
+    let trace = match &config.capacity {
+        plan::Capacity::Trace { trace } => traces.get(trace).map(Vec::as_slice),
+        plan::Capacity::Unlimited | plan::Capacity::Steps { .. } => None,
+    };
+    Link::new(config, trace)
+}
+
+fn side(ports: &[Port], interfaces: Vec<Interface>) -> Side {
+    let host = |(port, interface): (&Port, &Interface)| (port.address, Addresses::new(interface.mac(), port.mac));
+    Side { hosts: ports.iter().zip(&interfaces).map(host).collect(), heads: vec![None; ports.len()], interfaces }
+}
+
+fn bad_link(name: &str, error: &LinkError) -> Error {
+    Error::new(
+        "bad-link",
+        format!("{name}.{}: found {}, expected {}", error.place, error.found, error.expected),
+        error.hint,
+    )
+}
+
+fn unknown_host(experiment: &Experiment, name: &str) -> Error {
+    let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
+    let message = format!("there is no host {name}; the experiment has {}", known.join(", "));
+    Error::new("unknown-host", message, "a plan made by thalweg has every host that its flows use")
 }

@@ -1,0 +1,47 @@
+//! The capture: every packet offered to a link, and what became of it.
+//!
+//! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with six interfaces,
+//! one for each fate in each direction (`forward queued`, `forward dropped`, …), link type IPV4, times in nanoseconds
+//! since the experiment's start. A packet is kept up to 128 bytes; its comment says its number in its direction and the bytes
+//! in the queue after it: `number 17, backlog 12345`. A packet that the link duplicated is there once.
+//!
+//! [`Recorder`] takes packets from the relay and never makes it wait: another thread writes.
+
+mod pcapng;
+mod read;
+mod recorder;
+
+pub use read::read;
+pub(super) use recorder::Recorder;
+
+use thalweg_link::Sent;
+use thalweg_units::{Bytes, Time};
+
+/// A packet offered to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// Whether it went from sender to receiver.
+    pub is_forward: bool,
+    /// When it was offered.
+    pub t: Time,
+    /// Its number in its direction, from 0.
+    pub number: u64,
+    /// What became of it: `queued`, `dropped` or `lost`, as in the table `packets`.
+    pub fate: &'static str,
+    /// Its size, IP header included.
+    pub size_bytes: Bytes,
+    /// Bytes in the queue after it, the packet being sent not counted.
+    pub backlog_bytes: Bytes,
+}
+
+/// The fates, in the order of the interfaces of a direction.
+const FATES: [&str; 3] = ["queued", "dropped", "lost"];
+
+/// The name of a fate.
+pub(super) fn fate(sent: Sent) -> &'static str {
+    match sent {
+        Sent::Queued => FATES[0],
+        Sent::Dropped => FATES[1],
+        Sent::Lost => FATES[2],
+    }
+}

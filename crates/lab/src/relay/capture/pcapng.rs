@@ -1,0 +1,90 @@
+//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3), in the byte order of the machine.
+
+use super::{Captured, FATES};
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
+pub(super) const INTERFACE: u32 = 1;
+pub(super) const ENHANCED_PACKET: u32 = 6;
+/// Raw IPv4 packets (LINKTYPE_IPV4 of the tcpdump group's list).
+const LINK_TYPE: u16 = 228;
+/// Bytes kept of a packet: IP and TCP headers with all their options.
+pub(super) const SNAP_LEN: usize = 128;
+
+pub(super) const END_OF_OPTIONS: u16 = 0;
+pub(super) const COMMENT: u16 = 1;
+pub(super) const INTERFACE_NAME: u16 = 2;
+const TIME_RESOLUTION: u16 = 9;
+/// Times are in units of 10^-9 seconds.
+const NANOSECONDS: u8 = 9;
+
+/// Names of the interfaces, in order.
+pub(super) static INTERFACES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let names = ["forward", "reverse"].iter().flat_map(|way| FATES.iter().map(move |fate| format!("{way} {fate}")));
+    names.collect()
+});
+
+/// Writes what comes before packets.
+pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
+    let mut body = Vec::new();
+    body.extend(BYTE_ORDER.to_ne_bytes());
+    body.extend(1u16.to_ne_bytes());
+    body.extend(0u16.to_ne_bytes());
+    // The section's length is not known before its end.
+    body.extend(u64::MAX.to_ne_bytes());
+    write_block(out, SECTION_HEADER, &body)?;
+    for name in INTERFACES.iter() {
+        body.clear();
+        body.extend(LINK_TYPE.to_ne_bytes());
+        body.extend(0u16.to_ne_bytes());
+        body.extend((SNAP_LEN as u32).to_ne_bytes());
+        option(&mut body, INTERFACE_NAME, name.as_bytes());
+        option(&mut body, TIME_RESOLUTION, &[NANOSECONDS]);
+        option(&mut body, END_OF_OPTIONS, &[]);
+        write_block(out, INTERFACE, &body)?;
+    }
+    Ok(())
+}
+
+/// Writes a packet, of which `head` is kept. `body` is room to work in.
+pub(super) fn write_packet(out: &mut impl Write, packet: &Captured, head: &[u8], body: &mut Vec<u8>) -> io::Result<()> {
+    let fate = FATES.iter().position(|fate| *fate == packet.fate).expect("the fates are those of `fate`");
+    let interface = if packet.is_forward { fate } else { FATES.len() + fate };
+    body.clear();
+    body.extend((interface as u32).to_ne_bytes());
+    body.extend(((packet.t.0 >> 32) as u32).to_ne_bytes());
+    body.extend((packet.t.0 as u32).to_ne_bytes());
+    body.extend((head.len() as u32).to_ne_bytes());
+    body.extend((packet.size_bytes.0 as u32).to_ne_bytes());
+    body.extend(head);
+    pad(body);
+    let mut comment = [0; 64];
+    let mut rest = &mut comment[..];
+    write!(rest, "number {}, backlog {}", packet.number, packet.backlog_bytes.0)?;
+    let len = 64 - rest.len();
+    option(body, COMMENT, &comment[..len]);
+    option(body, END_OF_OPTIONS, &[]);
+    write_block(out, ENHANCED_PACKET, body)
+}
+
+fn write_block(out: &mut impl Write, kind: u32, body: &[u8]) -> io::Result<()> {
+    let total = (body.len() as u32 + 12).to_ne_bytes();
+    out.write_all(&kind.to_ne_bytes())?;
+    out.write_all(&total)?;
+    out.write_all(body)?;
+    out.write_all(&total)
+}
+
+fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
+    body.extend(code.to_ne_bytes());
+    body.extend((value.len() as u16).to_ne_bytes());
+    body.extend(value);
+    pad(body);
+}
+
+/// Everything begins at a multiple of 32 bits.
+fn pad(body: &mut Vec<u8>) {
+    body.resize(body.len().next_multiple_of(4), 0);
+}

@@ -1,0 +1,198 @@
+//! Writes the capture, in a thread of its own.
+//!
+//! The relay collects packets in batches, which are used again. When the disk cannot keep up and no batch is free, packets
+//! are not recorded, and counted.
+
+use super::Captured;
+use super::pcapng::{SNAP_LEN, write_head, write_packet};
+use crate::error::Error;
+use crate::relay::sys;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::thread::{self, JoinHandle};
+use thalweg_units::{Span, Time};
+
+/// Packets in a batch.
+const BATCH: usize = 256;
+/// Batches that may wait for the disk: 45 MB, a second and a half at 1.5 Gbit/s with ACKs.
+const WAITING: usize = 1024;
+/// A batch that is not full is handed over after this, so that somebody can look at the file while it grows.
+const LONGEST_WAIT: Span = Span::from_millis(100);
+
+struct Entry {
+    packet: Captured,
+    head: [u8; SNAP_LEN],
+    len: usize,
+}
+
+type Batch = Vec<Entry>;
+
+/// Takes packets for the capture.
+pub(in crate::relay) struct Recorder {
+    path: PathBuf,
+    batch: Batch,
+    full: SyncSender<Batch>,
+    spare: Receiver<Batch>,
+    writer: JoinHandle<io::Result<()>>,
+    lost: u64,
+}
+
+impl Recorder {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(path: &Path) -> Result<Recorder, Error> {
+        let file = File::create(path).map_err(|error| not_written(path, &error))?;
+        let (full, to_write) = mpsc::sync_channel(WAITING);
+        let (give_back, spare) = mpsc::sync_channel(WAITING);
+        let write = move || {
+            // A real-time class, if we were given one, is for carrying packets.
+            let _ = sys::be_ordinary();
+            write(file, &to_write, &give_back)
+        };
+        let thread = thread::Builder::new().name("capture".to_owned());
+        let writer = thread.spawn(write).map_err(|error| not_written(path, &error))?;
+        Ok(Recorder { path: path.to_owned(), batch: Vec::with_capacity(BATCH), full, spare, writer, lost: 0 })
+    }
+
+    /// Takes a packet.
+    pub fn record(&mut self, packet: Captured, ip: &[u8]) {
+        let len = ip.len().min(SNAP_LEN);
+        let mut head = [0; SNAP_LEN];
+        head[..len].copy_from_slice(&ip[..len]);
+        let waits_since = self.batch.first().map_or(packet.t, |first: &Entry| first.packet.t);
+        self.batch.push(Entry { packet, head, len });
+        if self.batch.len() == BATCH || waits_for(waits_since, packet.t) >= LONGEST_WAIT {
+            let next = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+            let batch = std::mem::replace(&mut self.batch, next);
+            if let Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) =
+                self.full.try_send(batch)
+            {
+                self.lost += batch.len() as u64;
+                batch.clear();
+                self.batch = batch;
+            }
+        }
+    }
+
+    /// Waits until all is written; returns how many packets are not in the file.
+    ///
+    /// # Errors
+    /// The file could not be written.
+    pub fn finish(self) -> Result<u64, Error> {
+        let Recorder { path, batch, full, spare, writer, lost } = self;
+        // It fails only if the writer has ended early; it then says why.
+        let _ = full.send(batch);
+        drop((full, spare));
+        match writer.join() {
+            Ok(written) => written.map_err(|error| not_written(&path, &error)).map(|()| lost),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Directions have clocks that may be a little apart.
+fn waits_for(since: Time, now: Time) -> Span {
+    Span(now.0.saturating_sub(since.0))
+}
+
+fn write(file: File, batches: &Receiver<Batch>, give_back: &SyncSender<Batch>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let mut body = Vec::new();
+    write_head(&mut out)?;
+    for mut batch in batches {
+        for Entry { packet, head, len } in &batch {
+            write_packet(&mut out, packet, &head[..*len], &mut body)?;
+        }
+        batch.clear();
+        // At the end nobody wants it back.
+        let _ = give_back.try_send(batch);
+    }
+    out.flush()
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Error {
+    Error::new(
+        "capture-not-written",
+        format!("cannot write the capture {}: {error}", path.display()),
+        "make room on the disk, or take `record = true` out of the scenario's [engine]",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FATES, read};
+    use super::*;
+    use std::process::Command;
+    use thalweg_units::Bytes;
+
+    /// Every combination of direction and fate, sizes below and above what is kept, more packets than a batch has.
+    fn packets() -> Vec<Captured> {
+        let packet = |number: u64| Captured {
+            is_forward: number % 2 == 0,
+            t: Time(number * 5_000_000_123),
+            number: number / 2,
+            fate: FATES[number as usize % 3],
+            size_bytes: Bytes(40 + number),
+            backlog_bytes: Bytes(number * 1500),
+        };
+        (0..600).map(packet).collect()
+    }
+
+    fn capture(path: &Path) {
+        let mut recorder = Recorder::create(path).expect("the folder is writable");
+        for packet in packets() {
+            let mut ip = vec![0; packet.size_bytes.0 as usize];
+            ip[0] = 0x45;
+            ip[2..4].copy_from_slice(&(packet.size_bytes.0 as u16).to_be_bytes());
+            ip[8..10].copy_from_slice(&[64, 17]);
+            recorder.record(packet, &ip);
+        }
+        assert_eq!(recorder.finish(), Ok(0));
+    }
+
+    #[test]
+    fn what_was_recorded_is_read_again() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("packets.pcapng");
+        capture(&path);
+        let mut found = Vec::new();
+        read(&path, &mut |packet| found.push(packet)).expect("it is a capture");
+        assert_eq!(found, packets());
+    }
+
+    #[test]
+    fn tcpdump_reads_every_packet_with_its_size_and_time() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("packets.pcapng");
+        capture(&path);
+        let Ok(output) = Command::new("tcpdump").args(["-nn", "-tt", "--nano", "-r"]).arg(&path).output() else {
+            assert!(std::env::var_os("THALWEG_CI").is_none(), "tcpdump is not installed");
+            eprintln!("cannot run: tcpdump is not installed");
+            return;
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(text.lines().count(), packets().len());
+        // The third packet: 10.000000246 s, 42 bytes of IP with 14 of UDP payload behind two headers of 20 and 8.
+        assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("10.000000246 ")), "{text:.400}");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told() {
+        let error = Recorder::create(Path::new("/nonexistent/packets.pcapng")).err().expect("it cannot be made");
+        assert_eq!(error.code, "capture-not-written");
+    }
+
+    #[test]
+    fn packets_that_a_full_disk_has_no_room_for_are_an_error() {
+        let mut recorder = Recorder::create(Path::new("/dev/full")).expect("it can be opened");
+        for packet in packets().iter().cycle().take(20_000) {
+            recorder.record(*packet, &[0x45; 200]);
+        }
+        assert_eq!(recorder.finish().err().map(|error| error.code), Some("capture-not-written".to_owned()));
+    }
+}

@@ -1,0 +1,134 @@
+//! One direction of the path: what hosts do to the packets that they send, then the link, both shared with the simulator.
+//!
+//! Whatever happens here happens at the times of the packets, in the order of these times, and never at the time of a call:
+//! a late relay offers every packet at the time at which the kernel received it.
+
+use super::capture::{Captured, Recorder, fate};
+use super::packet::Packet;
+use crate::protocol::QueueReport;
+use thalweg_link::{Link, Stats};
+use thalweg_traffic::{Outbox, Stream};
+use thalweg_units::{Bytes, Span, Time};
+
+/// A direction.
+#[derive(Debug)]
+pub(super) struct Direction {
+    pub is_forward: bool,
+    pub link: Link<Packet>,
+    pub stream: Stream,
+    /// Of the hosts that send in this direction.
+    pub outboxes: Vec<Outbox<Packet>>,
+    /// For each sender's port, the outbox of packets that come from or go there.
+    pub outbox_of: Vec<usize>,
+    /// For each sender's port, what the way of its flows is longer.
+    pub extra_of: Vec<Span>,
+    pub samples: Samples,
+    pub latest: Time,
+    pub offered: u64,
+}
+
+/// The link's counters over time.
+#[derive(Debug)]
+pub(super) struct Samples {
+    interval: Span,
+    next: Option<Time>,
+    taken: Vec<(Time, Stats, Option<Bytes>)>,
+}
+
+impl Samples {
+    /// One in every interval, the first at time zero; an interval of zero takes none.
+    pub fn every(interval: Span) -> Samples {
+        Samples { interval, next: (interval > Span::ZERO).then_some(Time::ZERO), taken: Vec::new() }
+    }
+}
+
+impl Direction {
+    /// A host sends a packet. Packets that are offered come in the order of time; one that does not is offered as soon as
+    /// it can be.
+    pub fn offer(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {
+        let now = self.catch_up(now, recorder);
+        if let Some(packet) = self.outboxes[self.outbox_of[packet.port]].pass(now, packet) {
+            self.enter(now, packet, recorder);
+        }
+    }
+
+    /// Does all that is due by `now`, short of handing over what has arrived. Returns `now`, or the time of the latest call
+    /// if that is later.
+    pub fn catch_up(&mut self, now: Time, recorder: &mut Option<Recorder>) -> Time {
+        let now = now.max(self.latest);
+        loop {
+            let departures = self.outboxes.iter().enumerate();
+            let departure = departures.filter_map(|(index, outbox)| Some((outbox.next_wake()?, index))).min();
+            let sample = self.samples.next.filter(|at| *at <= now);
+            match departure.filter(|(at, _)| *at <= now) {
+                Some((at, index)) if sample.is_none_or(|sample| at <= sample) => {
+                    let packet = self.outboxes[index].poll(at).expect("it is due");
+                    self.enter(at, packet, recorder);
+                }
+                _ => match sample {
+                    Some(at) => {
+                        self.sample(at);
+                        self.samples.next = Some(at + self.samples.interval);
+                    }
+                    None => break,
+                },
+            }
+        }
+        self.latest = now;
+        now
+    }
+
+    /// The next packet that has arrived by the time of the latest call, and when it did.
+    #[inline]
+    pub fn poll(&mut self) -> Option<(Time, Packet)> {
+        self.link.poll_due(self.latest)
+    }
+
+    /// When something is due next.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.outboxes.iter().filter_map(Outbox::next_wake).chain(self.link.next_wake()).min()
+    }
+
+    /// The last sample, and then all of them as rows.
+    pub fn finish(mut self, now: Time, recorder: &mut Option<Recorder>) -> Vec<QueueReport> {
+        let now = self.catch_up(now, recorder);
+        if self.samples.taken.last().is_none_or(|(at, ..)| *at < now) {
+            self.sample(now);
+        }
+        let is_forward = self.is_forward;
+        let row = |(at, stats, capacity): &(Time, Stats, Option<Bytes>)| QueueReport {
+            is_forward,
+            t_us: at.as_micros(),
+            backlog_bytes: stats.backlog_bytes.0,
+            backlog_packets: stats.backlog_packets.0,
+            dropped_packets: stats.dropped.0,
+            lost_packets: stats.lost.0,
+            marked_packets: stats.marked.0,
+            sent_packets: stats.sent_packets.0,
+            sent_bytes: stats.sent_bytes.0,
+            capacity_bytes: capacity.map(|bytes| bytes.0),
+        };
+        self.samples.taken.iter().map(row).collect()
+    }
+
+    fn sample(&mut self, at: Time) {
+        let stats = self.link.stats(at);
+        self.samples.taken.push((at, stats, self.link.capacity_bytes(at)));
+    }
+
+    fn enter(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {
+        let (size, extra) = (packet.size(), self.extra_of[packet.port]);
+        let number = self.offered;
+        self.offered += 1;
+        let Some(recorder) = recorder else {
+            self.link.send(now, packet, size, extra, &mut self.stream);
+            return;
+        };
+        let copy = packet.clone();
+        let sent = self.link.send(now, packet, size, extra, &mut self.stream);
+        let backlog_bytes = self.link.stats(now).backlog_bytes;
+        let is_forward = self.is_forward;
+        let captured = Captured { is_forward, t: now, number, fate: fate(sent), size_bytes: size, backlog_bytes };
+        recorder.record(captured, copy.ip());
+    }
+}

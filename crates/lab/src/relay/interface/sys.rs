@@ -1,0 +1,219 @@
+//! AF_PACKET sockets: packet(7), Documentation/networking/packet_mmap.rst.
+#![allow(unsafe_code)]
+
+use libc::{c_int, c_void, tpacket2_hdr};
+use std::io;
+use std::mem::{MaybeUninit, offset_of, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Packets handed to the kernel in one call: enough that the call itself costs little, few enough that the first does not
+/// wait long for the last, because the receiving host's kernel works on each within the call.
+pub(in crate::relay) const BATCH: usize = 32;
+
+/// A new socket that gets nothing before it is bound.
+pub(super) fn socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Binds to an interface. `protocol` is an Ethernet type; 0 gets nothing.
+pub(super) fn bind(socket: BorrowedFd<'_>, interface: u32, protocol: c_int) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (protocol as u16).to_be(),
+        sll_ifindex: interface as c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of::<libc::sockaddr_ll>() as u32;
+    // SAFETY: the address outlives the call and has the length that is given.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
+}
+
+/// Ethernet address of the interface that a socket is bound to.
+pub(super) fn mac(socket: BorrowedFd<'_>) -> io::Result<[u8; 6]> {
+    let mut address = MaybeUninit::<libc::sockaddr_ll>::zeroed();
+    let mut len = size_of::<libc::sockaddr_ll>() as u32;
+    // SAFETY: the kernel writes at most `len` bytes, which is what there is.
+    check(unsafe { libc::getsockname(socket.as_raw_fd(), address.as_mut_ptr().cast(), &raw mut len) })?;
+    // SAFETY: all fields are integers, for which the zeros that were there before are values, too.
+    let address = unsafe { address.assume_init() };
+    Ok(std::array::from_fn(|byte| address.sll_addr[byte]))
+}
+
+/// Sets an option of AF_PACKET.
+pub(super) fn set_packet<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
+    set(socket, libc::SOL_PACKET, option, value)
+}
+
+/// Sets an option of any socket.
+pub(super) fn set_socket<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, option, value)
+}
+
+fn set<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as u32;
+    // SAFETY: the kernel reads `len` bytes of the value; what it makes of them harms only the socket.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, ptr::from_ref(value).cast(), len) }).map(drop)
+}
+
+/// Packets that a socket dropped since this was asked before.
+pub(super) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut len = size_of::<libc::tpacket_stats>() as u32;
+    let value = (&raw mut stats).cast();
+    // SAFETY: the kernel writes at most `len` bytes, which is what there is.
+    check(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut len)
+    })?;
+    Ok(u64::from(stats.tp_drops))
+}
+
+/// Sends at most [`BATCH`] frames; returns how many went. An error is about the first one.
+pub(super) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
+    let mut vectors = [const { libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 } }; BATCH];
+    let mut count = 0;
+    for (vector, frame) in vectors.iter_mut().zip(frames) {
+        *vector = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+        count += 1;
+    }
+    // SAFETY: all fields are integers and pointers that may be null.
+    let mut messages: [libc::mmsghdr; BATCH] = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (message, vector) in messages.iter_mut().zip(&mut vectors) {
+        message.msg_hdr.msg_iov = vector;
+        message.msg_hdr.msg_iovlen = 1;
+    }
+    // SAFETY: `count` messages have a vector each, whose frames live as long as 'a; the kernel only reads them.
+    check(unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, 0) }).map(|sent| sent as usize)
+}
+
+/// The kernel puts received frames here; there is no call and no waiting between it and us.
+#[derive(Debug)]
+pub(super) struct Ring {
+    memory: NonNull<u8>,
+    size: RingSize,
+    /// Index of the frame that the kernel fills next, or has filled first.
+    next: usize,
+}
+
+/// Dimensions of a ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingSize {
+    /// Bytes of a frame with the kernel's headers; a multiple of 16.
+    pub frame: usize,
+    /// Bytes of a block; frames do not cross its end. A multiple of the page size.
+    pub block: usize,
+    pub blocks: usize,
+}
+
+impl RingSize {
+    fn frames_per_block(&self) -> usize {
+        self.block / self.frame
+    }
+
+    fn frames(&self) -> usize {
+        self.frames_per_block() * self.blocks
+    }
+
+    fn bytes(&self) -> usize {
+        self.block * self.blocks
+    }
+}
+
+/// A frame that was received.
+pub(super) struct Frame<'a> {
+    /// Reading of CLOCK_REALTIME when it was received.
+    pub realtime_ns: u64,
+    /// Whom it is for: one of `libc::PACKET_*`.
+    pub to: u8,
+    /// Whether it did not fit.
+    pub is_cut: bool,
+    /// Headroom for the offload header, which the kernel has written there, then the frame.
+    pub bytes: &'a [u8],
+}
+
+impl Ring {
+    /// Makes the ring of a socket that is not yet bound and has PACKET_VNET_HDR.
+    pub fn of(socket: BorrowedFd<'_>, size: RingSize) -> io::Result<Ring> {
+        let version = libc::tpacket_versions::TPACKET_V2 as c_int;
+        set_packet(socket, libc::PACKET_VERSION, &version)?;
+        let request = libc::tpacket_req {
+            tp_block_size: size.block as u32,
+            tp_block_nr: size.blocks as u32,
+            tp_frame_size: size.frame as u32,
+            tp_frame_nr: size.frames() as u32,
+        };
+        set_packet(socket, libc::PACKET_RX_RING, &request)?;
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let memory = unsafe { libc::mmap(ptr::null_mut(), size.bytes(), access, flags, socket.as_raw_fd(), 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Ring { memory, size, next: 0 })
+    }
+
+    /// The frame received first, if there is one.
+    #[inline]
+    pub fn front(&self) -> Option<Frame<'_>> {
+        if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        let slot = self.slot();
+        // SAFETY: the status says that the frame is ours until we give it back, which takes `&mut self`; the kernel wrote the
+        // header, all of whose fields are integers, and the slot is aligned to 16 bytes.
+        let header = unsafe { slot.cast::<tpacket2_hdr>().as_ref() };
+        let address = (size_of::<tpacket2_hdr>()).next_multiple_of(libc::TPACKET_ALIGNMENT);
+        // SAFETY: the same; the kernel wrote the address behind the header.
+        let address = unsafe { slot.add(address).cast::<libc::sockaddr_ll>().as_ref() };
+        let begin = usize::from(header.tp_mac).saturating_sub(super::OFFLOAD_HEADER);
+        let end = usize::from(header.tp_mac) + header.tp_snaplen as usize;
+        assert!(end <= self.size.frame, "the kernel wrote beyond a frame");
+        // SAFETY: the bytes lie within the slot, as just checked, and were written by the kernel.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.add(begin).as_ptr(), end - begin) };
+        Some(Frame {
+            realtime_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            to: address.sll_pkttype,
+            is_cut: header.tp_snaplen < header.tp_len,
+            bytes,
+        })
+    }
+
+    /// Gives the frame received first back to the kernel.
+    #[inline]
+    pub fn pop(&mut self) {
+        self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.size.frames();
+    }
+
+    fn slot(&self) -> NonNull<u8> {
+        let per_block = self.size.frames_per_block();
+        let offset = self.next / per_block * self.size.block + self.next % per_block * self.size.frame;
+        // SAFETY: `next` is less than the number of frames, so the slot lies within the mapping.
+        unsafe { self.memory.add(offset) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the status is the header's first field, aligned, and is only read and written as an atomic while the
+        // frame is the kernel's.
+        unsafe { AtomicU32::from_ptr(self.slot().add(offset_of!(tpacket2_hdr, tp_status)).cast().as_ptr()) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and frames borrow from `self`.
+        unsafe { libc::munmap(self.memory.as_ptr().cast::<c_void>(), self.size.bytes()) };
+    }
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,37 @@
+//! How late packets leave, after the moment at which the emulated link says that they arrive.
+
+use thalweg_trace::Histogram;
+use thalweg_units::{Span, Time};
+
+/// Lateness of every packet.
+#[derive(Debug, Default)]
+pub(super) struct Lateness {
+    histogram: Histogram,
+    worst: Span,
+    packets: u64,
+}
+
+impl Lateness {
+    /// A packet was due at one time and had been sent by another.
+    pub fn add(&mut self, due: Time, sent: Time) {
+        let late = sent.since(due);
+        self.histogram.add(late);
+        self.worst = self.worst.max(late);
+        self.packets += 1;
+    }
+
+    /// Packets counted.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// What `per_mille` thousandths of all packets were not later than, in microseconds; 0 without packets.
+    pub fn quantile_us(&self, per_mille: u64) -> f64 {
+        self.histogram.quantile_us(per_mille).unwrap_or(0.0)
+    }
+
+    /// The latest of all, in microseconds.
+    pub fn worst_us(&self) -> f64 {
+        self.worst.0 as f64 / 1e3
+    }
+}

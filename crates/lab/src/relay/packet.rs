@@ -1,0 +1,130 @@
+//! Packets on their way through the relay, in buffers that are used again.
+//!
+//! A buffer holds what an AF_PACKET socket with PACKET_VNET_HDR gives and takes: the kernel's offload header, the Ethernet
+//! header, the IP packet.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use thalweg_units::Bytes;
+
+/// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h).
+pub(super) const OFFLOAD_HEADER: usize = 10;
+/// Bytes of the Ethernet header; there are no VLAN tags on our interfaces.
+pub(super) const ETHERNET_HEADER: usize = 14;
+/// Where the IP packet begins.
+pub(super) const IP: usize = OFFLOAD_HEADER + ETHERNET_HEADER;
+/// Room for all but segments that a network card would cut up.
+const SMALL: usize = 2048;
+/// Room for the largest IP packet.
+const LARGE: usize = IP + 65_535;
+
+/// A packet.
+pub(super) struct Packet {
+    buffer: Box<[u8]>,
+    len: usize,
+    /// Sender's port that it came from or goes to.
+    pub port: usize,
+    pool: Rc<Pool>,
+}
+
+/// Buffers that no packet uses.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    small: RefCell<Vec<Box<[u8]>>>,
+    large: RefCell<Vec<Box<[u8]>>>,
+}
+
+impl Pool {
+    /// Has this many small buffers ready.
+    pub fn filled(small: usize) -> Rc<Pool> {
+        let buffers = (0..small).map(|_| vec![0; SMALL].into_boxed_slice()).collect();
+        Rc::new(Pool { small: RefCell::new(buffers), large: RefCell::default() })
+    }
+
+    /// A packet with room for `len` bytes, all headers included; what they hold is left over from another packet.
+    ///
+    /// # Panics
+    /// If that is more than an IP packet can have.
+    pub fn packet(self: &Rc<Pool>, len: usize, port: usize) -> Packet {
+        assert!(len <= LARGE, "{len} bytes are no packet");
+        let (buffers, room) = if len <= SMALL { (&self.small, SMALL) } else { (&self.large, LARGE) };
+        let buffer = buffers.borrow_mut().pop().unwrap_or_else(|| vec![0; room].into_boxed_slice());
+        Packet { buffer, len, port, pool: Rc::clone(self) }
+    }
+
+    fn take_back(&self, buffer: Box<[u8]>) {
+        let buffers = if buffer.len() == SMALL { &self.small } else { &self.large };
+        buffers.borrow_mut().push(buffer);
+    }
+}
+
+impl Packet {
+    /// Everything, headers included.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
+    /// Everything, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.len]
+    }
+
+    /// The IP packet.
+    pub fn ip(&self) -> &[u8] {
+        &self.bytes()[IP..]
+    }
+
+    /// Size of the IP packet.
+    pub fn size(&self) -> Bytes {
+        Bytes((self.len - IP) as u64)
+    }
+}
+
+impl Clone for Packet {
+    fn clone(&self) -> Packet {
+        let mut copy = self.pool.packet(self.len, self.port);
+        copy.bytes_mut().copy_from_slice(self.bytes());
+        copy
+    }
+}
+
+impl Drop for Packet {
+    fn drop(&mut self) {
+        self.pool.take_back(std::mem::take(&mut self.buffer));
+    }
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "packet of {}, port {}", self.size(), self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_by_the_next_packet_of_its_kind() {
+        let pool = Pool::filled(0);
+        let mut first = pool.packet(IP + 1500, 0);
+        first.bytes_mut().fill(7);
+        drop(first);
+        drop(pool.packet(IP + 60_000, 0));
+        assert!(pool.packet(IP + 40, 3).bytes().iter().all(|byte| *byte == 7));
+        assert_eq!((pool.small.borrow().len(), pool.large.borrow().len()), (1, 1));
+    }
+
+    #[test]
+    fn a_copy_lives_on_when_its_original_is_gone() {
+        let pool = Pool::filled(1);
+        let mut original = pool.packet(IP + 100, 2);
+        original.bytes_mut().fill(1);
+        let copy = original.clone();
+        drop(original);
+        pool.packet(IP + 100, 0).bytes_mut().fill(9);
+        assert_eq!((copy.size(), copy.port), (Bytes(100), 2));
+        assert!(copy.ip().iter().all(|byte| *byte == 1));
+    }
+}

@@ -1,0 +1,220 @@
+//! The loop that carries packets.
+//!
+//! ```text
+//!      ┌────────────────────────── asleep until something comes or is due ◄─────────────────────────┐
+//!      ▼                                                                                            │
+//!  take what the kernel has received ──► offer it to the links, each at its time of receipt ──► send what has arrived
+//! ```
+//!
+//! Each turn looks at the clock once, takes every packet that was received until then (or a bounded number of them, and
+//! then the turn's time is that of the last), and sends what has arrived by then. So no packet is offered after the link
+//! has been asked about a later time, however late we are: our lateness delays packets, but never changes the queue.
+
+use super::capture::Recorder;
+use super::direction::Direction;
+use super::interface::{Addresses, BATCH, Interface};
+use super::lateness::Lateness;
+use super::packet::{Packet, Pool};
+use super::stamps::Stamps;
+use crate::clock::{Clock, monotonic_ns};
+use crate::host::Inbox;
+use crate::protocol::Command;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use thalweg_units::{Span, Time};
+
+/// Packets of each kind (received, sent) that a turn carries in a direction before it looks at the clock again.
+const TURN: usize = 4 * BATCH;
+/// How long we may be busy without a look for commands.
+const LONGEST_DEAFNESS: Span = Span::from_millis(2);
+
+/// All that carries packets.
+pub(super) struct Pump {
+    pub clock: Clock,
+    pub stamps: Stamps,
+    pub pool: Rc<Pool>,
+    pub forward: Direction,
+    pub reverse: Direction,
+    pub senders: Side,
+    pub receiver: Side,
+    pub recorder: Option<Recorder>,
+    pub lateness: Lateness,
+    /// Packets that wait for the rest of their batch, and when each was due.
+    pub batch: Vec<Packet>,
+    pub dues: Vec<Time>,
+}
+
+/// Interfaces on one side of the path.
+pub(super) struct Side {
+    pub interfaces: Vec<Interface>,
+    /// For each interface, the host's address and the header of what goes to it.
+    pub hosts: Vec<(Ipv4Addr, Addresses)>,
+    /// For each interface, time and destination of the packet received first.
+    pub heads: Vec<Option<(Time, Ipv4Addr)>>,
+}
+
+impl Pump {
+    /// Carries packets until told to stop.
+    ///
+    /// # Errors
+    /// The system does not let us wait.
+    pub fn run(&mut self, inbox: &Inbox) -> io::Result<()> {
+        let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
+        // Copies, so that waiting does not borrow the interfaces.
+        let bells: Vec<OwnedFd> = interfaces.map(|way| way.bell().try_clone_to_owned()).collect::<io::Result<_>>()?;
+        let doors = [inbox.bell()].into_iter().chain(bells.iter().map(AsFd::as_fd));
+        let mut waits: Vec<PollFd<'_>> = doors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+
+        let start_ns = self.clock.monotonic_ns(Time::ZERO);
+        while monotonic_ns() < start_ns {
+            sleep(&mut waits[..1], Some(Span(start_ns.saturating_sub(monotonic_ns()))))?;
+            if is_told_to_stop(inbox) {
+                return Ok(());
+            }
+        }
+        let mut heard = Time::ZERO;
+        loop {
+            self.stamps.refresh(monotonic_ns());
+            let now = self.clock.now();
+            let is_busy = self.turn(now);
+            if !is_busy {
+                let wake = [self.forward.next_wake(), self.reverse.next_wake()].into_iter().flatten().min();
+                let wait = wake.map(|wake| Span(wake.0.saturating_sub(self.clock.now().0)));
+                if wait != Some(Span::ZERO) {
+                    sleep(&mut waits, wait)?;
+                }
+            }
+            if waits[0].revents().contains(PollFlags::IN) || now.since(heard) >= LONGEST_DEAFNESS {
+                waits[0].clear_revents();
+                heard = now;
+                if is_told_to_stop(inbox) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Does what is to be done by `now`; returns whether there was anything.
+    fn turn(&mut self, now: Time) -> bool {
+        let Pump { clock, stamps, pool, forward, reverse, senders, receiver, recorder, .. } = self;
+        let times = (&*clock, &*stamps);
+        let destination = receiver.hosts[0];
+        let to_receiver = |port: usize, to: Ipv4Addr| (to == destination.0).then_some((port, destination.1));
+        let (forward_now, came) =
+            senders.take(now, times, pool, to_receiver, |at, packet| forward.offer(at, packet, recorder));
+        forward.catch_up(forward_now, recorder);
+
+        let hosts = &senders.hosts;
+        let to_sender = |_: usize, to: Ipv4Addr| {
+            let port = hosts.iter().position(|(address, _)| *address == to)?;
+            Some((port, hosts[port].1))
+        };
+        let (reverse_now, came_back) =
+            receiver.take(now, times, pool, to_sender, |at, packet| reverse.offer(at, packet, recorder));
+        reverse.catch_up(reverse_now, recorder);
+
+        let went = self.deliver(true);
+        let went_back = self.deliver(false);
+        came + came_back + went + went_back > 0
+    }
+
+    /// Sends what has arrived at the end of a link, up to a turn's worth; returns how many packets that were.
+    fn deliver(&mut self, is_forward: bool) -> usize {
+        let mut count = 0;
+        let mut target = 0;
+        while count < TURN {
+            let direction = if is_forward { &mut self.forward } else { &mut self.reverse };
+            let Some((due, packet)) = direction.poll() else { break };
+            let to = if is_forward { 0 } else { packet.port };
+            if to != target || self.batch.len() == BATCH {
+                self.flush(is_forward, target);
+                target = to;
+            }
+            self.batch.push(packet);
+            self.dues.push(due);
+            count += 1;
+        }
+        self.flush(is_forward, target);
+        count
+    }
+
+    /// Sends the batch. All its packets count as sent when the last one is.
+    fn flush(&mut self, is_forward: bool, target: usize) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let side = if is_forward { &mut self.receiver } else { &mut self.senders };
+        side.interfaces[target].send(&self.batch);
+        let sent = self.clock.now();
+        self.batch.clear();
+        for due in self.dues.drain(..) {
+            self.lateness.add(due, sent);
+        }
+    }
+}
+
+impl Side {
+    /// Hands over what was received until `now`, up to a turn's worth, in the order of receipt. `route` says for an
+    /// interface and a destination which sender's port it is about and which header it gets, or nothing if it goes nowhere.
+    /// Returns the time until which all has been handed over, and how many packets that were.
+    fn take(
+        &mut self,
+        now: Time,
+        (clock, stamps): (&Clock, &Stamps),
+        pool: &Rc<Pool>,
+        route: impl Fn(usize, Ipv4Addr) -> Option<(usize, Addresses)>,
+        mut hand_over: impl FnMut(Time, Packet),
+    ) -> (Time, usize) {
+        for (interface, head) in self.interfaces.iter_mut().zip(&mut self.heads) {
+            *head = next_head(interface, clock, stamps);
+        }
+        for count in 0..TURN {
+            let first = self.heads.iter().enumerate().filter_map(|(from, head)| Some((*head.as_ref()?, from)));
+            let Some(((at, to), from)) = first.min_by_key(|((at, _), _)| *at).filter(|((at, _), _)| *at <= now) else {
+                return (now, count);
+            };
+            let interface = &mut self.interfaces[from];
+            match route(from, to) {
+                Some((port, addresses)) => hand_over(at, interface.take(&addresses, port, pool)),
+                None => interface.skip(),
+            }
+            self.heads[from] = next_head(interface, clock, stamps);
+        }
+        let next = self.heads.iter().flatten().map(|(at, _)| *at).min();
+        (next.map_or(now, |next| next.min(now)), TURN)
+    }
+}
+
+/// The packet received first since the start; what came before the start is nothing of ours.
+#[inline]
+fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Option<(Time, Ipv4Addr)> {
+    loop {
+        let head = interface.head()?;
+        let received_ns = stamps.monotonic_ns(head.realtime_ns);
+        if received_ns >= clock.monotonic_ns(Time::ZERO) {
+            return Some((clock.at(received_ns), head.to));
+        }
+        interface.skip();
+    }
+}
+
+/// Waits for one of these, as long as this; for ever without an end.
+fn sleep(waits: &mut [PollFd<'_>], wait: Option<Span>) -> io::Result<()> {
+    let limit =
+        wait.map(|wait| Timespec { tv_sec: (wait.0 / 1_000_000_000) as i64, tv_nsec: (wait.0 % 1_000_000_000) as _ });
+    match poll(waits, limit.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_told_to_stop(inbox: &Inbox) -> bool {
+    let mut is_stop = false;
+    while let Some(command) = inbox.try_next() {
+        is_stop |= command == Command::Stop;
+    }
+    is_stop
+}

@@ -1,0 +1,63 @@
+//! The kernel's receive timestamps on the experiment's clock.
+//!
+//! They are readings of CLOCK_REALTIME. Both clocks run at the same speed; what lies between them changes only when somebody
+//! sets the time of day, so it is measured anew now and then.
+
+use crate::clock::monotonic_ns;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Between two measurements: a tenth of a second of wrong timestamps at most.
+const INTERVAL_NS: u64 = 100_000_000;
+/// Readings of a measurement; the one with the least time between its two sides is used.
+const READINGS: u32 = 5;
+
+/// What lies between the two clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamps {
+    realtime_at_zero_ns: i128,
+    measured_at_ns: u64,
+}
+
+impl Stamps {
+    /// Measures.
+    pub fn measure() -> Stamps {
+        let reading = |_| {
+            let before = monotonic_ns();
+            let realtime = clock_gettime(ClockId::Realtime);
+            let after = monotonic_ns();
+            let realtime_ns = i128::from(realtime.tv_sec) * 1_000_000_000 + i128::from(realtime.tv_nsec);
+            let middle = before + (after - before) / 2;
+            (after - before, Stamps { realtime_at_zero_ns: realtime_ns - i128::from(middle), measured_at_ns: after })
+        };
+        let best = (0..READINGS).map(reading).min_by_key(|(width, _)| *width);
+        best.expect("there are readings").1
+    }
+
+    /// Measures if the last time is a while ago.
+    pub fn refresh(&mut self, monotonic_ns: u64) {
+        if monotonic_ns.saturating_sub(self.measured_at_ns) >= INTERVAL_NS {
+            *self = Stamps::measure();
+        }
+    }
+
+    /// The reading of CLOCK_MONOTONIC at a reading of CLOCK_REALTIME; zero for one before it began.
+    pub fn monotonic_ns(&self, realtime_ns: u64) -> u64 {
+        u64::try_from(i128::from(realtime_ns) - self.realtime_at_zero_ns).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_taken_between_two_readings_lies_between_them() {
+        let stamps = Stamps::measure();
+        let before = monotonic_ns();
+        let realtime = clock_gettime(ClockId::Realtime);
+        let after = monotonic_ns();
+        let stamp = stamps.monotonic_ns(realtime.tv_sec as u64 * 1_000_000_000 + realtime.tv_nsec as u64);
+        // A measurement may be off by half of what it took; that is microseconds unless it was interrupted five times.
+        assert!((before - 1_000_000..=after + 1_000_000).contains(&stamp), "{before} {stamp} {after}");
+    }
+}

@@ -1,0 +1,163 @@
+//! When a relay's own shortcomings could have changed the result of an experiment.
+//!
+//! **Drops.** A packet that the kernel dropped between a host and the relay was neither in the scenario nor in the counters
+//! of the link. TCP answers to a single loss, so a single one is too many.
+//!
+//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness changes no queue by itself: it
+//! adds to the round-trip time of the packets concerned, as jitter would. Two limits follow.
+//!
+//! - The *usual* lateness, up to which 999 of 1000 packets stay, may be as much as the largest of
+//!   1 ms: a jiffy of a kernel with HZ=1000, and what the hosts' own schedulers add on the same machine;
+//!   5 % of the empty path's RTT: min_rtt is a minimum and stays where it is, and HyStart, the most sensitive to delay of what
+//!   is common, asks for 12.5 % in eight samples in a row (RFC 9406, section 4.2; at least 4 ms);
+//!   the time that the link needs for a full-sized packet: then packets keep about their places.
+//! - The *worst* lateness, of a single pause, may be up to 5 ms plus half an RTT. A pause that is longer than one RTT makes
+//!   senders repeat packets that were not lost: a tail loss probe is sent after two RTTs without an ACK, but not before two
+//!   jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms with HZ=250). Half of that leaves room for pauses of
+//!   the hosts. What a pause costs in goodput is less than its length, as the queue bridges it, and a pause within these
+//!   limits is less than a thousandth of experiments of 5 s and more unless they are so frequent that the usual
+//!   lateness shows them.
+
+use thalweg_units::Span;
+
+const USUAL_LEAST: Span = Span::from_millis(1);
+/// 5 % of the RTT.
+const USUAL_RTTS: (u64, u64) = (1, 20);
+const WORST_LEAST: Span = Span::from_millis(5);
+/// Half an RTT.
+const WORST_RTTS: (u64, u64) = (1, 2);
+
+/// What the judgement depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    /// Round-trip time of the empty path.
+    pub rtt: Span,
+    /// What the forward link needs for a full-sized packet, on average over the experiment.
+    pub packet_time: Span,
+    /// Lateness up to which 999 of 1000 packets stay.
+    pub usual_lateness_us: f64,
+    /// Lateness of the latest packet.
+    pub worst_lateness_us: f64,
+    /// Packets that the kernel dropped on their way in or out.
+    pub dropped: u64,
+    /// Packets that are not in the capture.
+    pub not_captured: u64,
+    /// Whether the relay ran before all ordinary programs.
+    pub is_realtime: bool,
+}
+
+/// Why the experiment should not be believed; empty if it may be.
+pub(super) fn doubts(figures: &Figures) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let cure = if figures.is_realtime {
+        "run fewer experiments at the same time, lower the rate, or use the engine sim"
+    } else {
+        "run as root, which gives the relay SCHED_FIFO, run fewer experiments at the same time, lower the rate, \
+         or use the engine sim"
+    };
+    if figures.dropped > 0 {
+        let dropped = figures.dropped;
+        doubts.push(format!(
+            "the kernel dropped {} between the hosts and the relay, outside the emulated path: {cure}",
+            packets(dropped)
+        ));
+    }
+    let rtt_ms = milliseconds(figures.rtt);
+    let (of, over) = USUAL_RTTS;
+    let usual = USUAL_LEAST.max(figures.rtt.scale(of, over)).max(figures.packet_time);
+    if figures.usual_lateness_us > microseconds(usual) {
+        doubts.push(format!(
+            "the relay sent one packet in a thousand {:.1} ms late or later, where {:.1} ms would not matter \
+             (RTT {rtt_ms:.1} ms): {cure}",
+            figures.usual_lateness_us / 1e3,
+            milliseconds(usual),
+        ));
+    }
+    let (of, over) = WORST_RTTS;
+    let worst = WORST_LEAST + figures.rtt.scale(of, over);
+    if figures.worst_lateness_us > microseconds(worst) {
+        doubts.push(format!(
+            "the relay paused for {:.1} ms, where {:.1} ms would not matter (RTT {rtt_ms:.1} ms): {cure}",
+            figures.worst_lateness_us / 1e3,
+            milliseconds(worst),
+        ));
+    }
+    if figures.not_captured > 0 {
+        let missing = packets(figures.not_captured);
+        doubts.push(format!(
+            "{missing} are missing in the capture and the table of packets, because the disk was too slow: \
+             write to a faster disk, or lower the rate"
+        ));
+    }
+    doubts
+}
+
+fn packets(count: u64) -> String {
+    if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") }
+}
+
+fn microseconds(span: Span) -> f64 {
+    span.0 as f64 / 1e3
+}
+
+fn milliseconds(span: Span) -> f64 {
+    span.0 as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: Figures = Figures {
+        rtt: Span::from_millis(40),
+        packet_time: Span::from_micros(120),
+        usual_lateness_us: 300.0,
+        worst_lateness_us: 2_000.0,
+        dropped: 0,
+        not_captured: 0,
+        is_realtime: false,
+    };
+
+    #[test]
+    fn a_relay_that_is_a_little_late_is_believed() {
+        assert_eq!(doubts(&GOOD), [""; 0]);
+        // Just within the limits: 5 % of 40 ms, and 5 ms plus half of 40 ms.
+        let edge = Figures { usual_lateness_us: 1_999.0, worst_lateness_us: 24_999.0, ..GOOD };
+        assert_eq!(doubts(&edge), [""; 0]);
+    }
+
+    #[test]
+    fn one_packet_that_the_kernel_dropped_is_told() {
+        let doubts = doubts(&Figures { dropped: 1, ..GOOD });
+        assert!(matches!(&doubts[..], [only] if only.contains("dropped 1 packet between")), "{doubts:?}");
+    }
+
+    #[test]
+    fn lateness_beyond_a_limit_is_told_with_figure_limit_and_cure() {
+        let usual = doubts(&Figures { usual_lateness_us: 2_100.0, ..GOOD });
+        assert!(matches!(&usual[..], [only] if only.contains("2.1 ms late") && only.contains("2.0 ms would not")));
+        let worst = doubts(&Figures { worst_lateness_us: 25_100.0, ..GOOD });
+        assert!(matches!(&worst[..], [only] if only.contains("25.1 ms, where 25.0 ms") && only.contains("as root")));
+    }
+
+    #[test]
+    fn a_longer_way_and_a_slower_link_bear_more() {
+        let late = Figures { usual_lateness_us: 4_000.0, ..GOOD };
+        assert_eq!(doubts(&late).len(), 1);
+        assert!(doubts(&Figures { rtt: Span::from_millis(100), ..late }).is_empty());
+        assert!(doubts(&Figures { packet_time: Span::from_millis(12), ..late }).is_empty());
+        let short = Figures { rtt: Span::from_millis(1), usual_lateness_us: 900.0, worst_lateness_us: 5_400.0, ..GOOD };
+        assert!(doubts(&short).is_empty());
+    }
+
+    #[test]
+    fn who_runs_as_root_already_is_not_told_to() {
+        let doubts = doubts(&Figures { dropped: 9, is_realtime: true, ..GOOD });
+        assert!(doubts[0].contains("9 packets") && !doubts[0].contains("root"), "{doubts:?}");
+    }
+
+    #[test]
+    fn packets_missing_in_the_capture_are_told() {
+        assert!(doubts(&Figures { not_captured: 3, ..GOOD })[0].contains("3 packets are missing in the capture"));
+    }
+}
