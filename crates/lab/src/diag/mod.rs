@@ -11,6 +11,7 @@
 mod bytes;
 mod cc_info;
 mod netlink;
+mod qdiscs;
 mod sampler;
 mod sys;
 mod tcp_info;

@@ -54,9 +54,9 @@ const ATTRIBUTE_HEADER: usize = 4;
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
 impl Netlink {
-    /// A socket for the question of this type with this body.
-    pub fn open(protocol: Protocol, kind: u16, body: &[u8]) -> IoResult<Netlink> {
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(protocol))?;
+    /// A socket for the question of this type with this body; without a protocol, it is rtnetlink's.
+    pub fn open(protocol: Option<Protocol>, kind: u16, body: &[u8]) -> IoResult<Netlink> {
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         let length = u32::try_from(NLMSG_HEADER + body.len()).map_err(|_| Errno::MSGSIZE)?;
         let mut request = Vec::with_capacity(NLMSG_HEADER + body.len());

@@ -67,7 +67,7 @@ impl Sampler {
     /// # Errors
     /// The kernel has no sock_diag.
     pub fn open() -> Result<Sampler, Error> {
-        let netlink = Netlink::open(SOCK_DIAG, SOCK_DIAG_BY_FAMILY, &request()).map_err(refused)?;
+        let netlink = Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request()).map_err(refused)?;
         Ok(Sampler { netlink, interrupted: 0 })
     }
 

@@ -1,11 +1,228 @@
 //! The router when the kernel's queue disciplines carry packets.
+//!
+//! It does not touch a packet. It reads the counters of the queue disciplines at the experiment's interval, and runs
+//! the commands that change them when these are due.
+//!
+//! What the kernel counts differs a little from the columns of `queue`: the packet that waits for the shaper's leave is
+//! in the backlog, and what a link could have carried is reckoned from the plan, not from when commands took effect.
 
+use super::qdiscs::{Count, Counters};
+use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
 use crate::host::{Stage, Stopped};
-use crate::protocol::Qdiscs;
-use thalweg_plan::plan::Experiment;
+use crate::protocol::{Command, Event, Qdisc, Qdiscs, QueueReport};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+use std::process;
+use thalweg_link::Link;
+use thalweg_plan::plan::{self, Capacity, Experiment};
+use thalweg_units::{Span, Time};
 
-/// Plays a router whose kernel carries the packets.
-pub fn watch_qdiscs(_stage: &Stage<'_>, _experiment: &Experiment, _watch: &Qdiscs) -> Result<Stopped, Error> {
-    unimplemented!()
+/// A change of the path that took effect later than this would be seen in the results: samples are 10 ms apart by default.
+const LATE: Span = Span(10_000_000);
+
+/// Plays a router whose kernel carries the packets, until it is told to stop.
+///
+/// # Errors
+/// A queue discipline is not there; the kernel refuses to tell of it; a command fails, or an unexpected one comes.
+pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) -> Result<Stopped, Error> {
+    let mut watcher = Watcher::open(experiment, watch)?;
+    let clock = stage.wait_for_start()?;
+    let interval = experiment.sample_interval_ns;
+    let mut next_sample = (interval > Span::ZERO).then_some(Time::ZERO);
+    loop {
+        let next_change = watcher.changes.front().map(|change| change.at);
+        let wake = next_sample.into_iter().chain(next_change).min();
+        wait_until(stage, wake.map(|time| clock.monotonic_ns(time)))?;
+        if is_stopped(stage)? {
+            break;
+        }
+        let now = monotonic_ns();
+        let is_due = |time: Time| clock.monotonic_ns(time) <= now;
+        if next_change.is_some_and(is_due) {
+            watcher.change(&clock)?;
+        }
+        if let Some(due) = next_sample.filter(|due| is_due(*due)) {
+            watcher.sample(&clock)?;
+            // Samples that a command delayed by more than an interval are left out, not made up for.
+            let intervals = 1 + clock.now().0.saturating_sub(due.0) / interval.0;
+            next_sample = Some(due + Span(interval.0.saturating_mul(intervals)));
+        }
+    }
+    watcher.sample(&clock)?;
+    for row in watcher.rows.drain(..) {
+        stage.outbox.row(&Event::Queue(row));
+    }
+    Ok(watcher.stopped(clock.now()))
+}
+
+/// Waits until a moment, or until a command comes.
+fn wait_until(stage: &Stage<'_>, at_monotonic_ns: Option<u64>) -> Result<(), Error> {
+    let left = at_monotonic_ns.map(|at| at.saturating_sub(monotonic_ns()));
+    let timeout =
+        left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });
+    match poll(&mut [PollFd::from_borrowed_fd(stage.inbox.bell(), PollFlags::IN)], timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(Error::new(
+            "no-resources",
+            format!("the host cannot wait for commands: {errno}"),
+            "close other programs, then try again",
+        )),
+    }
+}
+
+/// Takes all commands that have come; returns whether one of them was to stop.
+fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
+    while let Some(command) = stage.inbox.try_next() {
+        match command {
+            Command::Stop => return Ok(true),
+            Command::Over { .. } => {}
+            other => {
+                return Err(Error::new(
+                    "bad-command",
+                    format!("expected `over` or `stop`, found {other:?}"),
+                    "see docs/reference/host-protocol.md",
+                ));
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// What a router of queue disciplines knows.
+struct Watcher {
+    counters: Counters,
+    directions: Vec<Direction>,
+    /// Commands that are yet to run, in order of time.
+    changes: VecDeque<Change>,
+    rows: Vec<QueueReport>,
+    /// CPU time that reading took.
+    sampling: Span,
+    /// How late a command had taken effect, at worst; nothing: there was none.
+    lateness: Option<Span>,
+}
+
+/// A direction of the path.
+struct Direction {
+    is_forward: bool,
+    /// Places in the counters.
+    queue: usize,
+    loss: Option<usize>,
+    /// A link that carries nothing; it knows how much it could have carried.
+    link: Option<Link<()>>,
+}
+
+/// A command and when it is due.
+struct Change {
+    at: Time,
+    words: Vec<String>,
+}
+
+impl Watcher {
+    fn open(experiment: &Experiment, watch: &Qdiscs) -> Result<Watcher, Error> {
+        let mut wanted = Vec::new();
+        let mut directions = Vec::new();
+        let links = [(true, &watch.forward, &experiment.forward), (false, &watch.reverse, &experiment.reverse)];
+        for (is_forward, qdisc, plan) in links {
+            let Some(Qdisc { queue, loss }) = qdisc else { continue };
+            let mut want = |name: &(String, String)| {
+                wanted.push(name.clone());
+                wanted.len() - 1
+            };
+            let (queue, loss) = (want(queue), loss.as_ref().map(&mut want));
+            directions.push(Direction { is_forward, queue, loss, link: idle_link(plan)? });
+        }
+        let mut changes: Vec<Change> = Vec::new();
+        for (at, words) in &watch.at {
+            changes.push(Change { at: Time::ZERO + *at, words: words.clone() });
+        }
+        changes.sort_by_key(|change| change.at);
+        Ok(Watcher {
+            counters: Counters::open(&wanted)?,
+            directions,
+            changes: changes.into(),
+            rows: Vec::new(),
+            sampling: Span::ZERO,
+            lateness: None,
+        })
+    }
+
+    /// Reads all counters, and makes a row of each direction.
+    fn sample(&mut self, clock: &Clock) -> Result<(), Error> {
+        let begin = cpu_time();
+        self.counters.read()?;
+        let now = clock.now();
+        for direction in &self.directions {
+            let queue = self.counters.count(direction.queue);
+            let loss = direction.loss.map_or(Count::default(), |place| self.counters.count(place));
+            self.rows.push(QueueReport {
+                is_forward: direction.is_forward,
+                t_us: now.as_micros(),
+                backlog_bytes: queue.backlog_bytes,
+                backlog_packets: queue.backlog_packets,
+                dropped_packets: queue.dropped_packets,
+                lost_packets: loss.dropped_packets,
+                marked_packets: queue.marked_packets,
+                sent_packets: queue.sent_packets,
+                sent_bytes: queue.sent_bytes,
+                capacity_bytes: direction.link.as_ref().and_then(|link| link.capacity_bytes(now)).map(|bytes| bytes.0),
+            });
+        }
+        self.sampling += Span(cpu_time().saturating_sub(begin));
+        Ok(())
+    }
+
+    /// Runs the next command.
+    fn change(&mut self, clock: &Clock) -> Result<(), Error> {
+        let Some(change) = self.changes.pop_front() else { return Ok(()) };
+        let line = change.words.join(" ");
+        let failed = |said: &dyn std::fmt::Display| {
+            Error::new(
+                "command-failed",
+                format!("`{line}`, due {} after the start, failed: {said}", change.at.since(Time::ZERO)),
+                "type it in the router's namespace, as commands.log shows, to see why",
+            )
+        };
+        let (program, arguments) = change.words.split_first().ok_or_else(|| failed(&"it has no words"))?;
+        let output = process::Command::new(program).args(arguments).stdin(process::Stdio::null()).output();
+        let output = output.map_err(|error| failed(&error))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(&format!("{} ({})", said.trim(), output.status)));
+        }
+        let late = clock.now().since(change.at);
+        self.lateness = self.lateness.max(Some(late));
+        Ok(())
+    }
+
+    fn stopped(&self, duration: Time) -> Stopped {
+        let mut stopped = Stopped::default();
+        let share = self.sampling.0 as f64 / duration.0.max(1) as f64;
+        stopped.measured.insert("qdisc_sampling_cpu_percent".to_owned(), 100.0 * share);
+        if let Some(late) = self.lateness {
+            stopped.measured.insert("qdisc_change_lateness_worst_us".to_owned(), late.as_micros() as f64);
+            if late > LATE {
+                let reason = format!("a change of the path took effect {late} after it was due");
+                stopped.untrustworthy.push(reason);
+            }
+        }
+        stopped
+    }
+}
+
+/// A link of the plan that carries nothing; none for the opportunities of a trace, which no queue discipline has.
+fn idle_link(plan: &plan::Link) -> Result<Option<Link<()>>, Error> {
+    if matches!(plan.capacity, Capacity::Trace { .. }) {
+        return Ok(None);
+    }
+    let bad = |error| Error::new("bad-plan", format!("a link of the plan cannot be: {error}"), "write the plan again");
+    Link::new(plan, None).map(Some).map_err(bad)
+}
+
+/// CPU time that this thread has had, in nanoseconds.
+fn cpu_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,0 +1,287 @@
+//! Counters of queue disciplines (rtnetlink(7), tc(8); include/uapi/linux/{gen_stats,pkt_sched}.h of the kernel).
+//!
+//! One dump tells of all queue disciplines of the namespace. Some counters have 32 bits and start again at 0; they are
+//! followed from dump to dump.
+//!
+//! The kernel counts Ethernet frames of 14 bytes more than the IP packet, or what a size table (`stab overhead`, tc-stab(8)) of
+//! the queue discipline or one above it makes of them. Here bytes are of IP packets, like everywhere else.
+//!
+//! Left out: marks of queue disciplines that do not tell them in one number (cake, fq); classes.
+
+use super::bytes::{i32_at, u32_at, u64_at};
+use super::netlink::{Consistency, Malformed, Netlink, attributes};
+use crate::error::Error;
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
+
+/// Counters of some queue disciplines of this network namespace.
+#[derive(Debug)]
+pub(super) struct Counters {
+    netlink: Netlink,
+    followed: Vec<Followed>,
+}
+
+/// What a queue discipline has counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub sent_bytes: u64,
+    pub sent_packets: u64,
+    pub backlog_bytes: u64,
+    pub backlog_packets: u64,
+    pub dropped_packets: u64,
+    pub marked_packets: u64,
+}
+
+/// A queue discipline whose counters are wanted.
+#[derive(Debug)]
+struct Followed {
+    interface: String,
+    handle: String,
+    key: Key,
+    /// What the kernel counts of a packet beyond the bytes of IP.
+    overhead_bytes: i64,
+    /// What the latest dump said; nothing if that was before this one.
+    told: Option<Told>,
+    count: Count,
+}
+
+/// Which queue discipline it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    interface: u32,
+    handle: u32,
+}
+
+/// An answer about a queue discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    key: Key,
+    /// Handle of the one that it is a child of, as far as it is one.
+    parent: u32,
+    /// `overhead` of its size table.
+    size_table_overhead: Option<i32>,
+    bytes: u64,
+    packets: u64,
+    qlen: u32,
+    backlog: u32,
+    drops: u32,
+    marks: u32,
+}
+
+const RTM_GETQDISC: u16 = 38;
+/// Length of `struct tcmsg`, which attributes follow, in bytes.
+const TCMSG: usize = 20;
+const TCA_KIND: u16 = 1;
+const TCA_XSTATS: u16 = 4;
+const TCA_STATS2: u16 = 7;
+const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+/// There only once the packets do not fit in the 32 bits of the basic ones.
+const TCA_STATS_PKT64: u16 = 8;
+
+/// An Ethernet header, in bytes.
+const ETHERNET: i64 = 14;
+
+/// The bits of a handle that are a queue discipline's; the others are those of a class.
+const MAJOR: u32 = 0xffff_0000;
+
+/// How often to ask again when queue disciplines came or went during a dump.
+const ATTEMPTS: usize = 5;
+
+impl Counters {
+    /// Prepares to read the counters of these, each an interface and a handle such as `1:`.
+    ///
+    /// # Errors
+    /// The kernel refuses; an interface or a queue discipline is not there.
+    pub fn open(wanted: &[(String, String)]) -> Result<Counters, Error> {
+        let netlink = Netlink::open(None, RTM_GETQDISC, &[0; TCMSG]).map_err(refused)?;
+        let mut followed = Vec::new();
+        for (interface, handle) in wanted {
+            let missing = || not_there(interface, handle);
+            let index = name_to_index(netlink.fd(), interface).map_err(|_| missing())?;
+            let key = Key { interface: index, handle: parse_handle(handle).ok_or_else(missing)? };
+            let (interface, handle) = (interface.clone(), handle.clone());
+            let count = Count::default();
+            followed.push(Followed { interface, handle, key, overhead_bytes: 0, told: None, count });
+        }
+        let mut counters = Counters { netlink, followed };
+        let mut all = Vec::new();
+        counters.dump(&mut |told| all.push(told))?;
+        for one in &mut counters.followed {
+            one.overhead_bytes = ETHERNET + i64::from(overhead(&all, one.key));
+        }
+        counters.read()?;
+        Ok(counters)
+    }
+
+    /// Reads all counters.
+    ///
+    /// # Errors
+    /// The kernel refuses, or its answer cannot be read; a queue discipline is no longer there.
+    pub fn read(&mut self) -> Result<(), Error> {
+        let mut followed = std::mem::take(&mut self.followed);
+        let mut attempts = 0;
+        let outcome = loop {
+            for one in &mut followed {
+                one.told = None;
+            }
+            let dumped = self.dump(&mut |told| {
+                if let Some(one) = followed.iter_mut().find(|one| one.key == told.key) {
+                    one.told = Some(told);
+                }
+            });
+            attempts += 1;
+            // After the last attempt it counts whether all are there.
+            if !matches!(dumped, Ok(Consistency::Interrupted)) || attempts == ATTEMPTS {
+                break dumped;
+            }
+        };
+        self.followed = followed;
+        outcome?;
+        for one in &mut self.followed {
+            let told = one.told.ok_or_else(|| not_there(&one.interface, &one.handle))?;
+            one.count.follow(&told, one.overhead_bytes);
+        }
+        Ok(())
+    }
+
+    /// What the wanted one in this place had counted when it was last read.
+    pub fn count(&self, place: usize) -> Count {
+        self.followed[place].count
+    }
+
+    fn dump(&mut self, each: &mut dyn FnMut(Told)) -> Result<Consistency, Error> {
+        self.netlink.dump("queue disciplines", &refused, &mut |body| {
+            each(Told::parse(body)?);
+            Ok(())
+        })
+    }
+}
+
+fn refused(errno: Errno) -> Error {
+    Error::new(
+        "no-qdisc-counters",
+        format!("the kernel does not tell of queue disciplines: {errno}"),
+        "see whether `tc -s qdisc` works here; close other programs, then try again",
+    )
+}
+
+fn not_there(interface: &str, handle: &str) -> Error {
+    Error::new(
+        "no-qdisc",
+        format!("interface {interface} has no queue discipline {handle}"),
+        format!("see what it has, in the router's namespace: tc qdisc show dev {interface}"),
+    )
+}
+
+/// The number of a handle such as `1:` or `8001:`, which is hexadecimal.
+pub(super) fn parse_handle(handle: &str) -> Option<u32> {
+    let major = handle.strip_suffix(':')?;
+    let is_number = !major.is_empty() && major.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u16::from_str_radix(major, 16).ok().filter(|_| is_number).map(|major| u32::from(major) << 16)
+}
+
+/// The overhead of the size table that counts for a queue discipline: its own, or that of the nearest above it.
+fn overhead(all: &[Told], mut key: Key) -> i32 {
+    // Each step goes up one level; there are no more levels than queue disciplines.
+    for _ in 0..all.len() {
+        let Some(told) = all.iter().find(|told| told.key == key) else { break };
+        if let Some(overhead) = told.size_table_overhead {
+            return overhead;
+        }
+        key.handle = told.parent & MAJOR;
+    }
+    0
+}
+
+impl Count {
+    /// Takes over what the kernel tells. Counters of 32 bits go on where they start again at 0.
+    pub(super) fn follow(&mut self, told: &Told, overhead_bytes: i64) {
+        let payload = |bytes: u64, packets: u64| {
+            let overhead = i128::from(packets) * i128::from(overhead_bytes);
+            u64::try_from(i128::from(bytes) - overhead).unwrap_or_default()
+        };
+        let go_on = |so_far: u64, told: u32| so_far + u64::from(told.wrapping_sub(so_far as u32));
+        self.sent_packets = told.packets;
+        self.sent_bytes = payload(told.bytes, told.packets);
+        self.backlog_packets = u64::from(told.qlen);
+        self.backlog_bytes = payload(u64::from(told.backlog), u64::from(told.qlen));
+        self.dropped_packets = go_on(self.dropped_packets, told.drops);
+        self.marked_packets = go_on(self.marked_packets, told.marks);
+    }
+}
+
+impl Told {
+    /// Reads `struct tcmsg` and the attributes behind it.
+    pub(super) fn parse(body: &[u8]) -> Result<Told, Malformed> {
+        let cut = "a queue discipline's message is cut short";
+        let at = |offset| u32_at(body, offset).ok_or(cut);
+        let key = Key { interface: at(4)?, handle: at(8)? };
+        let parent = at(12)?;
+        let mut told = Told {
+            key,
+            parent,
+            size_table_overhead: None,
+            bytes: 0,
+            packets: 0,
+            qlen: 0,
+            backlog: 0,
+            drops: 0,
+            marks: 0,
+        };
+        let (mut kind, mut own): (&[u8], &[u8]) = (&[], &[]);
+        for attribute in attributes(body.get(TCMSG..).ok_or(cut)?) {
+            match attribute? {
+                (TCA_KIND, name) => kind = name,
+                (TCA_XSTATS, bytes) => own = bytes,
+                (TCA_STATS2, nested) => told.read_statistics(nested)?,
+                (TCA_STAB, nested) => {
+                    for attribute in attributes(nested) {
+                        if let (TCA_STAB_BASE, table) = attribute? {
+                            told.size_table_overhead = Some(i32_at(table, 4).ok_or("a size table is cut short")?);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        told.marks = marks(kind, own);
+        Ok(told)
+    }
+
+    fn read_statistics(&mut self, nested: &[u8]) -> Result<(), Malformed> {
+        let cut = "a queue discipline's counters are cut short";
+        let mut packets = None;
+        for attribute in attributes(nested) {
+            match attribute? {
+                (TCA_STATS_BASIC, bytes) => {
+                    self.bytes = u64_at(bytes, 0).ok_or(cut)?;
+                    self.packets = u64::from(u32_at(bytes, 8).ok_or(cut)?);
+                }
+                (TCA_STATS_PKT64, bytes) => packets = Some(u64_at(bytes, 0).ok_or(cut)?),
+                (TCA_STATS_QUEUE, bytes) => {
+                    self.qlen = u32_at(bytes, 0).ok_or(cut)?;
+                    self.backlog = u32_at(bytes, 4).ok_or(cut)?;
+                    self.drops = u32_at(bytes, 8).ok_or(cut)?;
+                }
+                _ => {}
+            }
+        }
+        self.packets = packets.unwrap_or(self.packets);
+        Ok(())
+    }
+}
+
+/// Packets marked with ECN, from what only one kind of queue discipline tells (`struct tc_codel_xstats` and so on).
+fn marks(kind: &[u8], own: &[u8]) -> u32 {
+    let offset = match kind.strip_suffix(b"\0").unwrap_or(kind) {
+        b"codel" => 24,
+        b"fq_codel" => 12,
+        b"pie" => 36,
+        b"red" => 12,
+        _ => return 0,
+    };
+    u32_at(own, offset).unwrap_or_default()
+}
