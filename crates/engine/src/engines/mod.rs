@@ -1,5 +1,6 @@
 //! The engines: one file each, and the list of them.
 
+mod kernel;
 mod sim;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use thalweg_trace::Sink;
 use thalweg_units::Span;
 
 /// Every engine, the default first.
-pub const ENGINES: &[&dyn Engine] = &[&sim::Sim];
+pub const ENGINES: &[&dyn Engine] = &[&sim::Sim, &kernel::Kernel];
 
 /// What carries the packets.
 pub trait Engine: Sync {

@@ -1,0 +1,114 @@
+//! This machine's own TCP, in network namespaces.
+
+use super::{Controller, Engine, Failure, Job, Summary};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use thalweg_lab::net::probe;
+use thalweg_lab::run;
+use thalweg_trace::Sink;
+
+/// The engine `kernel`.
+pub struct Kernel;
+
+/// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
+const RESULT_VERSION: u32 = 1;
+
+/// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set.
+const NOT_HONOURED: &[&str] = &["flow.cc_params"];
+
+/// Keys that only engines with a real kernel honour value by value.
+const OWN: &[&str] =
+    &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin", "engine.traffic=iperf3"];
+
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let shared = thalweg_sim::HONOURS.iter().filter(|key| !NOT_HONOURED.contains(key));
+    shared.chain(OWN).copied().collect()
+});
+
+impl Engine for Kernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn about(&self) -> &'static str {
+        "This machine's own TCP in network namespaces: real time, real noise, the truth about this kernel."
+    }
+
+    fn result_version(&self) -> String {
+        // Another kernel gives other tables.
+        format!("{RESULT_VERSION} on Linux {}", rustix::system::uname().release().to_string_lossy())
+    }
+
+    fn why_not(&self) -> Option<String> {
+        static WHY_NOT: LazyLock<Option<String>> =
+            LazyLock::new(|| probe::namespaces().err().map(|error| in_one(&error)));
+        WHY_NOT.clone()
+    }
+
+    fn controllers(&self) -> Vec<Controller> {
+        if self.why_not().is_some() {
+            return Vec::new();
+        }
+        let controller = |name: String| Controller { about: about(&name).to_owned(), name, params: Vec::new() };
+        probe::usable_algorithms().into_iter().map(controller).collect()
+    }
+
+    fn honours(&self) -> &'static [&'static str] {
+        &HONOURS
+    }
+
+    /// Experiments take real time and real CPUs: two at a time would disturb each other.
+    fn at_a_time(&self, _cores: usize) -> usize {
+        1
+    }
+
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+        let engine = this_program()?;
+        let job = run::Job {
+            experiment: job.experiment,
+            id: job.id,
+            traces: job.traces,
+            engine: &engine,
+            is_cancelled: job.is_cancelled,
+            log: job.log,
+            capture: job.capture,
+        };
+        let run::Outcome { lasted, packets, measured, untrustworthy } = run::run(&job, sink)?;
+        Ok(Summary { simulated: lasted, packets, measured, untrustworthy })
+    }
+}
+
+impl From<run::Failure> for Failure {
+    fn from(failure: run::Failure) -> Failure {
+        match failure {
+            run::Failure::Cancelled => Failure::Cancelled,
+            run::Failure::Failed(error) => Failure::Failed { message: in_one(&error), code: error.code },
+        }
+    }
+}
+
+/// What went wrong and what to do about it: events have one text for both.
+fn in_one(error: &thalweg_lab::Error) -> String {
+    format!("{}; {}", error.message, error.hint)
+}
+
+fn about(algorithm: &str) -> &'static str {
+    match algorithm {
+        "reno" => "NewReno, as in this kernel.",
+        "cubic" => "CUBIC with HyStart, as in this kernel.",
+        "bbr" => "BBR, in the version of this kernel.",
+        _ => "A congestion control of this kernel.",
+    }
+}
+
+/// The program that plays hosts: ourselves.
+fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::Failed {
+        code: "no-program".to_owned(),
+        message: format!("the path of thalweg-engine cannot be found: {error}; call it by its whole path"),
+    })
+}

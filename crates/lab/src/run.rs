@@ -1,1 +1,0 @@
-//! One experiment, from an empty machine to rows.

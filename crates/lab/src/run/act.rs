@@ -1,0 +1,226 @@
+//! What the hosts of an experiment are told, from the first command to the last.
+
+use super::crew::Crew;
+use super::rows::Rows;
+use super::{Failure, Job, Outcome, script};
+use crate::clock::{Clock, monotonic_ns};
+use crate::error::Error;
+use crate::net::{LinkKind, Network, probe};
+use crate::protocol::{Command, Configuration, Event, Role};
+use crate::relay::capture;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use thalweg_trace::Sink;
+use thalweg_units::{Span, Time};
+
+/// Name of the router's namespace.
+pub const ROUTER: &str = "router";
+
+/// TCP and UDP port of the receiver; iperf3 uses those that follow.
+const PORT: u16 = 5001;
+
+/// From the command to the start: time for it to reach every host.
+const HEADWAY: Span = Span::from_millis(50);
+
+/// How long hosts may take to prepare; the slowest thing that they do is to start many listeners.
+const PREPARE: Duration = Duration::from_secs(20);
+
+/// How long a host that is to tell its rows may say nothing; it may have to sort millions.
+const TELL: Duration = Duration::from_secs(30);
+
+/// Hosts that are prepared.
+pub struct Play<'a> {
+    crew: Crew<'a>,
+    senders: usize,
+}
+
+/// What hosts say of themselves at their end.
+#[derive(Debug, Default)]
+struct Told {
+    measured: BTreeMap<String, f64>,
+    untrustworthy: Vec<String>,
+}
+
+impl<'a> Play<'a> {
+    /// Starts the hosts (senders, router, receiver, in this order) and has them prepare.
+    ///
+    /// # Errors
+    /// One of them cannot.
+    pub fn prepare(network: &mut Network, link: LinkKind, job: &Job<'a>) -> Result<Play<'a>, Failure> {
+        let roles = roles(network, link, job);
+        let senders = network.senders().len();
+        let mut crew = Crew::new(job.is_cancelled);
+        let command = [job.engine.as_os_str().to_owned(), OsString::from("host")];
+        for (number, (name, role)) in roles.into_iter().enumerate() {
+            let is_realtime = name == ROUTER && probe::is_realtime_allowed();
+            let sysctls = network.sysctls(&name);
+            crew.add(&name, network.spawn(&name, &command, is_realtime)?)?;
+            let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
+            crew.tell(number, &Command::Configure(Box::new(configuration)));
+        }
+        let mut awaited: BTreeSet<usize> = (0..senders + 2).collect();
+        let until = Instant::now() + PREPARE;
+        while !awaited.is_empty() {
+            match crew.hear(Some(until))? {
+                Some((number, Event::Configured { sysctls, .. })) => {
+                    awaited.remove(&number);
+                    script::note_sysctls(network, crew.name(number), &sysctls);
+                }
+                Some((number, event)) => return Err(unexpected(&crew, number, &event).into()),
+                None => return Err(crew.silence(&Vec::from_iter(awaited), "configured", PREPARE).into()),
+            }
+        }
+        Ok(Play { crew, senders })
+    }
+
+    /// Has the hosts play the experiment, and hands over the rows.
+    ///
+    /// # Errors
+    /// A host cannot go on, or somebody asked to stop.
+    pub fn perform(mut self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+        let lasted = self.send(job)?;
+        let mut rows = Rows::new(job.experiment, sink);
+        let Told { measured, untrustworthy } = self.end(&mut rows)?;
+        // The capture is whole once the router is gone.
+        drop(self);
+        if let Some(capture) = job.capture {
+            capture::read(capture, &mut |packet| rows.packet(packet)).map_err(|error| unreadable(capture, &error))?;
+        }
+        let packets = rows.finish(&untrustworthy);
+        Ok(Outcome { lasted, packets, measured, untrustworthy })
+    }
+
+    /// From the start until every flow is over, or the duration is. How long that took.
+    fn send(&mut self, job: &Job<'_>) -> Result<Span, Failure> {
+        let experiment = job.experiment;
+        let start_ns = monotonic_ns() + HEADWAY.0;
+        let end = experiment.duration_ns.map(|duration| Instant::now() + to_std(HEADWAY) + to_std(duration));
+        for number in 0..self.senders + 2 {
+            self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(start_ns) });
+        }
+        let mut under_way: BTreeSet<&str> = experiment.flows.iter().map(|flow| flow.name.as_str()).collect();
+        // Without flows, only the duration ends it.
+        while experiment.flows.is_empty() || !under_way.is_empty() {
+            match self.crew.hear(end)? {
+                Some((number, Event::Over { flow })) if number < self.senders => {
+                    under_way.remove(flow.as_str());
+                    for other in (0..self.senders).filter(|other| *other != number) {
+                        self.crew.tell(other, &Command::Over { flow: flow.clone() });
+                    }
+                }
+                Some((number, event)) => return Err(unexpected(&self.crew, number, &event).into()),
+                None => break,
+            }
+        }
+        let lasted = Clock::starting_at(start_ns).now().since(Time::ZERO);
+        Ok(experiment.duration_ns.map_or(lasted, |duration| lasted.min(duration)))
+    }
+
+    /// Has the hosts stop and tell what happened: first who sends, then who carries, then who receives.
+    fn end(&mut self, rows: &mut Rows<'_>) -> Result<Told, Failure> {
+        let mut told = Told::default();
+        let (router, receiver) = (self.senders, self.senders + 1);
+        for together in [Vec::from_iter(0..self.senders), vec![router], vec![receiver]] {
+            for number in &together {
+                self.crew.tell(*number, &Command::Stop);
+            }
+            let mut awaited = BTreeSet::from_iter(together);
+            while !awaited.is_empty() {
+                match self.crew.hear(Some(Instant::now() + TELL))? {
+                    Some((number, Event::Stopped { measured, untrustworthy })) => {
+                        awaited.remove(&number);
+                        told.add(measured, untrustworthy);
+                    }
+                    // Flows may still end while the command to stop is on its way.
+                    Some((_, Event::Over { .. })) => {}
+                    Some((number, event)) => {
+                        let name = self.crew.name(number);
+                        rows.take(event).map_err(|event| unexpected_of(name, &event))?;
+                    }
+                    None => return Err(self.crew.silence(&Vec::from_iter(awaited), "stopped", TELL).into()),
+                }
+            }
+        }
+        Ok(told)
+    }
+}
+
+impl Told {
+    /// Adds what a host says. What several hosts have counted or spent is added up; of times, which are lateness and the
+    /// like, the longest counts.
+    fn add(&mut self, measured: BTreeMap<String, f64>, untrustworthy: Vec<String>) {
+        for (name, value) in measured {
+            let is_time = name.ends_with("_us");
+            let join = |all: &mut f64| *all = if is_time { all.max(value) } else { *all + value };
+            self.measured.entry(name).and_modify(join).or_insert(value);
+        }
+        for reason in untrustworthy {
+            if !self.untrustworthy.contains(&reason) {
+                self.untrustworthy.push(reason);
+            }
+        }
+    }
+}
+
+/// The hosts by the names of their namespaces: senders, router, receiver.
+fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)> {
+    let receiver = network.receiver();
+    let senders = network.senders().iter().map(|place| {
+        let (flows, background) = (place.flows.clone(), place.background);
+        (place.name.clone(), Role::Sender { flows, background, receiver: receiver.address, port: PORT })
+    });
+    let router = match link {
+        LinkKind::Relay => {
+            let (senders, receiver) = network.relay_ports();
+            let capture = job.capture.map(absolute);
+            Role::Relay { senders, receiver, traces: job.traces.clone(), capture }
+        }
+        LinkKind::Netem => Role::Qdiscs { watch: network.qdiscs() },
+    };
+    senders.chain([(ROUTER.to_owned(), router), (receiver.name.clone(), Role::Receiver { port: PORT })]).collect()
+}
+
+/// Hosts do not run in our working directory.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
+    unexpected_of(crew.name(number), event)
+}
+
+fn unexpected_of(name: &str, event: &Event) -> Error {
+    Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
+}
+
+fn unreadable(capture: &Path, error: &io::Error) -> Error {
+    let message = format!("the packets recorded in {} cannot be read: {error}", capture.display());
+    Error::new("no-packets", message, "look whether the disk is full: df -h")
+}
+
+fn to_std(span: Span) -> Duration {
+    Duration::from_nanos(span.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_several_hosts_are_added_of_times_the_longest_counts_and_a_reason_is_told_once() {
+        let mut told = Told::default();
+        let of = |late: f64, failed: f64| {
+            [("start_lateness_p99_us", late), ("connections_failed", failed)]
+                .map(|(name, value)| (name.to_owned(), value))
+        };
+        told.add(of(20.0, 1.0).into(), vec!["late".to_owned()]);
+        told.add(of(10.0, 2.0).into(), vec!["late".to_owned(), "dropped".to_owned()]);
+        told.add(BTreeMap::from([("relay_lateness_p99_us".to_owned(), 5.0)]), vec![]);
+        let expected = [("connections_failed", 3.0), ("relay_lateness_p99_us", 5.0), ("start_lateness_p99_us", 20.0)];
+        assert_eq!(told.measured, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert_eq!(told.untrustworthy, ["late", "dropped"]);
+    }
+}

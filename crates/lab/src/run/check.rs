@@ -1,0 +1,182 @@
+//! What an experiment on a real kernel cannot be, found before anything is built.
+//!
+//! The Python package checks scenarios; these are the checks for plans that were made elsewhere, and those that only the
+//! machine can decide.
+
+use super::Job;
+use crate::error::Error;
+use crate::net::probe;
+use std::path::Path;
+use thalweg_plan::plan::{Experiment, Flow, Load, Repeat};
+use thalweg_units::{Bytes, Span};
+
+/// Folder that is another one inside the namespaces of a network.
+const HIDDEN: &str = "/run";
+
+/// Checks an experiment.
+///
+/// # Errors
+/// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real
+/// kernel cannot do what it asks for, `bad-place` if recorded packets cannot be captured where they are to be.
+pub fn check(job: &Job<'_>) -> Result<(), Error> {
+    check_form(job.experiment)?;
+    check_algorithms(job.experiment, &probe::usable_algorithms())?;
+    job.capture.map_or(Ok(()), check_capture)
+}
+
+fn check_form(experiment: &Experiment) -> Result<(), Error> {
+    let known = |host: &str| experiment.hosts.contains_key(host);
+    if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
+        return Err(invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
+    }
+    for host in ["sender", "receiver"] {
+        if !known(host) {
+            return Err(invalid("hosts", &format!("no {host}"), "a host of that name"));
+        }
+    }
+    for flow in &experiment.flows {
+        check_flow(flow, experiment)?;
+    }
+    Ok(())
+}
+
+fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
+    let place = |key: &str| format!("flows.{}.{key}", flow.name);
+    if !experiment.hosts.contains_key(&flow.host) {
+        let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
+        return Err(invalid(&place("host"), &flow.host, &format!("one of {}", known.join(", "))));
+    }
+    if !flow.cc_params.is_empty() {
+        let names: Vec<&str> = flow.cc_params.keys().map(String::as_str).collect();
+        let message = format!(
+            "{}: the kernel's algorithms have no parameters of a flow, found {}",
+            place("cc_params"),
+            names.join(", ")
+        );
+        return Err(Error::new("not-honoured", message, "leave cc_params out, or use --engine sim"));
+    }
+    if let Some(until) = thalweg_traffic::until(flow) {
+        if until == flow.name || !experiment.flows.iter().any(|other| other.name == until) {
+            return Err(invalid(&place("repeat.until"), until, "the name of another flow"));
+        }
+    }
+    let is_empty = match &flow.load {
+        Load::Unlimited => false,
+        Load::Sizes { sizes_bytes } => sizes_bytes.is_empty() || sizes_bytes.contains(&Bytes::ZERO),
+        Load::Requests { size_bytes, count, .. } => *size_bytes == Bytes::ZERO || *count == Some(0),
+    };
+    if is_empty {
+        return Err(invalid(&place("load"), "nothing to send", "at least one byte each time"));
+    }
+    match flow.repeat {
+        Repeat::Poisson { mean_gap_ns: Span::ZERO, .. } => {
+            Err(invalid(&place("repeat.mean_gap_ns"), "0", "a gap above zero"))
+        }
+        Repeat::Gap { count: Some(0), .. } | Repeat::Poisson { count: Some(0), .. } => {
+            Err(invalid(&place("repeat.count"), "0", "at least 1"))
+        }
+        _ if experiment.duration_ns.is_none() && flow.stop_ns.is_none() && is_endless(flow) => {
+            Err(invalid("duration_ns", "null", &format!("a duration, since flow {} has no end", flow.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_endless(flow: &Flow) -> bool {
+    matches!(flow.load, Load::Unlimited | Load::Requests { count: None, .. })
+        || matches!(
+            flow.repeat,
+            Repeat::Gap { until: None, count: None, .. } | Repeat::Poisson { until: None, count: None, .. }
+        )
+}
+
+fn check_algorithms(experiment: &Experiment, usable: &[String]) -> Result<(), Error> {
+    let Some(flow) = experiment.flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
+    let (name, cc, usable) = (&flow.name, &flow.cc, usable.join(", "));
+    let message = format!("flows.{name}.cc: this kernel has no `{cc}`, or does not allow it; it has {usable}");
+    let hint = if probe::algorithms().contains(cc) {
+        format!(
+            "as root: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{usable} {cc}\"",
+            usable = usable.replace(',', "")
+        )
+    } else {
+        format!("as root, if it is a module: modprobe tcp_{cc}; or take one that is there, or --engine sim")
+    };
+    Err(Error::new("unknown-cc", message, hint))
+}
+
+fn check_capture(capture: &Path) -> Result<(), Error> {
+    let folder = capture.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
+    if !folder.starts_with(HIDDEN) {
+        return Ok(());
+    }
+    let message = format!("packets cannot be recorded in {}: {HIDDEN} is hidden from the network", folder.display());
+    Err(Error::new("bad-place", message, "choose a directory elsewhere with --out"))
+}
+
+fn invalid(place: &str, found: &str, expected: &str) -> Error {
+    let message = format!("{place}: found {found}, expected {expected}");
+    Error::new("invalid-experiment", message, "thalweg run FILE makes a right plan from a scenario")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment() -> Experiment {
+        serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).unwrap()
+    }
+
+    #[test]
+    fn an_experiment_that_contradicts_itself_is_refused_with_the_place() {
+        assert_eq!(check_form(&experiment()), Ok(()));
+        let cases: [(fn(&mut Experiment), &str); 7] = [
+            (|it| drop(it.hosts.remove("receiver")), "hosts"),
+            (|it| it.flows[0].host = "router".to_owned(), "flows.large.host"),
+            (|it| it.flows[0].load = Load::Sizes { sizes_bytes: vec![] }, "flows.large.load"),
+            (|it| it.flows[1].repeat = gap(Some("medium"), None), "flows.medium.repeat.until"),
+            (|it| it.flows[1].repeat = gap(None, Some(0)), "flows.medium.repeat.count"),
+            (|it| it.duration_ns = None, ""),
+            (|it| (it.duration_ns, it.flows[0].load) = (None, Load::Unlimited), "duration_ns"),
+        ];
+        for (change, place) in cases {
+            let mut experiment = experiment();
+            change(&mut experiment);
+            match check_form(&experiment) {
+                Ok(()) => assert_eq!(place, "", "nothing refuses this"),
+                Err(error) => {
+                    assert_eq!(error.code, "invalid-experiment");
+                    assert!(error.message.starts_with(&format!("{place}: ")), "{error}");
+                }
+            }
+        }
+    }
+
+    fn gap(until: Option<&str>, count: Option<u32>) -> Repeat {
+        Repeat::Gap { gap_ns: Span::ZERO, until: until.map(str::to_owned), count }
+    }
+
+    #[test]
+    fn parameters_of_algorithms_are_refused() {
+        let mut experiment = experiment();
+        experiment.flows[0].cc_params.insert("beta".to_owned(), 0.5);
+        let error = check_form(&experiment).unwrap_err();
+        assert_eq!(error.code, "not-honoured");
+        assert!(error.message.starts_with("flows.large.cc_params: ") && error.message.contains("beta"), "{error}");
+    }
+
+    #[test]
+    fn an_algorithm_that_cannot_be_used_is_refused_with_those_that_can() {
+        let usable = ["reno", "bbr"].map(str::to_owned);
+        let error = check_algorithms(&experiment(), &usable).unwrap_err();
+        assert_eq!(error.code, "unknown-cc");
+        assert!(error.message.starts_with("flows.large.cc: ") && error.message.contains("`cubic`"), "{error}");
+        assert!(error.message.ends_with("it has reno, bbr"), "{error}");
+    }
+
+    #[test]
+    fn packets_are_not_captured_where_the_network_does_not_see_them() {
+        assert_eq!(check_capture(Path::new("/run/.tmp-1-1")).unwrap_err().code, "bad-place");
+        assert_eq!(check_capture(&std::env::temp_dir().join("runner.pcapng")), Ok(()));
+    }
+}

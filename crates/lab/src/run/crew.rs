@@ -1,0 +1,217 @@
+//! The hosts of an experiment: processes that are told what to do, and answer.
+//!
+//! Every wait has an end: a host that says nothing, dies, or does not let itself be told anything stops the experiment,
+//! with its own last words. Pipes are served by threads, so that a host that does not read cannot hold us up. Dropped,
+//! a crew ends: standard inputs are closed, which ends hosts, and who does not end then is killed, by its process id.
+
+use super::Failure;
+use crate::error::Error;
+use crate::protocol::{Command, Event};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a host may take to end once nobody needs it.
+const END: Duration = Duration::from_millis(500);
+
+/// Lines of a host's standard error that are kept for the day it dies.
+const LAST_WORDS: usize = 10;
+
+/// Processes that play hosts.
+pub struct Crew<'a> {
+    members: Vec<Member>,
+    said: Receiver<(usize, Said)>,
+    say: Sender<(usize, Said)>,
+    is_cancelled: &'a dyn Fn() -> bool,
+}
+
+struct Member {
+    name: String,
+    child: Child,
+    /// Lines for its standard input; without it, standard input is closed.
+    pen: Option<Sender<String>>,
+    errors: Arc<Mutex<VecDeque<String>>>,
+    /// Ends when standard error does.
+    errors_end: Receiver<()>,
+}
+
+enum Said {
+    Event(Event),
+    /// No event.
+    Nonsense(String),
+    /// Nothing more.
+    End,
+}
+
+impl<'a> Crew<'a> {
+    /// No hosts yet. Every wait asks `is_cancelled` now and then.
+    pub fn new(is_cancelled: &'a dyn Fn() -> bool) -> Crew<'a> {
+        let (say, said) = mpsc::channel();
+        Crew { members: Vec::new(), said, say, is_cancelled }
+    }
+
+    /// Takes a host on; its number is the count of those before. `child` has pipes for input and output.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn add(&mut self, name: &str, mut child: Child) -> Result<(), Error> {
+        let number = self.members.len();
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (pen, lines) = mpsc::channel();
+        let (errors_open, errors_end) = mpsc::channel();
+        let errors = Arc::new(Mutex::new(VecDeque::new()));
+        // First of all, so that it ends with the others should a thread be refused.
+        let member = Member { name: name.to_owned(), child, pen: Some(pen), errors: Arc::clone(&errors), errors_end };
+        self.members.push(member);
+        let (Some(stdin), Some(stdout), stderr) = pipes else {
+            return Err(Error::new("bug", format!("the host `{name}` was started without pipes"), "please report it"));
+        };
+        let say = self.say.clone();
+        start_thread(name, move || write_lines(stdin, &lines))?;
+        start_thread(name, move || read_events(stdout, |said| say.send((number, said)).is_ok()))?;
+        start_thread(name, move || {
+            keep_last_lines(stderr, &errors);
+            drop(errors_open);
+        })
+    }
+
+    /// Tells a host something. If it does not listen any more, [`Crew::hear`] will say why.
+    pub fn tell(&self, number: usize, command: &Command) {
+        let mut line = serde_json::to_string(command).expect("commands are plain data");
+        line.push('\n');
+        if let Some(pen) = &self.members[number].pen {
+            let _ = pen.send(line);
+        }
+    }
+
+    /// The name of a host.
+    pub fn name(&self, number: usize) -> &str {
+        &self.members[number].name
+    }
+
+    /// The next thing that any host says, and its number; nothing at `until`.
+    ///
+    /// # Errors
+    /// A host cannot go on, or somebody asked to stop.
+    pub fn hear(&mut self, until: Option<Instant>) -> Result<Option<(usize, Event)>, Failure> {
+        loop {
+            if (self.is_cancelled)() {
+                return Err(Failure::Cancelled);
+            }
+            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
+            match self.said.recv_timeout(left.min(LOOK)) {
+                Ok((_, Said::Event(Event::Failed(error)))) => return Err(error.into()),
+                Ok((number, Said::Event(event))) => return Ok(Some((number, event))),
+                Ok((number, Said::Nonsense(line))) => return Err(self.nonsense(number, &line).into()),
+                Ok((number, Said::End)) => return Err(self.obituary(number).into()),
+                Err(RecvTimeoutError::Timeout) if left <= LOOK && until.is_some() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("we hold a sender ourselves"),
+            }
+        }
+    }
+
+    /// The error of hosts that say nothing although they should.
+    pub fn silence(&self, numbers: &[usize], awaited: &str, patience: Duration) -> Error {
+        let names: Vec<&str> = numbers.iter().map(|number| self.name(*number)).collect();
+        let message = format!("no `{awaited}` from the host {} within {} s", names.join(", "), patience.as_secs());
+        Error::new("host-silent", message, "close other programs, or run fewer experiments at a time (--threads 1)")
+    }
+
+    /// The error of a host that says what is no event.
+    fn nonsense(&self, number: usize, line: &str) -> Error {
+        let name = self.name(number);
+        let hint = "thalweg-engine was replaced while it ran? Give the same command again; else, please report it";
+        Error::new("bad-host", format!("the host `{name}` said what is no event: {line}"), hint)
+    }
+
+    /// The error of a host that died.
+    fn obituary(&mut self, number: usize) -> Error {
+        let member = &mut self.members[number];
+        // Its last words may still be on their way.
+        let _ = member.errors_end.recv_timeout(END);
+        let words: Vec<String> = member.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" | ") };
+        let end =
+            wait(&mut member.child, END).map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
+        let hint = "look for messages of the kernel (dmesg) that fit, then give the same command again";
+        Error::new("host-died", format!("the host `{}` died ({end}); its last words: {words}", member.name), hint)
+    }
+}
+
+impl Drop for Crew<'_> {
+    fn drop(&mut self) {
+        // All at once, then one after another.
+        self.members.iter_mut().for_each(|member| drop(member.pen.take()));
+        let until = Instant::now() + END;
+        for member in &mut self.members {
+            if wait(&mut member.child, until.saturating_duration_since(Instant::now())).is_none() {
+                // Fails if it has just ended.
+                let _ = member.child.kill();
+                let _ = member.child.wait();
+            }
+        }
+    }
+}
+
+fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let started = thread::Builder::new().name(format!("host {host}")).spawn(work);
+    started.map(drop).map_err(|error| {
+        let message = format!("the system refuses a thread for the host `{host}`: {error}");
+        Error::new("no-resources", message, "close other programs, or raise ulimit -u")
+    })
+}
+
+/// Ends when there are no more lines, or nobody reads them.
+fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
+    for line in lines {
+        if stdin.write_all(line.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends when standard output does, or nobody listens.
+fn read_events(stdout: ChildStdout, mut say: impl FnMut(Said) -> bool) {
+    for line in BufReader::with_capacity(1 << 16, stdout).lines() {
+        let Ok(line) = line else { break };
+        let said = serde_json::from_str(&line).map_or_else(|_| Said::Nonsense(line), Said::Event);
+        if !say(said) {
+            return;
+        }
+    }
+    say(Said::End);
+}
+
+fn keep_last_lines(stderr: Option<ChildStderr>, kept: &Mutex<VecDeque<String>>) {
+    let Some(stderr) = stderr else { return };
+    for line in BufReader::new(stderr).split(b'\n') {
+        let Ok(line) = line else { return };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LAST_WORDS {
+            kept.pop_front();
+        }
+        kept.push_back(String::from_utf8_lossy(&line).trim().to_owned());
+    }
+}
+
+/// How a process has ended; nothing if it has not after `patience`.
+fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    /// Between two looks.
+    const PAUSE: Duration = Duration::from_millis(2);
+    let until = Instant::now() + patience;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < until => thread::sleep(PAUSE),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What hosts report, as rows of the tables.
+
+use crate::diag;
+use crate::protocol::{Connection, Event, FlowReport, QueueReport, SampleReport, StateReport};
+use crate::relay::capture::Captured;
+use std::sync::Arc;
+use thalweg_plan::plan::Experiment;
+use thalweg_trace::{FlowRow, PacketRow, QueueRow, SampleRow, Sink, StateRow};
+
+/// States of loss recovery, by the numbers that the kernel gives them (enum tcp_ca_state in include/uapi/linux/tcp.h).
+const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
+
+/// Directions of the path.
+const LINKS: [&str; 2] = ["forward", "reverse"];
+
+/// Makes rows and hands them over. Rows of flows wait until all hosts have said whether the experiment can be believed.
+pub struct Rows<'a> {
+    experiment: u64,
+    repetition: u64,
+    flows: Vec<Labels>,
+    sink: &'a mut dyn Sink,
+    transfers: Vec<FlowReport>,
+    /// Packets that have left each direction's queue so far.
+    sent: [u64; 2],
+}
+
+/// What every row of a flow's connections has.
+struct Labels {
+    flow: Arc<str>,
+    cc: Arc<str>,
+    host: Arc<str>,
+}
+
+impl<'a> Rows<'a> {
+    /// No rows yet.
+    pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
+        let labels = experiment.flows.iter().map(|flow| Labels {
+            flow: flow.name.as_str().into(),
+            cc: flow.cc.as_str().into(),
+            host: flow.host.as_str().into(),
+        });
+        Rows {
+            experiment: experiment.experiment.into(),
+            repetition: experiment.repetition.into(),
+            flows: labels.collect(),
+            sink,
+            transfers: Vec::new(),
+            sent: [0; 2],
+        }
+    }
+
+    /// Takes what a host reports.
+    ///
+    /// # Errors
+    /// Gives it back if it is not the report of a row of this experiment.
+    pub fn take(&mut self, event: Event) -> Result<(), Event> {
+        match event {
+            Event::Flow(report) if self.has(report.of) => self.transfers.push(*report),
+            Event::Sample(report) if self.has(report.of) && usize::from(report.ca_state) < CA_STATES.len() => {
+                let row = self.sample(*report);
+                self.sink.sample(row);
+            }
+            Event::State(report) => match diag::state_key(&report.key) {
+                Some(key) if self.has(report.of) => {
+                    let row = self.state(&report, key);
+                    self.sink.state(row);
+                }
+                _ => return Err(Event::State(report)),
+            },
+            Event::Queue(report) => {
+                let row = self.queue(&report);
+                self.sink.queue(row);
+            }
+            other => return Err(other),
+        }
+        Ok(())
+    }
+
+    /// Hands over the row of a recorded packet.
+    pub fn packet(&mut self, packet: Captured) {
+        self.sink.packet(PacketRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            link: LINKS[usize::from(!packet.is_forward)],
+            t_us: packet.t.as_micros(),
+            number: packet.number,
+            fate: packet.fate,
+            size_bytes: packet.size_bytes.0,
+            backlog_bytes: packet.backlog_bytes.0,
+        });
+    }
+
+    /// Hands over the rows that waited, and says how many packets have passed.
+    pub fn finish(mut self, untrustworthy: &[String]) -> u64 {
+        let reasons: Option<Arc<str>> = (!untrustworthy.is_empty()).then(|| untrustworthy.join("; ").into());
+        let mut transfers = std::mem::take(&mut self.transfers);
+        transfers.sort_by_key(|report| (report.of, report.transfer));
+        for report in transfers {
+            let row = self.flow(report, reasons.clone());
+            self.sink.flow(row);
+        }
+        self.sent.iter().sum()
+    }
+
+    fn has(&self, of: Connection) -> bool {
+        of.flow < self.flows.len()
+    }
+
+    fn flow(&self, report: FlowReport, untrustworthy: Option<Arc<str>>) -> FlowRow {
+        let Labels { flow, cc, host } = &self.flows[report.of.flow];
+        let lasted_us = report.end_us.saturating_sub(report.start_us);
+        let goodput_bps = if lasted_us == 0 { 0.0 } else { report.acked_bytes as f64 * 8.0 / (lasted_us as f64 / 1e6) };
+        FlowRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            flow: flow.clone(),
+            copy: report.of.copy,
+            connection: report.of.connection,
+            transfer: report.transfer,
+            cc: cc.clone(),
+            host: host.clone(),
+            size_bytes: report.size_bytes,
+            start_us: report.start_us,
+            end_us: report.end_us,
+            completed: report.completed,
+            fct_us: report.completed.then_some(lasted_us),
+            acked_bytes: report.acked_bytes,
+            goodput_bps,
+            segments: report.segments,
+            retransmits: report.retransmits,
+            timeouts: report.timeouts,
+            // The kernel counts neither for a connection.
+            recoveries: None,
+            undos: None,
+            rtt_min_us: report.rtt_min_us,
+            rtt_mean_us: report.rtt_mean_us,
+            rtt_p50_us: report.rtt_p50_us,
+            rtt_p95_us: report.rtt_p95_us,
+            rtt_p99_us: report.rtt_p99_us,
+            untrustworthy,
+        }
+    }
+
+    fn sample(&self, report: SampleReport) -> SampleRow {
+        SampleRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            flow: self.flows[report.of.flow].flow.clone(),
+            copy: report.of.copy,
+            connection: report.of.connection,
+            t_us: report.t_us,
+            cwnd_packets: report.cwnd_packets,
+            ssthresh_packets: report.ssthresh_packets,
+            inflight_packets: report.inflight_packets,
+            pacing_rate_bps: report.pacing_rate_bps,
+            delivery_rate_bps: report.delivery_rate_bps,
+            srtt_us: report.srtt_us,
+            min_rtt_us: report.min_rtt_us,
+            acked_bytes: report.acked_bytes,
+            segments: report.segments,
+            retransmits: report.retransmits,
+            ca_state: CA_STATES[usize::from(report.ca_state)],
+        }
+    }
+
+    fn state(&self, report: &StateReport, key: &'static str) -> StateRow {
+        StateRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            flow: self.flows[report.of.flow].flow.clone(),
+            copy: report.of.copy,
+            connection: report.of.connection,
+            t_us: report.t_us,
+            key,
+            value: report.value,
+        }
+    }
+
+    fn queue(&mut self, report: &QueueReport) -> QueueRow {
+        let link = usize::from(!report.is_forward);
+        self.sent[link] = self.sent[link].max(report.sent_packets);
+        QueueRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            link: LINKS[link],
+            t_us: report.t_us,
+            backlog_bytes: report.backlog_bytes,
+            backlog_packets: report.backlog_packets,
+            dropped_packets: report.dropped_packets,
+            lost_packets: report.lost_packets,
+            marked_packets: report.marked_packets,
+            sent_packets: report.sent_packets,
+            sent_bytes: report.sent_bytes,
+            capacity_bytes: report.capacity_bytes,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What an experiment did to the machine, as its part of `commands.log`: a script that does the same again by hand.
+
+use crate::net::{LinkKind, Network};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Last line of every part.
+const END: &str = "# end";
+
+/// The part of one experiment. `title` is its first line and is unlike all others; `why` says why this link was chosen, as `because` goes on.
+pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> String {
+    let link = match link {
+        LinkKind::Relay => "the relay",
+        LinkKind::Netem => "queue disciplines of the kernel (netem)",
+    };
+    let mut text = String::new();
+    let commands = network.commands();
+    let _ = writeln!(text, "# {title}");
+    let _ = writeln!(text, "# What plays the path: {link}, because {why}");
+    let _ =
+        writeln!(text, "# This part alone: sed -n '/^# {title}$/,/^{END}$/{{p;/^{END}$/q}}' commands.log > network.sh");
+    let _ = write!(text, "{commands}");
+    if !commands.ends_with('\n') {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{END}");
+    text
+}
+
+/// Notes the kernel settings that the host in `namespace` has made.
+pub fn note_sysctls(network: &mut Network, namespace: &str, sysctls: &BTreeMap<String, String>) {
+    for (name, value) in sysctls {
+        // Tabs are what the kernel puts between the numbers of one setting.
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        network.note(&format!("nsenter --net=/run/netns/{namespace} sysctl -qw '{name}={value}'"));
+    }
+}

@@ -1,0 +1,237 @@
+//! Whether this machine is fast enough for an experiment: a short transfer over the same kind of network, with a link that
+//! never holds it up, shows what the machine carries.
+//!
+//! A path that the machine cannot keep busy would look like a path of a lower rate, with a queue that never fills. Such
+//! an experiment is refused rather than run. The test is done once per process, and not at all for rates that every machine
+//! carries.
+
+use super::{Failure, Job, Outcome, run_on};
+use crate::error::Error;
+use crate::net::{LinkKind, probe};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use thalweg_plan::plan::{
+    Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Repeat, Step,
+};
+use thalweg_trace::{Memory, QueueRow};
+use thalweg_units::{Bytes, Chance, Rate, Span, Time};
+
+/// Rates that need no test: a tenth of what the slowest machines we know carry.
+const EASY: Rate = Rate::from_mbps(50);
+
+/// Part of what the test carried that an experiment may ask for, in percent: the rest is for its samples, its other flows
+/// and the machine's other programs.
+const USABLE_PERCENT: u64 = 90;
+
+/// How long the test takes.
+const TEST: Span = Span::from_millis(800);
+
+/// Start of the test that does not count: connections open and processes are given their CPUs.
+const WARM_UP: Span = Span::from_millis(200);
+
+/// Rate of the test's link: more than any machine carries packet by packet.
+const NEVER_BUSY: Rate = Rate::from_mbps(1_000_000);
+
+/// Window over which a trace's rate counts. In a shorter one, the queue alone carries on.
+const WINDOW_MS: u64 = 100;
+
+/// Bits that one opportunity of a trace carries.
+const OPPORTUNITY_BITS: u64 = 1500 * 8;
+
+/// Checks that this machine carries the highest rate of an experiment's path.
+///
+/// # Errors
+/// `too-fast` if it does not; what keeps the test from running.
+pub fn check(job: &Job<'_>, link: LinkKind) -> Result<(), Failure> {
+    let Some(asked) = highest(&job.experiment.forward.capacity, job.traces).filter(|rate| *rate > EASY) else {
+        return Ok(());
+    };
+    let carried = carried(job, link)?;
+    compare(asked, carried, link, probe::is_realtime_allowed()).map_err(Failure::from)
+}
+
+fn compare(asked: Rate, carried: Rate, link: LinkKind, is_realtime: bool) -> Result<(), Error> {
+    let usable = carried.scale(USABLE_PERCENT, 100);
+    if asked <= usable {
+        return Ok(());
+    }
+    let [asked, carried, usable] = [asked, carried, usable].map(|rate| rate.0 / 1_000_000);
+    let message = format!(
+        "the path's rate goes up to {asked} Mbit/s, but this machine carried {carried} Mbit/s in a test of {} ms, of \
+         which {USABLE_PERCENT} % may be asked for",
+        TEST.as_millis()
+    );
+    let root =
+        if link == LinkKind::Relay && !is_realtime { "run as root, so that the relay gets SCHED_FIFO; " } else { "" };
+    let hint = format!("{root}close other programs, lower the rate to {usable} Mbit/s, or use --engine sim");
+    Err(Error::new("too-fast", message, hint))
+}
+
+/// The highest rate that a link ever has; nothing if it has no limit.
+fn highest(capacity: &Capacity, traces: &BTreeMap<String, Vec<u64>>) -> Option<Rate> {
+    match capacity {
+        Capacity::Unlimited => None,
+        Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
+        Capacity::Trace { trace } => traces.get(trace).map(|times| peak(times)),
+    }
+}
+
+/// The highest rate of a trace over [`WINDOW_MS`], the seam where it repeats included.
+fn peak(times_ms: &[u64]) -> Rate {
+    let period = times_ms.last().copied().unwrap_or_default();
+    let again = times_ms.iter().map(|time| time + period).take_while(|time| *time < period + WINDOW_MS);
+    let times: Vec<u64> = times_ms.iter().copied().chain(again).collect();
+    let mut first = 0;
+    let mut most = 0;
+    for (last, time) in times.iter().enumerate() {
+        while times[first] + WINDOW_MS <= *time {
+            first += 1;
+        }
+        most = most.max(last + 1 - first);
+    }
+    Rate(most as u64 * OPPORTUNITY_BITS * 1000 / WINDOW_MS)
+}
+
+/// What this machine carries over such a link.
+fn carried(job: &Job<'_>, link: LinkKind) -> Result<Rate, Failure> {
+    static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
+    let key = (link == LinkKind::Relay, job.experiment.engine.offloads);
+    // Held during the test: two at once would slow each other down.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(rate) = known.get(&key) {
+        return Ok(*rate);
+    }
+    let rate = measure(job, link)?;
+    known.insert(key, rate);
+    Ok(rate)
+}
+
+fn measure(job: &Job<'_>, link: LinkKind) -> Result<Rate, Failure> {
+    let usable = probe::usable_algorithms();
+    let cc = ["cubic", "reno"].into_iter().find(|name| usable.iter().any(|usable| usable == name)).unwrap_or("bbr");
+    let experiment = test(cc, link, job.experiment.engine.offloads);
+    let traces = BTreeMap::new();
+    let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it, too");
+    let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, ..*job };
+    let mut rows = Memory::default();
+    let Outcome { .. } = run_on(link, why, &title, &job, &mut rows)?;
+    Ok(rate_of(&rows.queue))
+}
+
+/// The rate at which packets left the forward queue after the warm-up.
+fn rate_of(rows: &[QueueRow]) -> Rate {
+    let settled = || rows.iter().filter(|row| row.link == "forward" && row.t_us >= WARM_UP.as_micros());
+    let first = settled().min_by_key(|row| row.t_us);
+    let last = settled().max_by_key(|row| row.t_us);
+    let (Some(first), Some(last)) = (first, last) else { return Rate::ZERO };
+    Rate::of(Bytes(last.sent_bytes - first.sent_bytes), Span::from_micros(last.t_us - first.t_us))
+}
+
+/// One flow without end over a path that is never in its way.
+fn test(cc: &str, link: LinkKind, offloads: bool) -> Experiment {
+    let path = |capacity| Link {
+        capacity,
+        buffer: Buffer::Bytes { bytes: Bytes(100_000_000) },
+        queue: Queue::Fifo {},
+        loss: Loss::Bernoulli { ratio: Chance::NEVER },
+        duplicate: Chance::NEVER,
+        delay_ns: Span::ZERO,
+        jitter_ns: Span::ZERO,
+        reorder: Chance::NEVER,
+        reorder_delay_ns: Span::ZERO,
+    };
+    let host =
+        Host { sndbuf_max_bytes: Bytes(16_000_000), rcvbuf_max_bytes: Bytes(16_000_000), delay_jitter_ns: Span::ZERO };
+    let flow = Flow {
+        name: "bulk".to_owned(),
+        cc: cc.to_owned(),
+        cc_params: BTreeMap::new(),
+        start_ns: Time::ZERO,
+        stop_ns: None,
+        load: Load::Unlimited,
+        repeat: Repeat::Once,
+        count: 1,
+        extra_rtt_ns: Span::ZERO,
+        host: "sender".to_owned(),
+    };
+    Experiment {
+        experiment: 0,
+        repetition: 0,
+        sweep: BTreeMap::new(),
+        seed: 1,
+        duration_ns: Some(TEST),
+        sample_interval_ns: Span::from_millis(10),
+        start_jitter_ns: Span::ZERO,
+        rtt_ns: Span::ZERO,
+        forward: path(Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: NEVER_BUSY }] }),
+        reverse: path(Capacity::Unlimited),
+        hosts: ["sender", "receiver"].map(|name| (name.to_owned(), host.clone())).into(),
+        flows: vec![flow],
+        background: Vec::new(),
+        engine: Choices {
+            link: if link == LinkKind::Relay { Emulator::Relay } else { Emulator::Netem },
+            traffic: Generator::Builtin,
+            offloads,
+            record: false,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_rate_of_steps_counts_wherever_it_is() {
+        let step = |at: u64, rate| Step { at_ns: Time(at), rate_bps: Rate(rate) };
+        let steps = Capacity::Steps { steps: vec![step(0, 10), step(1, 30), step(2, 20)] };
+        assert_eq!(highest(&steps, &BTreeMap::new()), Some(Rate(30)));
+        assert_eq!(highest(&Capacity::Unlimited, &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn the_peak_of_a_trace_is_that_of_its_busiest_tenth_of_a_second() {
+        // One opportunity each millisecond is 12 Mbit/s; 300 within a millisecond are as many as in 100 ms at 36 Mbit/s.
+        let steady: Vec<u64> = (1..=1000).collect();
+        assert_eq!(peak(&steady), Rate::from_mbps(12));
+        let burst: Vec<u64> = std::iter::repeat_n(500, 300).chain([1000]).collect();
+        assert_eq!(peak(&burst), Rate::from_mbps(36));
+        let across_the_seam: Vec<u64> = std::iter::repeat_n(10, 150).chain(std::iter::repeat_n(1000, 150)).collect();
+        assert_eq!(peak(&across_the_seam), Rate::from_mbps(36));
+        assert_eq!(peak(&[]), Rate::ZERO);
+    }
+
+    #[test]
+    fn a_path_faster_than_the_machine_is_refused_with_what_to_do() {
+        let carried = Rate::from_mbps(1000);
+        assert_eq!(compare(Rate::from_mbps(900), carried, LinkKind::Relay, false), Ok(()));
+        let error = compare(Rate::from_mbps(901), carried, LinkKind::Relay, false).unwrap_err();
+        assert_eq!(error.code, "too-fast");
+        assert!(error.message.contains("901 Mbit/s") && error.message.contains("1000 Mbit/s"), "{error}");
+        assert!(error.hint.contains("as root") && error.hint.contains("900 Mbit/s"), "{error}");
+        let as_root = compare(Rate::from_mbps(901), carried, LinkKind::Relay, true).unwrap_err();
+        assert!(!as_root.hint.contains("root"), "{as_root}");
+    }
+
+    #[test]
+    fn the_warm_up_does_not_count() {
+        let row = |link, t_us, sent_bytes| QueueRow {
+            experiment: 0,
+            repetition: 0,
+            link,
+            t_us,
+            backlog_bytes: 0,
+            backlog_packets: 0,
+            dropped_packets: 0,
+            lost_packets: 0,
+            marked_packets: 0,
+            sent_packets: 0,
+            sent_bytes,
+            capacity_bytes: None,
+        };
+        let rows = [row("forward", 0, 0), row("forward", 200_000, 1_000), row("reverse", 300_000, 9_000_000)];
+        let rows = [rows.as_slice(), &[row("forward", 800_000, 75_001_000)]].concat();
+        assert_eq!(rate_of(&rows), Rate::from_mbps(1000));
+        assert_eq!(rate_of(&rows[..1]), Rate::ZERO);
+    }
+}
