@@ -1,0 +1,83 @@
+//! What the generator measures of itself.
+
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use thalweg_trace::Histogram;
+use thalweg_units::Span;
+
+/// Counts.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    /// Connections that broke, or never opened.
+    pub(super) failed: u64,
+    /// Transfers whose end was found without the stamp that was asked for.
+    pub(super) stamps_missing: u64,
+    opened: u64,
+    /// How much later than due connections were opened and requests begun.
+    lateness: Histogram,
+    worst_lateness: Span,
+    /// By the kernel's number of the error.
+    refused: BTreeMap<i32, u64>,
+}
+
+impl Account {
+    /// A connection was opened, so much later than it was due.
+    pub(super) fn opened(&mut self, late: Span) {
+        self.opened += 1;
+        self.late(late);
+    }
+
+    /// Something began, so much later than it was due.
+    pub(super) fn late(&mut self, late: Span) {
+        self.lateness.add(late);
+        self.worst_lateness = self.worst_lateness.max(late);
+    }
+
+    /// The handshake failed.
+    pub(super) fn not_opened(&mut self, error: Errno) {
+        self.failed += 1;
+        // A path may lose every SYN; that is a result. Everything else is the machine's.
+        if error != Errno::TIMEDOUT {
+            *self.refused.entry(error.raw_os_error()).or_default() += 1;
+        }
+    }
+
+    /// By names that carry their units.
+    pub(super) fn measured(&self) -> BTreeMap<String, f64> {
+        let measured = [
+            ("connections_opened", Some(self.opened as f64)),
+            ("connections_failed", Some(self.failed as f64)),
+            ("ack_stamps_missing", Some(self.stamps_missing as f64)),
+            ("start_lateness_p99_us", self.lateness.quantile_us(990)),
+            ("start_lateness_max_us", Some(self.worst_lateness.0 as f64 / 1e3)),
+        ];
+        measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
+
+    /// Why the experiment should not be believed: connections that the receiver did not take.
+    pub(super) fn refusals(&self, receiver: SocketAddrV4) -> Vec<String> {
+        let sentence = |(error, count): (&i32, &u64)| {
+            let error = Errno::from_raw_os_error(*error);
+            format!("{count} connections to {receiver} could not be opened: {error}")
+        };
+        self.refused.iter().map(sentence).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_connections_are_told_and_lost_ones_only_counted() {
+        let mut account = Account::default();
+        account.not_opened(Errno::TIMEDOUT);
+        account.not_opened(Errno::CONNREFUSED);
+        account.not_opened(Errno::CONNREFUSED);
+        assert_eq!(account.measured()["connections_failed"], 3.0);
+        let sentences = account.refusals("10.77.0.2:5001".parse().unwrap());
+        assert_eq!(sentences.len(), 1);
+        assert!(sentences[0].starts_with("2 connections to 10.77.0.2:5001 could not be opened"), "{sentences:?}");
+    }
+}

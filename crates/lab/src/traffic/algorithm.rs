@@ -1,0 +1,86 @@
+//! Congestion controls, set for each connection on its own (tcp(7), TCP_CONGESTION).
+
+use crate::error::Error;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::AsFd;
+use thalweg_plan::plan::Experiment;
+
+/// Where the kernel lists the algorithms that anyone may use.
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// Makes sure that every algorithm of these flows can be had, before anything is sent.
+///
+/// # Errors
+/// `unknown-cc` if the kernel lacks one, `cc-not-allowed` if this user may not use one.
+pub(super) fn check(experiment: &Experiment, flows: &[usize]) -> Result<(), Error> {
+    let names: BTreeSet<&str> = flows.iter().map(|flow| experiment.flows[*flow].cc.as_str()).collect();
+    for name in names {
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(super::limits::exhausted)?;
+        set(&socket, name)?;
+    }
+    Ok(())
+}
+
+/// Gives a connection its algorithm.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn set(socket: impl AsFd, name: &str) -> Result<(), Error> {
+    sockopt::set_tcp_congestion(socket, name).map_err(|error| refusal(name, error, &list(AVAILABLE), &list(ALLOWED)))
+}
+
+fn list(path: &str) -> String {
+    let names = fs::read_to_string(path).unwrap_or_default();
+    names.split_whitespace().collect::<Vec<_>>().join(", ")
+}
+
+fn refusal(name: &str, error: Errno, available: &str, allowed: &str) -> Error {
+    match error {
+        Errno::NOENT => Error::new(
+            "unknown-cc",
+            format!("this kernel has no congestion control `{name}`; it has: {available}"),
+            format!("use one of these, or load its module as root: `modprobe tcp_{name}`"),
+        ),
+        Errno::PERM => Error::new(
+            "cc-not-allowed",
+            format!("this user may not use the congestion control `{name}`; allowed are: {allowed}"),
+            format!(
+                "use one of these, or as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{} {name}\"`",
+                allowed.replace(',', "")
+            ),
+        ),
+        other => Error::new(
+            "unknown-cc",
+            format!("the congestion control `{name}` cannot be set: {other}; this kernel has: {available}"),
+            "use one of these",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_that_is_not_there_is_told_with_those_that_are() {
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        let error = set(&socket, "nosuchcc").unwrap_err();
+        assert_eq!(error.code, "unknown-cc");
+        assert!(error.message.contains("`nosuchcc`") && error.message.contains("reno"), "{error}");
+        set(&socket, "reno").unwrap();
+        assert_eq!(sockopt::tcp_congestion(&socket).unwrap().trim_end_matches('\0'), "reno");
+    }
+
+    #[test]
+    fn an_algorithm_that_is_not_allowed_is_told_with_what_to_type() {
+        let error = refusal("bbr", Errno::PERM, "reno, cubic, bbr", "reno, cubic");
+        assert_eq!(error.code, "cc-not-allowed");
+        assert!(error.message.ends_with("allowed are: reno, cubic"), "{error}");
+        assert!(error.hint.contains("tcp_allowed_congestion_control=\"reno cubic bbr\""), "{error}");
+    }
+}

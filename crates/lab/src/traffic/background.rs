@@ -1,0 +1,145 @@
+//! UDP background: packets of the path's MTU at the moments that [`thalweg_traffic::Source`] says, from a thread of its own.
+//!
+//! A packet whose moment has passed while the thread was not running is sent at once, together with the others that are
+//! due. One that is later than [`LATEST`] is not sent any more: a burst of everything that was missed would be another
+//! traffic than the scenario's. Such packets are counted, as are those that the host's own socket had no room for.
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::traffic::sleeper::{Bell, sleep_exactly};
+use crate::traffic::sys;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::thread::{self, JoinHandle};
+use thalweg_plan::plan::Experiment;
+use thalweg_trace::Histogram;
+use thalweg_traffic::{Randomness, Source};
+use thalweg_units::{MTU, Span, Time};
+
+/// How late a packet may leave. At 100 Mbit/s it bounds a burst to 83 packets.
+const LATEST: Span = Span::from_millis(10);
+
+/// IPv4 and UDP headers, in bytes.
+const HEADERS: u64 = 20 + 8;
+
+/// Send buffer, in bytes, so that a burst fits; the kernel may allow less.
+const SEND_BUFFER: usize = 4 << 20;
+
+/// The thread, under way.
+#[derive(Debug)]
+pub(super) struct Background {
+    bell: Bell,
+    thread: JoinHandle<Account>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    sent: u64,
+    /// Not sent: too late, or no room in the host.
+    unsent: u64,
+    lateness: Histogram,
+}
+
+impl Background {
+    /// Starts the thread; nothing if the experiment has no background.
+    ///
+    /// # Errors
+    /// The system refuses a socket or a thread.
+    pub(super) fn start(
+        experiment: &Experiment,
+        receiver: SocketAddrV4,
+        clock: Clock,
+    ) -> Result<Option<Background>, Error> {
+        if experiment.background.is_empty() {
+            return Ok(None);
+        }
+        let failed = |error: io::Error| {
+            Error::new(
+                "no-background",
+                format!("UDP to {receiver} cannot be sent: {error}"),
+                "look at the network's commands in commands.log",
+            )
+        };
+        let socket = open(receiver).map_err(|error| failed(error.into()))?;
+        let sources = experiment.background.iter().zip(Randomness::new(experiment).sources);
+        let sources = sources.map(|(config, stream)| Source::new(config, stream)).collect();
+        let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
+        let bell = Bell::new()?;
+        let until = bell.clone();
+        let thread = thread::Builder::new()
+            .name("background".to_owned())
+            .spawn(move || send(&socket, sources, end, clock, &until))
+            .map_err(failed)?;
+        Ok(Some(Background { bell, thread }))
+    }
+
+    /// Ends the thread, and says what it measured.
+    pub(super) fn finish(self) -> BTreeMap<String, f64> {
+        self.bell.ring();
+        let account = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let measured = [
+            ("background_sent_packets", Some(account.sent as f64)),
+            ("background_late_packets", Some(account.unsent as f64)),
+            ("background_lateness_p99_us", account.lateness.quantile_us(990)),
+        ];
+        measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
+}
+
+fn open(receiver: SocketAddrV4) -> rustix::io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    connect(&socket, &receiver)?;
+    Ok(socket)
+}
+
+fn send(socket: &OwnedFd, mut sources: Vec<Source>, end: Option<Time>, clock: Clock, until: &Bell) -> Account {
+    sleep_exactly();
+    let payload = [0; (MTU.0 - HEADERS) as usize];
+    let departure = |source: &mut Source| source.next_departure().filter(|at| end.is_none_or(|end| *at <= end));
+    let mut next: Vec<Option<Time>> = sources.iter_mut().map(departure).collect();
+    let mut account = Account::default();
+    while let Some(at) = next.iter().flatten().min() {
+        if !until.sleep_until(Some(clock.monotonic_ns(*at))) {
+            return account;
+        }
+        let now = clock.now();
+        let mut due = 0;
+        for (source, next) in sources.iter_mut().zip(&mut next) {
+            while let Some(at) = next.filter(|at| *at <= now) {
+                let late = now.since(at);
+                if late <= LATEST {
+                    due += 1;
+                    account.lateness.add(late);
+                } else {
+                    account.unsent += 1;
+                }
+                *next = departure(source);
+            }
+        }
+        send_now(socket, &payload, due, &mut account);
+    }
+    account
+}
+
+fn send_now(socket: &OwnedFd, payload: &[u8], mut packets: usize, account: &mut Account) {
+    while packets > 0 {
+        match sys::send_repeatedly(sys::fd(socket), payload, packets) {
+            Ok(sent) => {
+                packets -= sent;
+                account.sent += sent as u64;
+            }
+            // An answer to an earlier packet, that nobody wants it: the receiver may be gone before us. Asking for it has
+            // taken it away.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => {
+                account.unsent += packets as u64;
+                return;
+            }
+        }
+    }
+}

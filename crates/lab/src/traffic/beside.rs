@@ -1,0 +1,73 @@
+//! What runs beside a host's flows, whatever makes them: the sampling thread and the UDP background.
+
+use crate::clock::Clock;
+use crate::diag::Sampler;
+use crate::error::Error;
+use crate::traffic::background::Background;
+use crate::traffic::ports::Ports;
+use crate::traffic::sampling::{Instants, Samples, Sampling};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use thalweg_plan::plan::Experiment;
+use thalweg_units::{Span, Time};
+
+/// Everything prepared to start.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    sampler: Option<Sampler>,
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(super) struct Beside {
+    sampling: Option<Sampling>,
+    background: Option<Background>,
+}
+
+impl Prepared {
+    /// Prepares sampling, if the experiment wants it.
+    ///
+    /// # Errors
+    /// The kernel does not tell about its connections.
+    pub(super) fn new(experiment: &Experiment) -> Result<Prepared, Error> {
+        let wants_samples = experiment.sample_interval_ns > Span::ZERO;
+        Ok(Prepared { sampler: wants_samples.then(Sampler::open).transpose()? })
+    }
+
+    /// Starts the threads; background only where the host sends it.
+    ///
+    /// # Errors
+    /// The system refuses a thread or a socket.
+    pub(super) fn start(
+        self,
+        experiment: &Experiment,
+        ports: &Arc<Ports>,
+        background_to: Option<SocketAddrV4>,
+        clock: Clock,
+    ) -> Result<Beside, Error> {
+        let instants = Instants {
+            clock,
+            interval: experiment.sample_interval_ns,
+            last: experiment.duration_ns.map(|duration| Time::ZERO + duration),
+        };
+        let background = match background_to {
+            Some(receiver) => Background::start(experiment, receiver, clock)?,
+            None => None,
+        };
+        let start = |sampler| Sampling::start(sampler, Arc::clone(ports), instants);
+        Ok(Beside { sampling: self.sampler.map(start).transpose()?, background })
+    }
+}
+
+impl Beside {
+    /// Ends the threads; what they measured is told together with the samples.
+    ///
+    /// # Errors
+    /// A sample failed.
+    pub(super) fn finish(self) -> Result<Samples, Error> {
+        let background = self.background.map(Background::finish).unwrap_or_default();
+        let mut samples = self.sampling.map_or_else(|| Ok(Samples::default()), Sampling::finish)?;
+        samples.measured.extend(background);
+        Ok(samples)
+    }
+}

@@ -1,0 +1,244 @@
+//! One TCP connection of the generator: a socket that is written to and never waits.
+//!
+//! The end of a transfer is when the kernel learnt of the acknowledgement of its last byte: the last write asks for a
+//! stamp (SO_TIMESTAMPING with TX_ACK), which comes back through the error queue. That is exact however late the loop
+//! runs. Stamps are switched on once the connection is established and before its first byte, so that their numbers count
+//! bytes of the stream on every kernel (OPT_ID_TCP, of 6.2, would make that so at any time). Where the kernel refuses
+//! stamps, and for flows that are stopped in the middle of a transfer, the unacknowledged bytes are looked at every
+//! millisecond or so instead.
+//!
+//! Nagle's algorithm is off, so that the last, short segment of a transfer leaves at once; MSG_MORE on all writes but
+//! the last keeps short segments out of its middle.
+
+use crate::clock::{Clock, monotonic_ns};
+use crate::diag::{TcpInfo, tcp_info};
+use crate::error::Error;
+use crate::traffic::transfer::{End, Transfer};
+use crate::traffic::{algorithm, limits, sys};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+use thalweg_units::Time;
+
+/// Bytes in one write.
+const CHUNK: usize = 256 << 10;
+
+/// Writes before other connections have their turn.
+const WRITES_IN_A_TURN: usize = 8;
+
+/// What is written.
+static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Place of the series that opened it.
+    pub(super) series: usize,
+    /// Its number within the series.
+    pub(super) number: u64,
+    /// The transfer under way; none while the application thinks.
+    pub(super) transfer: Option<Transfer>,
+    /// Transfers that have ended.
+    pub(super) transfers_ended: u64,
+    /// Whether the application has stopped for good.
+    pub(super) is_stopped: bool,
+    /// Whether somebody will look at it again without being woken.
+    pub(super) is_watched: bool,
+    /// Whether the loop waits for room to write.
+    pub(super) waits_for_room: bool,
+    fd: OwnedFd,
+    is_connecting: bool,
+    has_stamps: bool,
+    /// Bytes of the stream that the kernel has taken.
+    written: u64,
+    syn_retransmits: u64,
+}
+
+impl Connection {
+    /// A socket with its congestion control, not connected.
+    ///
+    /// # Errors
+    /// No descriptor is left, or the algorithm cannot be had.
+    pub(super) fn new(series: usize, number: u64, cc: &str, first: Transfer) -> Result<Connection, Error> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).map_err(limits::exhausted)?;
+        algorithm::set(&fd, cc)?;
+        // Without it the transfer is the same, only its last segment may wait.
+        let _ = sockopt::set_tcp_nodelay(&fd, true);
+        Ok(Connection {
+            series,
+            number,
+            transfer: Some(first),
+            transfers_ended: 0,
+            is_stopped: false,
+            is_watched: false,
+            waits_for_room: true,
+            fd,
+            is_connecting: true,
+            has_stamps: false,
+            written: 0,
+            syn_retransmits: 0,
+        })
+    }
+
+    /// Sends the SYN.
+    ///
+    /// # Errors
+    /// What connect(2) says.
+    pub(super) fn connect(&self, receiver: SocketAddrV4) -> Result<(), Errno> {
+        match connect(&self.fd, &receiver) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Its descriptor.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Its local port, once it has one.
+    pub(super) fn local_port(&self) -> Option<u16> {
+        let address = rustix::net::getsockname(&self.fd).ok()?;
+        SocketAddr::try_from(address).ok().map(|address| address.port()).filter(|port| *port != 0)
+    }
+
+    /// Whether the SYN has not been answered yet.
+    pub(super) fn is_connecting(&self) -> bool {
+        self.is_connecting
+    }
+
+    /// Whether the kernel has stamps of acknowledgements for it.
+    pub(super) fn has_stamps(&self) -> bool {
+        self.has_stamps
+    }
+
+    /// Retransmissions that were the SYN's.
+    pub(super) fn syn_retransmits(&self) -> u64 {
+        self.syn_retransmits
+    }
+
+    /// The connection is established.
+    pub(super) fn on_established(&mut self) {
+        self.is_connecting = false;
+        self.has_stamps = sys::enable_ack_stamps(self.fd()).is_ok();
+        let info = self.info();
+        self.syn_retransmits = info.retransmits;
+        if let Some(transfer) = &mut self.transfer {
+            transfer.before = Some(info);
+        }
+    }
+
+    /// Begins another transfer.
+    pub(super) fn begin(&mut self, start: Time, size: Option<u64>) {
+        self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()) });
+    }
+
+    /// The application stops: what the kernel has taken is still sent and acknowledged, nothing more is written.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+        // Sends what waits for more to fill a segment.
+        let _ = sockopt::set_tcp_nodelay(&self.fd, true);
+    }
+
+    /// Bytes of the transfer under way that the kernel has not taken; as many as there are numbers if it has no end.
+    pub(super) fn unwritten(&self) -> u64 {
+        match &self.transfer {
+            Some(transfer) if !self.is_stopped => transfer.stream_end().map_or(u64::MAX, |end| end - self.written),
+            _ => 0,
+        }
+    }
+
+    /// Writes what the kernel takes, within a turn.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        for _ in 0..WRITES_IN_A_TURN {
+            let left = usize::try_from(self.unwritten()).unwrap_or(usize::MAX);
+            if left == 0 {
+                return Ok(());
+            }
+            let chunk = &PAYLOAD[..left.min(CHUNK)];
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let taken = match (left > CHUNK, self.has_stamps) {
+                (true, _) => send(&self.fd, chunk, flags | SendFlags::MORE).map_err(io::Error::from),
+                (false, true) => sys::write_with_ack_stamp(self.fd(), chunk),
+                (false, false) => send(&self.fd, chunk, flags).map_err(io::Error::from),
+            };
+            match taken {
+                Ok(taken) => {
+                    self.written += taken as u64;
+                    if taken < chunk.len() {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the error queue: when the last byte of the transfer was acknowledged, if a stamp tells.
+    pub(super) fn read_stamps(&self, clock: &Clock) -> Option<Time> {
+        let last_byte = self.transfer.and_then(|transfer| transfer.stream_end()).map(|end| end.wrapping_sub(1) as u32);
+        let mut end = None;
+        while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
+            if Some(stamp.byte) == last_byte && self.is_all_written() {
+                end = Some(clock.at(monotonic_of(stamp.realtime_ns)));
+            }
+        }
+        end
+    }
+
+    /// Whether all that the kernel has taken is acknowledged and nothing more is to come: the transfer is over.
+    pub(super) fn is_drained(&self) -> bool {
+        self.transfer.is_some() && self.unwritten() == 0 && self.acked() == self.written
+    }
+
+    /// What broke it; nothing: it is not broken.
+    pub(super) fn error(&self) -> Option<Errno> {
+        match sockopt::socket_error(&self.fd) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) | Err(error) => Some(error),
+        }
+    }
+
+    /// Where it is now, as the end of its transfer at a time.
+    pub(super) fn end(&self, at: Time) -> End {
+        End { at, acked: self.acked(), info: self.info() }
+    }
+
+    /// Closes it at once: nothing more is sent but a reset.
+    pub(super) fn abort(self) {
+        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
+    }
+
+    fn is_all_written(&self) -> bool {
+        self.transfer.and_then(|transfer| transfer.stream_end()) == Some(self.written)
+    }
+
+    /// Bytes of the stream acknowledged.
+    fn acked(&self) -> u64 {
+        self.written - sys::unacknowledged_bytes(self.fd()).unwrap_or(self.written).min(self.written)
+    }
+
+    fn info(&self) -> TcpInfo {
+        // The kernel gives it for every TCP socket, also for one that is broken.
+        tcp_info(self.fd()).unwrap_or_default()
+    }
+}
+
+/// The reading of CLOCK_MONOTONIC when CLOCK_REALTIME showed this, a short while ago.
+fn monotonic_of(realtime_ns: u64) -> u64 {
+    let monotonic = monotonic_ns();
+    let now = clock_gettime(ClockId::Realtime);
+    let realtime = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    monotonic.saturating_sub(realtime.saturating_sub(realtime_ns))
+}

@@ -1,0 +1,352 @@
+//! The connections of a host's flows: from opening to their rows.
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::protocol;
+use crate::traffic::account::Account;
+use crate::traffic::agenda::Agenda;
+use crate::traffic::connection::Connection;
+use crate::traffic::limits;
+use crate::traffic::ports::{Ports, Who};
+use crate::traffic::rows::Ended;
+use crate::traffic::timers::Timers;
+use crate::traffic::transfer::{End, Transfer};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use thalweg_plan::plan::Load;
+use thalweg_units::{Span, Time};
+
+/// Between two looks at a connection whose end no stamp will tell; longer when there are many, so that looking stays cheap.
+const LOOK: Span = Span::from_millis(1);
+
+/// Between two looks at a connection whose end a stamp will tell. The kernel leaves a stamp out only when it has no memory.
+const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
+
+/// What happens at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// A series opens its next connection.
+    Open { series: usize },
+    /// A connection's application has finished thinking.
+    Request { id: usize },
+    /// Whether a connection's transfer is over is looked at.
+    Look { id: usize },
+    /// A flow stops.
+    Stop { flow: usize },
+    /// The experiment ends.
+    End,
+}
+
+/// All connections of a host.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pub(super) agenda: Agenda,
+    pub(super) timers: Timers<Event>,
+    pub(super) epoll: OwnedFd,
+    /// Transfers that have ended, in that order.
+    pub(super) ended: Vec<Ended>,
+    /// Where they are not zero.
+    pub(super) syn_retransmits: HashMap<Who, u64>,
+    pub(super) account: Account,
+    clock: Clock,
+    receiver: SocketAddrV4,
+    ports: Arc<Ports>,
+    /// Every connection ever opened; what has ended leaves a hole, so that late events find nobody.
+    all: Vec<Option<Box<Connection>>>,
+    open: u64,
+}
+
+impl Connections {
+    /// None yet.
+    pub(super) fn new(
+        agenda: Agenda,
+        timers: Timers<Event>,
+        ports: Arc<Ports>,
+        epoll: OwnedFd,
+        clock: Clock,
+        receiver: SocketAddrV4,
+    ) -> Connections {
+        Connections {
+            agenda,
+            timers,
+            epoll,
+            ended: Vec::new(),
+            syn_retransmits: HashMap::new(),
+            account: Account::default(),
+            clock,
+            receiver,
+            ports,
+            all: Vec::new(),
+            open: 0,
+        }
+    }
+
+    /// Enters what the plan says will happen.
+    pub(super) fn enter_first_events(&mut self, flows: &[usize], end: Option<Time>) {
+        for (at, series) in self.agenda.first_opens() {
+            self.timers.enter(at, Event::Open { series });
+        }
+        for flow in flows {
+            if let Some(stop) = self.agenda.flow(*flow).stop_ns {
+                self.timers.enter(stop, Event::Stop { flow: *flow });
+            }
+        }
+        if let Some(end) = end {
+            self.timers.enter(end, Event::End);
+        }
+    }
+
+    /// A series opens its next connection, which was due at a time.
+    pub(super) fn open(&mut self, series: usize, due: Time) -> Result<(), Error> {
+        let Some(opening) = self.agenda.open(series, due) else { return Ok(()) };
+        if let Some(next) = opening.next {
+            self.timers.enter(next, Event::Open { series });
+        }
+        let start = self.clock.now();
+        self.account.opened(start.since(due));
+        let first = Transfer { start, size: opening.size.map(|size| size.0), offset: 0, before: None };
+        let cc = &self.agenda.flow(opening.flow).cc;
+        let connection = Connection::new(series, opening.number, cc, first)?;
+        let id = self.all.len();
+        self.open += 1;
+        if let Err(error) = connection.connect(self.receiver) {
+            self.all.push(None);
+            return self.not_connected(connection, error);
+        }
+        // Room to write and the end of the handshake are told the same way.
+        epoll::add(&self.epoll, connection.fd(), EventData::new_u64(id as u64), EventFlags::OUT)
+            .map_err(limits::exhausted)?;
+        if let Some(port) = connection.local_port() {
+            self.ports.take(port, who(&connection));
+        }
+        self.all.push(Some(Box::new(connection)));
+        Ok(())
+    }
+
+    /// A connection's application has finished thinking.
+    pub(super) fn request(&mut self, id: usize, due: Time) -> Result<(), Error> {
+        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let size = self.agenda.next_size(connection.series);
+        let start = self.clock.now();
+        self.account.late(start.since(due));
+        connection.begin(start, size.map(|size| size.0));
+        let written = connection.write();
+        self.after(id, written.err())
+    }
+
+    /// A socket has something to say.
+    pub(super) fn on_socket(&mut self, id: usize, flags: EventFlags) -> Result<(), Error> {
+        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+            if let Some(at) = connection.read_stamps(&self.clock) {
+                return self.end_transfer(id, at);
+            }
+            if let Some(error) = connection.error() {
+                return self.fail(id, error);
+            }
+            if flags.contains(EventFlags::HUP) {
+                return self.fail(id, Errno::CONNRESET);
+            }
+        }
+        if !flags.contains(EventFlags::OUT) {
+            return Ok(());
+        }
+        if connection.is_connecting() {
+            connection.on_established();
+            if connection.syn_retransmits() > 0 {
+                self.syn_retransmits.insert(who(connection), connection.syn_retransmits());
+            }
+        }
+        let written = connection.write();
+        self.after(id, written.err())
+    }
+
+    /// Whether a connection's transfer is over is looked at.
+    pub(super) fn look(&mut self, id: usize) -> Result<(), Error> {
+        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        connection.is_watched = false;
+        if connection.is_drained() {
+            let stamp = connection.read_stamps(&self.clock);
+            let is_missing = stamp.is_none() && connection.has_stamps() && !connection.is_stopped;
+            self.account.stamps_missing += u64::from(is_missing);
+            return self.end_transfer(id, stamp.unwrap_or_else(|| self.clock.now()));
+        }
+        self.keep_watch(id);
+        Ok(())
+    }
+
+    /// A flow stops: no new connections, no new data on those that are open.
+    pub(super) fn stop(&mut self, flow: usize) -> Result<(), Error> {
+        for id in 0..self.all.len() {
+            let Some(connection) = &mut self.all[id] else { continue };
+            if self.agenda.copy_of(connection.series).0 != flow {
+                continue;
+            }
+            connection.stop();
+            if connection.transfer.is_none() {
+                self.close(id, self.clock.now());
+            } else if connection.is_drained() {
+                let stamp = connection.read_stamps(&self.clock);
+                self.end_transfer(id, stamp.unwrap_or_else(|| self.clock.now()))?;
+            } else {
+                self.after(id, None)?;
+            }
+        }
+        self.agenda.stop(flow);
+        Ok(())
+    }
+
+    /// The experiment ends at a time: transfers under way get their rows.
+    pub(super) fn finish(&mut self, at: Time) {
+        for id in 0..self.all.len() {
+            let Some(connection) = self.all[id].take() else { continue };
+            // What was acknowledged in time may not have been read yet.
+            let end = connection.read_stamps(&self.clock).map_or(at, |stamp| stamp.min(at));
+            self.note_end(&connection, &connection.end(end));
+            connection.abort();
+        }
+    }
+
+    /// Writing has gone as far as it goes for now.
+    fn after(&mut self, id: usize, error: Option<std::io::Error>) -> Result<(), Error> {
+        if let Some(error) = error {
+            return self.fail(id, Errno::from_io_error(&error).unwrap_or(Errno::CONNRESET));
+        }
+        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        let needs_room = connection.is_connecting() || connection.unwritten() > 0;
+        if needs_room != connection.waits_for_room {
+            connection.waits_for_room = needs_room;
+            let flags = if needs_room { EventFlags::OUT } else { EventFlags::empty() };
+            epoll::modify(&self.epoll, connection.fd(), EventData::new_u64(id as u64), flags)
+                .map_err(limits::exhausted)?;
+        }
+        if !needs_room {
+            self.keep_watch(id);
+        }
+        Ok(())
+    }
+
+    /// Lets a connection with everything written be looked at after a while.
+    fn keep_watch(&mut self, id: usize) {
+        let Some(connection) = &mut self.all[id] else { return };
+        if connection.transfer.is_none() || connection.is_watched {
+            return;
+        }
+        connection.is_watched = true;
+        let will_have_stamp = connection.has_stamps() && !connection.is_stopped;
+        let pause = if will_have_stamp { LOOK_FOR_LOST_STAMP } else { LOOK.scale(1 + self.open / 64, 1) };
+        self.timers.enter(self.clock.now() + pause, Event::Look { id });
+    }
+
+    /// A transfer has ended: the application thinks of the next request, or the connection is done.
+    fn end_transfer(&mut self, id: usize, at: Time) -> Result<(), Error> {
+        let Some(mut connection) = self.all[id].take() else { return Ok(()) };
+        self.note_end(&connection, &connection.end(at));
+        connection.transfer = None;
+        connection.transfers_ended += 1;
+        let (flow, _) = self.agenda.copy_of(connection.series);
+        let is_last = match self.agenda.flow(flow).load {
+            Load::Requests { count, .. } => {
+                connection.is_stopped || count.is_some_and(|count| connection.transfers_ended >= u64::from(count))
+            }
+            Load::Unlimited | Load::Sizes { .. } => true,
+        };
+        let think = match self.agenda.flow(flow).load {
+            Load::Requests { think_ns, .. } => think_ns,
+            Load::Unlimited | Load::Sizes { .. } => Span::ZERO,
+        };
+        self.all[id] = Some(connection);
+        if is_last {
+            self.close(id, at);
+            return Ok(());
+        }
+        self.timers.enter(at + think, Event::Request { id });
+        self.after(id, None)
+    }
+
+    /// A connection is broken.
+    fn fail(&mut self, id: usize, error: Errno) -> Result<(), Error> {
+        let Some(connection) = self.all[id].take() else { return Ok(()) };
+        if connection.is_connecting() {
+            return self.not_connected(*connection, error);
+        }
+        self.account.failed += 1;
+        self.lose(*connection);
+        Ok(())
+    }
+
+    /// A connection could not be opened.
+    ///
+    /// # Errors
+    /// It is one that no further attempt will change.
+    fn not_connected(&mut self, connection: Connection, error: Errno) -> Result<(), Error> {
+        if let Some(error) = hopeless(error, self.receiver) {
+            return Err(error);
+        }
+        self.account.not_opened(error);
+        self.lose(connection);
+        Ok(())
+    }
+
+    /// The kernel has given a connection up: its transfer ends incomplete, and what waited for it goes on.
+    fn lose(&mut self, connection: Connection) {
+        let now = self.clock.now();
+        self.note_end(&connection, &connection.end(now));
+        self.leave(connection, now);
+    }
+
+    /// A connection has nothing more to do. The kernel sends the FIN, and what comes after does not concern us.
+    fn close(&mut self, id: usize, at: Time) {
+        if let Some(connection) = self.all[id].take() {
+            self.leave(*connection, at);
+        }
+    }
+
+    fn leave(&mut self, connection: Connection, at: Time) {
+        if let Some(port) = connection.local_port() {
+            self.ports.give_back(port);
+        }
+        self.open -= 1;
+        let series = connection.series;
+        drop(connection);
+        if let Some(next) = self.agenda.end(series, at) {
+            self.timers.enter(next, Event::Open { series });
+        }
+    }
+
+    fn note_end(&mut self, connection: &Connection, end: &End) {
+        let Some(transfer) = connection.transfer else { return };
+        let (flow, copy) = self.agenda.copy_of(connection.series);
+        let of = protocol::Connection { flow, copy, connection: connection.number };
+        let report = transfer.report(of, connection.transfers_ended, end);
+        self.ended.push(Ended { who: who(connection), report, srtt_us: end.info.srtt_us });
+    }
+}
+
+fn who(connection: &Connection) -> Who {
+    // The numbers of series and connections that fit in memory fit in 32 bits.
+    Who { series: connection.series as u32, connection: connection.number as u32 }
+}
+
+/// What will not be different for the next connection.
+fn hopeless(error: Errno, receiver: SocketAddrV4) -> Option<Error> {
+    match error {
+        Errno::ADDRNOTAVAIL | Errno::AGAIN => Some(Error::new(
+            "no-ports",
+            format!(
+                "no local port is left for a connection to {receiver}: each rests for a while after its connection"
+            ),
+            "open fewer connections: lower `rate` or `count`, or use `requests`, which carries many transfers on one",
+        )),
+        Errno::NETUNREACH | Errno::NETDOWN | Errno::ACCESS | Errno::PERM | Errno::INVAL => Some(Error::new(
+            "cannot-connect",
+            format!("{receiver} cannot be reached: {error}"),
+            "look at the network's commands in commands.log",
+        )),
+        _ => None,
+    }
+}

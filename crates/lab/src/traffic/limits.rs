@@ -1,0 +1,48 @@
+//! How many connections a host may have open at once.
+
+use crate::error::Error;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use thalweg_plan::plan::{Experiment, Repeat};
+
+/// Descriptors that a host needs besides one for each connection, with room to spare.
+const OTHERS: u64 = 64;
+
+/// Raises the process's limit of open files as far as it may.
+pub(super) fn raise_open_files() -> Option<u64> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // What was allowed before still is when this fails.
+    let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current
+}
+
+/// Raises the limit of open files, and checks that connections known to be open at once fit. Flows that arrive at random
+/// have no such number; when they need more, that is found out later.
+///
+/// # Errors
+/// They do not fit.
+pub(super) fn prepare(experiment: &Experiment, flows: impl Iterator<Item = usize>) -> Result<(), Error> {
+    let limit = raise_open_files();
+    let copies =
+        flows.map(|flow| &experiment.flows[flow]).filter(|flow| !matches!(flow.repeat, Repeat::Poisson { .. }));
+    let needed = copies.map(|flow| u64::from(flow.count)).sum::<u64>() + OTHERS;
+    match limit {
+        Some(limit) if needed > limit => Err(Error::new(
+            "too-many-connections",
+            format!(
+                "the flows have up to {needed} connections open at once, but a process may open {limit} files here"
+            ),
+            format!("raise the limit: `ulimit -n {needed}` (as root), or lower `count`"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The error when a descriptor is refused.
+pub(super) fn exhausted(error: rustix::io::Errno) -> Error {
+    Error::new(
+        "too-many-connections",
+        format!("no more connections can be open at once: {error}"),
+        "raise the limit (`ulimit -n 100000`, as root), or let fewer connections arrive",
+    )
+}

@@ -1,0 +1,65 @@
+//! Which connection has which local port: what tells the sampling thread whose socket it sees.
+//!
+//! Written by the loop, read by the thread, without a lock: neither ever waits for the other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A connection, in as few bits as the table has: the series that opened it, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Who {
+    /// Place among all series of the experiment.
+    pub(super) series: u32,
+    /// Number of the connection within the copy.
+    pub(super) connection: u32,
+}
+
+/// Local ports and their connections.
+#[derive(Debug)]
+pub(super) struct Ports {
+    /// By port; 0: no connection of ours.
+    owners: Box<[AtomicU64]>,
+}
+
+impl Default for Ports {
+    fn default() -> Ports {
+        Ports { owners: (0..=u16::MAX).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Ports {
+    /// A connection has a port from now on.
+    pub(super) fn take(&self, port: u16, who: Who) {
+        let owner = (u64::from(who.series) + 1) << 32 | u64::from(who.connection);
+        self.owners[usize::from(port)].store(owner, Ordering::Relaxed);
+    }
+
+    /// Nobody of ours has it any more.
+    pub(super) fn give_back(&self, port: u16) {
+        self.owners[usize::from(port)].store(0, Ordering::Relaxed);
+    }
+
+    /// Whose it is now.
+    pub(super) fn owner(&self, port: u16) -> Option<Who> {
+        let owner = self.owners[usize::from(port)].load(Ordering::Relaxed);
+        let series = (owner >> 32).checked_sub(1)? as u32;
+        Some(Who { series, connection: owner as u32 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_the_connection_that_took_it_last() {
+        let ports = Ports::default();
+        assert_eq!(ports.owner(40_000), None);
+        for (series, connection) in [(0, 0), (7, u32::MAX), (u32::MAX - 1, 3)] {
+            let who = Who { series, connection };
+            ports.take(40_000, who);
+            assert_eq!(ports.owner(40_000), Some(who));
+        }
+        ports.give_back(40_000);
+        assert_eq!(ports.owner(40_000), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! The receiver: takes every connection and throws away what it brings.
+//!
+//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the receiver
+//! costs little of the processor that the path may need. The same port takes UDP.
+
+use crate::error::Error;
+use crate::host::{Stage, Stopped};
+use crate::protocol::Command;
+use crate::traffic::limits;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketFlags, SocketType, accept_with, bind, listen, recv, socket_with, sockopt,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use thalweg_plan::plan::Experiment;
+
+/// What epoll says of descriptors that are no connections; those say their place.
+const COMMANDS: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;
+const UDP: u64 = u64::MAX - 2;
+
+/// Connections that may wait to be taken; the kernel takes as many as `net.core.somaxconn` says at most.
+const BACKLOG: i32 = 65_535;
+
+/// Bytes discarded at once. The memory is never touched.
+const DISCARD: usize = 1 << 20;
+
+/// What one descriptor may do before others have their turn.
+const READS_IN_A_TURN: usize = 16;
+const DATAGRAMS_IN_A_TURN: usize = 256;
+const ACCEPTS_IN_A_TURN: usize = 256;
+
+/// Receive buffer for UDP, in bytes; the kernel may allow less.
+const UDP_BUFFER: usize = 8 << 20;
+
+/// Plays the receiver until it is told to stop.
+///
+/// # Errors
+/// The port is taken, or there are too few descriptors.
+pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, port: u16) -> Result<Stopped, Error> {
+    limits::prepare(experiment, 0..experiment.flows.len())?;
+    let mut sink = Sink::open(stage, port).map_err(|error| {
+        Error::new(
+            "cannot-listen",
+            format!("port {port} cannot be listened on: {error}"),
+            "end what else listens there; `ss -lntup` names it",
+        )
+    })?;
+    stage.wait_for_start()?;
+    sink.run(stage)?;
+    let measured = [
+        ("received_bytes", sink.bytes),
+        ("received_connections", sink.accepted),
+        ("received_datagrams", sink.datagrams),
+    ];
+    let measured = measured.into_iter().map(|(key, value)| (key.to_owned(), value as f64)).collect();
+    Ok(Stopped { measured, untrustworthy: Vec::new() })
+}
+
+struct Sink {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    udp: OwnedFd,
+    /// By place.
+    connections: Vec<Option<OwnedFd>>,
+    free: Vec<usize>,
+    buffer: Vec<u8>,
+    bytes: u64,
+    accepted: u64,
+    datagrams: u64,
+}
+
+impl Sink {
+    fn open(stage: &Stage<'_>, port: u16) -> rustix::io::Result<Sink> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+        let listener = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&listener, true)?;
+        bind(&listener, &any)?;
+        listen(&listener, BACKLOG)?;
+        let udp = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+        sockopt::set_socket_recv_buffer_size(&udp, UDP_BUFFER)?;
+        bind(&udp, &any)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (fd, name) in [(stage.inbox.bell(), COMMANDS), (listener.as_fd(), LISTENER), (udp.as_fd(), UDP)] {
+            epoll::add(&epoll, fd, EventData::new_u64(name), EventFlags::IN)?;
+        }
+        Ok(Sink {
+            epoll,
+            listener,
+            udp,
+            connections: Vec::new(),
+            free: Vec::new(),
+            buffer: vec![0; DISCARD],
+            bytes: 0,
+            accepted: 0,
+            datagrams: 0,
+        })
+    }
+
+    fn run(&mut self, stage: &Stage<'_>) -> Result<(), Error> {
+        let mut events = Vec::with_capacity(1024);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => {
+                    return Err(Error::new("no-events", format!("epoll fails: {error}"), "see what dmesg says"));
+                }
+            }
+            for event in &events {
+                match event.data.u64() {
+                    COMMANDS => {
+                        while let Some(command) = stage.inbox.try_next() {
+                            if command == Command::Stop {
+                                return Ok(());
+                            }
+                        }
+                    }
+                    LISTENER => self.accept().map_err(limits::exhausted)?,
+                    UDP => self.drain_udp(),
+                    place => self.drain(place as usize),
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) -> rustix::io::Result<()> {
+        for _ in 0..ACCEPTS_IN_A_TURN {
+            let fd = match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(fd) => fd,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => return Err(error),
+                // Of the connection that would have come: it has gone already.
+                Err(_) => continue,
+            };
+            self.accepted += 1;
+            let place = self.free.pop().unwrap_or_else(|| {
+                self.connections.push(None);
+                self.connections.len() - 1
+            });
+            epoll::add(&self.epoll, &fd, EventData::new_u64(place as u64), EventFlags::IN)?;
+            self.connections[place] = Some(fd);
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, place: usize) {
+        let Some(fd) = &self.connections[place] else { return };
+        for _ in 0..READS_IN_A_TURN {
+            match recv(fd, &mut *self.buffer, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => break,
+                Ok((_, discarded)) => {
+                    self.bytes += discarded as u64;
+                    // Less than was asked for: there is no more.
+                    if discarded < DISCARD {
+                        return;
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                // It was reset, as the experiment's end does.
+                Err(_) => break,
+            }
+        }
+        self.connections[place] = None;
+        self.free.push(place);
+    }
+
+    fn drain_udp(&mut self) {
+        for _ in 0..DATAGRAMS_IN_A_TURN {
+            match recv(&self.udp, &mut self.buffer[..1], RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                Ok(_) => self.datagrams += 1,
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}

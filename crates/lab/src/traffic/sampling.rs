@@ -1,0 +1,168 @@
+//! The sampling thread: every connection of the host at regular instants, seen in one dump of the kernel's.
+//!
+//! Instants lie on a grid from the experiment's start, so that a dump that takes long moves none after it: instants that
+//! have passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in memory, about
+//! 100 bytes each, until the end. A thread that is slow or not scheduled holes the series and does not disturb the
+//! traffic, but what it takes of a processor the traffic cannot have: too much of that is said.
+
+use crate::clock::Clock;
+use crate::diag::{CcInfo, Sampler, Socket};
+use crate::error::Error;
+use crate::traffic::ports::{Ports, Who};
+use crate::traffic::sleeper::{Bell, sleep_exactly};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use thalweg_trace::Histogram;
+use thalweg_units::{Span, Time};
+
+/// Share of one processor, in percent, that sampling may take. On two processors it is a tenth of the machine, and well
+/// above what 100 dumps a second of some hundred connections take.
+const CPU_LIMIT_PERCENT: f64 = 20.0;
+
+/// A connection at an instant. Counters have the kernel's own widths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) at: Time,
+    pub(super) who: Who,
+    pub(super) cwnd_packets: u32,
+    pub(super) ssthresh_packets: Option<u32>,
+    pub(super) inflight_packets: u32,
+    pub(super) ca_state: u8,
+    pub(super) srtt_us: Option<u32>,
+    pub(super) min_rtt_us: Option<u32>,
+    pub(super) segments: u32,
+    pub(super) retransmits: u32,
+    pub(super) pacing_rate_bps: Option<u64>,
+    pub(super) delivery_rate_bps: Option<u64>,
+    pub(super) acked_bytes: u64,
+    pub(super) cc: CcInfo,
+}
+
+/// What the thread leaves.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    /// In order of time.
+    pub(super) rows: Vec<Sample>,
+    /// What sampling cost and missed, by names that carry their units.
+    pub(super) measured: BTreeMap<String, f64>,
+    /// Why that could have changed the result.
+    pub(super) untrustworthy: Option<String>,
+}
+
+/// The thread, under way.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    bell: Bell,
+    thread: JoinHandle<Result<Samples, Error>>,
+}
+
+/// What the thread needs.
+#[derive(Debug)]
+pub(super) struct Instants {
+    pub(super) clock: Clock,
+    /// Between two of them.
+    pub(super) interval: Span,
+    /// None is later than this.
+    pub(super) last: Option<Time>,
+}
+
+impl Sampling {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub(super) fn start(sampler: Sampler, ports: Arc<Ports>, instants: Instants) -> Result<Sampling, Error> {
+        let bell = Bell::new()?;
+        let until = bell.clone();
+        let thread = thread::Builder::new()
+            .name("samples".to_owned())
+            .spawn(move || take(sampler, &ports, &instants, &until))
+            .map_err(|error| {
+                Error::new("no-resources", format!("cannot start a thread: {error}"), "close other programs")
+            })?;
+        Ok(Sampling { bell, thread })
+    }
+
+    /// Ends the thread.
+    ///
+    /// # Errors
+    /// A dump failed, now or earlier.
+    pub(super) fn finish(self) -> Result<Samples, Error> {
+        self.bell.ring();
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, until: &Bell) -> Result<Samples, Error> {
+    let &Instants { clock, interval, last } = instants;
+    sleep_exactly();
+    let cpu_before = cpu_ns();
+    let (mut samples, mut taken, mut missed) = (Samples::default(), 0u64, 0u64);
+    let (mut intervals, mut latest) = (Histogram::default(), None::<Time>);
+    let (mut instant, mut now) = (Time::ZERO, Time::ZERO);
+    while last.is_none_or(|last| instant <= last) && until.sleep_until(Some(clock.monotonic_ns(instant))) {
+        now = clock.now();
+        sampler.dump(&mut |socket| {
+            if let Some(who) = ports.owner(socket.local_port) {
+                samples.rows.push(Sample::new(now, who, socket));
+            }
+        })?;
+        taken += 1;
+        if let Some(latest) = latest {
+            intervals.add(now.since(latest));
+        }
+        latest = Some(now);
+        let passed = clock.now().since(instant).0 / interval.0.max(1);
+        missed += passed;
+        instant += Span(interval.0.saturating_mul(passed + 1));
+    }
+    let lasted = now.since(Time::ZERO).0.max(interval.0) as f64;
+    let cpu_percent = (cpu_ns() - cpu_before) as f64 / lasted * 100.0;
+    let measured = [
+        ("sampling_cpu_percent", Some(cpu_percent)),
+        ("samples_taken", Some(taken as f64)),
+        ("samples_late", Some(missed as f64)),
+        ("sampling_interval_p99_us", intervals.quantile_us(990)),
+    ];
+    samples.measured = measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    // An experiment shorter than this tells more of the thread's start than of sampling.
+    const WORTH_TELLING: f64 = 1e9;
+    if cpu_percent > CPU_LIMIT_PERCENT && lasted >= WORTH_TELLING {
+        samples.untrustworthy = Some(format!(
+            "sampling took {cpu_percent:.0} % of a processor from the traffic (limit {CPU_LIMIT_PERCENT:.0} %): choose a longer \
+             sample_interval"
+        ));
+    }
+    Ok(samples)
+}
+
+fn cpu_ns() -> u64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}
+
+impl Sample {
+    fn new(at: Time, who: Who, socket: &Socket) -> Sample {
+        let info = &socket.info;
+        // What the kernel keeps in 32 bits comes back into them.
+        let narrow = |value: u64| value as u32;
+        Sample {
+            at,
+            who,
+            cwnd_packets: narrow(info.cwnd_packets),
+            ssthresh_packets: info.ssthresh_packets.map(narrow),
+            inflight_packets: narrow(info.inflight_packets),
+            ca_state: info.ca_state,
+            srtt_us: info.srtt_us.map(narrow),
+            min_rtt_us: info.min_rtt_us.map(narrow),
+            segments: narrow(info.segments),
+            retransmits: narrow(info.retransmits),
+            pacing_rate_bps: info.pacing_rate_bps,
+            delivery_rate_bps: info.delivery_rate_bps,
+            acked_bytes: info.acked_bytes,
+            cc: socket.cc,
+        }
+    }
+}

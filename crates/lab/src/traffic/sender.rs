@@ -1,0 +1,165 @@
+//! Our own generator: one loop that opens, writes and times all connections of a host.
+//!
+//! ```text
+//!  epoll ── command  ──► over, stop
+//!        ├─ timer    ──► open, next request, stop of a flow, look, end
+//!        └─ socket   ──► established, room to write, stamp of an acknowledgement, broken
+//! ```
+//!
+//! A flow means what it means in the simulator (crates/sim), with these differences that a real kernel makes:
+//! - what is in the socket when a flow stops is still sent: the kernel cannot be asked to forget it;
+//! - after its last transfer a connection is closed, and the FIN takes its way like any packet;
+//! - a connection that the kernel gives up (ETIMEDOUT) or that is reset ends its transfer incomplete, and is counted;
+//! - the experiment's end resets what is still open.
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::host::{Stage, Stopped};
+use crate::protocol::{Command, Event as Told};
+use crate::traffic::agenda::Agenda;
+use crate::traffic::beside::Prepared;
+use crate::traffic::connections::{Connections, Event};
+use crate::traffic::ports::{Ports, Who};
+use crate::traffic::timers::Timers;
+use crate::traffic::{algorithm, limits, rows};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use thalweg_plan::plan::Experiment;
+use thalweg_units::Time;
+
+/// What epoll says of descriptors that are no connections.
+const COMMANDS: u64 = u64::MAX;
+const TIMERS: u64 = u64::MAX - 1;
+
+/// Events taken from epoll at once.
+const EVENTS: usize = 1024;
+
+/// Timers served before sockets and commands have their turn, so that a series that fails and opens again without a gap
+/// does not shut them out.
+const TIMERS_IN_A_TURN: usize = 1024;
+
+/// Plays a sender until it is told to stop.
+///
+/// # Errors
+/// An algorithm cannot be had, there are too few descriptors or ports, the kernel does not tell about its connections.
+pub(super) fn play(
+    stage: &Stage<'_>,
+    experiment: &Experiment,
+    flows: &[usize],
+    background: bool,
+    receiver: SocketAddrV4,
+) -> Result<Stopped, Error> {
+    limits::prepare(experiment, flows.iter().copied())?;
+    algorithm::check(experiment, flows)?;
+    let prepared = Prepared::new(experiment)?;
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(limits::exhausted)?;
+    watch(&epoll, stage.inbox.bell(), COMMANDS)?;
+    let ports = Arc::new(Ports::default());
+
+    let clock = stage.wait_for_start()?;
+    let timers = Timers::new(clock)?;
+    watch(&epoll, timers.fd(), TIMERS)?;
+    let beside = prepared.start(experiment, &ports, background.then_some(receiver), clock)?;
+    let agenda = Agenda::new(experiment, flows);
+    let connections = Connections::new(agenda, timers, Arc::clone(&ports), epoll, clock, receiver);
+    let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
+    let mut generator = Generator { stage, clock, connections, flows, end, is_over: false };
+    generator.run()?;
+
+    let samples = beside.finish()?;
+    let Connections { agenda, ended, syn_retransmits, account, .. } = generator.connections;
+    let copies = |who: Who| agenda.copy_of(who.series as usize);
+    rows::tell(stage.outbox, &copies, ended, &samples.rows, &syn_retransmits);
+    let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
+    stopped.measured.extend(account.measured());
+    stopped.untrustworthy.extend(samples.untrustworthy);
+    stopped.untrustworthy.extend(account.refusals(receiver));
+    Ok(stopped)
+}
+
+fn watch(epoll: &OwnedFd, fd: impl AsFd, name: u64) -> Result<(), Error> {
+    epoll::add(epoll, fd, epoll::EventData::new_u64(name), epoll::EventFlags::IN).map_err(limits::exhausted)
+}
+
+struct Generator<'a> {
+    stage: &'a Stage<'a>,
+    clock: Clock,
+    connections: Connections,
+    flows: &'a [usize],
+    end: Option<Time>,
+    /// Whether the experiment's end has passed.
+    is_over: bool,
+}
+
+impl Generator<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        self.connections.enter_first_events(self.flows, self.end);
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            self.connections.timers.arm()?;
+            events.clear();
+            match epoll::wait(&self.connections.epoll, spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => {
+                    return Err(Error::new("no-events", format!("epoll fails: {error}"), "see what dmesg says"));
+                }
+            }
+            let mut has_commands = false;
+            for event in &events {
+                match event.data.u64() {
+                    COMMANDS => has_commands = true,
+                    TIMERS => {}
+                    id => self.connections.on_socket(id as usize, event.flags)?,
+                }
+            }
+            for _ in 0..TIMERS_IN_A_TURN {
+                let Some((due, event)) = self.connections.timers.due() else { break };
+                self.on_timer(due, event)?;
+            }
+            if has_commands && !self.obey() {
+                self.finish(self.clock.now());
+                return Ok(());
+            }
+            while let Some(flow) = self.connections.agenda.next_over() {
+                let flow = self.connections.agenda.flow(flow).name.clone();
+                self.stage.outbox.tell(&Told::Over { flow });
+            }
+        }
+    }
+
+    fn on_timer(&mut self, due: Time, event: Event) -> Result<(), Error> {
+        match event {
+            Event::End => self.finish(due),
+            _ if self.is_over => {}
+            Event::Open { series } => self.connections.open(series, due)?,
+            Event::Request { id } => self.connections.request(id, due)?,
+            Event::Look { id } => self.connections.look(id)?,
+            Event::Stop { flow } => self.connections.stop(flow)?,
+        }
+        Ok(())
+    }
+
+    /// Does what commands say. False: they say to stop.
+    fn obey(&mut self) -> bool {
+        while let Some(command) = self.stage.inbox.try_next() {
+            match command {
+                Command::Stop => return false,
+                Command::Over { flow } => self.connections.agenda.flow_over(&flow),
+                // Said once and done; said again it changes nothing.
+                Command::Start { .. } | Command::Configure(_) => {}
+            }
+        }
+        true
+    }
+
+    fn finish(&mut self, at: Time) {
+        if !self.is_over {
+            self.is_over = true;
+            self.connections.finish(at);
+        }
+    }
+}

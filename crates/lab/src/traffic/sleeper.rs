@@ -1,0 +1,67 @@
+//! Threads that do something at exact moments until they are told to end.
+
+use crate::clock::monotonic_ns;
+use crate::error::Error;
+use crate::traffic::timers::timespec;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Ends the sleep of all that sleep on it, for good.
+#[derive(Clone, Debug)]
+pub(super) struct Bell(Arc<OwnedFd>);
+
+impl Bell {
+    /// One that has not been rung.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub(super) fn new() -> Result<Bell, Error> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
+            Error::new("no-resources", format!("no descriptor is left: {error}"), "raise the limit: `ulimit -n 20000`")
+        })?;
+        Ok(Bell(Arc::new(fd)))
+    }
+
+    /// Rings it.
+    pub(super) fn ring(&self) {
+        // It can only fail when it has been rung 2^64 times.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Sleeps until a reading of CLOCK_MONOTONIC, or for ever. False: the bell was rung.
+    pub(super) fn sleep_until(&self, at_ns: Option<u64>) -> bool {
+        loop {
+            let left = at_ns.map(|at| timespec(at.saturating_sub(monotonic_ns())));
+            let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+            match poll(&mut fds, left.as_ref()) {
+                Ok(0) if at_ns.is_some_and(|at| at <= monotonic_ns()) => return true,
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                // A descriptor that cannot be waited for would make the thread spin: better that it ends.
+                Ok(_) | Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// Lets this thread wake as close to the moment as the hardware can: by default the kernel may add 50 us.
+pub(super) fn sleep_exactly() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeper_wakes_at_its_moment_or_when_rung() {
+        let bell = Bell::new().unwrap();
+        let at = monotonic_ns() + 2_000_000;
+        assert!(bell.sleep_until(Some(at)));
+        assert!(monotonic_ns() >= at);
+        bell.ring();
+        assert!(!bell.sleep_until(Some(monotonic_ns() + 3_600_000_000_000)));
+        assert!(!bell.sleep_until(None), "it stays rung");
+    }
+}

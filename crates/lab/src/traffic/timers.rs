@@ -1,0 +1,109 @@
+//! What is to happen when: a heap of moments, and a descriptor that wakes the loop at the next of them.
+//!
+//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It is exact to the kernel's high-resolution timers
+//! and knows no timer slack, which waits with a timeout have.
+
+use crate::clock::{Clock, monotonic_ns};
+use crate::error::Error;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use thalweg_units::Time;
+
+/// Things to do at moments; those of the same moment happen in the order in which they were entered.
+#[derive(Debug)]
+pub(super) struct Timers<E> {
+    fd: OwnedFd,
+    clock: Clock,
+    heap: BinaryHeap<Reverse<(Time, u64, E)>>,
+    entered: u64,
+    armed: Option<Time>,
+}
+
+impl<E: Ord> Timers<E> {
+    /// None yet.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub(super) fn new(clock: Clock) -> Result<Timers<E>, Error> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(|error| failed(&error))?;
+        Ok(Timers { fd, clock, heap: BinaryHeap::new(), entered: 0, armed: None })
+    }
+
+    /// Readable from the next moment on.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Something is to happen at a moment, which may be past.
+    pub(super) fn enter(&mut self, at: Time, event: E) {
+        self.heap.push(Reverse((at, self.entered, event)));
+        self.entered += 1;
+    }
+
+    /// The next thing that is due, and when it was.
+    pub(super) fn due(&mut self) -> Option<(Time, E)> {
+        // The clock stands still at zero until the start; what is due then is told by the machine's own.
+        let is_due = |at: Time| self.clock.monotonic_ns(at) <= monotonic_ns();
+        self.heap.peek().filter(|Reverse((at, _, _))| is_due(*at))?;
+        self.heap.pop().map(|Reverse((at, _, event))| (at, event))
+    }
+
+    /// Sets the descriptor to the next moment. Call it before waiting.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn arm(&mut self) -> Result<(), Error> {
+        let next = self.heap.peek().map(|Reverse((at, _, _))| *at);
+        if next == self.armed {
+            return Ok(());
+        }
+        let value = timespec(next.map_or(0, |at| self.clock.monotonic_ns(at).max(1)));
+        let spec = Itimerspec { it_interval: timespec(0), it_value: value };
+        timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &spec).map_err(|error| failed(&error))?;
+        self.armed = next;
+        Ok(())
+    }
+}
+
+/// A number of nanoseconds as system calls want it.
+pub(super) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Error {
+    Error::new("no-timer", format!("a timer cannot be set: {error}"), "close other programs, then try again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    #[test]
+    fn things_happen_in_order_and_not_before_their_time() {
+        let clock = Clock::starting_at(monotonic_ns() + 20_000_000);
+        let mut timers = Timers::new(clock).unwrap();
+        timers.enter(Time(2_000_000), 'c');
+        timers.enter(Time(0), 'a');
+        timers.enter(Time(0), 'b');
+        assert_eq!(timers.due(), None, "the experiment has not started");
+        let mut seen = String::new();
+        while seen.len() < 3 {
+            timers.arm().unwrap();
+            poll(&mut [PollFd::new(&timers.fd, PollFlags::IN)], Some(&timespec(5_000_000_000))).unwrap();
+            while let Some((at, event)) = timers.due() {
+                assert!(clock.monotonic_ns(at) <= monotonic_ns());
+                seen.push(event);
+            }
+        }
+        assert_eq!(seen, "abc");
+        timers.arm().unwrap();
+        let ready = poll(&mut [PollFd::new(&timers.fd, PollFlags::IN)], Some(&timespec(0))).unwrap();
+        assert_eq!(ready, 0, "nothing is left to wake for");
+    }
+}

@@ -1,0 +1,108 @@
+//! One object that a connection carries, and its row.
+
+use crate::diag::TcpInfo;
+use crate::protocol::{self, FlowReport};
+use thalweg_units::Time;
+
+/// A transfer under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    /// When it began: just before connect(2), or before the first write on an open connection.
+    pub(super) start: Time,
+    /// In bytes; none: without end.
+    pub(super) size: Option<u64>,
+    /// Where in the stream it starts.
+    pub(super) offset: u64,
+    /// What the kernel had counted before its first byte; none: the connection is not established yet.
+    pub(super) before: Option<TcpInfo>,
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// When.
+    pub(super) at: Time,
+    /// Bytes of the stream acknowledged by then.
+    pub(super) acked: u64,
+    /// What the kernel tells of the connection.
+    pub(super) info: TcpInfo,
+}
+
+impl Transfer {
+    /// Where in the stream it ends; none: nowhere.
+    pub(super) fn stream_end(&self) -> Option<u64> {
+        self.size.map(|size| self.offset + size)
+    }
+
+    /// Its row, but for what only the samples tell of the round-trip time.
+    pub(super) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
+        let acked = end.acked.saturating_sub(self.offset);
+        // What the kernel counted before the connection was established was the SYN's.
+        let before = self.before.unwrap_or(end.info);
+        let since = |count: fn(&TcpInfo) -> u64| count(&end.info).saturating_sub(count(&before));
+        FlowReport {
+            of,
+            transfer,
+            size_bytes: self.size,
+            start_us: self.start.as_micros(),
+            end_us: end.at.max(self.start).as_micros(),
+            completed: self.stream_end().is_some_and(|last| end.acked >= last),
+            acked_bytes: self.size.map_or(acked, |size| acked.min(size)),
+            segments: since(|info| info.segments),
+            retransmits: since(|info| info.retransmits),
+            timeouts: end.info.timeouts.zip(before.timeouts).map(|(after, before)| timeouts_between(before, after)),
+            rtt_min_us: end.info.min_rtt_us.map(|rtt| rtt as f64),
+            rtt_mean_us: None,
+            rtt_p50_us: None,
+            rtt_p95_us: None,
+            rtt_p99_us: None,
+        }
+    }
+}
+
+/// The kernel counts timeouts in 16 bits.
+fn timeouts_between(before: u64, after: u64) -> u64 {
+    after.wrapping_sub(before) & 0xffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF: protocol::Connection = protocol::Connection { flow: 0, copy: 0, connection: 0 };
+
+    fn counted(segments: u64, retransmits: u64, timeouts: u64) -> TcpInfo {
+        TcpInfo { segments, retransmits, timeouts: Some(timeouts), min_rtt_us: Some(900), ..TcpInfo::default() }
+    }
+
+    #[test]
+    fn a_later_transfer_counts_only_what_happened_since_it_began() {
+        let transfer = Transfer {
+            start: Time(5_000_000),
+            size: Some(10_000),
+            offset: 40_000,
+            before: Some(counted(30, 2, 65_535)),
+        };
+        let end = End { at: Time(9_000_000), acked: 50_000, info: counted(38, 3, 1) };
+        let report = transfer.report(OF, 4, &end);
+        assert!(report.completed);
+        assert_eq!((report.start_us, report.end_us, report.acked_bytes), (5_000, 9_000, 10_000));
+        assert_eq!((report.segments, report.retransmits, report.timeouts), (8, 1, Some(2)));
+    }
+
+    #[test]
+    fn a_connection_that_never_opened_sent_no_segments() {
+        let transfer = Transfer { start: Time(1_000), size: Some(10), offset: 0, before: None };
+        let report = transfer.report(OF, 0, &End { at: Time(2_000), acked: 0, info: counted(0, 4, 4) });
+        assert!(!report.completed);
+        assert_eq!((report.retransmits, report.timeouts, report.acked_bytes), (0, Some(0), 0));
+    }
+
+    #[test]
+    fn what_has_no_end_is_never_complete() {
+        let transfer = Transfer { start: Time(0), size: None, offset: 0, before: None };
+        let report = transfer.report(OF, 0, &End { at: Time(2_000), acked: 77, info: counted(1, 0, 0) });
+        assert!(!report.completed);
+        assert_eq!(report.acked_bytes, 77);
+    }
+}
