@@ -1,6 +1,7 @@
 //! Bytes that the kernel never wrote, and a message that it did.
 
 use super::netlink::{Consistency, Progress, attributes, read_datagram};
+use super::qdiscs::{Count, Told, parse_handle};
 use super::{CcInfo, Socket, TcpInfo, state_key};
 use proptest::prelude::*;
 
@@ -24,8 +25,8 @@ fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A tcp_info of this length with numbers at offsets.
-fn tcp_info(length: usize, numbers: &[(usize, u32)]) -> Vec<u8> {
+/// A structure of this length with numbers at offsets.
+fn structure(length: usize, numbers: &[(usize, u32)]) -> Vec<u8> {
     let mut bytes = vec![0; length];
     for (offset, number) in numbers {
         bytes[*offset..offset + 4].copy_from_slice(&number.to_ne_bytes());
@@ -80,9 +81,9 @@ fn a_connection_is_read_from_its_message() {
     let mut body = vec![0; 72];
     body[4..8].copy_from_slice(&[0x12, 0x34, 0x14, 0x51]);
     let numbers = [(24, 20), (28, 4), (32, 3), (36, 1), (76, 0x7fff_ffff), (80, 33), (120, 1001), (200, 3000)];
-    body.extend(attribute(2, &tcp_info(232, &numbers)));
+    body.extend(attribute(2, &structure(232, &numbers)));
     body.extend(attribute(4, b"bbr\0"));
-    body.extend(attribute(16 | 0x8000, &tcp_info(20, &[(0, 125_000), (4, 1), (8, 20_000), (12, 739), (16, 512)])));
+    body.extend(attribute(16 | 0x8000, &structure(20, &[(0, 125_000), (4, 1), (8, 20_000), (12, 739), (16, 512)])));
     let socket = Socket::parse(&body).expect("it is whole");
     assert_eq!((socket.local_port, socket.remote_port), (0x1234, 0x1451));
     assert_eq!(socket.info.inflight_packets, 20 - 4 - 3 + 1);
@@ -104,7 +105,7 @@ fn a_connection_without_tcp_info_or_with_a_short_one_is_an_error() {
 #[test]
 fn values_that_the_kernel_has_not_measured_are_not_there() {
     let unknown = [(104, u32::MAX), (108, u32::MAX), (148, u32::MAX), (76, 0x7fff_ffff)];
-    let info = TcpInfo::parse(&tcp_info(248, &unknown)).expect("it is long enough");
+    let info = TcpInfo::parse(&structure(248, &unknown)).expect("it is long enough");
     assert_eq!((info.pacing_rate_bps, info.delivery_rate_bps), (None, None));
     assert_eq!((info.srtt_us, info.min_rtt_us, info.ssthresh_packets), (None, None, None));
     assert_eq!(info.timeouts, Some(0));
@@ -112,7 +113,7 @@ fn values_that_the_kernel_has_not_measured_are_not_there() {
 
 #[test]
 fn a_delivery_rate_that_the_application_limited_is_left_out() {
-    let mut bytes = tcp_info(248, &[(160, 1_000_000)]);
+    let mut bytes = structure(248, &[(160, 1_000_000)]);
     assert_eq!(TcpInfo::parse(&bytes).and_then(|info| info.delivery_rate_bps), Some(8_000_000));
     bytes[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
     assert_eq!(TcpInfo::parse(&bytes).and_then(|info| info.delivery_rate_bps), None);
@@ -132,12 +133,52 @@ fn every_key_that_is_reported_is_a_known_one() {
     assert_eq!(state_key("warp_factor"), None);
 }
 
+/// A message about a queue discipline.
+fn qdisc(kind: &[u8], packets: u32, drops: u32, own: &[u8]) -> Vec<u8> {
+    let basic = structure(16, &[(0, 1514 * packets), (8, packets)]);
+    let queue = structure(20, &[(0, 2), (4, 2 * 1514), (8, drops)]);
+    let statistics = [attribute(1, &basic), attribute(3, &queue)].concat();
+    [vec![0; 20], attribute(1, kind), attribute(4, own), attribute(7 | 0x8000, &statistics)].concat()
+}
+
+#[test]
+fn counters_of_32_bits_go_on_where_they_start_again() {
+    let mut count = Count::default();
+    for (drops, dropped_packets) in [(10, 10), (u32::MAX, u64::from(u32::MAX)), (4, (1 << 32) + 4)] {
+        count.follow(&Told::parse(&qdisc(b"tbf\0", 5, drops, &[])).expect("it is whole"), 14);
+        let (sent_bytes, backlog_bytes) = (5 * 1500, 2 * 1500);
+        let (sent_packets, backlog_packets, marked_packets) = (5, 2, 0);
+        let expected =
+            Count { sent_bytes, sent_packets, backlog_bytes, backlog_packets, dropped_packets, marked_packets };
+        assert_eq!(count, expected);
+    }
+}
+
+#[test]
+fn marks_are_read_from_what_each_kind_tells() {
+    for (kind, offset) in [(&b"codel\0"[..], 24), (b"fq_codel\0", 12), (b"pie\0", 36), (b"red\0", 12)] {
+        let mut count = Count::default();
+        let own = structure(60, &[(offset, 77)]);
+        count.follow(&Told::parse(&qdisc(kind, 5, 0, &own)).expect("it is whole"), 14);
+        assert_eq!(count.marked_packets, 77, "{kind:?}");
+    }
+}
+
+#[test]
+fn handles_are_hexadecimal() {
+    assert_eq!((parse_handle("1:"), parse_handle("8001:")), (Some(0x1_0000), Some(0x8001_0000)));
+    for handle in ["", ":", "1", "1:1", "+1:", "10000:", "x:"] {
+        assert_eq!(parse_handle(handle), None, "{handle}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = read(&bytes);
         let _ = Socket::parse(&bytes);
         let _ = TcpInfo::parse(&bytes);
+        let _ = Told::parse(&bytes);
         let _ = attributes(&bytes).count();
     }
 
@@ -157,6 +198,18 @@ proptest! {
         });
         prop_assert_eq!((outcome, count), (Ok(Progress::More), 1));
         let _ = Socket::parse(&body[..body.len() - cut]);
+    }
+
+    #[test]
+    fn no_counters_make_the_account_panic(
+        kind in prop::collection::vec(any::<u8>(), 0..10),
+        (packets, drops, overhead) in (0..2_000_000u32, any::<u32>(), any::<i32>()),
+        own in prop::collection::vec(any::<u8>(), 0..80),
+        cut in 0..40usize,
+    ) {
+        let body = qdisc(&kind, packets, drops, &own);
+        Count::default().follow(&Told::parse(&body).expect("it is whole"), i64::from(overhead));
+        let _ = Told::parse(&body[..body.len() - cut]);
     }
 
     #[test]

@@ -1,1 +1,289 @@
+//! A router of queue disciplines, as the process that it is in an experiment.
 
+use crate::namespace::{cannot_run, enter, has, run};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command as Process, Stdio};
+use std::time::{Duration, Instant};
+use thalweg_lab::host;
+use thalweg_lab::protocol::{Command, Configuration, Event, Qdisc, Qdiscs, QueueReport, Role};
+use thalweg_plan::plan::Experiment;
+use thalweg_units::Span;
+
+/// Longest wait for what takes a moment.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Packets that are sent, more than the queue has room for.
+const PACKETS: u64 = 50;
+
+/// Bytes of an IP packet here, and of the Ethernet frame around it.
+const PACKET_BYTES: u64 = 1500;
+const FRAME_BYTES: u64 = 1514;
+
+/// Set in the process that plays the host.
+const HOST: &str = "THALWEG_TEST_HOST";
+
+/// The host: this very test, started once more, is `thalweg-engine host`.
+struct Host {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Host {
+    fn start(watch: Qdiscs) -> Host {
+        let binary = std::env::current_exe().expect("a test has a binary");
+        let mut process = Process::new(binary)
+            .args(["--exact", "qdiscs::the_host_process", "--nocapture", "--test-threads", "1"])
+            .env(HOST, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the test binary starts");
+        let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        let mut host = Host { process, lines };
+        host.tell(&Command::Configure(Box::new(Configuration {
+            sysctls: BTreeMap::new(),
+            experiment: experiment(),
+            role: Role::Qdiscs { watch },
+        })));
+        host
+    }
+
+    fn tell(&mut self, command: &Command) {
+        let mut line = serde_json::to_string(command).expect("a command is JSON");
+        line.push('\n');
+        self.process.stdin.as_mut().expect("it is piped").write_all(line.as_bytes()).expect("the host listens");
+    }
+
+    /// The next event; what the test runner prints around them is skipped.
+    fn next(&mut self) -> Event {
+        loop {
+            let line = self.lines.next().expect("the host goes on").expect("it writes text");
+            if let Some(start) = line.find('{') {
+                return serde_json::from_str(&line[start..]).expect("it is an event");
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        match self.next() {
+            Event::Configured { .. } => self.tell(&Command::Start { at_monotonic_ns: None }),
+            other => panic!("expected `configured`, found {other:?}"),
+        }
+    }
+
+    fn stop(&mut self) -> (Vec<QueueReport>, BTreeMap<String, f64>, Vec<String>) {
+        self.tell(&Command::Stop);
+        let mut rows = Vec::new();
+        loop {
+            match self.next() {
+                Event::Queue(row) => rows.push(row),
+                Event::Stopped { measured, untrustworthy } => return (rows, measured, untrustworthy),
+                other => panic!("expected rows, found {other:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It ends when its standard input does.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Not a test of its own: the others start it as the process of a host.
+#[test]
+fn the_host_process() {
+    if std::env::var_os(HOST).is_some() {
+        // An error has been told as an event, too.
+        let _ = host::serve();
+    }
+}
+
+/// 800 bit/s forward for half a second, then 80 Mbit/s; samples every 5 ms.
+fn experiment() -> Experiment {
+    let link = |capacity: Value| {
+        json!({
+            "capacity": capacity, "buffer": {"kind": "bytes", "bytes": 15_000}, "queue": {"kind": "fifo"},
+            "loss": {"kind": "bernoulli", "ratio": 0.0}, "duplicate": 0.0, "delay_ns": 0, "jitter_ns": 0, "reorder": 0.0,
+            "reorder_delay_ns": 0,
+        })
+    };
+    let steps = json!([{"at_ns": 0, "rate_bps": 800}, {"at_ns": 500_000_000, "rate_bps": 80_000_000}]);
+    let experiment = json!({
+        "experiment": 0, "repetition": 0, "sweep": {}, "seed": 1, "duration_ns": null, "sample_interval_ns": 5_000_000,
+        "start_jitter_ns": 0, "rtt_ns": 0, "forward": link(json!({"kind": "steps", "steps": steps})),
+        "reverse": link(json!({"kind": "unlimited"})), "hosts": {}, "flows": [], "background": [],
+        "engine": {"link": "netem", "traffic": "builtin", "offloads": false, "record": false},
+    });
+    serde_json::from_value(experiment).expect("it is an experiment")
+}
+
+/// An interface whose packets meet a slow shaper with room for ten, and then nobody.
+fn network(size_table: &str) {
+    run("ip link add out type veth peer name in");
+    run("sysctl -qw net.ipv6.conf.out.disable_ipv6=1 net.ipv6.conf.in.disable_ipv6=1");
+    run("ip link set in up");
+    run("ip link set out up");
+    run("ip address add 10.77.0.1/24 dev out");
+    run("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev out nud permanent");
+    let limit = 10 * FRAME_BYTES;
+    run(&format!("tc qdisc add dev out root handle 1:{size_table} tbf rate 800bit burst 2000 limit {limit}"));
+}
+
+fn name(interface: &str, handle: &str) -> (String, String) {
+    (interface.to_owned(), handle.to_owned())
+}
+
+fn watch(at_ms: u64, command: &str) -> Qdiscs {
+    let command = command.split(' ').map(str::to_owned).collect();
+    let forward = Qdisc { queue: name("out", "1:"), loss: None };
+    Qdiscs { forward: Some(forward), reverse: None, at: vec![(Span(at_ms * 1_000_000), command)] }
+}
+
+fn send_packets(count: u64) {
+    let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
+    let payload = vec![0; PACKET_BYTES as usize - 28];
+    for _ in 0..count {
+        // What the queue has no room for is an error here.
+        let _ = socket.send_to(&payload, "10.77.0.2:9");
+    }
+}
+
+/// What tc says of the shaper.
+fn said() -> Value {
+    let all: Value = serde_json::from_str(&run("tc -s -j qdisc show dev out")).expect("tc prints JSON");
+    all[0].clone()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn prepare(test: &str, size_table: &str) -> bool {
+    if !enter(test) {
+        return false;
+    }
+    if !has("tc") {
+        cannot_run("tc is missing: sudo apt-get install iproute2");
+        return false;
+    }
+    network(size_table);
+    true
+}
+
+#[test]
+fn rows_say_what_tc_says_and_commands_run_when_they_are_due() {
+    if prepare("qdiscs::rows_say_what_tc_says_and_commands_run_when_they_are_due", "") {
+        rows_agree_with_tc(FRAME_BYTES);
+    }
+}
+
+#[test]
+fn bytes_are_of_packets_whatever_a_size_table_makes_of_frames() {
+    if prepare("qdiscs::bytes_are_of_packets_whatever_a_size_table_makes_of_frames", " stab overhead -14") {
+        rows_agree_with_tc(PACKET_BYTES);
+    }
+}
+
+/// `counted_bytes` is what the kernel counts for one packet.
+fn rows_agree_with_tc(counted_bytes: u64) {
+    let faster = "tc qdisc change dev out root handle 1: tbf rate 80mbit burst 2000 limit 15140";
+    send_packets(PACKETS);
+    let at_first = said();
+    let mut host = Host::start(watch(500, faster));
+    host.begin();
+    let mut offered = PACKETS;
+    until("the queue is empty", || {
+        // A shaper that has set its alarm for the old rate looks at the new one when a packet comes.
+        send_packets(1);
+        offered += 1;
+        said()["qlen"] == 0
+    });
+    let (rows, measured, _) = host.stop();
+    let tc = said();
+    let last = rows.last().expect("there are rows");
+    assert!(rows.iter().all(|row| row.is_forward));
+    assert!(rows.windows(2).all(|two| two[0].t_us < two[1].t_us && two[0].sent_packets <= two[1].sent_packets));
+
+    let number = |key: &str| tc[key].as_u64().unwrap_or_else(|| panic!("tc says no {key}: {tc}"));
+    assert_eq!(last.sent_packets, number("packets"));
+    assert_eq!(last.sent_packets * counted_bytes, number("bytes"), "what the kernel counts");
+    assert_eq!(last.sent_bytes, last.sent_packets * PACKET_BYTES);
+    assert_eq!(last.dropped_packets, number("drops"));
+    assert_eq!(last.sent_packets + last.dropped_packets, offered);
+    assert_eq!((last.backlog_packets, last.backlog_bytes, last.lost_packets, last.marked_packets), (0, 0, 0, 0));
+
+    // Before the command, each packet would have waited for 15 seconds.
+    let full = rows.iter().max_by_key(|row| row.backlog_packets).expect("there are rows");
+    assert_eq!(full.backlog_packets, at_first["qlen"].as_u64().expect("tc says it"));
+    assert_eq!(full.backlog_bytes, full.backlog_packets * PACKET_BYTES);
+    let (before, after): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.t_us < 500_000);
+    assert!(before.iter().all(|row| row.sent_packets < last.sent_packets), "the command ran too early");
+    assert!(!before.is_empty() && !after.is_empty());
+    for row in &before {
+        assert_eq!(row.capacity_bytes, Some(row.t_us / 10_000));
+    }
+    let fast_bytes = (last.t_us - 500_000) * 10;
+    let capacity = last.capacity_bytes.expect("it has a limit");
+    assert!((50 + fast_bytes..=60 + fast_bytes).contains(&capacity), "{last:?}");
+
+    assert!(measured["qdisc_sampling_cpu_percent"] > 0.0, "{measured:?}");
+    assert!(measured["qdisc_change_lateness_worst_us"] > 0.0, "{measured:?}");
+}
+
+#[test]
+fn drops_of_the_discipline_in_front_are_random_losses() {
+    if !prepare("qdiscs::drops_of_the_discipline_in_front_are_random_losses", "") {
+        return;
+    }
+    // The queue of the reverse direction drops nothing; what drops in front of it is the shaper of the other interface.
+    run("tc qdisc add dev in root handle 2: bfifo limit 15000");
+    let reverse = Qdisc { queue: name("in", "2:"), loss: Some(name("out", "1:")) };
+    let mut host = Host::start(Qdiscs { forward: None, reverse: Some(reverse), at: Vec::new() });
+    host.begin();
+    send_packets(PACKETS);
+    let drops = said()["drops"].as_u64().expect("tc says it");
+    let (rows, measured, untrustworthy) = host.stop();
+    let last = rows.last().expect("there are rows");
+    assert!(drops > 0);
+    assert_eq!((last.is_forward, last.lost_packets, last.dropped_packets), (false, drops, 0));
+    assert_eq!(last.capacity_bytes, None, "the link is unlimited");
+    assert_eq!(measured.get("qdisc_change_lateness_worst_us"), None, "there was no command");
+    assert_eq!(untrustworthy, Vec::<String>::new());
+}
+
+#[test]
+fn a_command_that_fails_ends_the_run_with_what_it_said() {
+    if !prepare("qdiscs::a_command_that_fails_ends_the_run_with_what_it_said", "") {
+        return;
+    }
+    let mut host = Host::start(watch(0, "tc qdisc delete dev nowhere root"));
+    host.begin();
+    let Event::Failed(error) = host.next() else { panic!("expected a failure") };
+    assert_eq!(error.code, "command-failed");
+    assert!(error.message.contains("`tc qdisc delete dev nowhere root`"), "{error}");
+    assert!(error.message.contains("Cannot find device"), "{error}");
+}
+
+#[test]
+fn a_queue_discipline_that_is_not_there_is_named() {
+    if !prepare("qdiscs::a_queue_discipline_that_is_not_there_is_named", "") {
+        return;
+    }
+    for (interface, handle) in [("out", "7:"), ("nowhere", "1:")] {
+        let forward = Some(Qdisc { queue: name(interface, handle), loss: None });
+        let mut host = Host::start(Qdiscs { forward, ..Qdiscs::default() });
+        let Event::Failed(error) = host.next() else { panic!("expected a failure") };
+        assert_eq!(error.code, "no-qdisc");
+        assert!(error.message.contains(&format!("interface {interface} has no queue discipline {handle}")), "{error}");
+    }
+}
