@@ -133,7 +133,7 @@ impl Shaping {
                 Line::Note(text) => shell.note(&format!("# {text}")),
                 Line::Command(command) => shell.run(Some(ROUTER), command).map_err(refused::by_kernel)?,
                 Line::Device(name) => {
-                    let add = format!("ip link add {name} type ifb");
+                    let add = format!("ip link add {name} address {} type ifb", device_mac(name));
                     shell.run(Some(ROUTER), &add).map_err(refused::by_kernel)?;
                     build::be_silent(shell, Some(ROUTER), name)?;
                     shell.run(Some(ROUTER), &format!("ip link set {name} up"))?;
@@ -229,6 +229,13 @@ impl Shaping {
             Buffer::Packets { packets: Packets(packets) } => ("pfifo", packets),
         }
     }
+}
+
+/// An Ethernet address for an ifb device: no packet bears it, but without one the kernel draws it, and no two networks
+/// would be the same.
+fn device_mac(name: &str) -> String {
+    let number = ["f-loss", "f-queue", "r-loss", "r-queue"].iter().position(|known| *known == name);
+    places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
 /// The highest rate of a link, if it has one.

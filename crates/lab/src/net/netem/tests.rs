@@ -46,7 +46,7 @@ fn a_plain_path_is_a_queue_at_the_receiver_and_all_the_delay_on_the_way_back() {
         "tc qdisc add dev r0 root handle 1: stab overhead -14 htb default 1\n\
          tc class add dev r0 parent 1: classid 1:1 htb rate 20000000bit burst 750 cburst 750 quantum 1500\n\
          tc qdisc add dev r0 parent 1:1 handle 10: bfifo limit 100000\n\
-         tc qdisc add dev s1 root handle 1: netem limit 100000 delay 40000000ns"
+         tc qdisc add dev s1 root handle 1: netem limit 100000 delay 40000us"
     );
 }
 
@@ -57,8 +57,8 @@ fn every_sender_gets_its_own_delay() {
     far.extra_rtt_ns = Span::from_millis(60);
     experiment.flows.push(far);
     let script = script(&experiment);
-    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40000000ns"), "{script}");
-    assert!(script.contains("dev s2 root handle 1: netem limit 100000 delay 100000000ns"), "{script}");
+    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40000us"), "{script}");
+    assert!(script.contains("dev s2 root handle 1: netem limit 100000 delay 100000us"), "{script}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn loss_comes_before_the_queue_and_jitter_behind_it() {
     );
     assert!(script.contains("dev f-queue parent 1:1 handle 10: bfifo limit 100000"), "{script}");
     assert!(
-        script.contains("dev r0 root handle 1: netem limit 100000 delay 2000000ns 2000000ns rate 100gbit"),
+        script.contains("dev r0 root handle 1: netem limit 100000 delay 2000us 2000us rate 100gbit"),
         "{script}"
     );
 }

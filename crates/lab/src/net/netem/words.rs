@@ -75,8 +75,10 @@ fn slack(rate: Rate) -> u64 {
     rate.bytes_in(SLACK).max(Bytes(MTU.0 / 2)).0
 }
 
+/// Microseconds, with the rest behind the point: older versions of `tc` know no nanoseconds.
 fn time(span: Span) -> String {
-    format!("{}ns", span.0)
+    let (us, rest_ns) = (span.0 / 1000, span.0 % 1000);
+    if rest_ns == 0 { format!("{us}us") } else { format!("{us}.{rest_ns:03}us") }
 }
 
 /// A ratio in percent. netem keeps 32 bits of it: ten digits behind the point say more than that.
@@ -99,8 +101,9 @@ mod tests {
 
     #[test]
     fn jitter_is_around_its_mean_and_in_order() {
-        assert_eq!(delay(Span::from_millis(10), Span::ZERO), "delay 10000000ns");
-        assert_eq!(delay(Span::from_millis(10), Span::from_millis(4)), "delay 12000000ns 2000000ns rate 100gbit");
+        assert_eq!(delay(Span::from_millis(10), Span::ZERO), "delay 10000us");
+        assert_eq!(delay(Span(1_000_050), Span::ZERO), "delay 1000.050us");
+        assert_eq!(delay(Span::from_millis(10), Span::from_millis(4)), "delay 12000us 2000us rate 100gbit");
     }
 
     #[test]

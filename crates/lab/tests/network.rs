@@ -1,0 +1,289 @@
+//! Networks are what they should be, leave nothing behind, and can be had without root.
+
+mod network_support;
+
+use network_support::{dump, experiment, experiment_with_a_far_flow, output_of, output_of_child, roles, wait_until};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::{Command, Stdio};
+use thalweg_lab::net::{LinkKind, Network, choose_link, probe};
+use thalweg_units::Span;
+
+#[test]
+fn a_process_that_does_as_told() {
+    roles::play();
+}
+
+fn run_in(network: &mut Network, namespace: &str, words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(Into::into).collect();
+    output_of_child(network.spawn(namespace, &words, false).expect("it starts"))
+}
+
+/// Processes with one of these network namespaces.
+fn inhabitants(identities: &BTreeSet<u64>) -> Vec<String> {
+    let processes =
+        fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    processes
+        .filter(|pid| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|at| identities.contains(&at.ino())))
+        .collect()
+}
+
+fn parent(pid: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// What of the machine a network could have changed.
+fn surroundings() -> Vec<String> {
+    let namespaces = fs::read_dir("/run/netns").map(|entries| entries.count()).unwrap_or(0);
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    vec![
+        output_of(Command::new("ip").args(["-o", "link"])),
+        output_of(Command::new("ip").args(["-o", "addr"])),
+        output_of(Command::new("tc").args(["qdisc"])),
+        read("/proc/sys/net/ipv4/tcp_wmem"),
+        read("/proc/sys/net/ipv4/tcp_rmem"),
+        read("/proc/sys/net/ipv4/ip_forward"),
+        read("/proc/self/mountinfo"),
+        namespaces.to_string(),
+    ]
+}
+
+#[test]
+fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_place() {
+    let mut experiment = experiment_with_a_far_flow();
+    let mut third = experiment.flows[0].clone();
+    third.name = "third".to_owned();
+    experiment.flows.push(third);
+    let mut network = Network::build(&experiment, LinkKind::Relay).expect("a network");
+    let told: Vec<_> = network.senders().iter().map(|place| (place.name.clone(), place.flows.clone())).collect();
+    assert_eq!(told, [("sender".to_owned(), vec![0, 2]), ("sender-2".to_owned(), vec![1])]);
+    assert_eq!(network.senders()[1].extra_rtt, Span::from_millis(60));
+
+    let (senders, receiver) = network.relay_ports();
+    assert_eq!((senders[1].interface.as_str(), receiver.interface.as_str()), ("s2", "r0"));
+    // What is told of a host is what its interface has.
+    let link = run_in(&mut network, "sender-2", &["ip", "-o", "link", "show", "eth0"]);
+    let mac = senders[1].mac.map(|byte| format!("{byte:02x}")).join(":");
+    assert!(link.contains(&format!("link/ether {mac}")), "{link}");
+    let address = run_in(&mut network, "sender-2", &["ip", "-o", "-4", "addr", "show", "eth0"]);
+    assert!(address.contains(&format!("inet {}/24", senders[1].address)), "{address}");
+    let neighbours = run_in(&mut network, "receiver", &["ip", "neigh"]);
+    assert_eq!(neighbours.trim(), "10.77.0.1 dev eth0 lladdr 02:00:00:00:00:01 PERMANENT");
+    network.close().expect("nothing is left");
+}
+
+#[test]
+fn packets_have_the_size_that_they_are_sent_with_unless_offloads_are_asked_for() {
+    let mut experiment = experiment();
+    for is_on in [false, true] {
+        experiment.engine.offloads = is_on;
+        let mut network = Network::build(&experiment, LinkKind::Relay).expect("a network");
+        let expected = if is_on { "on" } else { "off" };
+        for (namespace, interface) in [("sender", "eth0"), ("router", "s1"), ("router", "r0"), ("receiver", "eth0")] {
+            let features = run_in(&mut network, namespace, &["ethtool", "-k", interface]);
+            let line = format!("tcp-segmentation-offload: {expected}");
+            assert!(features.contains(&line), "{namespace} {interface}: {features}");
+        }
+    }
+}
+
+#[test]
+fn the_log_typed_by_hand_makes_the_same_network() {
+    let network = Network::build(&experiment_with_a_far_flow(), LinkKind::Relay).expect("a network");
+    let commands = network.commands().to_owned();
+    let live = dump::live(network);
+    let replayed = dump::replayed(&commands, &["sender", "sender-2", "receiver", "router"]);
+    assert_eq!(live, replayed);
+    // The comparison sees something: without one of its neighbours it is another network.
+    let neighbour = commands.lines().find(|line| line.contains("neigh add")).expect("a neighbour");
+    let without = commands.replace(neighbour, "");
+    assert_ne!(live, dump::replayed(&without, &["sender", "sender-2", "receiver", "router"]));
+}
+
+#[test]
+fn the_log_shows_processes_and_notes_without_running_them() {
+    let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
+    run_in(&mut network, "sender", &["echo", "two words"]);
+    network.note("nsenter --net=/run/netns/sender sysctl -w net.ipv4.tcp_no_metrics_save=1");
+    assert!(
+        network.commands().contains("\n# nsenter --net=/run/netns/sender echo 'two words'\n"),
+        "{}",
+        network.commands()
+    );
+    assert!(network.commands().ends_with("sysctl -w net.ipv4.tcp_no_metrics_save=1\n"), "{}", network.commands());
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same_network() {
+    let network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
+    let commands = network.commands().to_owned();
+    let ours = dump::live(network);
+    let told = as_nobody(&json!({ "role": "network" }));
+    assert_eq!(told["commands"], json!(commands));
+    assert_eq!(told["dump"], json!(ours));
+}
+
+#[test]
+fn an_ordinary_user_may_use_every_algorithm_that_the_kernel_has() {
+    let told = as_nobody(&json!({ "role": "algorithms" }));
+    assert!(told["has"].as_array().is_some_and(|names| names.contains(&json!("reno"))), "{told}");
+    assert_eq!(told["has"], told["usable"]);
+}
+
+/// Plays a role as a user without rights: `nobody`, or whoever runs the tests.
+fn as_nobody(role: &Value) -> Value {
+    if !rustix::process::geteuid().is_root() {
+        return roles::told(&output_of(&mut roles::command(role)));
+    }
+    // A copy where everybody may read it.
+    let folder = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().expect("a folder");
+    let copy = folder.path().join("test");
+    fs::copy(std::env::current_exe().expect("the test's own file"), &copy).expect("a copy");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("everybody may run it");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args(roles::words_with(copy.into(), role)).current_dir("/");
+    roles::told(&output_of(&mut command))
+}
+
+#[test]
+fn a_host_gets_the_buffers_of_the_scenario_and_the_machine_keeps_its_own() {
+    let before = surroundings();
+    let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
+    for namespace in ["sender", "receiver"] {
+        let settings = network.sysctls(namespace);
+        let made = roles::play_in(&mut network, namespace, &json!({ "role": "sysctls", "settings": settings }));
+        let send = made["net.ipv4.tcp_wmem"].as_str().expect("set");
+        assert!(send.ends_with(" 8000000"), "{send}");
+        // The first value that the kernel would begin with is above this limit, or just the kernel's.
+        let receive = made["net.ipv4.tcp_rmem"].as_str().expect("set");
+        assert!(receive.ends_with(" 50000 50000"), "{receive}");
+        let there = run_in(&mut network, namespace, &["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
+        assert_eq!(there.split_whitespace().collect::<Vec<_>>().join(" "), receive);
+    }
+    network.close().expect("nothing is left");
+    assert_eq!(surroundings(), before);
+}
+
+#[test]
+fn two_networks_at_once_do_not_see_each_other() {
+    let before = surroundings();
+    let mut networks: Vec<Network> = std::thread::scope(|scope| {
+        let build = || Network::build(&experiment(), LinkKind::Relay).expect("a network");
+        let builders: Vec<_> = (0..2).map(|_| scope.spawn(build)).collect();
+        builders.into_iter().map(|builder| builder.join().expect("a network")).collect()
+    });
+    assert_eq!(surroundings(), before, "while they exist");
+    run_in(&mut networks[0], "router", &["ip", "link", "delete", "s1"]);
+    let links = run_in(&mut networks[1], "router", &["ip", "-o", "link"]);
+    assert!(links.contains("s1@"), "{links}");
+    for network in networks {
+        network.close().expect("nothing is left");
+    }
+    assert_eq!(surroundings(), before, "afterwards");
+}
+
+#[test]
+fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace() {
+    let mut command = roles::command(&json!({ "role": "hold" }));
+    let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    assert_eq!(roles::wait_for_told(&mut holder), json!("holding"));
+
+    let ours = fs::metadata("/proc/self/ns/net").expect("a namespace").ino();
+    let all = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let children: Vec<String> = all.filter(|pid| parent(pid) == Some(holder.id())).collect();
+    let identity = |pid: &String| Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino());
+    let identities: BTreeSet<u64> = children.iter().filter_map(identity).filter(|inode| *inode != ours).collect();
+    assert_eq!(identities.len(), 2, "the holder's own namespace and the host's: {children:?}");
+
+    holder.kill().expect("it lives");
+    holder.wait().expect("it ends");
+    wait_until("nobody lives in the namespaces", || inhabitants(&identities).is_empty());
+    // A namespace without processes stays only where somebody mounted it; the only such mounts were the holder's.
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    assert!(identities.iter().all(|inode| !mounts.contains(&format!("net:[{inode}]"))), "{mounts}");
+}
+
+#[test]
+fn a_network_that_is_dropped_leaves_nothing_either() {
+    let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
+    let identity = run_in(&mut network, "sender", &["stat", "-L", "-c", "%i", "/proc/self/ns/net"]);
+    let identities = BTreeSet::from([identity.trim().parse().expect("an inode")]);
+    let host = network.spawn("sender", &["cat".into()], false).expect("it starts");
+    assert_eq!(inhabitants(&identities), [host.id().to_string()]);
+    drop(network);
+    output_of_child(host);
+    assert!(inhabitants(&identities).is_empty());
+}
+
+#[test]
+fn closing_names_a_process_that_stays_and_what_to_type() {
+    let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
+    // It does not care for its standard input.
+    let mut host = network.spawn("sender", &["sleep".into(), "60".into()], false).expect("it starts");
+    let name = format!("/proc/{}/comm", host.id());
+    wait_until("nsenter has become sleep", || fs::read_to_string(&name).is_ok_and(|comm| comm.trim() == "sleep"));
+    let error = network.close().expect_err("somebody is left");
+    assert_eq!(error.code, "leftovers");
+    assert!(error.message.contains(&format!("{} (sleep)", host.id())), "{error}");
+    assert_eq!(error.hint, format!("kill {}", host.id()));
+    host.kill().expect("it lives");
+    host.wait().expect("it ends");
+}
+
+#[test]
+fn namespaces_that_are_switched_off_are_told_with_the_setting() {
+    assert_eq!(probe::namespaces(), Ok(()));
+    for setting in ["max_user_namespaces", "max_net_namespaces"] {
+        // The limits of a user namespace are its root's to set. Without capabilities that root is an ordinary user.
+        let play = "exec setpriv --inh-caps -all --bounding-set -all \"$@\"";
+        let script = format!("echo 0 >/proc/sys/user/{setting}; {play}");
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-ec", &script, "sh"]);
+        command.args(roles::words(&json!({ "role": "namespaces" })));
+        let error = roles::told(&output_of(&mut command));
+        assert_eq!(error["code"], "no-namespaces", "{error}");
+        let message = error["message"].as_str().expect("a text");
+        assert!(message.contains(&format!("user.{setting} is 0")), "{message}");
+        let hint = error["hint"].as_str().expect("a text");
+        assert!(hint.contains(&format!("sudo sysctl -w user.{setting}=")), "{hint}");
+    }
+}
+
+#[test]
+fn a_missing_tool_is_told_with_its_package() {
+    let error =
+        roles::told(&output_of(roles::command(&json!({ "role": "namespaces" })).env("PATH", "/nowhere:/usr/bin")));
+    assert_eq!(error, Value::Null, "system folders are searched, too");
+    let words = roles::words(&json!({ "role": "namespaces" }));
+    let mut command = Command::new("/usr/bin/env");
+    command.args(&words[1..2]).arg("PATH=/nowhere").args(&words[2..]);
+    let error = roles::told(&output_of(&mut command));
+    assert_eq!(error["code"], "no-tool", "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("apt-get install util-linux")), "{error}");
+}
+
+#[test]
+fn the_kernel_is_asked_what_it_has() {
+    // Every Linux with queue disciplines has these.
+    let qdiscs = probe::qdiscs();
+    assert!(qdiscs.contains("pfifo") && qdiscs.contains("bfifo"), "{qdiscs:?}");
+    assert!(probe::usable_algorithms().contains(&"reno".to_owned()));
+    assert!(probe::has_tool("ip") && !probe::has_tool("no-such-program"));
+    let (link, why) = choose_link(&experiment()).expect("a link");
+    assert_eq!((link, why.as_str()), (LinkKind::Relay, "it treats packets as the simulator does"));
+}
+
+#[test]
+fn a_process_can_be_given_realtime_priority() {
+    if !probe::is_realtime_allowed() {
+        return network_support::cannot_run("SCHED_FIFO is refused here");
+    }
+    let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
+    let words = ["sh", "-c", "chrt -p $$"].map(Into::into);
+    let said = output_of_child(network.spawn("router", &words, true).expect("it starts"));
+    assert!(said.contains("SCHED_FIFO") && said.contains("priority: 50"), "{said}");
+}

@@ -1,0 +1,234 @@
+//! Links of queue disciplines do what they are asked, on a kernel that has them: in a guest.
+
+mod network_support;
+
+use network_support::{dump, experiment, experiment_with_a_far_flow, output_of_child, roles, uml};
+use roles::Back;
+use thalweg_lab::net::{LinkKind, Network, choose_link};
+use thalweg_plan::plan::{Buffer, Capacity, Emulator, Experiment, Loss, Step};
+use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+
+#[test]
+fn a_process_that_does_as_told() {
+    roles::play();
+}
+
+/// A path that delays nothing and carries any rate that the tests send.
+fn fast() -> Experiment {
+    let mut experiment = experiment();
+    experiment.forward.delay_ns = Span::ZERO;
+    experiment.reverse.delay_ns = Span::ZERO;
+    experiment.forward.capacity = at_rate(Rate::from_mbps(1000));
+    experiment.forward.buffer = Buffer::Packets { packets: Packets(10_000) };
+    experiment
+}
+
+fn at_rate(rate: Rate) -> Capacity {
+    Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: rate }] }
+}
+
+fn chance(ratio: f64) -> Chance {
+    Chance::new(ratio).expect("a ratio")
+}
+
+/// What `tc` says in the router, all of it.
+fn tc(network: &mut Network, line: &str) -> String {
+    let words: Vec<_> = line.split(' ').map(Into::into).collect();
+    output_of_child(network.spawn("router", &words, false).expect("it starts"))
+}
+
+/// The number before or behind a word, of a queue discipline: `dropped 12,`.
+fn dropped(network: &mut Network, device: &str, handle: &str) -> u64 {
+    let said = tc(network, &format!("tc -s qdisc show dev {device}"));
+    let (_, of_it) =
+        said.split_once(&format!(" {handle} ")).unwrap_or_else(|| panic!("no {handle} at {device}: {said}"));
+    let (_, number) = of_it.split_once("(dropped ").expect("counters");
+    number.split(',').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+fn shortest_us(back: &[Back]) -> u64 {
+    back.iter().map(|one| one.back_us - one.sent_us).min().expect("something came back")
+}
+
+/// Milliseconds that a guest may add to a round trip, at the least of many: it is a process among others.
+const GUEST_MS: u64 = 15;
+
+#[test]
+fn a_round_trip_takes_the_rtt_of_its_flow() {
+    if !uml::is_in_guest("a_round_trip_takes_the_rtt_of_its_flow") {
+        return;
+    }
+    let mut network = Network::build(&experiment_with_a_far_flow(), LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    for (namespace, rtt_ms) in [("sender", 40), ("sender-2", 100)] {
+        let back = roles::ping(&mut network, namespace, 20, 100, 10_000);
+        assert_eq!(back.len(), 20, "{namespace}");
+        let least_us = shortest_us(&back);
+        assert!((rtt_ms * 1000..(rtt_ms + GUEST_MS) * 1000).contains(&least_us), "{namespace}: {least_us} us");
+    }
+    let qdiscs = tc(&mut network, "tc -s qdisc");
+    assert!(qdiscs.contains("limit 100000 delay 40ms") && qdiscs.contains("limit 100000 delay 100ms"), "{qdiscs}");
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+    network.close().expect("nothing is left");
+}
+
+#[test]
+fn packets_are_lost_in_both_directions_as_often_as_asked_and_counted() {
+    if !uml::is_in_guest("packets_are_lost_in_both_directions_as_often_as_asked_and_counted") {
+        return;
+    }
+    let mut experiment = fast();
+    experiment.forward.loss = Loss::Bernoulli { ratio: chance(0.1) };
+    // Bad for 1/6 of the packets, and half of them are lost then: 1/12.
+    experiment.reverse.loss =
+        Loss::GilbertElliott { p: chance(0.1), r: chance(0.5), loss_bad: chance(0.5), loss_good: Chance::NEVER };
+    let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    let sent = 3000;
+    let back = roles::ping(&mut network, "sender", sent, 100, 200).len() as u64;
+    let (there, here) = (dropped(&mut network, "f-loss", "1:"), dropped(&mut network, "r-loss", "1:"));
+    assert_eq!(sent - back, there + here, "every packet that is missing was counted as lost");
+    // Standard deviations: 16 of 300; with its bursts about 22 of 225.
+    assert!((220..380).contains(&there), "{there} of {sent} lost there");
+    assert!((115..335).contains(&here), "{here} of {} lost here", sent - there);
+
+    let watch = network.qdiscs();
+    let forward = watch.forward.expect("a link there");
+    assert_eq!(forward.loss, Some(("f-loss".to_owned(), "1:".to_owned())));
+    assert_eq!(forward.queue, ("r0".to_owned(), "10:".to_owned()));
+    assert_eq!(watch.reverse.and_then(|link| link.loss), Some(("r-loss".to_owned(), "1:".to_owned())));
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+}
+
+#[test]
+fn a_queue_holds_its_buffer_of_ip_bytes_and_empties_at_the_rate() {
+    if !uml::is_in_guest("a_queue_holds_its_buffer_of_ip_bytes_and_empties_at_the_rate") {
+        return;
+    }
+    // 1500 bytes take 48 ms; 20 of them fit, and not a byte more.
+    let mut experiment = fast();
+    experiment.forward.capacity = at_rate(Rate(250_000));
+    experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(20 * 1500) };
+    let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    let back = roles::ping(&mut network, "sender", 60, 1500, 0);
+    // The first leaves at once. A guest that stands still for 48 ms lets another leave before the last has come.
+    assert!((21..=24).contains(&back.len()), "{} came through", back.len());
+    assert_eq!(dropped(&mut network, "r0", "10:"), 60 - back.len() as u64);
+    let gaps = back.len() as u64 - 1;
+    let took_us = back[gaps as usize].back_us - back[0].back_us;
+    let expected_us = gaps * 48_000;
+    // 750 bytes of burst and the guest's lateness at both ends.
+    let tolerance_us = 24_000 + 30_000;
+    assert!(took_us.abs_diff(expected_us) < tolerance_us, "{gaps} packets took {took_us} us, not {expected_us}");
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+}
+
+#[test]
+fn jitter_keeps_the_order_and_holding_back_does_not() {
+    if !uml::is_in_guest("jitter_keeps_the_order_and_holding_back_does_not") {
+        return;
+    }
+    let numbers = |back: &[Back]| back.iter().map(|one| one.number).collect::<Vec<_>>();
+    let delays_us = |back: &[Back]| back.iter().map(|one| one.back_us - one.sent_us).collect::<Vec<_>>();
+
+    let mut experiment = fast();
+    experiment.forward.jitter_ns = Span::from_millis(60);
+    let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    let back = roles::ping(&mut network, "sender", 100, 100, 5000);
+    assert_eq!(numbers(&back), (0..100).collect::<Vec<_>>());
+    let delays = delays_us(&back);
+    let (least, most) = (delays.iter().min().expect("some"), delays.iter().max().expect("some"));
+    // Of a hundred draws from 0 to 60 ms the largest is above 45 ms but for one time in 10^12. The first packet waits for
+    // no other, so the least is small, too.
+    assert!(*most > 45_000, "{most} us");
+    assert!(*least < 40_000, "{least} us");
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+    network.close().expect("nothing is left");
+
+    experiment.forward.jitter_ns = Span::ZERO;
+    experiment.forward.reorder = chance(0.2);
+    experiment.forward.reorder_delay_ns = Span::from_millis(40);
+    let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    let back = roles::ping(&mut network, "sender", 200, 100, 4000);
+    let mut sorted = numbers(&back);
+    assert!(!sorted.is_sorted(), "nothing overtook");
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..200).collect::<Vec<_>>(), "all came");
+    // 40 expected, standard deviation 6; a few more where the guest was late.
+    let held = delays_us(&back).iter().filter(|delay| **delay >= 40_000).count();
+    assert!((12..=75).contains(&held), "{held} of 200 were held back");
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+}
+
+#[test]
+fn duplicates_come_as_often_as_asked_and_a_step_changes_the_rate() {
+    if !uml::is_in_guest("duplicates_come_as_often_as_asked_and_a_step_changes_the_rate") {
+        return;
+    }
+    let mut experiment = fast();
+    experiment.forward.duplicate = chance(0.1);
+    let second = Step { at_ns: Time::ZERO + Span::from_secs(1), rate_bps: Rate::from_mbps(7) };
+    let Capacity::Steps { steps } = &mut experiment.forward.capacity else { panic!("steps") };
+    steps.push(second);
+    let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    let back = roles::ping(&mut network, "sender", 2000, 100, 200).len();
+    // 200 more expected, standard deviation 13.
+    assert!((2130..=2270).contains(&back), "{back} came of 2000");
+
+    let [(at, words)] = network.qdiscs().at.try_into().expect("one step");
+    assert_eq!(at, Span::from_secs(1));
+    assert!(tc(&mut network, "tc class show dev r0").contains("rate 1Gbit ceil 1Gbit"));
+    tc(&mut network, &words.join(" "));
+    let classes = tc(&mut network, "tc class show dev r0");
+    assert!(classes.contains("rate 7Mbit ceil 7Mbit burst 7"), "{classes}");
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+}
+
+#[test]
+fn the_log_typed_by_hand_makes_the_same_queue_disciplines() {
+    if !uml::is_in_guest("the_log_typed_by_hand_makes_the_same_queue_disciplines") {
+        return;
+    }
+    let mut experiment = experiment_with_a_far_flow();
+    experiment.forward.loss = Loss::Bernoulli { ratio: chance(0.01) };
+    experiment.forward.jitter_ns = Span::from_millis(3);
+    experiment.reverse.capacity = at_rate(Rate::from_mbps(2));
+    experiment.reverse.jitter_ns = Span::from_millis(1);
+    let network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let commands = network.commands().to_owned();
+    let live = dump::live(network);
+    let replayed = dump::replayed(&commands, &["sender", "sender-2", "receiver", "router"]);
+    assert_eq!(live, replayed);
+    let without = commands.replace("loss random 1%", "loss random 2%");
+    assert_ne!(live, dump::replayed(&without, &["sender", "sender-2", "receiver", "router"]));
+}
+
+#[test]
+fn netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it() {
+    let mut experiment = experiment();
+    experiment.engine.link = Emulator::Netem;
+    if std::env::var_os("THALWEG_IN_GUEST").is_none() {
+        match choose_link(&experiment) {
+            Ok((link, _)) => assert_eq!(link, LinkKind::Netem),
+            Err(error) => {
+                assert_eq!(error.code, "no-qdisc");
+                assert!(error.message.contains("netem"), "{error}");
+                assert_eq!(Network::build(&experiment, LinkKind::Netem).expect_err("no netem").code, "no-qdisc");
+            }
+        }
+    }
+    if uml::is_in_guest("netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it") {
+        let (link, why) = choose_link(&experiment).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((link, why.as_str()), (LinkKind::Netem, "the scenario says so"));
+    }
+}

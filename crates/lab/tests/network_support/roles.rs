@@ -1,0 +1,184 @@
+//! Processes that tests need: this very test program, told by its environment to be something else.
+//!
+//! Each test file has a test `a_process_that_does_as_told` that calls [`play`]; run as a test it does nothing.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::UdpSocket;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+use thalweg_lab::net::{LinkKind, Network, probe, sysctl};
+
+/// Holds the part to play, as JSON.
+const ROLE: &str = "THALWEG_NETWORK_ROLE";
+/// Stands before what a process has to say, because libtest talks too.
+const TOLD: &str = "told: ";
+/// UDP port of [`play`]'s echo.
+const PORT: u16 = 7007;
+
+/// The words that start a role.
+pub fn words(role: &Value) -> Vec<OsString> {
+    words_with(std::env::current_exe().expect("the test's own file").into(), role)
+}
+
+/// The same for a copy of this program.
+pub fn words_with(program: OsString, role: &Value) -> Vec<OsString> {
+    let environment = format!("{ROLE}={role}").into();
+    vec![
+        "env".into(),
+        environment,
+        program,
+        "a_process_that_does_as_told".into(),
+        "--exact".into(),
+        "--nocapture".into(),
+    ]
+}
+
+/// A command that plays a role.
+pub fn command(role: &Value) -> Command {
+    let words = words(role);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+/// What a role has told in this output.
+pub fn told(output: &str) -> Value {
+    let found = output.lines().find_map(|line| line.split_once(TOLD));
+    let (_, told) = found.unwrap_or_else(|| panic!("the process told nothing: {output}"));
+    serde_json::from_str(told).expect("JSON")
+}
+
+/// Waits for what a running role tells first.
+pub fn wait_for_told(child: &mut Child) -> Value {
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    let mut seen = String::new();
+    let mut lines = BufReader::new(stdout).lines();
+    while let Some(Ok(line)) = lines.next() {
+        seen.push_str(&line);
+        if line.contains(TOLD) {
+            return told(&line);
+        }
+    }
+    panic!("the process ended without a word: {seen}");
+}
+
+/// Plays a role in a namespace to its end, and gives what it told.
+pub fn play_in(network: &mut Network, namespace: &str, role: &Value) -> Value {
+    let child = network.spawn(namespace, &words(role), false).expect("it starts");
+    told(&super::output_of_child(child))
+}
+
+/// Makes the router forward, and the receiver answer; returns who answers.
+pub fn prepare(network: &mut Network) -> Child {
+    let settings = network.sysctls("router");
+    play_in(network, "router", &json!({ "role": "sysctls", "settings": settings }));
+    let mut echo = network.spawn("receiver", &words(&json!({ "role": "echo" })), false).expect("it starts");
+    assert_eq!(wait_for_told(&mut echo), json!("listening"));
+    echo
+}
+
+/// A packet that came back, in the order in which they came.
+#[derive(Clone, Copy, Debug)]
+pub struct Back {
+    pub number: u64,
+    pub sent_us: u64,
+    pub back_us: u64,
+}
+
+/// Sends numbered packets to the echo, `gap_us` apart, and gives those that came back. `bytes` are those of the IP packet.
+pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_us: u64) -> Vec<Back> {
+    let role = json!({ "role": "ping", "count": count, "bytes": bytes, "gap_us": gap_us });
+    let told = play_in(network, namespace, &role);
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let back = |row: &Value| Back { number: number(&row[0]), sent_us: number(&row[1]), back_us: number(&row[2]) };
+    told.as_array().expect("rows").iter().map(back).collect()
+}
+
+/// Does what the environment says, if it says something.
+pub fn play() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let role: Value = serde_json::from_str(&role).expect("JSON");
+    match role["role"].as_str().expect("a name") {
+        "sysctls" => {
+            let settings: BTreeMap<String, String> = serde_json::from_value(role["settings"].clone()).expect("texts");
+            tell(&json!(sysctl::apply(&settings).expect("the kernel takes them")));
+        }
+        "namespaces" => {
+            let outcome = probe::namespaces().err();
+            tell(&json!(outcome));
+        }
+        "network" => {
+            let network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
+            tell(&json!({ "commands": network.commands(), "dump": super::dump::live(network) }));
+        }
+        "algorithms" => tell(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms() })),
+        "hold" => hold(),
+        "echo" => echo(),
+        "ping" => tell(&send_and_receive(&role)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn tell(value: &Value) {
+    println!("{TOLD}{value}");
+    std::io::stdout().flush().expect("somebody listens");
+}
+
+/// Holds a network with a host in it for ever.
+fn hold() {
+    let mut network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
+    let _host = network.spawn("sender", &["cat".into()], false).expect("it starts");
+    tell(&json!("holding"));
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Sends every packet back, until standard input ends.
+fn echo() {
+    let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a port");
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    tell(&json!("listening"));
+    let mut packet = [0; 2000];
+    while let Ok((length, from)) = socket.recv_from(&mut packet) {
+        let _ = socket.send_to(&packet[..length], from);
+    }
+}
+
+fn send_and_receive(role: &Value) -> Value {
+    let number = |key: &str| role[key].as_u64().expect("a number");
+    let (count, gap) = (number("count"), Duration::from_micros(number("gap_us")));
+    // 20 bytes of IPv4 header, 8 of UDP.
+    let size = number("bytes") as usize - 28;
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a port");
+    socket.connect(("10.77.0.2", PORT)).expect("a route");
+    // Nothing of ours stays longer than this on its way.
+    socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
+    let start = Instant::now();
+    let receiver = socket.try_clone().expect("a descriptor");
+    let rows = std::thread::spawn(move || {
+        let mut rows = Vec::new();
+        let mut packet = [0; 2000];
+        while let Ok(length) = receiver.recv(&mut packet) {
+            let word = |at: usize| u64::from_be_bytes(packet[at..at + 8].try_into().expect("8 bytes"));
+            assert_eq!(length, size, "a packet changed its size");
+            rows.push(json!([word(0), word(8), start.elapsed().as_micros() as u64]));
+        }
+        rows
+    });
+    for number in 0..count {
+        let mut packet = vec![0; size];
+        packet[..8].copy_from_slice(&number.to_be_bytes());
+        packet[8..16].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
+        // A packet that a queue drops on its way is not an error here.
+        socket.send(&packet).expect("a packet leaves");
+        if !gap.is_zero() {
+            std::thread::sleep(gap);
+        }
+    }
+    json!(rows.join().expect("rows"))
+}

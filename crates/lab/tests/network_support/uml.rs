@@ -1,0 +1,28 @@
+//! Tests inside a guest whose kernel has every queue discipline.
+
+use super::cannot_run;
+use std::path::Path;
+use std::process::Command;
+
+/// Set for the copy of a test that runs in the guest.
+const IN_GUEST: &str = "THALWEG_IN_GUEST";
+
+/// Runs the rest of the calling test, `name`, in the guest: true there. Outside it waits for that, and is false.
+pub fn is_in_guest(name: &str) -> bool {
+    if std::env::var_os(IN_GUEST).is_some() {
+        return true;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/uml/run-in-uml");
+    let test = std::env::current_exe().expect("the test's own file");
+    let mut command = Command::new(script);
+    command.arg(test).args([name, "--exact", "--nocapture", "--test-threads=1"]).env(IN_GUEST, "1");
+    let output = command.output().expect("python3 runs tests/uml/run-in-uml");
+    if output.status.code() == Some(77) {
+        cannot_run("user-mode Linux is not installed: sudo apt-get install user-mode-linux");
+        return false;
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "in the guest: {said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "the guest ran no test named {name}: {said}");
+    false
+}
