@@ -32,10 +32,11 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 
 .PHONY: test
 test: test-setup setup lint test-rust test-python ## check everything, as CI does: the report in a real browser too
+	@tools/bootstrap left-out
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser
+	@tools/bootstrap system lints browser kernel
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files

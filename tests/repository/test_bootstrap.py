@@ -27,12 +27,30 @@ def program(machine: Path, name: str, script: str) -> None:
     (machine / name).chmod(0o755)
 
 
-def stopped(machine: Path, *steps: str) -> str:
-    environment = {"PATH": str(machine), "HOME": str(machine), "MAKE_GOAL": "demo"}
+def bootstrap(machine: Path, *steps: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    environment |= {"PATH": str(machine), "HOME": str(machine), "MAKE_GOAL": "demo"}
     command = [str(ROOT / "tools" / "bootstrap"), *steps]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def stopped(machine: Path, *steps: str, **environment: str) -> str:
+    done = bootstrap(machine, *steps, **environment)
     assert done.returncode == 1, done
     return done.stderr
+
+
+def went_on(machine: Path, *steps: str) -> str:
+    done = bootstrap(machine, *steps)
+    assert done.returncode == 0, done
+    return done.stderr
+
+
+@pytest.fixture
+def kernel_machine(machine: Path) -> Path:
+    """Such a machine with every program that tests of real kernels start, but without user-mode Linux."""
+    for name in ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "chrt", "sysctl", "iperf3", "tcpdump"):
+        program(machine, name, "exit 0")
+    return machine
 
 
 def test_without_rust_it_says_where_to_get_it(machine: Path) -> None:
@@ -77,3 +95,48 @@ def test_without_chromium_it_says_what_to_install(machine: Path) -> None:
 def test_without_clippy_it_says_what_to_add(machine: Path) -> None:
     program(machine, "cargo", '[ "$1" = fmt ]')
     assert "do this: rustup component add rustfmt clippy" in stopped(machine, "lints")
+
+
+def test_what_tests_of_real_kernels_need_is_named_together(kernel_machine: Path) -> None:
+    assert went_on(kernel_machine, "kernel") == ""
+    for name in ("unshare", "nsenter", "iperf3"):
+        (kernel_machine / name).unlink()
+    said = stopped(kernel_machine, "kernel")
+    assert "cannot go on: unshare nsenter iperf3 missing" in said
+    assert "do this: sudo apt-get install util-linux iperf3\n" in said
+
+
+def test_user_mode_linux_is_asked_for_where_there_is_a_package(kernel_machine: Path) -> None:
+    program(kernel_machine, "apt-cache", '[ "$*" = "show user-mode-linux" ]')
+    assert "do this: sudo apt-get install user-mode-linux\n" in stopped(kernel_machine, "kernel")
+
+
+def test_without_a_package_of_user_mode_linux_the_tests_left_out_are_named_at_the_end(kernel_machine: Path) -> None:
+    program(kernel_machine, "apt-cache", "exit 100")
+    assert went_on(kernel_machine, "kernel") == ""
+    said = went_on(kernel_machine, "left-out")
+    assert "user-mode Linux (linux.uml) is missing: the tests of queue disciplines in a guest" in said
+    assert "you are not root" in said
+    assert "user namespaces" not in said, "this user may make them"
+
+
+def test_in_ci_no_test_may_be_left_out(kernel_machine: Path) -> None:
+    program(kernel_machine, "apt-cache", "exit 100")
+    assert "linux.uml missing" in stopped(kernel_machine, "kernel", THALWEG_CI="1")
+
+
+def test_who_may_not_make_namespaces_is_told_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
+    program(kernel_machine, "unshare", "exit 1")
+    assert "no test of the engine 'kernel' ran" in went_on(kernel_machine, "left-out")
+
+
+def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
+    program(kernel_machine, "id", "echo 0")
+    program(kernel_machine, "linux.uml", "exit 0")
+    assert went_on(kernel_machine, "kernel", "left-out") == ""
+
+
+def test_an_ordinary_set_up_needs_nothing_of_real_kernels() -> None:
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    recipe = lines[next(number for number, line in enumerate(lines) if line.startswith("setup:")) + 1]
+    assert recipe.split() == ["@tools/bootstrap", "system", "venv", "engine"]
