@@ -1,11 +1,13 @@
 """What several tests need: `thalweg` as a user calls it, and an engine that does as it is told."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from thalweg import engine
 from thalweg.cli.main import app
 
 HERE = Path(__file__).parent
@@ -60,6 +62,16 @@ def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
         return Done(int(code), said.out, said.err)
 
     return call
+
+
+@pytest.fixture
+def kernel() -> None:
+    """The engine `kernel` can run here; where it cannot, the test does not run, and in CI it fails."""
+    why = engine.capabilities().engines["kernel"].why_not
+    if why and os.environ.get("THALWEG_CI"):
+        pytest.fail(f"the engine kernel cannot run here: {why}")
+    if why:
+        pytest.skip(f"the engine kernel cannot run here: {why}")
 
 
 @pytest.fixture

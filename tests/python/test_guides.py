@@ -5,7 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from thalweg import engine, plan, scenario
@@ -27,22 +29,44 @@ def scenarios(guide: str) -> list[str]:
     return [block for block in blocks if block.startswith("name = ")]
 
 
-def test_the_commands_of_the_first_experiment_work_in_their_order(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
-    shim = tmp_path / "bin" / "thalweg"
+def follow(guide: str, folder: Path, changes: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
+    """Type the commands of a guide, in their order, in a folder with the ready-made scenarios.
+
+    `changes` replace texts of scenarios: what takes long in a guide is made shorter.
+    """
+    shutil.copytree(ROOT / "scenarios", folder / "scenarios")
+    for name, (text, other) in changes.items():
+        file = folder / "scenarios" / name
+        assert text in file.read_text()
+        file.write_text(file.read_text().replace(text, other))
+    shim = folder / "bin" / "thalweg"
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m thalweg "$@"\n')
     shim.chmod(0o755)
     environment = os.environ | {"PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
-    for command in commands("first-experiment.md"):
-        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    for command in commands(guide):
+        done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
         expected = EXPECTED_TO_FAIL.get(command, 0)
         assert done.returncode == expected, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_commands_of_the_first_experiment_work_in_their_order(tmp_path: Path) -> None:
+    follow("first-experiment.md", tmp_path)
     assert (tmp_path / "both.html").exists()
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
-@pytest.mark.parametrize("text", scenarios("scenarios.md"), ids=lambda text: text.split('"')[1])
+@pytest.mark.usefixtures("kernel")
+def test_the_commands_of_the_real_kernel_work_in_their_order(tmp_path: Path) -> None:
+    follow("real-kernel.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "1500ms"')})
+    assert (tmp_path / "both.html").exists()
+    assert {path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")} == {"sim", "kernel"}
+    assert list((tmp_path / "runs").glob("real-kernel-kernel-*/commands.log"))
+
+
+@pytest.mark.parametrize(
+    "text", scenarios("scenarios.md") + scenarios("real-kernel.md"), ids=lambda text: text.split('"')[1]
+)
 def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
     known = engine.capabilities()

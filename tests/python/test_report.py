@@ -330,7 +330,7 @@ def test_what_an_engine_measured_of_itself_has_a_section_with_units(tmp_path: Pa
     words = Text(written(run)).words.replace("\u202f", " ")
     assert "How well the engine kept up" in words
     assert "Lateness of packets at the relay, 99th percentile 140 µs 9,000 µs 3" in words
-    assert "Packets that the kernel dropped before the relay 0 7 3" in words
+    assert "Packets that the kernel dropped around the relay 0 7 3" in words
     assert "tea_drunk_percent 3.5 4 3" in words
 
 
@@ -356,10 +356,28 @@ def test_two_engines_stand_side_by_side_and_the_scenario_is_told_once(tmp_path: 
     html = Text(written(sim, kernel))
     assert [
         attributes["data-run"] for tag, attributes in html.tags if tag == "tr" and "data-run" in attributes
-    ] == list("0011")
+    ] == list("0101"), "the same point of both engines stands together"
     assert html.words.count("The bottleneck carries") == 1
     assert "Engine sim" in html.words
     assert "Engine kernel" in html.words
+
+
+def test_runs_with_different_points_follow_one_another(tmp_path: Path) -> None:
+    sim, kernel = small(tmp_path / "a", engine="sim"), small(tmp_path / "b", engine="kernel")
+    for entry in kernel.plan["experiments"]:
+        entry["sweep"] = {"flow.large.cc": entry["sweep"]["flow.large.cc"] + "2"}
+    html = Text(written(sim, kernel))
+    assert [
+        attributes["data-run"] for tag, attributes in html.tags if tag == "tr" and "data-run" in attributes
+    ] == list("0011")
+
+
+def test_what_ran_in_real_time_is_not_said_to_come_out_the_same(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    assert "comes out the same; the line needs jq" in Text(written(run)).words
+    run.events = [{"event": "finished", "id": an_id(0, 0), "measured": {"relay_lateness_p99_us": 9}}]
+    words = Text(written(run)).words
+    assert "never comes out quite the same; the line needs jq" in words
 
 
 def test_runs_of_one_engine_are_told_apart_by_their_directories(tmp_path: Path) -> None:

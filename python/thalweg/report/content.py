@@ -66,6 +66,15 @@ class Content:
         ]
 
     @cached_property
+    def points_side_by_side(self) -> list[Point]:
+        """Points in the order of the sweep, each in all runs, if the runs have the same points; else run by run."""
+        of_runs = [[point for point in self.points if point.run == number] for number in range(len(self.runs))]
+        values = [[point.values for point in points] for points in of_runs]
+        if any(each != values[0] for each in values):
+            return self.points
+        return [point for together in zip(*of_runs, strict=True) for point in together]
+
+    @cached_property
     def flows(self) -> list[str]:
         """Names of the flows, in the order of the scenario."""
         return list(dict.fromkeys(name for run in self.runs for name in analysis.flow_names(run)))

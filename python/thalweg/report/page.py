@@ -126,6 +126,8 @@ def _provenance(content: Content, number: int) -> dict[str, str]:
         "created": _day(str(run.meta.get("created", ""))),
         "command": command,
         "has_command": "yes" if run.command else "",
+        # What an engine measures of itself is how well it kept up with real time, which nobody can repeat.
+        "is_real_time": "yes" if run.measured else "",
         "directory": str(run.path),
         "run_json": shlex.quote(str(run.path / "run.json")),
     }

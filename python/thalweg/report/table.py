@@ -74,10 +74,10 @@ def table(content: Content) -> Table:
     flow_measures = [measure for measure in FLOW_MEASURES if content.has(measure)]
     path_measures = [measure for measure in PATH_MEASURES if content.has(measure)]
     rows = []
-    for point in content.points:
+    for point in content.points_side_by_side:
         head = [value_text(point.values.get(axis.key)) for axis in content.axes]
         if len(content.runs) > 1:
-            head = [content.labels[point.run], *head]
+            head.append(content.labels[point.run])
         flows = [flow for flow in content.flows if (point.run, point.experiment, flow) in content.ccs]
         for position, flow in enumerate(flows):
             is_first = position == 0
@@ -97,7 +97,7 @@ def table(content: Content) -> Table:
     counts = {row.n for row in rows}
     headings = [key_title(axis.key) for axis in content.axes]
     return Table(
-        ["engine", *headings] if len(content.runs) > 1 else headings,
+        [*headings, "engine"] if len(content.runs) > 1 else headings,
         [_heading(content, measure) for measure in flow_measures],
         [_heading(content, measure) for measure in path_measures],
         rows,

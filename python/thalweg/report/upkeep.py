@@ -12,18 +12,31 @@ KNOWN = {
     "relay_lateness_p99_us": "Lateness of packets at the relay, 99th percentile",
     "relay_lateness_p999_us": "Lateness of packets at the relay, 99.9th percentile",
     "relay_lateness_worst_us": "Lateness of packets at the relay, worst",
-    "relay_lateness_max_us": "Lateness of packets at the relay, worst",
-    "relay_dropped_packets": "Packets that the kernel dropped before the relay",
+    "relay_dropped_packets": "Packets that the kernel dropped around the relay",
+    "relay_capture_lost_packets": "Packets that the capture missed",
+    "relay_cpu_percent": "CPU that the relay used",
+    "relay_is_realtime": "Whether the relay had SCHED_FIFO (1: yes)",
     "relay_packets": "Packets that the relay carried",
-    "relay_cpu_percent": "Share of a CPU that the relay used",
-    "sampling_cpu_percent": "Share of a CPU that sampling used",
+    "qdisc_change_lateness_worst_us": "Lateness of changes of the path, worst",
+    "qdisc_sampling_cpu_percent": "CPU that reading queue disciplines used",
+    "start_lateness_p99_us": "Lateness of connections' starts, 99th percentile",
+    "start_lateness_max_us": "Lateness of connections' starts, worst",
+    "background_lateness_p99_us": "Lateness of background packets, 99th percentile",
+    "background_late_packets": "Background packets that were too late to be sent",
+    "background_sent_packets": "Background packets sent",
+    "sampling_cpu_percent": "CPU that sampling used",
     "sampling_interval_p99_us": "Time between two samples, 99th percentile",
-    "samples_missed": "Samples that came too late to be taken",
+    "samples_late": "Samples that were missed",
+    "samples_taken": "Samples taken",
+    "connections_opened": "Connections opened",
+    "connections_failed": "Connections that could not be opened",
+    "ack_stamps_missing": "Completions without a time stamp of the kernel",
 }
-"""Names of what our engines measure, and how a person says them; others are shown as they are."""
+"""Names of what our engines measure, and how a person says them, in the order in which they are shown; others are shown
+as they are, behind these."""
 
-UNITS = {"us": "µs", "percent": "%", "packets": "", "bytes": "B", "bps": "bit/s"}
-"""Last words of names, and the units that they stand for."""
+UNITS = {"us": "µs", "percent": "%"}
+"""Last words of names, and the units that they stand for; without one it is a count."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +56,15 @@ def lines(content: Content) -> list[Line]:
     """Write a line per run and measure; none of engines that measure nothing, such as the simulator."""
     found = []
     for label, run in zip(content.labels, content.runs, strict=True):
-        for number, each in enumerate(analysis.measured(run)):
+        for number, each in enumerate(sorted(analysis.measured(run), key=_place)):
             title = KNOWN.get(each.name, each.name)
             median, largest = (_value(each, value) for value in (each.median, each.largest))
             found.append(Line("" if number else label, title, each.name, each.n, median, largest))
     return found
+
+
+def _place(measure: OwnMeasure) -> int:
+    return list(KNOWN).index(measure.name) if measure.name in KNOWN else len(KNOWN)
 
 
 def _value(measure: OwnMeasure, value: float) -> str:
