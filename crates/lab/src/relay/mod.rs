@@ -73,6 +73,7 @@ pub fn carry(
         reverse,
         senders,
         receiver,
+        shortest_delay: experiment.forward.delay_ns.min(experiment.reverse.delay_ns),
         recorder,
         lateness: Lateness::default(),
         batch: Vec::with_capacity(BATCH),
