@@ -4,7 +4,8 @@
 //! the commands that change them when these are due.
 //!
 //! What the kernel counts differs a little from the columns of `queue`: the packet that waits for the shaper's leave is
-//! in the backlog, and what a link could have carried is reckoned from the plan, not from when commands took effect.
+//! in the backlog, and what a link could have carried is reckoned from the plan, not from when commands took effect. The netem
+//! whose drops are random losses must have no queue below it: netem counts the drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns};

@@ -3,3 +3,7 @@
 mod namespace;
 mod qdiscs;
 mod sockets;
+#[path = "../network_support/uml.rs"]
+mod uml;
+
+use namespace::cannot_run;

@@ -1,6 +1,6 @@
 //! Tests in a network namespace of their own.
 
-use std::path::Path;
+use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 /// Set in the process that runs a test within its namespace.
@@ -36,7 +36,7 @@ pub fn enter(test: &str) -> bool {
     let binary = std::env::current_exe().expect("a test has a binary");
     let mut inside = unshare();
     inside.args(["timeout", "60"]).arg(binary).args(["--exact", test, "--nocapture", "--test-threads", "1"]);
-    let status = inside.env(INSIDE, "1").status().expect("unshare is there");
+    let status = inside.env(INSIDE, "1").env("PATH", search_path()).status().expect("unshare is there");
     assert!(status.success(), "{test} failed in its namespace: {status}");
     false
 }
@@ -49,8 +49,14 @@ pub fn cannot_run(why: &str) {
 
 /// Whether a program is there.
 pub fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+    std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
+}
+
+/// Where programs are, also those meant for root, which an ordinary user's own path may leave out.
+fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    path
 }
 
 /// Runs a command, and gives what it printed.

@@ -1,6 +1,8 @@
 //! A router of queue disciplines, as the process that it is in an experiment.
 
 use crate::namespace::{cannot_run, enter, has, run};
+use crate::uml::is_in_guest;
+use rustix::net::sockopt::set_ip_tos;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -21,6 +23,9 @@ const PACKETS: u64 = 50;
 /// Bytes of an IP packet here, and of the Ethernet frame around it.
 const PACKET_BYTES: u64 = 1500;
 const FRAME_BYTES: u64 = 1514;
+
+/// The bits of the type of service that say that a packet may be marked (RFC 3168).
+const ECT_0: u8 = 2;
 
 /// Set in the process that plays the host.
 const HOST: &str = "THALWEG_TEST_HOST";
@@ -126,7 +131,7 @@ fn experiment() -> Experiment {
 /// An interface whose packets meet a slow shaper with room for ten, and then nobody.
 fn network(size_table: &str) {
     run("ip link add out type veth peer name in");
-    run("sysctl -qw net.ipv6.conf.out.disable_ipv6=1 net.ipv6.conf.in.disable_ipv6=1");
+    run("sysctl -qew net.ipv6.conf.out.disable_ipv6=1 net.ipv6.conf.in.disable_ipv6=1");
     run("ip link set in up");
     run("ip link set out up");
     run("ip address add 10.77.0.1/24 dev out");
@@ -146,11 +151,16 @@ fn watch(at_ms: u64, command: &str) -> Qdiscs {
 }
 
 fn send_packets(count: u64) {
-    let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
+    send_packets_from("10.77.0.1:0", "10.77.0.2:9", count);
+}
+
+fn send_packets_from(source: &str, destination: &str, count: u64) {
+    let socket = UdpSocket::bind(source).expect("the address is there");
+    set_ip_tos(&socket, ECT_0).expect("it is a socket of IPv4");
     let payload = vec![0; PACKET_BYTES as usize - 28];
     for _ in 0..count {
         // What the queue has no room for is an error here.
-        let _ = socket.send_to(&payload, "10.77.0.2:9");
+        let _ = socket.send_to(&payload, destination);
     }
 }
 
@@ -259,6 +269,44 @@ fn drops_of_the_discipline_in_front_are_random_losses() {
     assert_eq!(last.capacity_bytes, None, "the link is unlimited");
     assert_eq!(measured.get("qdisc_change_lateness_worst_us"), None, "there was no command");
     assert_eq!(untrustworthy, Vec::<String>::new());
+}
+
+#[test]
+fn marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them() {
+    let test = "qdiscs::marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them";
+    if !is_in_guest(test) {
+        return;
+    }
+    network("");
+    run("tc qdisc replace dev out root handle 1: tbf rate 5mbit burst 2000 limit 1000000");
+    run("tc qdisc add dev in root handle 2: netem loss 50%");
+    run("ip address add 10.78.0.1/24 dev in");
+    run("ip neighbour add 10.78.0.2 lladdr 02:00:00:00:00:03 dev in nud permanent");
+    for (marking, key) in [
+        ("codel ecn target 1ms interval 5ms", "ecn_mark"),
+        ("fq_codel ecn target 1ms interval 5ms", "ecn_mark"),
+        ("pie ecn target 1ms tupdate 1ms", "ecn_mark"),
+        ("red ecn limit 400000 min 3000 max 9000 avpkt 1500 burst 3 probability 0.5", "marked"),
+    ] {
+        run(&format!("tc qdisc replace dev out parent 1:1 handle 10: {marking}"));
+        let forward = Qdisc { queue: name("out", "10:"), loss: Some(name("in", "2:")) };
+        let mut host = Host::start(Qdiscs { forward: Some(forward), ..Qdiscs::default() });
+        host.begin();
+        send_packets_from("10.78.0.1:0", "10.78.0.2:9", PACKETS);
+        // As many as it takes for the slowest of them, pie, to mark.
+        send_packets(600);
+        until("the queue is empty", || said()["qlen"] == 0);
+        let (rows, ..) = host.stop();
+        let all: Value = serde_json::from_str(&run("tc -s -j qdisc show")).expect("tc prints JSON");
+        let all = all.as_array().expect("it is a list").clone();
+        let of = |handle: &str| all.iter().find(|one| one["handle"] == handle).expect("it is there");
+        let last = rows.last().expect("there are rows");
+        assert_eq!(Some(last.marked_packets), of("10:")[key].as_u64(), "{marking}: {all:?}");
+        assert_eq!(Some(last.lost_packets), of("2:")["drops"].as_u64());
+        assert_eq!(Some(last.sent_packets), of("10:")["packets"].as_u64());
+        assert!(last.marked_packets > 0 && last.lost_packets > 0, "{marking}: {all:?}");
+        run("tc qdisc delete dev out parent 1:1");
+    }
 }
 
 #[test]
