@@ -1,5 +1,8 @@
 //! The process `thalweg-engine host` on its own, for tests of this crate.
 
-fn main() -> Result<(), thalweg_lab::Error> {
-    thalweg_lab::host::serve()
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // What goes wrong is told as an event.
+    thalweg_lab::host::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }

@@ -2,8 +2,9 @@
 //!
 //! Instants lie on a grid from the experiment's start, so that a dump that takes long moves none after it: instants that
 //! have passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in memory, about
-//! 100 bytes each, until the end. A thread that is slow or not scheduled holes the series and does not disturb the
-//! traffic, but what it takes of a processor the traffic cannot have: too much of that is said.
+//! 100 bytes each, until the end. A thread that is slow or not scheduled leaves holes in the series and does not
+//! disturb the traffic: missed instants are only measured. But what it takes of a processor the traffic cannot have: too
+//! much of that is a reason for distrust.
 
 use crate::clock::Clock;
 use crate::diag::{CcInfo, Sampler, Socket};
@@ -43,7 +44,7 @@ pub(super) struct Sample {
 /// What the thread leaves.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// In order of time.
+    /// In order of time, then of connections.
     pub(super) rows: Vec<Sample>,
     /// What sampling cost and missed, by names that carry their units.
     pub(super) measured: BTreeMap<String, f64>,
@@ -99,16 +100,20 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, until: &Bell) 
     let &Instants { clock, interval, last } = instants;
     sleep_exactly();
     let cpu_before = cpu_ns();
-    let (mut samples, mut taken, mut missed) = (Samples::default(), 0u64, 0u64);
+    let (mut samples, mut seen, mut taken, mut missed) = (Samples::default(), Vec::new(), 0u64, 0u64);
     let (mut intervals, mut latest) = (Histogram::default(), None::<Time>);
     let (mut instant, mut now) = (Time::ZERO, Time::ZERO);
     while last.is_none_or(|last| instant <= last) && until.sleep_until(Some(clock.monotonic_ns(instant))) {
         now = clock.now();
         sampler.dump(&mut |socket| {
             if let Some(who) = ports.owner(socket.local_port) {
-                samples.rows.push(Sample::new(now, who, socket));
+                seen.push(Sample::new(now, who, socket));
             }
         })?;
+        // A connection may come twice in a dump, when others open or close at that moment.
+        seen.sort_unstable_by_key(|sample| sample.who);
+        seen.dedup_by_key(|sample| sample.who);
+        samples.rows.append(&mut seen);
         taken += 1;
         if let Some(latest) = latest {
             intervals.add(now.since(latest));

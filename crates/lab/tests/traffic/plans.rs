@@ -1,0 +1,61 @@
+//! Experiments to run: a fast path, and flows to vary.
+
+use std::collections::BTreeMap;
+use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue, Repeat};
+use thalweg_units::{Bytes, Chance, Span, Time};
+
+/// What no buffer of a connection exceeds.
+const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
+
+/// A path like that between two namespaces: nearly no delay, and room for everything.
+pub fn experiment(flows: Vec<Flow>) -> Experiment {
+    let link = Link {
+        capacity: Capacity::Unlimited,
+        buffer: Buffer::Bytes { bytes: UNBOUNDED },
+        queue: Queue::Fifo {},
+        loss: Loss::Bernoulli { ratio: Chance::NEVER },
+        duplicate: Chance::NEVER,
+        delay_ns: Span::from_micros(20),
+        jitter_ns: Span::ZERO,
+        reorder: Chance::NEVER,
+        reorder_delay_ns: Span::ZERO,
+    };
+    let host = Host { sndbuf_max_bytes: UNBOUNDED, rcvbuf_max_bytes: UNBOUNDED, delay_jitter_ns: Span::ZERO };
+    Experiment {
+        experiment: 0,
+        repetition: 0,
+        sweep: BTreeMap::new(),
+        seed: 7,
+        duration_ns: None,
+        sample_interval_ns: Span::from_millis(10),
+        start_jitter_ns: Span::ZERO,
+        rtt_ns: Span::from_micros(40),
+        forward: link.clone(),
+        reverse: link,
+        hosts: BTreeMap::from([("receiver".to_owned(), host.clone()), ("sender".to_owned(), host)]),
+        flows,
+        background: Vec::new(),
+        engine: Choices::default(),
+    }
+}
+
+/// A flow of one connection.
+pub fn flow(name: &str, load: Load) -> Flow {
+    Flow {
+        name: name.to_owned(),
+        cc: "reno".to_owned(),
+        cc_params: BTreeMap::new(),
+        start_ns: Time::ZERO,
+        stop_ns: None,
+        load,
+        repeat: Repeat::Once,
+        count: 1,
+        extra_rtt_ns: Span::ZERO,
+        host: "sender".to_owned(),
+    }
+}
+
+/// One of these sizes.
+pub fn sizes(sizes: &[u64]) -> Load {
+    Load::Sizes { sizes_bytes: sizes.iter().map(|size| Bytes(*size)).collect() }
+}
