@@ -212,7 +212,7 @@ fn a_network_that_is_dropped_leaves_nothing_either() {
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     let identity = run_in(&mut network, "sender", &["stat", "-L", "-c", "%i", "/proc/self/ns/net"]);
     let identities = BTreeSet::from([identity.trim().parse().expect("an inode")]);
-    let host = network.spawn("sender", &["cat".into()], false).expect("it starts");
+    let host = roles::spawn_idle_host(&mut network);
     assert_eq!(inhabitants(&identities), [host.id().to_string()]);
     drop(network);
     output_of_child(host);

@@ -189,7 +189,7 @@ fn duplicates_come_as_often_as_asked_and_a_step_changes_the_rate() {
     assert!(tc(&mut network, "tc class show dev r0").contains("rate 1Gbit ceil 1Gbit"));
     tc(&mut network, &words.join(" "));
     let classes = tc(&mut network, "tc class show dev r0");
-    assert!(classes.contains("rate 7Mbit ceil 7Mbit burst 7"), "{classes}");
+    assert!(classes.contains("rate 7Mbit ceil 7Mbit burst 87"), "{classes}");
     echo.kill().expect("it lives");
     echo.wait().expect("it ends");
 }

@@ -127,12 +127,24 @@ fn tell(value: &Value) {
     std::io::stdout().flush().expect("somebody listens");
 }
 
+/// A host that is in its namespace and does nothing until its standard input ends.
+pub fn spawn_idle_host(network: &mut Network) -> Child {
+    let words = ["sh", "-c", "echo here; exec cat"].map(Into::into);
+    let mut host = network.spawn("sender", &words, false).expect("it starts");
+    let mut line = String::new();
+    BufReader::new(host.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "here\n");
+    host
+}
+
 /// Holds a network with a host in it for ever.
 fn hold() {
     let mut network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
-    let _host = network.spawn("sender", &["cat".into()], false).expect("it starts");
+    let mut host = spawn_idle_host(&mut network);
     tell(&json!("holding"));
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    drop(host.stdin.take());
+    host.wait().expect("it ends");
 }
 
 /// Sends every packet back, until standard input ends.

@@ -44,7 +44,7 @@ fn a_plain_path_is_a_queue_at_the_receiver_and_all_the_delay_on_the_way_back() {
     assert_eq!(
         script(&experiment()),
         "tc qdisc add dev r0 root handle 1: stab overhead -14 htb default 1\n\
-         tc class add dev r0 parent 1: classid 1:1 htb rate 20000000bit burst 750 cburst 750 quantum 1500\n\
+         tc class add dev r0 parent 1: classid 1:1 htb rate 20000000bit burst 2500 cburst 2500 quantum 1500\n\
          tc qdisc add dev r0 parent 1:1 handle 10: bfifo limit 100000\n\
          tc qdisc add dev s1 root handle 1: netem limit 100000 delay 40000us"
     );
@@ -79,10 +79,7 @@ fn loss_comes_before_the_queue_and_jitter_behind_it() {
         )
     );
     assert!(script.contains("dev f-queue parent 1:1 handle 10: bfifo limit 100000"), "{script}");
-    assert!(
-        script.contains("dev r0 root handle 1: netem limit 100000 delay 2000us 2000us rate 100gbit"),
-        "{script}"
-    );
+    assert!(script.contains("dev r0 root handle 1: netem limit 100000 delay 2000us 2000us rate 100gbit"), "{script}");
 }
 
 #[test]
@@ -113,7 +110,7 @@ fn without_htb_there_is_tbf() {
     let Some(Line::Command(first)) = made.lines.first() else { panic!("no command") };
     assert_eq!(
         first,
-        "tc qdisc add dev r0 root handle 1: stab overhead -14 tbf rate 20000000bit burst 2250 limit 100000"
+        "tc qdisc add dev r0 root handle 1: stab overhead -14 tbf rate 20000000bit burst 4000 limit 100000"
     );
 }
 

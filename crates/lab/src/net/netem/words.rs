@@ -117,8 +117,9 @@ mod tests {
 
     #[test]
     fn a_bucket_is_half_a_packet_or_what_a_late_timer_needs() {
-        assert_eq!(htb(Rate::from_mbps(10)), "rate 10000000bit burst 750 cburst 750 quantum 1500");
-        assert_eq!(htb(Rate::from_mbps(1000)), "rate 1000000000bit burst 31250 cburst 31250 quantum 1500");
-        assert_eq!(tbf(Rate::from_mbps(10)), "rate 10000000bit burst 2250");
+        assert_eq!(htb(Rate::from_mbps(10)), "rate 10000000bit burst 1250 cburst 1250 quantum 1500");
+        assert_eq!(htb(Rate::from_mbps(1)), "rate 1000000bit burst 750 cburst 750 quantum 1500");
+        assert_eq!(htb(Rate::from_mbps(1000)), "rate 1000000000bit burst 125000 cburst 125000 quantum 1500");
+        assert_eq!(tbf(Rate::from_mbps(10)), "rate 10000000bit burst 2750");
     }
 }
