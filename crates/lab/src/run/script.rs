@@ -30,8 +30,6 @@ pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> Str
 /// Notes the kernel settings that the host in `namespace` has made.
 pub fn note_sysctls(network: &mut Network, namespace: &str, sysctls: &BTreeMap<String, String>) {
     for (name, value) in sysctls {
-        // Tabs are what the kernel puts between the numbers of one setting.
-        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         network.note(&format!("nsenter --net=/run/netns/{namespace} sysctl -qw '{name}={value}'"));
     }
 }

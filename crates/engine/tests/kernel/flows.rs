@@ -1,0 +1,200 @@
+//! What flows get.
+
+use crate::stage::{
+    Outcome, acked_bytes, as_ordinary_user, bench, experiment, flow, has, is_available, not_tested, number, text,
+};
+use parquet::record::Field;
+use serde_json::json;
+
+/// Bytes that the path carries in the 1.5 s that an experiment takes.
+const FULL: f64 = 10e6 / 8.0 * 1.5;
+
+fn check_one_cubic_flow(outcome: &Outcome) {
+    let flows = outcome.rows("flows");
+    assert_eq!(flows.len(), 1);
+    let row = &flows[0];
+    assert_eq!((&row["flow"], &row["cc"], &row["host"]), (&text("large"), &text("cubic"), &text("sender")));
+    assert_eq!((&row["completed"], &row["fct_us"]), (&Field::Bool(false), &Field::Null));
+    let goodput = number(&row["goodput_bps"]);
+    assert!((6e6..10e6).contains(&goodput), "{goodput} of 10 Mbit/s");
+    let rtt_ms = number(&row["rtt_min_us"]) / 1e3;
+    assert!((20.0..40.0).contains(&rtt_ms), "{rtt_ms} of 20 ms");
+    assert_eq!(number(&row["end_us"]).round(), number(&row["end_us"]).clamp(1_400_000.0, 2_500_000.0));
+
+    let samples = outcome.rows("samples");
+    assert!(samples.len() > 50, "{} samples in 1.5 s, every 10 ms", samples.len());
+    assert!(samples.iter().all(|row| row["flow"] == text("large") && number(&row["cwnd_packets"]) >= 1.0));
+    let mut forward: Vec<_> = outcome.rows("queue").into_iter().filter(|row| row["link"] == text("forward")).collect();
+    forward.sort_by_key(|row| number(&row["t_us"]) as u64);
+    assert!(forward.len() > 50, "{} rows of the queue", forward.len());
+    assert!(forward.is_sorted_by_key(|row| number(&row["sent_bytes"]) as u64), "what was sent cannot become less");
+    let sent = number(&forward.last().unwrap()["sent_bytes"]);
+    assert!((0.6 * FULL..1.4 * FULL).contains(&sent), "{sent} of {FULL}");
+    assert!(forward.iter().any(|row| number(&row["backlog_bytes"]) > 10_000.0), "CUBIC fills the queue");
+
+    let finished = outcome.events("finished")[0];
+    assert_eq!(finished["simulated_s"], 1.5);
+    assert!(finished["packets"].as_u64().unwrap() > 1000, "{finished}");
+    assert!(finished["measured"]["relay_lateness_p99_us"].is_number(), "{finished}");
+    // What it thinks of itself depends on what else this machine does; both places must say the same.
+    let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
+    assert_eq!(row["untrustworthy"], if reasons.is_empty() { Field::Null } else { text(&reasons.join("; ")) });
+}
+
+#[test]
+fn one_cubic_flow_gets_the_paths_rate_and_is_seen_in_every_table() {
+    if is_available() {
+        check_one_cubic_flow(&Outcome::of(experiment()));
+    }
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same() {
+    if !is_available() {
+        return;
+    }
+    let bench = bench([experiment()]);
+    let Some(mut command) = as_ordinary_user(&bench) else { return };
+    let output = command.output().unwrap();
+    check_one_cubic_flow(&Outcome::new(bench, &output));
+}
+
+#[test]
+fn bbr_and_cubic_share_the_path_and_bbr_shows_its_own_values() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["flows"] = json!([flow("cubic", "cubic"), flow("bbr", "bbr")]);
+    let outcome = Outcome::of(experiment);
+    let [cubic, bbr] = ["cubic", "bbr"].map(|name| acked_bytes(&outcome.flow(name)));
+    assert!(cubic > 0.05 * FULL && bbr > 0.05 * FULL, "cubic {cubic}, bbr {bbr} of {FULL}");
+    assert!((0.6 * FULL..1.1 * FULL).contains(&(cubic + bbr)), "cubic {cubic}, bbr {bbr} of {FULL}");
+    let state = outcome.rows("state");
+    assert!(state.iter().any(|row| row["flow"] == text("bbr") && row["key"] == text("pacing_gain")));
+    assert!(state.iter().all(|row| row["flow"] == text("bbr") || row["key"] != text("pacing_gain")));
+}
+
+#[test]
+fn a_flow_with_a_longer_way_has_its_own_host_and_its_rtt_is_longer_by_that() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["flows"] = json!([flow("near", "cubic"), flow("far", "cubic")]);
+    experiment["flows"][1]["extra_rtt_ns"] = json!(30_000_000);
+    let outcome = Outcome::of(experiment);
+    let [near, far] = ["near", "far"].map(|name| number(&outcome.flow(name)[0]["rtt_min_us"]) / 1e3);
+    assert!((20.0..35.0).contains(&near), "{near} ms");
+    assert!((25.0..35.0).contains(&(far - near)), "{far} ms - {near} ms");
+    assert!(outcome.rows("flows").iter().all(|row| row["host"] == text("sender")));
+}
+
+#[test]
+fn background_takes_its_share() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["background"] = json!([{"rate_bps": 6_000_000, "start_ns": 0, "stop_ns": null}]);
+    let outcome = Outcome::of(experiment);
+    let large = acked_bytes(&outcome.flow("large"));
+    assert!((0.1 * FULL..0.5 * FULL).contains(&large), "{large} of {FULL}, of which 60 % are UDP");
+    let received = outcome.events("finished")[0]["measured"]["received_datagrams"].as_f64().unwrap();
+    assert!((0.3 * FULL..0.7 * FULL).contains(&(received * 1500.0)), "{received} datagrams");
+}
+
+#[test]
+fn poisson_arrivals_open_many_connections_that_complete() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    let flow = &mut experiment["flows"][0];
+    flow["load"] = json!({"kind": "sizes", "sizes_bytes": [2_000, 10_000]});
+    flow["repeat"] = json!({"kind": "poisson", "mean_gap_ns": 10_000_000, "until": null, "count": 100});
+    experiment["duration_ns"] = json!(null);
+    let outcome = Outcome::of(experiment);
+    let rows = outcome.rows("flows");
+    assert_eq!(rows.len(), 100, "a row for each connection");
+    assert!(rows.iter().all(|row| row["completed"] == Field::Bool(true)));
+    for row in &rows {
+        assert!(number(&row["fct_us"]) > 20_000.0, "no transfer takes less than a round trip: {row:?}");
+        assert_eq!(row["acked_bytes"], row["size_bytes"]);
+    }
+    let sizes: std::collections::BTreeSet<u64> = rows.iter().map(|row| number(&row["size_bytes"]) as u64).collect();
+    assert_eq!(sizes, [2_000, 10_000].into());
+}
+
+#[test]
+fn a_flow_that_goes_on_until_one_of_another_host_has_finished_ends_with_it() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["duration_ns"] = json!(null);
+    experiment["flows"] = json!([flow("large", "cubic"), flow("medium", "cubic")]);
+    experiment["flows"][0]["load"] = json!({"kind": "sizes", "sizes_bytes": [500_000]});
+    experiment["flows"][1]["extra_rtt_ns"] = json!(10_000_000);
+    experiment["flows"][1]["load"] = json!({"kind": "sizes", "sizes_bytes": [5_000]});
+    experiment["flows"][1]["repeat"] = json!({"kind": "gap", "gap_ns": 10_000_000, "until": "large", "count": null});
+    let outcome = Outcome::of(experiment);
+    let end = number(&outcome.flow("large")[0]["fct_us"]);
+    let medium = outcome.flow("medium");
+    assert!(medium.len() > 2, "{} connections", medium.len());
+    let last = medium.iter().map(|row| number(&row["start_us"])).fold(0.0, f64::max);
+    // The news travels through the engine.
+    assert!(last < end + 300_000.0, "{last} after the end at {end}");
+    assert!(medium.iter().all(|row| row["completed"] == Field::Bool(true)));
+}
+
+#[test]
+fn two_engines_at_once_do_not_see_each_other() {
+    if !is_available() {
+        return;
+    }
+    let benches = [bench([experiment()]), bench([experiment()])];
+    let start = |bench: &crate::common::Bench| {
+        let mut command = bench.run("run", &[]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let running = benches.each_ref().map(start);
+    for (bench, child) in benches.into_iter().zip(running) {
+        let outcome = Outcome::new(bench, &child.wait_with_output().unwrap());
+        let large = acked_bytes(&outcome.flow("large"));
+        assert!((0.6 * FULL..1.1 * FULL).contains(&large), "{large} of {FULL}");
+    }
+}
+
+#[test]
+fn iperf3_makes_the_same_bulk_flow() {
+    if !is_available() {
+        return;
+    }
+    if !has("iperf3") {
+        not_tested("traffic of iperf3", "it is not installed");
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["engine"]["traffic"] = json!("iperf3");
+    let outcome = Outcome::of(experiment);
+    let rows = outcome.rows("flows");
+    assert_eq!(rows.len(), 1);
+    let large = acked_bytes(&rows);
+    assert!((0.5 * FULL..1.1 * FULL).contains(&large), "{large} of {FULL}");
+    assert!(outcome.rows("samples").len() > 50, "its connections are sampled as ours are");
+}
+
+#[test]
+fn what_disturbs_an_experiment_is_told_in_the_table_and_as_an_event() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    // Samples that never end: they take a processor from the traffic.
+    experiment["sample_interval_ns"] = json!(20_000);
+    let outcome = Outcome::of(experiment);
+    let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
+    assert!(reasons.iter().any(|reason| reason.contains("sampling")), "{reasons:?}");
+    assert_eq!(outcome.flow("large")[0]["untrustworthy"], text(&reasons.join("; ")));
+}

@@ -1,0 +1,11 @@
+//! The engine `kernel`, on the kernel of this machine. Bounds are generous: other programs run, too.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod ends;
+mod flows;
+mod host;
+mod records;
+mod refusals;
+mod stage;

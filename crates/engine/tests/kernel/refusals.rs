@@ -1,0 +1,74 @@
+//! What the machine cannot do is said before anything is sent, with what to do instead.
+
+use crate::common::events;
+use crate::stage::{bench, experiment, is_available, not_tested};
+use serde_json::{Value, json};
+
+/// The event of the only experiment's failure.
+fn failed(experiment: Value) -> Value {
+    let bench = bench([experiment]);
+    let output = bench.run("run", &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    let events = events(&output);
+    let failed = events.iter().find(|event| event["event"] == "failed").expect("an experiment failed").clone();
+    let tables = ["flows", "samples", "state", "queue"].map(|table| bench.path("run").join(table));
+    assert!(tables.iter().all(|table| std::fs::read_dir(table).unwrap().next().is_none()), "nothing is left of it");
+    failed
+}
+
+fn check(failed: &Value, code: &str, words: &[&str]) {
+    assert_eq!(failed["code"], code, "{failed}");
+    let message = failed["message"].as_str().unwrap();
+    for word in words {
+        assert!(message.contains(word), "`{word}` is not in: {message}");
+    }
+}
+
+#[test]
+fn an_algorithm_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
+    if is_available() {
+        let mut experiment = experiment();
+        experiment["flows"][0]["cc"] = json!("cubick");
+        check(&failed(experiment), "unknown-cc", &["flows.large.cc", "`cubick`", "reno", "--engine sim"]);
+    }
+}
+
+#[test]
+fn parameters_that_a_kernel_does_not_take_are_refused() {
+    if is_available() {
+        let mut experiment = experiment();
+        experiment["flows"][0]["cc_params"] = json!({"beta": 0.5});
+        check(&failed(experiment), "not-honoured", &["flows.large.cc_params", "beta", "--engine sim"]);
+    }
+}
+
+#[test]
+fn a_rate_above_what_the_machine_carries_is_refused_with_what_it_carried() {
+    if is_available() {
+        let mut experiment = experiment();
+        experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = json!(400_000_000_000_u64);
+        check(&failed(experiment), "too-fast", &["400000 Mbit/s", "this machine carried", "--engine sim"]);
+    }
+}
+
+#[test]
+fn queue_disciplines_that_the_kernel_lacks_are_refused_with_the_alternative() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["engine"]["link"] = json!("netem");
+    let bench = bench([experiment.clone()]);
+    let output = bench.run("run", &[]).output().unwrap();
+    if output.status.success() {
+        return not_there();
+    }
+    check(&failed(experiment), "no-qdisc", &["netem", "engine.link = \"relay\""]);
+}
+
+/// A kernel that has all of them is no place for this test, and none of it is missing then.
+fn not_there() {
+    if std::env::var_os("THALWEG_CI").is_none() {
+        not_tested("the error for missing queue disciplines", "this kernel has them all");
+    }
+}

@@ -1,0 +1,33 @@
+//! docs/reference/engine-protocol.md explains every code that an experiment can fail with.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const PAGE: &str = include_str!("../../../docs/reference/engine-protocol.md");
+
+/// The codes of all errors that are made in a folder of sources.
+fn codes(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(codes(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = fs::read_to_string(&path).unwrap();
+            let calls = source.split("Error::new(").skip(1);
+            found.extend(
+                calls.filter_map(|call| Some(call.trim_start().strip_prefix('"')?.split_once('"')?.0.to_owned())),
+            );
+        }
+    }
+    found
+}
+
+#[test]
+fn every_code_of_a_failure_is_explained() {
+    let found = codes(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(found.contains("no-namespaces") && found.contains("too-fast"), "{found:?}");
+    let unexplained: Vec<&String> = found.iter().filter(|code| !PAGE.contains(&format!("`{code}`"))).collect();
+    assert!(unexplained.is_empty(), "not in docs/reference/engine-protocol.md: {unexplained:?}");
+}
