@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import output, typed
+from thalweg.cli import output, retry, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
+from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 from thalweg.run import Event, Outcome, Progress, default_directory, execute, real_time_s
 
@@ -30,6 +31,7 @@ def command(
     repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
     overrides: Overrides = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
+    retry_untrustworthy: Retry = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
 ) -> None:
     """Run a scenario, and write a report.
@@ -40,6 +42,8 @@ def command(
     """
     plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
     directory = out or default_directory(plan)
+    if retry_untrustworthy:
+        forget_untrustworthy(directory)
     with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:
         outcome = execute(
             plan, directory, binary=known.binary, threads=threads, command=typed.words(), listener=progress.event
@@ -94,6 +98,7 @@ def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: b
         marked = {event["id"] for event in outcome.untrustworthy}
         ran = f"{len(marked)} of the {outcome.finished} experiments that were run are"
         output.talk(f"{ran} untrustworthy, and left out of the numbers: {_reasons(outcome.untrustworthy, 'reason')}")
+        output.talk(f"to run them again: {retry.command()}")
     if outcome.failed:
         output.error(_failed(outcome, again), as_json=False)
 

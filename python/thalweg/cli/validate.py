@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thalweg import engine
-from thalweg.cli import output, typed
+from thalweg.cli import output, retry, typed
 from thalweg.cli import validation_tables as tables
 from thalweg.cli.options import option
+from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def command(
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
     ] = None,
+    retry_untrustworthy: Retry = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
     """Compare two engines on a grid of scenarios.
@@ -57,6 +59,9 @@ def command(
     engines = engine.choose(first, known), engine.choose(second, known)
     parts = [Part.plan(document, engines, known.engines) for document in grid.documents]
     _announce(parts, grid)
+    if retry_untrustworthy:
+        for side in dict.fromkeys(side for part in parts for side in part.sides if side.plan):
+            forget_untrustworthy(side.place(out or RUNS))
     ended = _run(parts, out or RUNS, known.binary, threads)
     cells = [cell for part in parts for cell in compare(part)]
     errors = [
@@ -69,6 +74,8 @@ def command(
         output.data_json(_json((first, second), cells, overall(errors), parts, grid, ended))
     else:
         _print((first, second), cells, overall(errors), parts)
+    if any(side.status and side.status.untrustworthy for part in parts for side in part.sides):
+        output.talk(f"some experiments are untrustworthy; to run them again: {retry.command()}")
     if ended is Exit.INTERRUPTED:
         output.talk(f"interrupted: what is finished is compared; to go on: {typed.again()}")
     raise typer.Exit(ended)

@@ -11,6 +11,10 @@ MOST_ITEMS = 20
 """Of more items of a list, the rest is counted."""
 
 
+RETRY = "--retry-untrustworthy"
+"""What our commands take to run untrustworthy experiments again."""
+
+
 @dataclass(frozen=True)
 class Caution:
     """One caution: what is the case, the cases one by one, and what to do."""
@@ -66,8 +70,8 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         ]
         marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
         text = f"{who}{len(marked)} of {status.expected} experiments are untrustworthy and left out of the numbers."
-        repeat = run.again(marked) if run.command and len(marked) <= MOST_ITEMS else ""
-        advice = "On a machine with less to do they may come out well; to run them again:" if repeat else ""
+        repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
+        advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
         found.append(Caution(text, _shortened(items), advice, repeat))
     if analysis.are_copies(content.summaries[number]):
         found.append(

@@ -127,12 +127,14 @@ class Run:
         except PermissionError as error:
             raise _cannot_read(error, self.path) from None
         except tables.DamagedTable as damaged:
+            again = shlex.join(self.command) if self.command else "the command that made the run"
             raise ThalwegError(
                 "damaged-run",
                 f"`{damaged.file}` is no table of {table}: {damaged.why}",
                 place=str(damaged.file),
                 expected="a whole Parquet file, as the engine wrote it",
-                hint=f"to run that experiment again: {self.again([damaged.file.stem])}",
+                hint="to run that experiment again: "
+                f"rm -r {shlex.quote(str(self.path / 'flows' / damaged.file.name))} && {again}",
             ) from None
 
     def flows(self) -> pl.DataFrame:
@@ -154,11 +156,6 @@ class Run:
     def packets(self) -> pl.DataFrame:
         """Give the packets offered to the path; there are none unless the scenario asked for `engine.record`."""
         return self.scan("packets").collect()
-
-    def again(self, ids: Sequence[str]) -> str:
-        """Give the shell command that runs complete experiments once more: without their flows they are incomplete."""
-        files = shlex.join(str(self.path / "flows" / f"{id}.parquet") for id in ids)
-        return f"rm -r {files} && {shlex.join(self.command) or 'the command that made the run'}"
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:

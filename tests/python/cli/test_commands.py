@@ -87,6 +87,7 @@ def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg:
     said = thalweg("run", "race.toml", "--no-report").stderr
     assert said.endswith(
         "1 of the 2 experiments that were run are untrustworthy, and left out of the numbers: the host was busy\n"
+        "to run them again: thalweg run race.toml --no-report --retry-untrustworthy\n"
     )
 
 

@@ -96,6 +96,27 @@ def test_what_is_finished_is_not_run_again(thalweg: Thalweg) -> None:
     assert (told["present"], told["finished"]) == (EXPERIMENTS, 0)
 
 
+def mark(run: Path, number: int) -> Path:
+    """Let the engine have found an experiment untrustworthy."""
+    file = sorted((run / "flows").iterdir())[number]
+    pl.read_parquet(file).with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
+    return file
+
+
+def test_untrustworthy_experiments_are_run_again_only_where_that_is_asked_for(thalweg: Thalweg, tmp_path: Path) -> None:
+    words = ["run", "small.toml", "--no-report", "--out", "out", "--json"]
+    assert thalweg(*words).returncode == 0
+    mark(tmp_path / "out", 3)
+    assert json.loads(thalweg(*words).stdout)["finished"] == 0
+    assert len(open_run(tmp_path / "out").untrustworthy) == 1
+    done = thalweg(*words, "--retry-untrustworthy")
+    told = json.loads(done.stdout)
+    assert (told["present"], told["finished"]) == (EXPERIMENTS - 1, 1)
+    assert f"untrustworthy, and run again: 1 of {EXPERIMENTS} finished experiments\n" in done.stderr
+    assert open_run(tmp_path / "out").untrustworthy == []
+    assert thalweg("run", "small.toml", "--no-report", "--out", "new", "--retry-untrustworthy").returncode == 0
+
+
 def test_an_edited_scenario_does_not_mix_with_the_old_run(thalweg: Thalweg, tmp_path: Path) -> None:
     first = thalweg("run", "small.toml", "--no-report").stdout
     (tmp_path / "small.toml").write_text(SMALL.replace("5Mbps", "6Mbps"))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from thalweg.errors import Exit
 
@@ -81,6 +82,21 @@ def test_what_is_finished_is_not_run_again_and_quick_says_what_it_leaves_out(tha
     again = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
     assert "2 are there already" in again.stderr
     assert again.stdout == first.stdout
+
+
+def test_untrustworthy_cells_are_shown_and_can_be_run_again(thalweg: Thalweg, tmp_path: Path) -> None:
+    words = ["validate", "sim", "sim", "--grid", "grid.toml"]
+    assert thalweg(*words).returncode == 0
+    for file in (tmp_path / "runs").glob("validate/*/flows/*"):
+        frame = pl.read_parquet(file)
+        if frame["experiment"][0] == 1:
+            frame.with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
+    done = thalweg(*words)
+    assert "sim: 2 of 2 repetitions untrustworthy: the host was busy (2 rows)\n" in done.stdout
+    assert f"to run them again: thalweg {' '.join(words)} --retry-untrustworthy\n" in done.stderr
+    again = thalweg(*words, "--retry-untrustworthy")
+    assert "4 are there already" in again.stderr
+    assert "untrustworthy" not in again.stdout
 
 
 def test_a_terminal_gets_a_table_too(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
