@@ -2,11 +2,13 @@
 //!
 //! Every wait has an end: a host that says nothing, dies, or does not let itself be told anything stops the experiment,
 //! with its own last words. Pipes are served by threads, so that a host that does not read cannot hold us up. Dropped,
-//! a crew ends: standard inputs are closed, which ends hosts, and who does not end then is killed, by its process id.
+//! a crew ends: standard inputs are closed, which ends hosts, and who does not end then is killed, by its process id; each
+//! has a process group of its own.
 
 use super::Failure;
 use crate::error::Error;
 use crate::protocol::{Command, Event};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
@@ -153,7 +155,8 @@ impl Drop for Crew<'_> {
         let until = Instant::now() + END;
         for member in &mut self.members {
             if wait(&mut member.child, until.saturating_duration_since(Instant::now())).is_none() {
-                // Fails if it has just ended.
+                // With what it has started; each fails if nobody is there any more.
+                let _ = kill_process_group(Pid::from_child(&member.child), Signal::KILL);
                 let _ = member.child.kill();
                 let _ = member.child.wait();
             }
@@ -215,3 +218,6 @@ fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
