@@ -57,7 +57,8 @@ pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, Str
     Ok(made)
 }
 
-fn file(name: &str) -> PathBuf {
+/// Where the kernel shows a setting.
+pub(crate) fn file(name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))
 }
 
