@@ -63,10 +63,11 @@ class Engine:
         return self._why_not()[1]
 
     def _why_not(self) -> tuple[str, str]:
-        """Take apart what the binary says: the reason in its first line, what to do in the others."""
+        """Take apart what the binary says: the reason, then what to do, in lines of their own or behind semicolons."""
         if self.available:
             return "", ""
-        first, *others = (self.why_not or "it does not say why").strip().splitlines()
+        said = (self.why_not or "it does not say why").strip()
+        first, *others = said.splitlines() if "\n" in said else said.split("; ")
         steps = (line.strip().removeprefix("hint:").strip() for line in others)
         return first.strip().rstrip("."), "\n".join(step for step in steps if step)
 

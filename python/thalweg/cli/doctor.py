@@ -60,7 +60,7 @@ def _findings() -> Iterator[Finding]:
     yield _python()
     yield from _engines()
     cores = len(os.sched_getaffinity(0))
-    yield Finding("cores", "ok", f"{cores}: as many experiments run at a time")
+    yield Finding("cores", "ok", f"{cores}: as many experiments run at a time; in real time, one")
     yield _memory(cores)
     try:
         yield _disk(Path.cwd())

@@ -213,6 +213,15 @@ def test_a_program_that_is_no_engine_is_an_error(fake_engine: Path, text: str) -
     assert caught.value.exit_code is Exit.MISSING
 
 
+def test_what_to_do_about_an_engine_may_stand_behind_semicolons(fake_engine: Path) -> None:
+    sim = engine.capabilities().engines["sim"]
+    said = "namespaces are off: user.max_net_namespaces is 0; sudo sysctl -w user.max_net_namespaces=9; or be root"
+    kernel = replace(sim, available=False, why_not=said)
+    assert kernel.reason == "namespaces are off: user.max_net_namespaces is 0"
+    assert kernel.remedy == "sudo sysctl -w user.max_net_namespaces=9\nor be root"
+    assert (sim.reason, sim.remedy) == ("", "")
+
+
 def test_an_engine_that_cannot_run_here_says_why(fake_engine: Path) -> None:
     known = engine.capabilities()
     with pytest.raises(ThalwegError, match=r"cannot run here: user namespaces are switched off$") as caught:
