@@ -103,6 +103,16 @@ impl Rig {
         Role::Sender { flows: flows.to_vec(), background, receiver: RECEIVER.parse().unwrap(), port: PORT }
     }
 
+    /// Runs an experiment, again and again until the generator says that it was never late: what is compared with a plan
+    /// in time needs a machine that has time.
+    pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
+        const ATTEMPTS: usize = 20;
+        const LATE_US: f64 = 10_000.0;
+        let mut attempts = (0..ATTEMPTS).map(|_| self.run(experiment).0);
+        let is_in_time = |outcome: &Outcome| outcome.stopped.measured["start_lateness_max_us"] < LATE_US;
+        attempts.find(is_in_time).unwrap_or_else(|| panic!("the machine was too busy {ATTEMPTS} times"))
+    }
+
     /// Runs an experiment on both hosts until all flows are over, or its duration is.
     pub fn run(&self, experiment: &Experiment) -> (Outcome, Stopped) {
         let mut receiver = self.receiver(experiment);

@@ -17,7 +17,7 @@ type Transfers = BTreeMap<(String, u64, u64, u64), (Option<u64>, bool)>;
 
 fn alike(plan: &Experiment) -> Option<Outcome> {
     let rig = Rig::new()?;
-    let (outcome, _) = rig.run(plan);
+    let outcome = rig.run_in_time(plan);
     let mut simulated = Memory::default();
     thalweg_sim::run(plan, &BTreeMap::new(), &mut simulated, &|| false).expect("the simulator takes it");
 
@@ -98,7 +98,7 @@ fn a_flow_stops_when_it_should() {
     ]);
     // In the simulator, which has no limit of its own, bulk flows on such a path are work without end.
     let Some(rig) = Rig::new() else { return };
-    let (outcome, _) = rig.run(&plan);
+    let outcome = rig.run_in_time(&plan);
     let count = |flow| outcome.flows.iter().filter(|row| row.of.flow == flow).count();
     assert_eq!([count(0), count(1), count(2), count(3)], [5, 2, 1, 5]);
     for row in &outcome.flows {
