@@ -71,7 +71,10 @@ fn an_engine_that_does_not_exist_is_answered_with_those_that_do() {
     });
     let output = bench.run("run", &[]).output().unwrap();
     let error = &events(&output)[0];
-    assert_eq!([&error["code"], &error["found"], &error["expected"]], ["unknown-engine", "`simm`", "one of sim, kernel"]);
+    assert_eq!(
+        [&error["code"], &error["found"], &error["expected"]],
+        ["unknown-engine", "`simm`", "one of sim, kernel"]
+    );
     assert_eq!(output.status.code(), Some(2));
 }
 
