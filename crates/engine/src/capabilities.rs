@@ -26,6 +26,7 @@ fn describe(engine: &dyn Engine) -> Value {
         "why_not": why_not,
         "version": engine.result_version(),
         "about": engine.about(),
+        "real_time": engine.is_real_time(),
         "cc": engine.controllers().iter().map(describe_controller).collect::<Vec<_>>(),
         "honours": engine.honours(),
     })

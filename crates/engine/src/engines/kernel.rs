@@ -57,9 +57,8 @@ impl Engine for Kernel {
         &HONOURS
     }
 
-    /// Experiments take real time and real CPUs: two at a time would disturb each other.
-    fn at_a_time(&self, _cores: usize) -> usize {
-        1
+    fn is_real_time(&self) -> bool {
+        true
     }
 
     fn records(&self) -> bool {

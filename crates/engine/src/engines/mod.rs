@@ -32,9 +32,9 @@ pub trait Engine: Sync {
     /// Keys of the scenario that it honours, as `docs/reference/engine-protocol.md` writes them.
     fn honours(&self) -> &'static [&'static str];
 
-    /// How many experiments at a time make sense on `cores` CPUs if the user does not say.
-    fn at_a_time(&self, cores: usize) -> usize {
-        cores
+    /// Whether an experiment of ten seconds takes ten seconds. Two at a time would then disturb each other.
+    fn is_real_time(&self) -> bool {
+        false
     }
 
     /// Whether it can record packets where the scenario asks for it.

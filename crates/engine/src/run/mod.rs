@@ -30,7 +30,7 @@ pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     let host = machine::host();
     let run = RunFile::new(plan, env!("CARGO_PKG_VERSION"), &engine.result_version(), host, machine::command()?);
     let directory = RunDirectory::open(&options.out, run)?;
-    let threads = options.threads.map_or_else(|| engine.at_a_time(machine::cores()), usize::from);
+    let threads = options.threads.map_or_else(|| if engine.is_real_time() { 1 } else { machine::cores() }, usize::from);
     execute(engine, &directory, options.shard, threads, output, &interrupted)
 }
 

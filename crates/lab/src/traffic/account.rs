@@ -55,8 +55,24 @@ impl Account {
         measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 
-    /// Why the experiment should not be believed: connections that the receiver did not take.
-    pub(super) fn refusals(&self, receiver: SocketAddrV4) -> Vec<String> {
+    /// Why the experiment should not be believed: connections that the receiver did not take, and those that were opened
+    /// so late that they bunched. Completion times count from the opening, so lateness by itself changes none; what matters
+    /// is that connections come together which were to come apart, and below an RTT, or 10 ms, they would meet on the path
+    /// anyway.
+    pub(super) fn doubts(&self, receiver: SocketAddrV4, rtt: Span) -> Vec<String> {
+        let limit_us = rtt.max(Span::from_millis(10)).0 as f64 / 1e3;
+        let late = self.lateness.quantile_us(990).filter(|late| *late > limit_us).map(|late| {
+            format!(
+                "one connection or request in a hundred began {:.0} ms late or later, where {:.0} ms would not matter: \
+                 open fewer of them per second, or run fewer programs at the same time",
+                late / 1e3,
+                limit_us / 1e3
+            )
+        });
+        self.refusals(receiver).into_iter().chain(late).collect()
+    }
+
+    fn refusals(&self, receiver: SocketAddrV4) -> Vec<String> {
         let sentence = |(error, count): (&i32, &u64)| {
             let error = Errno::from_raw_os_error(*error);
             format!("{count} connections to {receiver} could not be opened: {error}")
@@ -79,5 +95,14 @@ mod tests {
         let sentences = account.refusals("10.77.0.2:5001".parse().unwrap());
         assert_eq!(sentences.len(), 1);
         assert!(sentences[0].starts_with("2 connections to 10.77.0.2:5001 could not be opened"), "{sentences:?}");
+    }
+
+    #[test]
+    fn connections_that_are_opened_an_rtt_late_are_told() {
+        let (mut account, receiver) = (Account::default(), "10.77.0.2:5001".parse().unwrap());
+        (0..100).for_each(|_| account.opened(Span::from_millis(30)));
+        assert!(account.doubts(receiver, Span::from_millis(40)).is_empty());
+        let doubts = account.doubts(receiver, Span::from_millis(20));
+        assert!(matches!(&doubts[..], [only] if only.contains("30 ms late") && only.contains("20 ms")), "{doubts:?}");
     }
 }

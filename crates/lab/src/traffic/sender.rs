@@ -77,7 +77,7 @@ pub(super) fn play(
     let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.measured.extend(account.measured());
     stopped.untrustworthy.extend(samples.untrustworthy);
-    stopped.untrustworthy.extend(account.refusals(receiver));
+    stopped.untrustworthy.extend(account.doubts(receiver, experiment.rtt_ns));
     Ok(stopped)
 }
 
