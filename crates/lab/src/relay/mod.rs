@@ -109,10 +109,11 @@ fn report(
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
     let capacity = forward.link.capacity_bytes(end).filter(|bytes| bytes.0 > 0);
     let packet_time = capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(MTU.0, capacity.0));
-    for direction in [forward, reverse] {
-        for row in direction.finish(end, &mut recorder) {
-            stage.outbox.row(&Event::Queue(row));
-        }
+    let forward = forward.finish(end, &mut recorder);
+    let reverse = reverse.finish(end, &mut recorder);
+    let backlog_bytes = forward.iter().map(|row| row.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
+    for row in forward.into_iter().chain(reverse) {
+        stage.outbox.row(&Event::Queue(row));
     }
     let is_recorded = recorder.is_some();
     let not_captured = recorder.map_or(Ok(0), Recorder::finish)?;
@@ -120,7 +121,9 @@ fn report(
     let figures = trust::Figures {
         rtt: experiment.rtt_ns,
         packet_time,
-        usual_lateness_us: lateness.quantile_us(999),
+        queueing: packet_time.scale(backlog_bytes, MTU.0),
+        usual_lateness_us: lateness.quantile_us(990),
+        rare_lateness_us: lateness.quantile_us(999),
         worst_lateness_us: lateness.worst_us(),
         dropped,
         not_captured,
