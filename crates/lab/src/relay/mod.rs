@@ -18,6 +18,7 @@ mod interface;
 mod lateness;
 mod packet;
 mod pump;
+mod rest;
 mod stamps;
 mod sys;
 mod thread;

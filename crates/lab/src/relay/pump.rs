@@ -15,6 +15,7 @@ use super::direction::Direction;
 use super::interface::{Addresses, BATCH, Interface};
 use super::lateness::Lateness;
 use super::packet::{Packet, Pool};
+use super::rest::Rest;
 use super::stamps::Stamps;
 use crate::clock::{Clock, monotonic_ns};
 use crate::host::Inbox;
@@ -30,8 +31,6 @@ use thalweg_units::{Span, Time};
 const TURN: usize = 4 * BATCH;
 /// How long packets may be left in the kernel's ring: 200 of them at 2.4 Gbit/s, a small part of it.
 const LONGEST_NEGLECT: Span = Span::from_millis(1);
-/// The most that we ask to be woken up too early.
-const LONGEST_LEAD: Span = Span::from_micros(100);
 /// How long we may be busy without a look for commands.
 const LONGEST_DEAFNESS: Span = Span::from_millis(2);
 
@@ -82,7 +81,7 @@ impl Pump {
             }
         }
         let neglect = self.shortest_delay.min(LONGEST_NEGLECT);
-        let mut lead = Span::ZERO;
+        let mut rest = Rest::default();
         let mut heard = Time::ZERO;
         loop {
             self.stamps.refresh(monotonic_ns());
@@ -90,18 +89,19 @@ impl Pump {
             let is_busy = self.turn(now);
             if !is_busy {
                 let wake = [self.forward.next_wake(), self.reverse.next_wake()].into_iter().flatten().min();
-                match wake.map(|wake| Span(wake.0.saturating_sub(self.clock.now().0))) {
+                let from = self.clock.now();
+                match wake.map(|wake| Span(wake.0.saturating_sub(from.0))) {
                     // What comes meanwhile is not due before we wake up anyway, and has its time of receipt.
                     Some(wait) if wait <= neglect => {
-                        // The processor needs a while to wake up. Before that while is over we go round without sleep.
-                        if wait > lead {
-                            let asleep = wait.saturating_sub(lead);
-                            let until = self.clock.now() + asleep;
+                        if let Some(asleep) = rest.before(from, wait) {
                             sleep(&mut waits[..1], Some(asleep))?;
-                            lead = next_lead(lead, self.clock.now().since(until));
+                            rest.woke(from, asleep, self.clock.now());
                         }
                     }
-                    wait => sleep(&mut waits, wait)?,
+                    wait => {
+                        sleep(&mut waits, wait)?;
+                        rest.was_asleep(from, self.clock.now());
+                    }
                 }
             }
             if waits[0].revents().contains(PollFlags::IN) || now.since(heard) >= LONGEST_DEAFNESS {
@@ -218,12 +218,6 @@ fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Optio
     }
 }
 
-/// How much earlier than needed we ask to be woken up, after it came this much too late: a running mean. It makes up for
-/// what a sleeping processor usually needs (tens of microseconds, more in virtual machines).
-fn next_lead(lead: Span, overslept: Span) -> Span {
-    Span((lead.0 * 15 + overslept.min(LONGEST_LEAD).0) / 16)
-}
-
 /// Waits for one of these, as long as this; for ever without an end.
 fn sleep(waits: &mut [PollFd<'_>], wait: Option<Span>) -> io::Result<()> {
     let limit =
@@ -240,19 +234,4 @@ fn is_told_to_stop(inbox: &Inbox) -> bool {
         is_stop |= command == Command::Stop;
     }
     is_stop
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lead_becomes_what_is_usually_overslept_and_forgets_an_accident() {
-        let usual = (0..200).fold(Span::ZERO, |lead, _| next_lead(lead, Span::from_micros(40)));
-        assert!((39_000..=40_000).contains(&usual.0), "{usual:?}");
-        let after_accident = next_lead(usual, Span::from_millis(50));
-        assert!(after_accident.0 < 45_000, "{after_accident:?}");
-        let slow = (0..500).fold(usual, |lead, _| next_lead(lead, Span::from_millis(5)));
-        assert!(slow <= LONGEST_LEAD, "{slow:?}");
-    }
 }
