@@ -19,13 +19,21 @@ pub struct Histogram {
 impl Histogram {
     /// Counts one.
     pub fn add(&mut self, span: Span) {
+        self.add_many(span, 1);
+    }
+
+    /// Counts as many of the same length.
+    pub fn add_many(&mut self, span: Span, count: u32) {
+        if count == 0 {
+            return;
+        }
         let bucket = bucket(span.0 / 1_000);
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);
         }
-        self.counts[bucket] += 1;
-        self.count += 1;
-        self.sum += u128::from(span.0);
+        self.counts[bucket] += count;
+        self.count += u64::from(count);
+        self.sum += u128::from(span.0) * u128::from(count);
         self.min = Some(self.min.map_or(span, |min| min.min(span)));
     }
 

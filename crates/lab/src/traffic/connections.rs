@@ -323,7 +323,7 @@ impl Connections {
         let (flow, copy) = self.agenda.copy_of(connection.series);
         let of = protocol::Connection { flow, copy, connection: connection.number };
         let report = transfer.report(of, connection.transfers_ended, end);
-        self.ended.push(Ended { who: who(connection), report, srtt_us: end.info.srtt_us });
+        self.ended.push(Ended { who: who(connection), report, offset: transfer.offset, srtt_us: end.info.srtt_us });
     }
 }
 

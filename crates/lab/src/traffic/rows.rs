@@ -1,7 +1,9 @@
 //! Rows, made from what the generator and the sampling thread kept, when the experiment is over.
 //!
 //! Round-trip times of a transfer are those smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at its end.
-//! The kernel tells no more: a short transfer has that one only. `rtt_min` is the kernel's own minimum (`tcpi_min_rtt`),
+//! The kernel tells no more: a short transfer has that one only. Each counts as often as segments were acknowledged since
+//! the one before, because TCP samples a round-trip time with the ACKs, not with the clock: a mean over time would give
+//! weight to full queues in which a flow gets little through. `rtt_min` is the kernel's own minimum (`tcpi_min_rtt`),
 //! which is the connection's, also for its later transfers.
 
 use crate::host::Outbox;
@@ -10,13 +12,15 @@ use crate::traffic::ports::Who;
 use crate::traffic::sampling::Sample;
 use std::collections::HashMap;
 use thalweg_trace::Histogram;
-use thalweg_units::Span;
+use thalweg_units::{MSS, Span};
 
 /// A transfer that has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) who: Who,
     pub(super) report: FlowReport,
+    /// Where in the stream it started.
+    pub(super) offset: u64,
     /// At the end.
     pub(super) srtt_us: Option<u64>,
 }
@@ -63,17 +67,95 @@ pub(super) fn tell(
 fn fill_in_rtts(transfers: &mut [Ended], samples: &[Sample]) {
     let mut order: Vec<&Sample> = samples.iter().collect();
     order.sort_by_key(|sample| (sample.who, sample.at));
-    for Ended { who, report, srtt_us } in transfers {
+    for Ended { who, report, offset, srtt_us } in transfers {
         let first = order.partition_point(|sample| (sample.who, sample.at.as_micros()) < (*who, report.start_us));
         let during =
             order[first..].iter().take_while(|sample| sample.who == *who && sample.at.as_micros() <= report.end_us);
+        let during = during.map(|sample| (sample.srtt_us.map(u64::from), sample.acked_bytes));
         let mut rtts = Histogram::default();
-        for rtt_us in during.filter_map(|sample| sample.srtt_us.map(u64::from)).chain(*srtt_us) {
+        let mut acked_before = *offset;
+        for (rtt_us, acked) in during.chain([(*srtt_us, *offset + report.acked_bytes)]) {
+            let segments = acked.saturating_sub(acked_before).div_ceil(MSS.0);
+            acked_before = acked_before.max(acked);
+            if let Some(rtt_us) = rtt_us {
+                rtts.add_many(Span::from_micros(rtt_us), u32::try_from(segments).unwrap_or(u32::MAX));
+            }
+        }
+        if let (None, Some(rtt_us)) = (rtts.mean_us(), *srtt_us) {
+            // Nothing was acknowledged but the handshake.
             rtts.add(Span::from_micros(rtt_us));
         }
         report.rtt_mean_us = report.rtt_mean_us.or(rtts.mean_us());
         report.rtt_p50_us = rtts.quantile_us(500);
         report.rtt_p95_us = rtts.quantile_us(950);
         report.rtt_p99_us = rtts.quantile_us(990);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::{CcInfo, TcpInfo};
+    use crate::traffic::transfer::{End, Transfer};
+    use thalweg_units::Time;
+
+    const WHO: Who = Who { series: 0, connection: 0 };
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn sample(ms: u64, srtt_ms: u32, acked_segments: u64) -> Sample {
+        Sample {
+            at: at_ms(ms),
+            who: WHO,
+            cwnd_packets: 10,
+            ssthresh_packets: None,
+            inflight_packets: 0,
+            ca_state: 0,
+            srtt_us: Some(srtt_ms * 1000),
+            min_rtt_us: None,
+            segments: 0,
+            retransmits: 0,
+            pacing_rate_bps: None,
+            delivery_rate_bps: None,
+            acked_bytes: acked_segments * MSS.0,
+            cc: CcInfo::None,
+        }
+    }
+
+    /// A transfer from 5 to 100 ms whose first byte is behind those of `offset` segments.
+    fn ended(offset: u64, acked_segments: u64) -> Ended {
+        let transfer = Transfer { start: at_ms(5), size: None, offset: offset * MSS.0, before: None };
+        let end = End { at: at_ms(100), acked: acked_segments * MSS.0, info: TcpInfo::default() };
+        let report = transfer.report(protocol::Connection { flow: 0, copy: 0, connection: 0 }, 0, &end);
+        Ended { who: WHO, report, offset: transfer.offset, srtt_us: Some(50_000) }
+    }
+
+    fn mean_ms(ended: Ended, samples: &[Sample]) -> f64 {
+        let mut transfers = [ended];
+        fill_in_rtts(&mut transfers, samples);
+        transfers[0].report.rtt_mean_us.expect("there is a sample") / 1e3
+    }
+
+    #[test]
+    fn a_sample_counts_as_often_as_segments_were_acknowledged_before_it() {
+        // 30 segments at 20 ms, 10 at 100 ms over a time twice as long, and none at 200 ms; then none until the end.
+        let samples = [sample(10, 20, 30), sample(20, 100, 35), sample(30, 100, 40), sample(40, 200, 40)];
+        assert_eq!(mean_ms(ended(0, 40), &samples), (30.0 * 20.0 + 10.0 * 100.0) / 40.0);
+        // 40 more until the end, at the round-trip time of the end.
+        assert_eq!(mean_ms(ended(0, 80), &samples), (1600.0 + 40.0 * 50.0) / 80.0);
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_a_transfer_is_not_its_own() {
+        // 20 of the first 30 segments are an earlier transfer's, and so is the sample at 1 ms.
+        let samples = [sample(1, 500, 20), sample(10, 20, 30), sample(20, 100, 40)];
+        assert_eq!(mean_ms(ended(20, 40), &samples), 60.0);
+    }
+
+    #[test]
+    fn a_connection_that_got_nothing_through_has_the_round_trip_time_of_its_handshake() {
+        assert_eq!(mean_ms(ended(0, 0), &[]), 50.0);
     }
 }

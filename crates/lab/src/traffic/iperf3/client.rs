@@ -284,7 +284,7 @@ impl Clients<'_> {
             let of = protocol::Connection { flow, copy, connection: 0 };
             let segments = latest.get(&who).map(|sample| u64::from(sample.segments));
             let report = client.row(of, port, size, segments);
-            Some(Ended { who, report, srtt_us: None })
+            Some(Ended { who, report, offset: 0, srtt_us: None })
         };
         series.filter_map(row).collect()
     }
