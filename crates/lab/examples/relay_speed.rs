@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut network = Network::build(&experiment, LinkKind::Relay)?;
     let (senders, receiver) = network.relay_ports();
-    let host: OsString = std::env::current_exe()?.with_file_name("relay_host").into();
+    let host: OsString = std::env::current_exe()?.with_file_name("host").into();
     let mut relay = network.spawn("router", &[host], is_realtime)?;
     let mut events = BufReader::new(relay.stdout.take().expect("it is a pipe")).lines();
     let role = Role::Relay { senders, receiver, traces: Default::default(), capture: None };

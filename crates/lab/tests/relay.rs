@@ -243,7 +243,7 @@ fn an_ordinary_user_gets_the_same_path() {
     };
     open(folder.path());
     let test = std::env::current_exe().expect("a test has a file");
-    for file in [test.clone(), example("relay_host"), example("relay_traffic")] {
+    for file in [test.clone(), example("host"), example("relay_traffic")] {
         let copy = folder.path().join(file.file_name().expect("it has a name"));
         std::fs::copy(file, &copy).expect("there is room");
         open(&copy);
@@ -259,8 +259,8 @@ fn an_ordinary_user_gets_the_same_path() {
 #[test]
 fn without_packet_sockets_the_error_says_what_is_missing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let host = folder.path().join("relay_host");
-    std::fs::copy(example("relay_host"), &host).expect("there is room");
+    let host = folder.path().join("host");
+    std::fs::copy(example("host"), &host).expect("there is room");
     for path in [folder.path(), &host] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     }
@@ -281,7 +281,7 @@ fn an_interface_that_is_not_there_is_named() {
         eprintln!("cannot run: packet sockets outside of namespaces need root");
         return;
     }
-    let mut command = Process::new(example("relay_host"));
+    let mut command = Process::new(example("host"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut relay = Program::of(command.spawn().expect("it starts"));
     relay.configure(&experiment(|_| ()), relay_of("nowhere7"));

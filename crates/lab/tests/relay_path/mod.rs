@@ -94,7 +94,7 @@ impl Path {
         let capture = capture.map(FilePath::to_owned);
         let role = Role::Relay { senders, receiver, traces: BTreeMap::new(), capture };
         let mut relay =
-            Program::of(network.spawn("router", &[example("relay_host").into()], false).expect("it starts"));
+            Program::of(network.spawn("router", &[example("host").into()], false).expect("it starts"));
         relay.configure(experiment, role);
         assert!(matches!(relay.event(), Event::Configured { .. }));
         relay.tell(&Command::Start { at_monotonic_ns: Some(monotonic_ns()) });
