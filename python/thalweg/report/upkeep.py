@@ -31,11 +31,14 @@ KNOWN = {
     "connections_opened": "Connections opened",
     "connections_failed": "Connections that could not be opened",
     "ack_stamps_missing": "Completions without a time stamp of the kernel",
+    "received_connections": "Connections that the receiver took",
+    "received_bytes": "Payload that the receiver got, TCP and UDP",
+    "received_datagrams": "UDP packets that the receiver got",
 }
 """Names of what our engines measure, and how a person says them, in the order in which they are shown; others are shown
 as they are, behind these."""
 
-UNITS = {"us": "µs", "percent": "%"}
+UNITS = {"us": "µs", "percent": "%", "bytes": "bytes"}
 """Last words of names, and the units that they stand for; without one it is a count."""
 
 
