@@ -93,8 +93,7 @@ impl Path {
         let (senders, receiver) = network.relay_ports();
         let capture = capture.map(FilePath::to_owned);
         let role = Role::Relay { senders, receiver, traces: BTreeMap::new(), capture };
-        let mut relay =
-            Program::of(network.spawn("router", &[example("host").into()], false).expect("it starts"));
+        let mut relay = Program::of(network.spawn("router", &[example("host").into()], false).expect("it starts"));
         relay.configure(experiment, role);
         assert!(matches!(relay.event(), Event::Configured { .. }));
         relay.tell(&Command::Start { at_monotonic_ns: Some(monotonic_ns()) });
