@@ -62,7 +62,14 @@ fn forget_passing(value: Value) -> Value {
             let stays = map.into_iter().filter(|(key, _)| !PASSING.contains(&key.as_str()));
             stays.map(|(key, value)| (key, forget_passing(value))).collect()
         }
-        Value::Array(items) => items.into_iter().map(forget_passing).collect(),
+        Value::Array(items) => {
+            let mut items: Vec<_> = items.into_iter().map(forget_passing).collect();
+            // Neighbours come in the order of a hash that differs from one namespace to the next.
+            if items.iter().all(|item| item.get("lladdr").is_some()) {
+                items.sort_by_key(Value::to_string);
+            }
+            items.into()
+        }
         other => other,
     }
 }
