@@ -1,5 +1,6 @@
 //! The interface between a connection and its congestion controller.
 
+use crate::jiffies::{Hz, Jiffies};
 use rand_core::Rng;
 use std::fmt::Debug;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
@@ -60,6 +61,10 @@ impl Window {
 pub struct Conn {
     /// The time of the event.
     pub now: Time,
+    /// The same on the coarse clock, which need not begin where [`Conn::now`] does.
+    pub jiffies: Jiffies,
+    /// How fast the coarse clock ticks.
+    pub hz: Hz,
     /// Payload of a full-sized segment.
     pub mss: Bytes,
     /// State of loss recovery.
@@ -76,9 +81,9 @@ pub struct Conn {
     pub delivered_at: Time,
     /// Segments deemed lost so far.
     pub lost: Packets,
-    /// When data was last sent (when the connection was established, if none was). In
+    /// When data was last sent (when the connection was established, if none was), on the coarse clock. In
     /// [`Controller::on_transmit_start`], the last time before the pause.
-    pub last_sent_at: Time,
+    pub last_sent_jiffies: Jiffies,
     /// First byte of the stream that is not yet acknowledged.
     pub una_bytes: Bytes,
     /// First byte of the stream that was not yet sent.
@@ -188,4 +193,9 @@ pub trait Controller: Debug + Send {
 
     /// Hands over the values that only this controller has, by name, for the table `state`.
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// Hands over its state in Linux's own words: the members of `struct bbr` or `struct bictcp`, by name and in their
+    /// units, but as wide as they need. A comparison with a kernel reads them; what a member holds while it has no meaning
+    /// is left out.
+    fn kernel_words(&self, _take: &mut dyn FnMut(&'static str, u64)) {}
 }

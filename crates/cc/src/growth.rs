@@ -36,6 +36,11 @@ impl AdditiveIncrease {
         window.cwnd += Packets(steps);
     }
 
+    /// What is saved up (Linux: `snd_cwnd_cnt`).
+    pub fn credit(&self) -> Packets {
+        self.credit
+    }
+
     /// Congestion: what was saved up is void.
     pub fn reset(&mut self) {
         self.credit = Packets::ZERO;

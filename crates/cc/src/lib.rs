@@ -41,3 +41,4 @@ mod reno;
 
 pub use catalog::{BuildError, CATALOG, Entry, Param, build};
 pub use controller::{Ack, CaState, Conn, Controller, RateSample, Window};
+pub use jiffies::{Hz, Jiffies};

@@ -41,6 +41,11 @@ impl<V: Copy + Ord> MaxFilter<V> {
         self.best.value
     }
 
+    /// The three samples, each with the time at which it was taken.
+    pub fn samples(&self) -> [(u64, V); 3] {
+        [self.best, self.second, self.third].map(|sample| (sample.at, sample.value))
+    }
+
     /// Takes a sample. Time never runs backwards.
     pub fn update(&mut self, at: u64, value: V) {
         let sample = Sample { at, value };

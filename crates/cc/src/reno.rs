@@ -52,4 +52,8 @@ impl Controller for Reno {
             self.increase.reset();
         }
     }
+
+    fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("snd_cwnd_cnt", self.increase.credit().0);
+    }
 }

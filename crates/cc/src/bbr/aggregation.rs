@@ -63,6 +63,16 @@ impl Aggregation {
         }
     }
 
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("ack_epoch_mstamp", self.start.as_micros());
+        take("ack_epoch_acked", self.acked.0);
+        take("extra_acked_0", self.excess[0].0);
+        take("extra_acked_1", self.excess[1].0);
+        take("extra_acked_win_rtts", u64::from(self.rounds));
+        take("extra_acked_win_idx", self.current as u64);
+    }
+
     /// The largest excess of the window.
     pub fn largest(&self) -> Packets {
         self.excess[0].max(self.excess[1])

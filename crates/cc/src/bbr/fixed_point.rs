@@ -35,6 +35,11 @@ impl Gain {
         Gain(512u32.saturating_sub(self.0))
     }
 
+    /// The gain in 256ths.
+    pub fn raw(self) -> u64 {
+        u64::from(self.0)
+    }
+
     /// The gain as a number.
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
@@ -54,6 +59,11 @@ impl Bandwidth {
     pub fn of(packets: Packets, span: Span) -> Bandwidth {
         let value = (u128::from(packets.0) << BANDWIDTH_SHIFT) / u128::from(span.as_micros());
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))
+    }
+
+    /// The bandwidth in packets per microsecond, times 2^24.
+    pub fn raw(self) -> u64 {
+        u64::from(self.0)
     }
 
     /// What passes in `span`, rounded down.

@@ -42,7 +42,6 @@
 //! bunches, the estimate of what is under way at departure, and integers for everything.
 //!
 //! Deviations from Linux:
-//! - `HZ` is 1000, and the tick begins with the experiment.
 //! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
 //! - A measured bandwidth is at least a packet per 17 s (0.7 kbit/s). Linux rounds to 0 there, and sends unpaced.
 //! - A random phase is drawn with a bias of less than 2^-29.
@@ -364,5 +363,26 @@ impl Controller for Bbr {
         take("round", self.round.count as f64);
         take("lt_bw_in_use", truth(self.policer.bandwidth().is_some()));
         take("extra_acked_packets", self.aggregation.largest().0 as f64);
+    }
+
+    fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        const SAMPLES: [(&str, &str); 3] =
+            [("bw_s_0_t", "bw_s_0_v"), ("bw_s_1_t", "bw_s_1_v"), ("bw_s_2_t", "bw_s_2_v")];
+        for ((at, value), sample) in SAMPLES.into_iter().zip(self.max_bw.samples()) {
+            take(at, sample.0);
+            take(value, sample.1.raw());
+        }
+        take("mode", self.mode as u64);
+        take("pacing_gain", self.pacing_gain.raw());
+        take("cwnd_gain", self.cwnd_gain.raw());
+        take("idle_restart", u64::from(self.is_restarting));
+        take("has_seen_rtt", u64::from(self.has_seen_rtt));
+        self.min_rtt.kernel_words(take);
+        self.round.kernel_words(take);
+        self.cycle.kernel_words(take);
+        self.policer.kernel_words(take);
+        self.full_pipe.kernel_words(take);
+        self.recovery.kernel_words(take);
+        self.aggregation.kernel_words(take);
     }
 }

@@ -119,6 +119,17 @@ impl Policer {
         self.end_interval(conn)
     }
 
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("lt_is_sampling", u64::from(self.is_sampling));
+        take("lt_rtt_cnt", u64::from(self.rounds));
+        take("lt_use_bw", u64::from(self.is_in_use));
+        take("lt_bw", self.bw.raw());
+        take("lt_last_delivered", self.start_delivered.0);
+        take("lt_last_stamp", self.start_ms);
+        take("lt_last_lost", self.start_lost.0);
+    }
+
     fn hold(&mut self, conn: &Conn, seen: Evidence) -> Finding {
         if !seen.is_probing_bw || !seen.is_round_start {
             return Finding::Nothing;

@@ -41,6 +41,12 @@ impl Cycle {
         self.gains[self.phase]
     }
 
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("cycle_idx", self.phase as u64);
+        take("cycle_mstamp", self.phase_start.as_micros());
+    }
+
     /// Whether the phase is the one that probes.
     pub fn is_probing(&self) -> bool {
         self.phase == 0

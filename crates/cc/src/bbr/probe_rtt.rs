@@ -10,11 +10,11 @@ use crate::{Ack, Conn, Window};
 use rand_core::Rng;
 use thalweg_units::{Span, Time};
 
-/// For how long a minimum counts: 10 s.
-const WINDOW: Jiffies = Jiffies(10_000);
+/// For how long a minimum counts.
+const WINDOW_SECONDS: u64 = 10;
 
-/// For how long cwnd is low: 200 ms.
-const DURATION: Jiffies = Jiffies(200);
+/// For how long cwnd is low.
+const DURATION: Span = Span::from_millis(200);
 
 /// The smallest round-trip time, and ProbeRTT.
 #[derive(Debug, Default)]
@@ -32,7 +32,15 @@ pub(super) struct MinRtt {
 impl MinRtt {
     /// Begins with what the connection knows.
     pub fn new(conn: &Conn) -> MinRtt {
-        MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: Jiffies::at(conn.now), ..MinRtt::default() }
+        MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: conn.jiffies, ..MinRtt::default() }
+    }
+
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("min_rtt_us", self.rtt.map_or(u64::from(u32::MAX), Span::as_micros));
+        take("min_rtt_stamp", self.seen_at.0);
+        take("probe_rtt_done_stamp", self.done_at.map_or(0, |done_at| done_at.0));
+        take("probe_rtt_round_done", u64::from(self.is_round_done));
     }
 }
 
@@ -43,8 +51,8 @@ fn whole_micros(span: Span) -> Span {
 impl Bbr {
     /// Takes the ACK's round-trip time into the minimum; enters, keeps up and leaves ProbeRTT.
     pub(super) fn update_min_rtt(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
-        let now = Jiffies::at(conn.now);
-        let is_expired = now > self.min_rtt.seen_at + WINDOW;
+        let now = conn.jiffies;
+        let is_expired = now > self.min_rtt.seen_at + conn.hz.seconds(WINDOW_SECONDS);
         if let Some(rtt) = ack.rtt.map(whole_micros) {
             let is_lower = self.min_rtt.rtt.is_none_or(|min_rtt| rtt < min_rtt);
             if is_lower || (is_expired && !ack.is_delayed) {
@@ -58,18 +66,18 @@ impl Bbr {
             self.min_rtt.done_at = None;
         }
         if self.mode == Mode::ProbeRtt {
-            self.keep_inflight_low(conn, now, window, rng);
+            self.keep_inflight_low(conn, window, rng);
         }
         if ack.rate.is_some_and(|sample| sample.delivered.0 > 0) {
             self.is_restarting = false;
         }
     }
 
-    fn keep_inflight_low(&mut self, conn: &Conn, now: Jiffies, window: &mut Window, rng: &mut dyn Rng) {
+    fn keep_inflight_low(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         window.is_held_back = true;
         if self.min_rtt.done_at.is_none() {
             if conn.inflight <= MIN_CWND {
-                self.min_rtt.done_at = Some(now + DURATION);
+                self.min_rtt.done_at = Some(conn.jiffies + conn.hz.covering(DURATION));
                 self.min_rtt.is_round_done = false;
                 self.round.restart(conn);
             }
@@ -83,7 +91,7 @@ impl Bbr {
 
     /// Restores cwnd and goes back to Startup or ProbeBW, if cwnd has been low for long enough.
     pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
-        let now = Jiffies::at(conn.now);
+        let now = conn.jiffies;
         if self.min_rtt.done_at.is_none_or(|done_at| now <= done_at) {
             return;
         }

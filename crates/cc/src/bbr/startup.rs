@@ -35,6 +35,13 @@ impl FullPipe {
         self.is_reached = self.rounds >= ROUNDS;
     }
 
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("full_bw_reached", u64::from(self.is_reached));
+        take("full_bw", self.baseline.raw());
+        take("full_bw_cnt", u64::from(self.rounds));
+    }
+
     /// The next round sets the baseline anew, and counts from none again.
     pub fn forget_baseline(&mut self) {
         self.baseline = Bandwidth::ZERO;

@@ -25,6 +25,15 @@ fn is_recovering(state: CaState) -> bool {
     matches!(state, CaState::Recovery | CaState::Loss)
 }
 
+impl Recovery {
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("prev_ca_state", self.prior_state as u64);
+        take("packet_conservation", u64::from(self.is_conserving));
+        take("prior_cwnd", self.prior_cwnd.0);
+    }
+}
+
 impl Bbr {
     /// Keeps cwnd for the time after recovery or ProbeRTT.
     pub(super) fn save_cwnd(&mut self, window: &Window) {

@@ -8,7 +8,8 @@
 //! of acknowledged segments per step of one segment.
 
 use super::cube_root::cube_root;
-use crate::jiffies::Jiffies;
+use crate::Conn;
+use crate::jiffies::{Hz, Jiffies};
 use thalweg_units::{Packets, Span};
 
 /// 1024 times the factor by which congestion multiplies the window (RFC 9438: 0.7).
@@ -24,8 +25,8 @@ const INVERSE_C: u64 = (1 << 40) / C;
 /// faster than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
 const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 
-/// How long an answer holds while cwnd does not change: 1/32 s.
-const REFRESH: Jiffies = Jiffies(1000 / 32);
+/// An answer holds for the whole ticks in 1/32 s while cwnd does not change.
+const REFRESHES_PER_SECOND: u64 = 32;
 
 /// CUBIC's curve.
 #[derive(Debug, Default)]
@@ -57,12 +58,12 @@ struct Epoch {
 impl Curve {
     /// `acked` segments were acknowledged while cwnd is `cwnd`: how many does a step take? `delay_min` is the smallest
     /// round-trip time; the curve is read that much ahead, for that is when the effect arrives.
-    pub fn acks_per_step(&mut self, now: Jiffies, cwnd: Packets, acked: Packets, delay_min: Span) -> Packets {
-        let cwnd = cwnd.0;
+    pub fn acks_per_step(&mut self, conn: &Conn, cwnd: Packets, acked: Packets, delay_min: Span) -> Packets {
+        let (now, hz, cwnd) = (conn.jiffies, conn.hz, cwnd.0);
         if let Some(epoch) = &mut self.epoch {
             epoch.acked = epoch.acked.saturating_add(acked.0);
         }
-        if self.answered_cwnd == cwnd && now.since(self.answered_at) <= REFRESH {
+        if self.answered_cwnd == cwnd && now.since(self.answered_at).0 <= u64::from(hz.0) / REFRESHES_PER_SECOND {
             return Packets(self.per_step);
         }
         let is_same_tick = now == self.answered_at;
@@ -72,7 +73,7 @@ impl Curve {
         if is_new || !is_same_tick {
             self.answered_cwnd = cwnd;
             self.answered_at = now;
-            self.per_step = epoch.acks_per_step(now, cwnd, delay_min);
+            self.per_step = epoch.acks_per_step(now, hz, cwnd, delay_min);
             // Nobody knows yet where congestion will strike: at least 5 % per round trip.
             if w_max == 0 {
                 self.per_step = self.per_step.min(20);
@@ -102,6 +103,20 @@ impl Curve {
         self.epoch.as_ref().map(|epoch| epoch.start)
     }
 
+    /// The members of `struct bictcp` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("cnt", self.per_step);
+        take("last_max_cwnd", self.w_max);
+        take("last_cwnd", self.answered_cwnd);
+        take("last_time", self.answered_at.0);
+        let Some(epoch) = &self.epoch else { return take("epoch_start", 0) };
+        take("epoch_start", epoch.start.0);
+        take("bic_origin_point", epoch.origin);
+        take("bic_K", epoch.k);
+        take("ack_cnt", epoch.acked);
+        take("tcp_cwnd", epoch.reno_cwnd);
+    }
+
     /// W_max; zero before the first congestion.
     pub fn w_max(&self) -> Packets {
         Packets(self.w_max)
@@ -126,9 +141,9 @@ impl Epoch {
     }
 
     /// Segments per step so that cwnd meets the curve one round trip from now.
-    fn acks_per_step(&self, now: Jiffies, cwnd: u64, delay_min: Span) -> u64 {
-        let ticks = now.since(self.start) + Jiffies::covering(delay_min);
-        let t = u128::from(ticks.0) * 1024 / 1000;
+    fn acks_per_step(&self, now: Jiffies, hz: Hz, cwnd: u64, delay_min: Span) -> u64 {
+        let ticks = now.since(self.start) + hz.covering(delay_min);
+        let t = u128::from(ticks.0) * 1024 / u128::from(hz.0);
         let distance = t.abs_diff(u128::from(self.k)).min(1 << 36);
         let climb = u64::try_from((u128::from(C) * distance.pow(3)) >> 40).unwrap_or(u64::MAX);
         let target =

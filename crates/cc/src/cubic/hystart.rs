@@ -60,6 +60,16 @@ impl HyStart {
         self.is_found
     }
 
+    /// The members of `struct bictcp` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("sample_cnt", u64::from(self.samples));
+        take("found", u64::from(self.is_found));
+        take("round_start", self.round_start.as_micros());
+        take("end_seq", self.end_bytes.0);
+        take("last_ack", self.last_ack.as_micros());
+        take("curr_rtt", self.round_rtt.map_or(u64::from(u32::MAX), Span::as_micros));
+    }
+
     /// An ACK with the round-trip time `rtt`; `delay_min` is the smallest ever, this one included.
     pub fn on_ack(&mut self, conn: &Conn, rtt: Span, delay_min: Span, window: &mut Window) {
         if self.is_found || !window.is_in_slow_start() {

@@ -29,8 +29,6 @@
 //! - Slow start ends by HyStart, not by HyStart++.
 //!
 //! Deviations from Linux:
-//! - `HZ` is 1000, and the tick begins with the experiment. Other kernels are built with 250: the curve then moves in
-//!   steps of 4 ms.
 //! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
 //! - HyStart takes the connection as unpaced (`SK_PACING_NONE`), whatever its queue discipline does.
 //!
@@ -43,7 +41,6 @@ mod curve;
 mod hystart;
 
 use crate::growth::{self, AdditiveIncrease};
-use crate::jiffies::Jiffies;
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use curve::Curve;
 use hystart::HyStart;
@@ -51,8 +48,8 @@ use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
 /// For this long after congestion avoidance began anew, round-trip times are not looked at: they still hold the queue
-/// that led to the congestion. One second.
-const SETTLING: Jiffies = Jiffies(1000);
+/// that led to the congestion.
+const SETTLING_SECONDS: u64 = 1;
 
 pub(crate) const PARAMS: &[Param] = &[Param {
     name: "hystart",
@@ -98,8 +95,8 @@ impl Controller for Cubic {
 
     fn on_packets_acked(&mut self, conn: &Conn, _packets: Packets, rtt: Option<Span>, window: &mut Window) {
         let Some(rtt) = rtt else { return };
-        let now = Jiffies::at(conn.now);
-        if self.curve.epoch_start().is_some_and(|start| now.since(start) < SETTLING) {
+        let settling = conn.hz.seconds(SETTLING_SECONDS);
+        if self.curve.epoch_start().is_some_and(|start| conn.jiffies.since(start) < settling) {
             return;
         }
         let rtt = Span::from_micros(rtt.as_micros().max(1));
@@ -122,7 +119,7 @@ impl Controller for Cubic {
             }
         }
         let delay_min = self.delay_min.unwrap_or(Span::ZERO);
-        let per_step = self.curve.acks_per_step(Jiffies::at(conn.now), window.cwnd, acked, delay_min);
+        let per_step = self.curve.acks_per_step(conn, window.cwnd, acked, delay_min);
         self.increase.grow(window, per_step, acked);
     }
 
@@ -138,8 +135,7 @@ impl Controller for Cubic {
     }
 
     fn on_transmit_start(&mut self, conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {
-        let now = Jiffies::at(conn.now);
-        self.curve.pause(now, now.since(Jiffies::at(conn.last_sent_at)));
+        self.curve.pause(conn.jiffies, conn.jiffies.since(conn.last_sent_jiffies));
     }
 
     fn report(&self, _conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
@@ -148,5 +144,12 @@ impl Controller for Cubic {
         take("reno_cwnd_packets", self.curve.reno_cwnd().0 as f64);
         take("delay_min_us", self.delay_min.map_or(0, Span::as_micros) as f64);
         take("hystart_found", f64::from(u8::from(self.hystart.is_found())));
+    }
+
+    fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("snd_cwnd_cnt", self.increase.credit().0);
+        take("delay_min", self.delay_min.map_or(0, Span::as_micros));
+        self.curve.kernel_words(take);
+        self.hystart.kernel_words(take);
     }
 }

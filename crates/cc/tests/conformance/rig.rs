@@ -3,7 +3,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use thalweg_cc::{Ack, CaState, Conn, Controller, RateSample, Window};
+use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, RateSample, Window};
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
 /// Most packets under way.
@@ -186,6 +186,8 @@ impl Rig {
     fn conn(&self) -> Conn {
         Conn {
             now: self.now,
+            jiffies: Hz::MILLISECOND_TICK.at(self.now),
+            hz: Hz::MILLISECOND_TICK,
             mss: self.mss,
             state: self.state,
             srtt: self.srtt,
@@ -194,7 +196,7 @@ impl Rig {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             lost: self.lost,
-            last_sent_at: self.last_sent_at,
+            last_sent_jiffies: Hz::MILLISECOND_TICK.at(self.last_sent_at),
             una_bytes: Bytes((self.next - self.inflight - self.holes).0 * self.mss.0),
             next_bytes: Bytes(self.next.0 * self.mss.0),
             is_cwnd_limited: self.is_cwnd_limited,

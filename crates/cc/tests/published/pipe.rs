@@ -8,7 +8,7 @@ use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeSet, VecDeque};
-use thalweg_cc::{Ack, CaState, Conn, Controller, RateSample, Window};
+use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, RateSample, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 
 /// Silence after which the sender gives up on what is under way.
@@ -199,6 +199,8 @@ impl Pipe {
     fn conn(&self) -> Conn {
         Conn {
             now: self.now,
+            jiffies: Hz::MILLISECOND_TICK.at(self.now),
+            hz: Hz::MILLISECOND_TICK,
             mss: MSS,
             state: self.state,
             srtt: self.srtt,
@@ -207,7 +209,7 @@ impl Pipe {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             lost: self.lost,
-            last_sent_at: self.last_sent_at,
+            last_sent_jiffies: Hz::MILLISECOND_TICK.at(self.last_sent_at),
             una_bytes: Bytes(self.una * MSS.0),
             next_bytes: Bytes(self.next * MSS.0),
             is_cwnd_limited: self.is_cwnd_limited

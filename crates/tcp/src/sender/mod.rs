@@ -53,11 +53,14 @@ use recovery::Episode;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use sndbuf::SendBuffer;
-use thalweg_cc::{CaState, Conn, Controller, Window};
+use thalweg_cc::{CaState, Conn, Controller, Hz, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 use timer::Timer;
 use transmit::Work;
 use usage::Usage;
+
+/// The coarse clock of the sending host, which starts with the experiment.
+const HZ: Hz = Hz::MILLISECOND_TICK;
 
 /// The initial window (RFC 6928).
 pub(crate) const INITIAL_CWND: Packets = Packets(10);
@@ -231,6 +234,8 @@ impl Sender {
     fn conn(&self, now: Time) -> Conn {
         Conn {
             now,
+            jiffies: HZ.at(now),
+            hz: HZ,
             mss: self.config.mss,
             state: self.state,
             srtt: self.rtt.srtt(),
@@ -243,7 +248,7 @@ impl Sender {
             next_bytes: self.board.next_bytes(),
             is_cwnd_limited: self.is_cwnd_limited(),
             is_app_limited: self.rate.is_app_limited(),
-            last_sent_at: self.usage.last_sent_at,
+            last_sent_jiffies: HZ.at(self.usage.last_sent_at),
             next_departure: self.pacer.departure,
         }
     }
