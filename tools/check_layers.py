@@ -55,6 +55,7 @@ PURE_DEPENDENCIES = {
 PYTHON: Mapping[str, set[str]] = {
     "errors": set(),
     "engine": {"errors"},
+    "processes": set(),
     "scenario": set(),
     "plan": {"scenario"},
     "run": {"plan"},
@@ -63,12 +64,13 @@ PYTHON: Mapping[str, set[str]] = {
     "report": {"analysis"},
     "validate": {"run", "analysis"},
     "studies": {"run", "analysis", "report"},
-    "cli": {"studies", "validate"},
+    "kernel": set(),
+    "cli": {"studies", "validate", "kernel"},
     "__main__": {"cli"},
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
-PYTHON_SHARED = {"errors", "engine"}
+PYTHON_SHARED = {"errors", "engine", "processes"}
 """What every layer may import."""
 
 

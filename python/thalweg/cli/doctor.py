@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from thalweg import __version__, engine
+from thalweg import __version__, engine, kernel
 from thalweg.cli import output
 from thalweg.errors import Exit, ThalwegError
 
@@ -59,6 +59,7 @@ def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def _findings() -> Iterator[Finding]:
     yield _python()
     yield from _engines()
+    yield from _built_kernel()
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", "ok", f"{cores}: as many experiments run at a time; in real time, one")
     yield _memory(cores)
@@ -96,6 +97,18 @@ def _engines() -> Iterator[Finding]:
             yield Finding(what, state, each.reason, "\n".join(filter(None, (each.remedy, others))))
     if not known.engines:
         yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
+
+
+def _built_kernel() -> Iterator[Finding]:
+    """Look at the kernel that runs in virtual time; where there is none, the engine that wants one says so itself."""
+    used = kernel.current()
+    if used is None:
+        return
+    found = f"Linux {used.release}, built {used.built}, in {used.folder}"
+    if used.is_whole():
+        yield Finding("built kernel", "ok", found)
+    else:
+        yield Finding("built kernel", "warning", f"{found}: changed since it was built", "thalweg kernel build")
 
 
 def _memory(cores: int) -> Finding:

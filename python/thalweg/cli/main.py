@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import check, doctor, interrupt, output, report, results, run, schema, validate
+from thalweg.cli import check, doctor, interrupt, kernel, output, report, results, run, schema, validate
 from thalweg.errors import Exit, ThalwegError
 
 signal.signal(signal.SIGINT, interrupt)
@@ -41,6 +41,7 @@ for name, module in {
     "doctor": doctor,
 }.items():
     commands.command(name, epilog=module.EPILOG)(module.command)
+commands.add_typer(kernel.commands, name="kernel")
 
 
 def _version(asked: bool) -> None:

@@ -15,7 +15,8 @@ from typing import IO, Any
 from thalweg.engine import Engine
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import Plan
-from thalweg.run.signals import ends_with_parent, forwarding
+from thalweg.processes import ends_with_parent
+from thalweg.run.signals import forwarding
 
 Event = dict[str, Any]
 

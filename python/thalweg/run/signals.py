@@ -4,7 +4,6 @@ The first one is passed on once: the engine stops what is running, keeps what is
 the engine at once; nothing that is finished is lost by that either.
 """
 
-import ctypes
 import signal
 import subprocess
 import threading
@@ -12,9 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-
-PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h: a signal for when the parent dies."""
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -49,16 +45,3 @@ def forwarding(engine: subprocess.Popen[bytes], tell: Callable[[], None]) -> Ite
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def ends_with_parent() -> Callable[[], None]:
-    """Give what a new process does to be asked to end when this one dies, even of a SIGKILL.
-
-    Without it the engine would go on, unseen, until its next event finds no reader, and hold the run directory.
-    """
-    library = ctypes.CDLL(None)
-
-    def ask() -> None:
-        library.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
-
-    return ask

@@ -11,7 +11,7 @@ from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]
 
-COMMANDS = ["check", "run", "results", "report", "validate", "schema", "doctor"]
+COMMANDS = ["check", "run", "results", "report", "validate", "schema", "doctor", "kernel"]
 
 
 def test_the_help_names_every_command_and_exit_code(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
@@ -28,6 +28,15 @@ def test_the_help_of_a_command_has_an_example(thalweg: Thalweg, command: str, sn
     done = thalweg(command, "--help")
     assert done.returncode == 0
     assert f"Example: thalweg {command}" in done.stdout
+    assert done.stdout == snapshot
+
+
+@pytest.mark.parametrize("command", ["build", "list", "use", "remove"])
+def test_the_help_of_a_kernel_command_has_an_example(
+    thalweg: Thalweg, command: str, snapshot: SnapshotAssertion
+) -> None:
+    done = thalweg("kernel", command, "--help")
+    assert f"Example: thalweg kernel {command}" in done.stdout
     assert done.stdout == snapshot
 
 

@@ -1,0 +1,202 @@
+"""Builds a kernel: source, configuration, compiler; then the one folder in which the result is complete.
+
+The same source, options and compiler make the same program, byte for byte: it says nothing of when, where and by whom
+it was built. So a kernel is recognised by a key over those three, and results of the engine with it stay comparable.
+"""
+
+import datetime
+import errno
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.kernel import commands, fragment, store, toolchain
+from thalweg.kernel.commands import Log
+from thalweg.kernel.fragment import Fragment
+from thalweg.kernel.source import Package, Source, Tree
+from thalweg.kernel.store import Kernel
+
+RECIPE = "1"
+"""Changes when the steps below make another program of the same source, options and compiler."""
+
+KEY_DIGITS = 12
+
+STEP = re.compile(r"^  [A-Z]+ +(\S+\.o)\b")
+"""What make prints when an object is made."""
+
+
+class Listener(Protocol):
+    """Who shows how far a build is."""
+
+    def phase(self, text: str) -> None:
+        """Show that a part begins."""
+
+    def step(self, name: str) -> None:
+        """Show that an object is being made."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be built."""
+
+    tree: Path | None = None
+    """A developer's own tree; none: the distribution's source package."""
+    config: Path | None = None
+    """Options on top of ours."""
+    jobs: int | None = None
+    """Compilers at a time; none: one for each core."""
+    is_forced: bool = False
+    """Build also what is there."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of an order."""
+
+    kernel: Kernel
+    is_new: bool
+    notes: list[str]
+    """What the kernel lacks of what we offer."""
+
+
+def build(order: Order, listener: Listener) -> Result:
+    """Build a kernel, if it is not there already, and have the engine take it.
+
+    Raises `ThalwegError` if something is missing, an option does not hold, another build goes on, or make fails; and
+    `KeyboardInterrupt` if it was asked to end. In all these cases nothing of the build is left but its log.
+    """
+    fragments = [Fragment.ours(), *([Fragment.load(order.config)] if order.config else [])]
+    options = fragment.merged(fragments)
+    try:
+        store.place().mkdir(parents=True, exist_ok=True)
+        toolchain.check(store.place(), needs_source=order.tree is None)
+        listener.phase("looking at the source")
+        source: Source = Tree.find(order.tree) if order.tree else Package.find()
+        key = _key(source, options)
+        there = None if order.is_forced else _whole(key)
+        if there:
+            store.use(there)
+            return Result(there, is_new=False, notes=[])
+        with commands.asked_to_end(), store.building() as folder:
+            return _Build(order, fragments, source, listener, folder).run(key)
+    except OSError as error:
+        raise _explained(error) from error
+
+
+@dataclass(frozen=True)
+class _Build:
+    """A build in a folder of its own."""
+
+    order: Order
+    fragments: list[Fragment]
+    source: Source
+    listener: Listener
+    folder: Path
+
+    def run(self, key: str) -> Result:
+        """Do all steps, and keep the result."""
+        log = Log(store.place() / "build.log")
+        try:
+            if isinstance(self.source, Package):
+                self.listener.phase(f"fetching {self.source.about} ({self.source.size_bytes / 1e6:.0f} MB)")
+            tree, source_sha256 = self.source.unpack(self.folder, log)
+            self.listener.phase("configuring")
+            make = self._make(tree)
+            notes = self._configure(make, tree, log)
+            jobs = self.order.jobs or len(os.sched_getaffinity(0))
+            self.listener.phase(f"compiling, {jobs} at a time (minutes on few cores)")
+            self._compile(make, jobs, log)
+        finally:
+            log.close()
+        self.source.check_unchanged()
+        kernel = self._collect(key, source_sha256)
+        store.use(kernel)
+        return Result(kernel, is_new=True, notes=notes)
+
+    @property
+    def _objects(self) -> Path:
+        return self.folder / "objects"
+
+    def _make(self, tree: Path) -> list[str]:
+        """Give the call of make, which all targets share; the tree is not written."""
+        for path in (tree, self.folder):
+            if re.search(r"[\s:]", str(path)):
+                raise ThalwegError(
+                    "bad-path",
+                    f"a kernel cannot be built where the path has blanks or colons: `{path}`",
+                    hint="move it" if path == tree else "XDG_CACHE_HOME=/other/place thalweg kernel build",
+                )
+        self._objects.mkdir()
+        wrapper = self.folder / "Kconfig"
+        text = (tree / "Kconfig").read_text(encoding="utf-8")
+        ticks = fragment.merged(self.fragments)[fragment.TICKS]
+        wrapper.write_text(fragment.wrapper(text, ticks), encoding="utf-8")
+        return ["make", "-C", str(tree), f"O={self._objects}", "ARCH=um", f"KBUILD_KCONFIG={wrapper}"]
+
+    def _configure(self, make: list[str], tree: Path, log: Log) -> list[str]:
+        wanted = self.folder / "wanted.config"
+        wanted.write_text(fragment.write(fragment.merged(self.fragments)), encoding="utf-8")
+        commands.run(
+            [*make, f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig"], "configuring the kernel", log, folder=self.folder
+        )
+        config = (self._objects / ".config").read_text(encoding="utf-8")
+        return fragment.missing(self.fragments, config, tree)
+
+    def _compile(self, make: list[str], jobs: int, log: Log) -> None:
+        def listen(line: str) -> None:
+            if found := STEP.match(line):
+                self.listener.step(found[1])
+
+        commands.run([*make, f"-j{jobs}", "linux"], "compiling the kernel", log, folder=self.folder, listener=listen)
+
+    def _collect(self, key: str, source_sha256: str) -> Kernel:
+        """Put what is to be kept into a folder, and that into its place."""
+        made = self.folder / "made"
+        made.mkdir()
+        linux, config = made / store.BINARY, made / store.CONFIG
+        shutil.copy2(self._objects / "linux", linux)
+        strip = shutil.which("strip")
+        if strip:
+            commands.read([strip, "--strip-all", str(linux)])
+        shutil.copyfile(self._objects / ".config", config)
+        release = (self._objects / "include" / "config" / "kernel.release").read_text(encoding="utf-8").strip()
+        kernel = Kernel(
+            folder=made,
+            release=release,
+            source=self.source.about,
+            source_sha256=source_sha256,
+            config_sha256=store.sha256(config),
+            linux_sha256=store.sha256(linux),
+            built=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        )
+        kernel.describe()
+        return store.keep(made, f"{release}-{key}")
+
+
+def _key(source: Source, options: dict[str, str]) -> str:
+    """Give what tells this kernel from every other one."""
+    parts = (RECIPE, source.identity, fragment.write(options), toolchain.compiler())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_DIGITS]
+
+
+def _whole(key: str) -> Kernel | None:
+    """Find a kernel by its key; one whose program was changed since does not count."""
+    return next((kernel for kernel in store.kernels() if kernel.name.endswith(f"-{key}") and kernel.is_whole()), None)
+
+
+def _explained(error: OSError) -> ThalwegError:
+    """Explain what the system refused while a kernel was built."""
+    what = f"`{error.filename}`" if error.filename else f"`{store.place()}`"
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return ThalwegError(
+        "no-space" if is_full else "cannot-write",
+        f"{what}: {(error.strerror or str(error)).lower()}",
+        place=str(error.filename or store.place()),
+        hint=toolchain.elsewhere(),
+        exit_code=Exit.CANNOT_WRITE,
+    )

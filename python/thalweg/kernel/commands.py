@@ -1,0 +1,160 @@
+"""Starts the programs of a build: their output in one log, and none of them left when we end.
+
+Each gets a process group of its own. A Ctrl-C therefore reaches only thalweg, which ends the whole group, also
+compilers that make has started; and whatever happens to thalweg, the kernel ends the program that it started.
+"""
+
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.kernel.toolchain import disk_is_full, elsewhere
+from thalweg.processes import ends_with_parent
+
+SHOWN = 20
+"""Lines of the log that an error shows: what gcc says about a mistake, and who called it."""
+
+GRACE_S = 5
+"""How long programs may take to end when asked to."""
+
+OURS = {
+    "LC_ALL": "C",
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_USER": "thalweg",
+    "KBUILD_BUILD_HOST": "thalweg",
+    "KBUILD_BUILD_VERSION": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""What makes the same program of the same source, whoever builds it and when, and leaves nothing in the source."""
+
+NOT_OURS = ("MAKE", "MFLAGS", "KBUILD_", "KCONFIG_", "CONFIG_", "GNUMAKE")
+"""Variables that begin so would change a build: those of a `make` that we run in, or of a kernel developer's shell."""
+
+NAMES_NOT_OURS = {"ARCH", "SUBARCH", "CROSS_COMPILE", "LLVM", "O", "V", "W", "C", "CF", "LOCALVERSION", "INSTALL_PATH"}
+
+
+class Log:
+    """What the programs of a build print, in one file."""
+
+    def __init__(self, file: Path) -> None:
+        """Begin a new log."""
+        self.file = file
+        self._opened: IO[bytes] = file.open("wb", buffering=0)
+        self._last: deque[str] = deque(maxlen=SHOWN)
+
+    def write(self, line: bytes) -> None:
+        """Add a line."""
+        self._opened.write(line)
+        self._last.append(line.decode(errors="replace").rstrip())
+
+    def close(self) -> None:
+        """End the log."""
+        self._opened.close()
+
+    def failed(self, what: str, code: int) -> ThalwegError:
+        """Explain why a program failed, with the end of the log."""
+        if disk_is_full(iter(self._last)):
+            return ThalwegError(
+                "no-space",
+                f"{what} failed: the disk is full",
+                place=str(self.file.parent),
+                hint=elsewhere(),
+                exit_code=Exit.CANNOT_WRITE,
+            )
+        lines = "".join(f"\n  | {line}" for line in self._last if line)
+        why = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return ThalwegError(
+            "build-failed",
+            f"{what} failed ({why}); it said last:{lines}",
+            hint=f"the whole log: less {self.file}",
+            exit_code=Exit.FAILED,
+        )
+
+
+def run(
+    command: Sequence[str], what: str, log: Log, *, folder: Path, listener: Callable[[str], None] = lambda line: None
+) -> None:
+    """Run a program, and call `listener` with each line that it prints.
+
+    Raises `ThalwegError` with the end of the log if it fails.
+    """
+    log.write(f"$ {' '.join(command)}\n".encode())
+    with _started(command, folder) as program:
+        assert program.stdout
+        for line in program.stdout:
+            log.write(line)
+            listener(line.decode(errors="replace"))
+        code = program.wait()
+    if code != 0:
+        raise log.failed(what, code)
+
+
+def read(command: Sequence[str]) -> str | None:
+    """Run a program that only looks; gives what it prints, nothing if it fails."""
+    try:
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, errors="replace")
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def environment() -> dict[str, str]:
+    """Give the environment of a build: ours, without what others would change in it."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in NAMES_NOT_OURS and not name.startswith(NOT_OURS)
+    }
+    return kept | OURS
+
+
+@contextmanager
+def asked_to_end() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that they too leave nothing behind."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _started(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    program = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+        preexec_fn=ends_with_parent(),
+    )
+    with program:
+        try:
+            yield program
+        except BaseException:
+            _end(program)
+            raise
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    """End a program and all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        program.wait(GRACE_S)
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)

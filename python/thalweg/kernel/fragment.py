@@ -1,0 +1,182 @@
+"""Kconfig fragments: read, put together, and checked against the configuration that came out.
+
+Kconfig drops in silence what it cannot set: an option whose dependencies are off, or one that this version does not
+have. A kernel without CONFIG_TCP_CONG_BBR would then be found out only by the first experiment, and one without
+CONFIG_HZ=250 never. So every option that was asked for is looked up in the result.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from thalweg.errors import Source, ThalwegError, ThalwegErrors
+
+OFF = "n"
+
+OFFERED = ("CONFIG_TCP_CONG_", "CONFIG_NET_SCH_")
+"""Options of ours that a tree may lack: then flows cannot use that algorithm, and all else works."""
+
+TICKS = "CONFIG_HZ"
+"""Ticks of a second. UML's Kconfig fixes them; `wrapper` does not let it."""
+
+_SET = re.compile(r"(CONFIG_\w+)=(\S.*)")
+_UNSET = re.compile(r"#\s*(CONFIG_\w+) is not set")
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Options with their values as Kconfig writes them, in their order."""
+
+    name: str
+    options: Mapping[str, str]
+    lines: Mapping[str, int]
+
+    @classmethod
+    def ours(cls) -> "Fragment":
+        """Read what the engine needs."""
+        return parse(files("thalweg").joinpath("data/uml.config").read_text(encoding="utf-8"), "uml.config")
+
+    @classmethod
+    def load(cls, file: Path) -> "Fragment":
+        """Read a user's fragment. Raises `ThalwegError` if it cannot be read or is none."""
+        try:
+            return parse(file.read_text(encoding="utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "it is no text"
+            raise ThalwegError(
+                "no-config",
+                f"cannot read `{file}`: {why}",
+                place="--config",
+                expected="a file with lines such as CONFIG_TCP_CONG_LP=y",
+            ) from None
+
+
+def parse(text: str, name: str) -> Fragment:
+    """Read a fragment; a later line has precedence over an earlier one.
+
+    Raises `ThalwegErrors` for lines that are none.
+
+    >>> parse('CONFIG_HZ=250\\n# CONFIG_IPV6 is not set\\n', "x").options
+    {'CONFIG_HZ': '250', 'CONFIG_IPV6': 'n'}
+    """
+    options: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    mistakes = []
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if found := _SET.fullmatch(line):
+            option, value = found.groups()
+            if value == "m":
+                mistakes.append(_malformed(name, number, line, f"{option}=y: this kernel has no modules"))
+        elif found := _UNSET.fullmatch(line):
+            option, value = found[1], OFF
+        elif not line or line.startswith("#"):
+            continue
+        else:
+            mistakes.append(_malformed(name, number, line, "CONFIG_NAME=y, or # CONFIG_NAME is not set"))
+            continue
+        options[option], lines[option] = value, number
+    if mistakes:
+        raise ThalwegErrors(mistakes)
+    return Fragment(name, options, lines)
+
+
+def merged(fragments: list[Fragment]) -> dict[str, str]:
+    """Put fragments together; the last one that names an option decides.
+
+    Raises `ThalwegErrors` if one turns off what the first one, ours, turns on and the engine cannot do without.
+    """
+    ours, *others = fragments
+    mistakes = [
+        ThalwegError(
+            "config-needed",
+            f"{option} is off, but the engine needs it",
+            place=option,
+            source=Source(other.name, other.lines[option]),
+            hint="leave the line out",
+        )
+        for other in others
+        for option, value in other.options.items()
+        if value == OFF and ours.options.get(option, OFF) != OFF and not option.startswith(OFFERED)
+    ]
+    if mistakes:
+        raise ThalwegErrors(mistakes)
+    return {option: value for fragment in fragments for option, value in fragment.options.items()}
+
+
+def write(options: Mapping[str, str]) -> str:
+    """Write options as Kconfig reads them."""
+    return "".join(
+        f"# {option} is not set\n" if value == OFF else f"{option}={value}\n" for option, value in options.items()
+    )
+
+
+def wrapper(kconfig: str, ticks: str) -> str:
+    """Give a tree's top Kconfig with a definition of HZ that comes before the one of UML, which knows only 100.
+
+    Of several defaults Kconfig takes the first; the tree itself stays as it is.
+    """
+    at = re.search(r"^mainmenu .*\n", kconfig, flags=re.MULTILINE)
+    end = at.end() if at else 0
+    return f"{kconfig[:end]}\nconfig HZ\n\tint\n\tdefault {ticks}\n{kconfig[end:]}"
+
+
+def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
+    """Compare what was asked for with the configuration that came out.
+
+    Gives what is missing and may be, in words. Raises `ThalwegErrors` for all that may not.
+    """
+    holds = parse(config, "").options if config else {}
+    wanted = merged(fragments)
+    lost = {option for option, value in wanted.items() if holds.get(option, OFF) != value}
+    described = dict(_described(tree, lost)) if lost else {}
+    ours, notes, mistakes = fragments[0], [], []
+    for option in sorted(lost):
+        asked_by = [fragment for fragment in fragments if option in fragment.options][-1]
+        why = _why(option, wanted[option], holds.get(option), described.get(option))
+        if asked_by is ours and option.startswith(OFFERED):
+            notes.append(f"{why}; flows and queues that name it are refused")
+        else:
+            source = None if asked_by is ours else Source(asked_by.name, asked_by.lines[option])
+            mistakes.append(_lost(option, why, source))
+    if mistakes:
+        raise ThalwegErrors(mistakes)
+    return notes
+
+
+def _why(option: str, wanted: str, holds: str | None, described: str | None) -> str:
+    """Say what became of an option."""
+    if described is None:
+        return f"{option} does not exist in this kernel"
+    text = f"{option}={wanted} does not hold: it is {holds or OFF}"
+    return f"{text}; it depends on {described}" if described else text
+
+
+def _lost(option: str, why: str, source: Source | None) -> ThalwegError:
+    if source:
+        hint = "correct its name, or turn on in the same file what it depends on; or leave the line out"
+    else:
+        hint = "the engine needs it: thalweg is made for Linux 6.1 and later with user-mode Linux"
+    return ThalwegError("config-lost", why, place=option, source=source, hint=hint)
+
+
+def _described(tree: Path, options: set[str]) -> Iterator[tuple[str, str]]:
+    """Find options in the Kconfig files of a tree: of each that exists, what it depends on."""
+    names = "|".join(option.removeprefix("CONFIG_") for option in options)
+    entry = re.compile(rf"^(?:menu)?config ({names})\n((?:[ \t].*\n|\n)*)", flags=re.MULTILINE)
+    for folder, folders, found in os.walk(tree):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for file in found:
+            if file.startswith("Kconfig"):
+                text = Path(folder, file).read_text(encoding="utf-8", errors="replace")
+                for name, body in entry.findall(text):
+                    needs = re.findall(r"^\s+depends on (.*)", body, flags=re.MULTILINE)
+                    yield f"CONFIG_{name}", " and ".join(needs)
+
+
+def _malformed(name: str, number: int, line: str, expected: str) -> ThalwegError:
+    return ThalwegError(
+        "bad-config", f"`{line}` is no option", place="--config", expected=expected, source=Source(name, number)
+    )

@@ -1,0 +1,54 @@
+"""How far a build is: a bar where standard error is a terminal, else a line for each part of it."""
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+OBJECTS = 900
+"""Objects that Linux 6.1 is made of with our options; other versions and more options make it some more or fewer."""
+
+
+class Progress:
+    """Shows the parts of a build as they come; use it as a context manager."""
+
+    def __init__(self, console: Console) -> None:
+        """Write to `console`, which is standard error."""
+        self._console = console
+        self._done = 0
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> "Progress":
+        """Start showing."""
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[name]}"),
+            )
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task("", total=None, name="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop showing."""
+        if self._bar:
+            self._bar.stop()
+
+    def phase(self, text: str) -> None:
+        """Show that a part begins."""
+        if self._bar:
+            self._bar.update(self._task, description=text)
+        else:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def step(self, name: str) -> None:
+        """Show that an object is being made; the total is a guess, which the count never passes."""
+        self._done += 1
+        if self._bar:
+            self._bar.update(self._task, completed=min(self._done, OBJECTS - 1), total=OBJECTS, name=name[-40:])

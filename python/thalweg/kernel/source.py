@@ -1,0 +1,264 @@
+"""Where a kernel's source comes from: the distribution's source package, or a developer's own tree.
+
+Both say what they are before anything is fetched or built, so that a kernel that is there is recognised at once.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.kernel import commands, store
+from thalweg.kernel.commands import Log
+
+META = "linux-source"
+"""Package that depends on the one with the source of the distribution's own kernel."""
+
+OLDEST = (6, 1)
+"""Oldest kernel that is built: older ones' virtual time was not tried."""
+
+PARTS = ("Makefile", "Kconfig", "arch/um/Kconfig", "scripts/Makefile.build")
+"""Files that every kernel's source with user-mode Linux has."""
+
+TIME_TRAVEL = "UML_TIME_TRAVEL_SUPPORT"
+
+LEFT_OUT = {"": {".git", "Documentation"}, "tools": {"testing"}}
+"""Folders of a tree that its checksum leaves out: no program is made of them. Of `arch` only ARCHITECTURES count."""
+
+ARCHITECTURES = {"um", "x86"}
+
+CONFIGURED = (".config", "include/config", "arch/um/include/generated")
+"""What a build inside of the tree leaves there, and make refuses a build outside of it for."""
+
+
+class Source(Protocol):
+    """A kernel's source."""
+
+    @property
+    def about(self) -> str:
+        """What it is, for kernel.json and for people."""
+
+    @property
+    def identity(self) -> str:
+        """A checksum of it, as far as it is known before it is fetched."""
+
+    def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
+        """Give the tree and the SHA-256 of the source; `folder` is for what is fetched."""
+
+    def check_unchanged(self) -> None:
+        """Raise `ThalwegError` if the source is another one than at the beginning."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """The distribution's source package, which apt fetches without root and without installing it."""
+
+    name: str
+    version: str
+    checksum: str
+    size_bytes: int
+
+    @property
+    def about(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version}"
+
+    @property
+    def identity(self) -> str:
+        """The checksum of the package in apt's lists, which apt compares with what it fetched."""
+        return self.checksum
+
+    @classmethod
+    def find(cls) -> "Package":
+        """Ask apt for the source of the distribution's kernel.
+
+        Raises `ThalwegError` if apt has none.
+        """
+        depends = commands.read(["apt-cache", "depends", META]) or ""
+        named = re.search(rf"Depends: ({META}-[\w.]+)", depends)
+        name = named[1] if named else newest((commands.read(["apt-cache", "pkgnames", f"{META}-"]) or "").split())
+        place = name and commands.read(["apt-get", "download", "--print-uris", name])
+        found = place and printed(place)
+        if not name or not found:
+            raise ThalwegError(
+                "no-source",
+                "apt knows no source package of a kernel",
+                expected=f"a package such as {META}-6.1",
+                hint="sudo apt-get update\nor name a kernel's source: thalweg kernel build --source DIR",
+                exit_code=Exit.MISSING,
+            )
+        return cls(name, *found)
+
+    def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
+        """Fetch the package and unpack it twice: it holds an archive."""
+        commands.run(["apt-get", "download", self.name], f"fetching {self.name}", log, folder=folder)
+        package = next(folder.glob(f"{self.name}_*.deb"))
+        checksum = store.sha256(package)
+        commands.run(["dpkg", "-x", package.name, "package"], "unpacking the package", log, folder=folder)
+        package.unlink()
+        archive = next((folder / "package" / "usr" / "src").rglob("linux-source-*.tar.*"))
+        commands.run(["tar", "-xf", str(archive)], "unpacking the source", log, folder=folder)
+        shutil.rmtree(folder / "package")
+        tree = next(folder.glob("linux-source-*/Makefile")).parent
+        check(tree)
+        return tree, checksum
+
+    def check_unchanged(self) -> None:
+        """Do nothing: what was unpacked is ours alone."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A developer's own tree, which is only read."""
+
+    folder: Path
+    about: str
+    identity: str
+
+    @classmethod
+    def find(cls, folder: Path) -> "Tree":
+        """Look at a tree.
+
+        Raises `ThalwegError` if it is none, lacks virtual time, or has been configured in place.
+        """
+        tree = folder.resolve()
+        check(tree)
+        for left in CONFIGURED:
+            if (tree / left).exists():
+                raise ThalwegError(
+                    "configured-tree",
+                    f"`{folder}` was configured or built in place: make refuses it for `{left}`",
+                    place="--source",
+                    hint=f"make -C {folder} ARCH=um mrproper    (removes .config and all objects in it)\n"
+                    f"or leave it as it is, and name a clean copy: git -C {folder} worktree add ../clean",
+                )
+        return cls(tree, _about(tree), tree_sha256(tree))
+
+    def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
+        """Give the tree where it is."""
+        return self.folder, self.identity
+
+    def check_unchanged(self) -> None:
+        """Compare the tree with what it was: a kernel half of which is older is nobody's."""
+        if tree_sha256(self.folder) != self.identity:
+            raise ThalwegError(
+                "changed-tree",
+                f"`{self.folder}` changed while it was built",
+                place="--source",
+                hint="type the same command again",
+                exit_code=Exit.FAILED,
+            )
+
+
+def check(tree: Path) -> None:
+    """Look whether a folder is the source of a kernel that can be built.
+
+    Raises `ThalwegError` if not.
+    """
+    version = version_of(tree)
+    if version is None:
+        raise ThalwegError(
+            "no-kernel-tree",
+            f"`{tree}` is no source of a Linux kernel",
+            place="--source",
+            expected="a folder with the kernel's Makefile, Kconfig and arch/um",
+        )
+    number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if number < OLDEST:
+        raise ThalwegError(
+            "old-kernel",
+            f"Linux {version} is too old",
+            place="--source",
+            expected=f"{OLDEST[0]}.{OLDEST[1]} or later",
+        )
+    if f"config {TIME_TRAVEL}" not in (tree / "arch" / "um" / "Kconfig").read_text(encoding="utf-8"):
+        raise ThalwegError(
+            "no-time-travel",
+            f"Linux {version} in `{tree}` has no virtual time in user-mode Linux",
+            place="--source",
+            expected=f"{TIME_TRAVEL} in arch/um/Kconfig",
+        )
+
+
+def version_of(tree: Path) -> str | None:
+    """Read the version of a tree from its Makefile; nothing if it is no kernel's."""
+    if not all((tree / part).is_file() for part in PARTS):
+        return None
+    head = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")[:2000]
+    found = re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *=[ \t]*(.*?)[ \t]*$", head, flags=re.M)
+    parts: dict[str, str] = dict(found)
+    numbers = [parts.get(part, "") for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    if not (numbers[0].isdigit() and numbers[1].isdigit()):
+        return None
+    return ".".join(filter(None, numbers)) + parts.get("EXTRAVERSION", "")
+
+
+def tree_sha256(tree: Path) -> str:
+    """Give one checksum over names and contents of all files of a tree of which a program can be made.
+
+    That reads a gigabyte: three seconds where it is in memory, ten where it is not. Times of files and git's own
+    word would be faster, but neither says what is in a file that was changed and not committed.
+    """
+    whole = hashlib.sha256()
+    for folder, folders, names in os.walk(tree):
+        inside = os.path.relpath(folder, tree)
+        inside = "" if inside == "." else inside
+        if inside == "arch":
+            folders[:] = [name for name in folders if name in ARCHITECTURES]
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in LEFT_OUT.get(inside, ()) and not Path(folder, name, ".config").exists()
+        )
+        for name in sorted(names):
+            file = Path(folder, name)
+            if file.is_symlink():
+                content = str(file.readlink()).encode()
+            elif file.is_file():
+                content = file.read_bytes()
+            else:
+                continue
+            whole.update(f"{inside}/{name}\0{hashlib.sha256(content).hexdigest()}\n".encode(errors="surrogateescape"))
+    return whole.hexdigest()
+
+
+def newest(names: list[str]) -> str | None:
+    """Give the package with the highest version.
+
+    >>> newest(["linux-source-6.1", "linux-source-6.12", "linux-source-tools"])
+    'linux-source-6.12'
+    """
+    versions = {
+        tuple(map(int, found[1].split("."))): name
+        for name in names
+        if (found := re.fullmatch(rf"{META}-([\d.]+\d)", name))
+    }
+    return versions[max(versions)] if versions else None
+
+
+def printed(line: str) -> tuple[str, str, int] | None:
+    """Take version, checksum and size from what `apt-get download --print-uris` says.
+
+    >>> printed("'http://x/l_6.1-2_all.deb' linux-source-6.1_6.1-2_all.deb 139 SHA256:ae95")
+    ('6.1-2', 'SHA256:ae95', 139)
+    """
+    found = re.search(r"' (\S+) (\d+) (\w+:[0-9a-f]+)\s*$", line)
+    if not found:
+        return None
+    version = found[1].split("_")[1].replace("%3a", ":")
+    return version, found[3], int(found[2])
+
+
+def _about(tree: Path) -> str:
+    """Describe a tree: where, which version, and which commit if git knows."""
+    git = ["git", "--no-optional-locks", "-C", str(tree)]
+    inside = commands.read([*git, "rev-parse", "--show-toplevel"])
+    described = commands.read([*git, "describe", "--always"])
+    if not described or inside is None or Path(inside.strip()) != tree:
+        return f"{tree} {version_of(tree)}"
+    is_changed = bool(commands.read([*git, "status", "--porcelain", "--untracked-files=no"]))
+    return f"{tree} {version_of(tree)} ({described.strip()}{', changed' if is_changed else ''})"

@@ -1,0 +1,196 @@
+"""Where built kernels are kept, and which of them the engine takes.
+
+    ~/.cache/thalweg/uml/6.1.192-0a1b2c3d4e5f/    a kernel: `linux`, `config` and `kernel.json`
+    ~/.cache/thalweg/uml/current                  a link to the one that runs
+    ~/.cache/thalweg/uml/build-*/                 a build that goes on, or was killed; the next build removes it
+    ~/.cache/thalweg/uml/build.log                what the last build printed
+    ~/.cache/thalweg/uml/lock                     held while a build goes on
+
+The engine reads the same places: `THALWEG_UML_KERNEL` if that is set, else `current`.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from thalweg.errors import Exit, ThalwegError
+
+VARIABLE = "THALWEG_UML_KERNEL"
+"""Environment variable that names the folder of the kernel to run, in place of `current`."""
+
+FORMAT = 1
+"""Form of kernel.json."""
+
+BINARY = "linux"
+DESCRIPTION = "kernel.json"
+CONFIG = "config"
+BUILDING = "build-"
+"""How the name of the folder of a build begins."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that was built: where it is, and what kernel.json says of it."""
+
+    folder: Path
+    release: str
+    source: str
+    source_sha256: str
+    config_sha256: str
+    linux_sha256: str
+    built: str
+
+    @property
+    def name(self) -> str:
+        """How it is called in `thalweg kernel use`."""
+        return self.folder.name
+
+    def is_whole(self) -> bool:
+        """Tell whether the program is the one that was built; the engine runs no other."""
+        try:
+            return sha256(self.folder / BINARY) == self.linux_sha256
+        except OSError:
+            return False
+
+    def describe(self) -> None:
+        """Write kernel.json; the last file of a build."""
+        fields = {name: value for name, value in asdict(self).items() if name != "folder"}
+        text = json.dumps({"format": FORMAT} | fields, indent=2) + "\n"
+        (self.folder / DESCRIPTION).write_text(text, encoding="utf-8")
+
+
+def place() -> Path:
+    """Give the folder of all kernels; it need not exist."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "thalweg" / "uml"
+
+
+def read(folder: Path) -> Kernel | None:
+    """Read what a folder holds; nothing if that is no kernel."""
+    try:
+        given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        if given.pop("format") != FORMAT or not (folder / BINARY).is_file():
+            return None
+        return Kernel(folder=folder, **given)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def kernels() -> list[Kernel]:
+    """Give all kernels, the newest first."""
+    folders = place().iterdir() if place().is_dir() else ()
+    found = (read(folder) for folder in folders if not folder.is_symlink() and folder.is_dir() and _is_kept(folder))
+    return sorted((kernel for kernel in found if kernel), key=lambda kernel: (kernel.built, kernel.name), reverse=True)
+
+
+def current() -> Kernel | None:
+    """Give the kernel that the engine takes, if there is one."""
+    folder = os.environ.get(VARIABLE)
+    return read(Path(folder) if folder else (place() / "current").resolve())
+
+
+def named(name: str) -> Kernel:
+    """Find a kernel by its name.
+
+    Raises `ThalwegError` if there is none.
+    """
+    known = kernels()
+    for kernel in known:
+        if kernel.name == name:
+            return kernel
+    listed = ", ".join(kernel.name for kernel in known)
+    raise ThalwegError(
+        "no-kernel",
+        f"there is no kernel `{name}`",
+        place="NAME",
+        found=name,
+        expected=f"one of {listed}" if known else None,
+        hint="thalweg kernel list" if known else "thalweg kernel build",
+        exit_code=Exit.USAGE if known else Exit.MISSING,
+    )
+
+
+def use(kernel: Kernel) -> None:
+    """Have the engine take this kernel; at every moment `current` is the old one or the new one."""
+    link, new = place() / "current", place() / f".current-{os.getpid()}"
+    new.unlink(missing_ok=True)
+    new.symlink_to(kernel.name)
+    new.replace(link)
+
+
+def remove(kernel: Kernel) -> None:
+    """Remove a kernel, first the file that makes it one; if it was the one to run, there is none after."""
+    link = place() / "current"
+    if link.is_symlink() and link.readlink() == Path(kernel.name):
+        link.unlink()
+    (kernel.folder / DESCRIPTION).unlink()
+    shutil.rmtree(kernel.folder)
+
+
+def keep(made: Path, name: str) -> Kernel:
+    """Move a finished folder to its place; one that is there is replaced.
+
+    Raises `ThalwegError` if what was made is not a kernel, which would be a defect.
+    """
+    target = place() / name
+    if target.exists():
+        old = made.with_name("old")
+        target.rename(old)
+    made.rename(target)
+    kernel = read(target)
+    assert kernel, f"{target} was just made"
+    return kernel
+
+
+@contextmanager
+def building() -> Iterator[Path]:
+    """Give a new folder to build in, and remove it at the end; only one build goes on at a time.
+
+    What builds that were killed have left is removed first. Raises `ThalwegError` if another build goes on.
+    """
+    place().mkdir(parents=True, exist_ok=True)
+    with (place() / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise _busy(lock.read().strip()) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        for left in place().glob(f"{BUILDING}*/"):
+            shutil.rmtree(left, ignore_errors=True)
+        folder = place() / f"{BUILDING}{os.getpid()}"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            with suppress(OSError):
+                lock.truncate(0)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def sha256(file: Path) -> str:
+    """Give the SHA-256 of a file in hexadecimal."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _is_kept(folder: Path) -> bool:
+    return not folder.name.startswith(BUILDING)
+
+
+def _busy(process: str) -> ThalwegError:
+    return ThalwegError(
+        "build-goes-on",
+        f"another build goes on in `{place()}`" + (f" (process {process})" if process else ""),
+        place=str(place()),
+        hint="wait until it has ended, and type the same command again",
+        exit_code=Exit.FAILED,
+    )

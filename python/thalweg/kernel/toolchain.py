@@ -1,0 +1,104 @@
+"""What a build needs of the machine: programs, headers, memory of the disk. All that is missing is said at once."""
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from thalweg.errors import Exit, ThalwegError
+
+PROGRAMS = {
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "gzip": "gzip",
+}
+"""Programs that a build of a kernel starts, each with the Debian package that has it; Debian always has the others."""
+
+UNPACKING = {"apt-get": "apt", "dpkg": "dpkg", "tar": "tar", "xz": "xz-utils"}
+"""What fetching and unpacking the distribution's source package takes on top."""
+
+HEADER = "sys/ptrace.h"
+"""A header of the C library: user-mode Linux is a program of this machine."""
+
+BUILD_BYTES = 300 * 10**6
+"""Disk that the objects of a build take, with room to spare."""
+
+SOURCE_BYTES = 1900 * 10**6
+"""Disk that a source package takes while it is unpacked, with room to spare."""
+
+
+def check(folder: Path, *, needs_source: bool) -> None:
+    """Look for everything that a build in `folder` needs, which is there.
+
+    Raises `ThalwegError` that names all that is missing.
+    """
+    programs = PROGRAMS | (UNPACKING if needs_source else {})
+    if platform.machine() != "x86_64":
+        raise ThalwegError(
+            "no-uml",
+            f"user-mode Linux of this kind is for x86-64; this machine is {platform.machine()}",
+            hint="the engines that run here: thalweg doctor",
+            exit_code=Exit.MISSING,
+        )
+    if needs_source and not shutil.which("apt-get"):
+        raise ThalwegError(
+            "no-apt",
+            "apt-get is not here to fetch the distribution's source package",
+            hint="unpack a kernel's source, 6.1 or later, and name it: thalweg kernel build --source DIR",
+            exit_code=Exit.MISSING,
+        )
+    missing = {program: package for program, package in programs.items() if not shutil.which(program)}
+    if "gcc" not in missing and not _has_header():
+        missing[f"<{HEADER}>"] = "libc6-dev"
+    if missing:
+        packages = " ".join(dict.fromkeys(missing.values()))
+        raise ThalwegError(
+            "no-toolchain",
+            f"building a kernel takes what is not installed here: {', '.join(missing)}",
+            hint=f"sudo apt-get install {packages}",
+            exit_code=Exit.MISSING,
+        )
+    _check_disk(folder, BUILD_BYTES + (SOURCE_BYTES if needs_source else 0))
+
+
+def compiler() -> str:
+    """Give what names the compiler and the linker: other ones make another program."""
+    return "\n".join(_first_line([program, "--version"]) for program in ("gcc", "ld"))
+
+
+def _first_line(command: list[str]) -> str:
+    return next(iter(subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()), "")
+
+
+def _has_header() -> bool:
+    done = subprocess.run(
+        ["gcc", "-E", "-x", "c", "-"], input=f"#include <{HEADER}>\n", capture_output=True, text=True, check=False
+    )
+    return done.returncode == 0
+
+
+def _check_disk(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise ThalwegError(
+            "no-space",
+            f"the build needs {needed / 1e9:.1f} GB in `{folder}`, and {free / 1e9:.1f} GB are free",
+            place=str(folder),
+            hint=elsewhere(),
+            exit_code=Exit.CANNOT_WRITE,
+        )
+
+
+def elsewhere() -> str:
+    """Say how to build in another place."""
+    return "free some, or build elsewhere: XDG_CACHE_HOME=/other/place thalweg kernel build (runs need it as well)"
+
+
+def disk_is_full(lines: Iterator[str]) -> bool:
+    """Tell whether what a program said is that the disk is full."""
+    return any("No space left on device" in line for line in lines)

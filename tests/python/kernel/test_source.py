@@ -1,0 +1,78 @@
+"""Sources: which trees can be built, and what makes two of them the same."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from thalweg.errors import ThalwegError
+from thalweg.kernel.source import Tree, tree_sha256, version_of
+
+
+def test_the_version_is_that_of_the_makefile(tree: Path) -> None:
+    assert version_of(tree) == "6.7.8-rc9"
+    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL =\nEXTRAVERSION =\n")
+    assert version_of(tree) == "6.1"
+    (tree / "Makefile").write_text("all:\n")
+    assert version_of(tree) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "slug"),
+    [
+        ("Makefile", "VERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 3\n", "old-kernel"),
+        ("Makefile", "all:\n", "no-kernel-tree"),
+        ("arch/um/Kconfig", "config HZ\n", "no-time-travel"),
+        (".config", "CONFIG_A=y\n", "configured-tree"),
+    ],
+)
+def test_a_tree_that_cannot_be_built_is_refused(tree: Path, file: str, text: str, slug: str) -> None:
+    (tree / file).write_text(text)
+    with pytest.raises(ThalwegError) as error:
+        Tree.find(tree)
+    assert error.value.code == slug
+
+
+def test_who_configured_the_tree_in_place_is_told_how_to_clean_it(tree: Path) -> None:
+    (tree / ".config").write_text("")
+    with pytest.raises(ThalwegError) as error:
+        Tree.find(tree)
+    assert f"make -C {tree} ARCH=um mrproper" in error.value.text()
+
+
+def test_a_copy_of_a_tree_has_the_same_checksum(tree: Path, tmp_path: Path) -> None:
+    shutil.copytree(tree, tmp_path / "copy")
+    assert tree_sha256(tmp_path / "copy") == tree_sha256(tree)
+
+
+@pytest.mark.parametrize("file", ["main.c", "net/ipv4/tcp.c", "arch/um/Makefile", "arch/x86/new.S"])
+def test_what_is_compiled_counts(tree: Path, file: str) -> None:
+    before = tree_sha256(tree)
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
+    (tree / file).write_text("changed")
+    assert tree_sha256(tree) != before
+
+
+@pytest.mark.parametrize("file", [".git/HEAD", "Documentation/a.rst", "arch/arm64/Makefile", "tools/testing/a.c"])
+def test_what_is_not_compiled_does_not_count(tree: Path, file: str) -> None:
+    before = tree_sha256(tree)
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
+    (tree / file).write_text("changed")
+    assert tree_sha256(tree) == before
+
+
+def test_a_folder_of_objects_inside_of_the_tree_does_not_count(tree: Path) -> None:
+    before = tree_sha256(tree)
+    (tree / "build").mkdir()
+    (tree / "build" / ".config").write_text("CONFIG_A=y\n")
+    assert tree_sha256(tree) == before
+
+
+def test_the_commit_is_told_and_whether_there_is_more(tree: Path) -> None:
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"], ["tag", "v1"]):
+        subprocess.run([*git, *words], check=True)
+    assert Tree.find(tree).about.startswith(f"{tree} 6.7.8-rc9 (")
+    assert not Tree.find(tree).about.endswith(", changed)")
+    (tree / "main.c").write_text("changed")
+    assert Tree.find(tree).about.endswith(", changed)")

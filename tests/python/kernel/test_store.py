@@ -1,0 +1,95 @@
+"""Kernels that were built: listed, chosen, removed, and recognised when they were changed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg.errors import Exit
+from thalweg.kernel import store
+from thalweg.kernel.store import Kernel
+
+Thalweg = Callable[..., Any]
+
+
+@pytest.fixture
+def two(cache: Path) -> tuple[Kernel, Kernel]:
+    """Two kernels; the newer one is used."""
+    return made(cache, "6.1.1-aaaaaaaaaaaa", "2026-01-01"), made(cache, "6.1.2-bbbbbbbbbbbb", "2026-01-02")
+
+
+def made(cache: Path, name: str, day: str) -> Kernel:
+    folder = cache / name
+    folder.mkdir(parents=True)
+    (folder / "linux").write_text(name)
+    checksum = store.sha256(folder / "linux")
+    kernel = Kernel(folder, name.split("-")[0], "linux-source-6.1 6.1", "s", "c", checksum, f"{day}T00:00:00Z")
+    kernel.describe()
+    store.use(kernel)
+    return kernel
+
+
+def test_where_no_kernel_is_built_the_list_says_how(thalweg: Thalweg) -> None:
+    done = thalweg("kernel", "list")
+    assert done.returncode == Exit.FINE
+    assert done.stderr == "no kernel is built; to build one: thalweg kernel build\n"
+    assert thalweg("kernel", "list", "--json").stdout == '{\n  "kernels": []\n}\n'
+
+
+def test_the_newest_comes_first_and_the_used_one_is_marked(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+    store.use(two[0])
+    lines = thalweg("kernel", "list").stdout.splitlines()
+    assert lines[1].split()[0] == two[1].name
+    assert lines[2].split()[:2] == ["used", two[0].name]
+
+
+def test_another_kernel_is_used_from_then_on(thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path) -> None:
+    assert thalweg("kernel", "use", two[0].name).returncode == Exit.FINE
+    assert (cache / "current").resolve() == two[0].folder
+    assert store.current() == two[0]
+
+
+def test_a_name_that_is_none_is_answered_with_those_that_are(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+    for word in ("use", "remove"):
+        done = thalweg("kernel", word, "6.1")
+        assert done.returncode == Exit.USAGE
+        assert f"expected one of {two[1].name}, {two[0].name}" in done.stderr
+
+
+def test_after_the_used_one_is_removed_none_is_used(thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path) -> None:
+    done = thalweg("kernel", "remove", two[1].name)
+    assert "no kernel is used now" in done.stderr
+    assert store.current() is None
+    assert store.kernels() == [two[0]]
+    assert not (cache / "current").is_symlink()
+
+
+def test_removing_another_one_changes_nothing_else(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+    assert thalweg("kernel", "remove", two[0].name).returncode == Exit.FINE
+    assert store.current() == two[1]
+
+
+def test_the_variable_goes_first_and_is_pointed_out(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+    done = thalweg("kernel", "list", "--json", THALWEG_UML_KERNEL=str(two[0].folder))
+    assert [kernel["current"] for kernel in json.loads(done.stdout)["kernels"]] == [False, True]
+    assert "THALWEG_UML_KERNEL is set" in done.stderr
+
+
+def test_half_a_kernel_is_none(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+    (two[0].folder / "linux").unlink()
+    (two[1].folder / "kernel.json").write_text('{"format": 1, "release"')
+    assert store.kernels() == []
+    assert store.current() is None
+
+
+def test_the_doctor_tells_the_kernel_and_when_it_was_changed(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+    def found() -> dict[str, str]:
+        findings = json.loads(thalweg("doctor", "--json").stdout)["findings"]
+        return next(finding for finding in findings if finding["what"] == "built kernel")
+
+    assert found()["state"] == "ok"
+    assert found()["found"].startswith("Linux 6.1.2, built 2026-01-02T00:00:00Z, in ")
+    (two[1].folder / "linux").write_text("another program")
+    assert found()["state"] == "warning"
+    assert found()["todo"] == "thalweg kernel build"
