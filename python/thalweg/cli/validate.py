@@ -1,25 +1,22 @@
 """`thalweg validate`: how far are two engines apart on a grid of paths?"""
 
 import shlex
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thalweg import engine
-from thalweg.cli import output, retry, typed
-from thalweg.cli import validation_tables as tables
+from thalweg.cli import output, retry, typed, validation_output
 from thalweg.cli.options import option
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit
 
 if TYPE_CHECKING:
-    from thalweg.validate import Cell, Grid, Overall, Part
+    from thalweg.validate import Comparison, Grid, Part
 
-EPILOG = "Example: thalweg validate sim kernel --quick"
+EPILOG = "Example: thalweg validate sim uml --quick"
 
 RUNS = Path("runs") / "validate"
 """Folder of the run directories, in the current directory."""
@@ -34,7 +31,7 @@ def command(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Only the ends of each range, once, 10 s at most: minutes, not half an hour."),
+        typer.Option("--quick", help="Only the ends of each range, once, 10 s at most: a first look."),
     ] = False,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
     out: Annotated[Path | None, option("--out", "DIR", f"Folder of the run directories. [default: {RUNS}]")] = None,
@@ -42,17 +39,20 @@ def command(
         int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
     ] = None,
     retry_untrustworthy: Retry = False,
+    check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is not met.")] = False,
+    page: Annotated[Path | None, option("--page", "FILE", "Write the result as a page of Markdown, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
     """Compare two engines on a grid of scenarios.
 
     Prints the error of the first engine against the second, cell by cell and overall: goodput, retransmits, mean RTT,
-    share and completion time, each the median over repetitions. Which scenarios, and how the errors are defined, is
-    told in docs/reference/validation.md.
+    share and completion time, each the median over repetitions; where they disagree most; and whether the goals of
+    this project are met. Which scenarios, how the errors are defined, and the goals are told in
+    docs/reference/validation.md.
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
-    from thalweg.validate import Part, compare, load_grid, overall
+    from thalweg.validate import Comparison, Part, load_grid
 
     grid = load_grid(grids or [], quick=quick, repetitions=repetitions)
     known = engine.capabilities()
@@ -63,22 +63,52 @@ def command(
         for side in dict.fromkeys(side for part in parts for side in part.sides if side.plan):
             forget_untrustworthy(side.place(out or RUNS))
     ended = _run(parts, out or RUNS, known.binary, threads)
-    cells = [cell for part in parts for cell in compare(part)]
-    errors = [
-        (name, compared.error)
-        for cell in cells
-        for name, compared in cell.measures.items()
-        if compared.error is not None
-    ]
+    comparison = Comparison.of(grid, parts)
     if as_json:
-        output.data_json(_json((first, second), cells, overall(errors), parts, grid, ended))
+        output.data_json(validation_output.as_json(comparison, interrupted=ended is Exit.INTERRUPTED))
     else:
-        _print((first, second), cells, overall(errors), parts)
+        validation_output.show(comparison)
     if any(side.status and side.status.untrustworthy for part in parts for side in part.sides):
         output.talk(f"some experiments are untrustworthy; to run them again: {retry.command()}")
     if ended is Exit.INTERRUPTED:
         output.talk(f"interrupted: what is finished is compared; to go on: {typed.again()}")
+    elif page:
+        _write(page, comparison, _command(first, second, grids or [], repetitions, quick=quick))
+    if check and ended is Exit.FINE:
+        ended = _check(comparison)
     raise typer.Exit(ended)
+
+
+def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
+    """Give the command that compares the same again, wherever its results are written."""
+    words = ["thalweg", "validate", first, second]
+    for name in grids:
+        words += ["--grid", name]
+    words += ["--quick"] if quick else []
+    words += ["--repetitions", str(repetitions)] if repetitions else []
+    return shlex.join([*words, "--page"])
+
+
+def _write(place: Path, comparison: "Comparison", command: str) -> None:
+    from thalweg.validate import page
+
+    named = place.name if place.is_absolute() else place.as_posix()
+    place.write_text(page(comparison, f"{command} {shlex.quote(named)}"), encoding="utf-8")
+    output.talk(f"page: {place}")
+    for each in comparison.stale:
+        output.talk(f"a known reason explains nothing any more, remove it: {each.pattern}")
+
+
+def _check(comparison: "Comparison") -> Exit:
+    """Say which goals are not met; that nothing could be judged is no success either."""
+    verdicts = [each.verdict for each in comparison.goals]
+    if "not met" in verdicts:
+        output.talk(f"--check: {verdicts.count('not met')} of {len(verdicts)} goals are not met")
+        return Exit.FAILED
+    if "met" not in verdicts:
+        output.talk("--check: no goal could be judged: too few rows were compared")
+        return Exit.FAILED
+    return Exit.FINE
 
 
 def _announce(parts: Sequence["Part"], grid: "Grid") -> None:
@@ -120,57 +150,3 @@ def _run(parts: Sequence["Part"], folder: Path, binary: Path, threads: int | Non
                 return Exit.INTERRUPTED
             ended = max(ended, outcome.exit_code)
     return ended
-
-
-def _print(
-    names: tuple[str, str], cells: Sequence["Cell"], totals: Sequence["Overall"], parts: Sequence["Part"]
-) -> None:
-    is_terminal = sys.stdout.isatty()
-    output.data(f"errors of {names[0]}, with {names[1]} as the reference")
-    for part in parts:
-        mine = [cell for cell in cells if cell.scenario == part.name]
-        output.data(f"\n{part.name}: {part.about}" if part.about else f"\n{part.name}")
-        tables.show(tables.of_cells(mine, part.sweep_keys), is_terminal=is_terminal)
-        for note, many in tables.notes(mine):
-            output.data(f"  {note}" + (f" ({many} rows)" if many > 1 else ""))
-    output.data("\noverall, of the sizes of the errors")
-    tables.show(tables.of_overall(totals), is_terminal=is_terminal)
-    output.data("\nboth engines in one report, with time series")
-    for line in _reports(parts):
-        output.data(f"  {line}")
-
-
-def _reports(parts: Sequence["Part"]) -> list[str]:
-    """Give the command for a report of both sides of each part that has two."""
-    lines = []
-    for part in parts:
-        there = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
-        if there:
-            lines.append(shlex.join(["thalweg", "report", *there, "--output", f"{part.name}.html"]))
-    return lines
-
-
-def _json(
-    names: tuple[str, str],
-    cells: Sequence["Cell"],
-    totals: Sequence["Overall"],
-    parts: Sequence["Part"],
-    grid: "Grid",
-    ended: Exit,
-) -> dict[str, Any]:
-    return {
-        "engines": list(names),
-        "reference": names[1],
-        "points": grid.cells,
-        "points_left_out": grid.left_out,
-        "interrupted": ended is Exit.INTERRUPTED,
-        "cells": [asdict(cell) for cell in cells],
-        "overall": [asdict(each) for each in totals],
-        "runs": [
-            {"scenario": part.name, "engine": side.engine.name, "run": str(side.directory)}
-            for part in parts
-            for side in dict.fromkeys(part.sides)
-            if side.directory
-        ],
-        "reports": _reports(parts),
-    }

@@ -1,4 +1,4 @@
-"""Tables of `thalweg validate`: plain where they are piped, with lines and colours on a terminal."""
+"""Tables of `thalweg validate`: plain where they are piped, with colours on a terminal; 80 columns are enough."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from rich.text import Text
 from thalweg.cli import output
 
 if TYPE_CHECKING:
-    from thalweg.validate import Cell, Overall
+    from thalweg.validate import Cell, Comparison, Disagreement, Judged, Overall
 
 Row = list[str]
 
@@ -20,6 +20,11 @@ LIMITS = {"relative": (0.05, 0.2), "points": (0.05, 0.15), "factor": (1.25, 2.0)
 """Up to which size an error is shown as small, and up to which as middling: a help for the eye, not a verdict."""
 
 COLOURS = ("green", "yellow", "red")
+
+VERDICTS = {"met": "green", "not met": "bold red", "not enough": "yellow"}
+
+HEADINGS = {"rtt_mean": "RTT", "completion_time": "completion", "utilisation": "link use"}
+"""Short headings where the title of an error is too long for a line with many columns."""
 
 
 @dataclass(frozen=True)
@@ -34,32 +39,73 @@ class Sheet:
 
 def of_cells(cells: Sequence["Cell"], keys: Sequence[str]) -> Sheet:
     """Write the errors of a scenario, a line per cell."""
-    from thalweg.validate import ERRORS
+    from thalweg.validate import ERRORS, words
 
     shown = [name for name in ERRORS if any(name in cell.measures for cell in cells)]
     with_state = any(cell.state != "compared" for cell in cells)
-    headings = [*keys, "flow", "cc", *(ERRORS[name].title for name in shown), *(["state"] if with_state else [])]
+    with_cc = any(_says_more_than_its_name(cell, keys) for cell in cells)
+    titles = [HEADINGS.get(name, ERRORS[name].title) for name in shown]
+    named = [*map(words.short, keys), "flow", *(["cc"] if with_cc else [])]
     rows, colours = [], []
     for cell in cells:
-        names = [*(output.plain(cell.point[key]) for key in keys), cell.flow, cell.cc]
-        errors = [cell.measures[name].error if name in cell.measures else None for name in shown]
+        names = [*(words.plain(cell.point[key]) for key in keys), words.flow(cell)]
+        names += [cell.cc or ""] if with_cc else []
+        compared = [cell.measures.get(name) for name in shown]
+        errors = [
+            (words.NOISE if each and each.within_noise else "") + words.error(name, each.error if each else None)
+            for name, each in zip(shown, compared, strict=True)
+        ]
         state = ["" if cell.state == "compared" else cell.state] if with_state else []
-        rows.append([*names, *(error(name, value) for name, value in zip(shown, errors, strict=True)), *state])
-        hues = [_colour(name, value) for name, value in zip(shown, errors, strict=True)]
+        rows.append([*names, *errors, *state])
+        hues = [_colour(name, each.error if each else None) for name, each in zip(shown, compared, strict=True)]
         colours.append([""] * len(names) + hues + ["bold red"] * len(state))
-    return Sheet(headings, rows, colours, range(len(keys) + 2, len(keys) + 2 + len(shown)))
+    headings = [*named, *titles, *(["state"] if with_state else [])]
+    return Sheet(headings, rows, colours, range(len(named), len(named) + len(shown)))
+
+
+def _says_more_than_its_name(cell: "Cell", keys: Sequence[str]) -> bool:
+    """Say whether the congestion control of a cell is neither the flow's name nor in a column of its own."""
+    return cell.cc is not None and cell.cc != cell.flow and f"flow.{cell.flow}.cc" not in keys
 
 
 def of_overall(totals: Sequence["Overall"]) -> Sheet:
     """Write what all errors come to."""
-    from thalweg.validate import ERRORS
+    from thalweg.validate import ERRORS, words
 
     rows = [
-        [ERRORS[each.measure].title, str(each.n), size(each.measure, each.median), size(each.measure, each.p90)]
+        [
+            ERRORS[each.measure].title,
+            str(each.n),
+            words.size(each.measure, each.median),
+            words.size(each.measure, each.p90),
+        ]
         for each in totals
     ]
     colours = [["", "", _colour(each.measure, each.median), _colour(each.measure, each.p90)] for each in totals]
     return Sheet(["measure", "rows", "median", "90th percentile"], rows, colours, range(1, 4))
+
+
+def of_goals(goals: Sequence["Judged"]) -> Sheet:
+    """Write each goal with what was found."""
+    from thalweg.validate import words
+
+    rows = [[each.goal.title, words.limit(each), words.found(each), str(each.n), each.verdict] for each in goals]
+    colours = [["", "", "", "", VERDICTS[each.verdict]] for each in goals]
+    return Sheet(["errors in", "goal", "found", "rows", "verdict"], rows, colours, range(2, 4))
+
+
+def of_disagreements(comparison: "Comparison", shown: Sequence["Disagreement"]) -> Sheet:
+    """Write where engines disagree, with both values."""
+    from thalweg.validate import ERRORS, words
+
+    rows, colours = [], []
+    for each in shown:
+        first, second = (words.value(each.measure, number) for number in (each.compared.first, each.compared.second))
+        error = words.error(each.measure, each.compared.error)
+        title = HEADINGS.get(each.measure, ERRORS[each.measure].title)
+        rows.append([words.place(each.cell), words.flow(each.cell), title, first, second, error])
+        colours.append(["", "", "", "", "", _colour(each.measure, each.compared.error)])
+    return Sheet(["where", "flow", "measure", *comparison.engines, "error"], rows, colours, range(3, 6))
 
 
 def notes(cells: Sequence["Cell"]) -> list[tuple[str, int]]:
@@ -81,35 +127,6 @@ def show(sheet: Sheet, *, is_terminal: bool) -> None:
     for row, hues in zip(sheet.rows, sheet.colours, strict=True):
         table.add_row(*(Text(text, style=hue) for text, hue in zip(row, hues, strict=True)))
     Console().print(table)
-
-
-def error(measure: str, value: float | None) -> str:
-    """Write an error with its direction.
-
-    >>> error("goodput", -0.123), error("share", 0.05), error("retransmit_ratio", 2.0), error("goodput", None)
-    ('-12.3 %', '+5.0 points', 'x2.00', '-')
-    """
-    if value is None:
-        return "-"
-    return _written(measure, value, "+" if value else "")
-
-
-def size(measure: str, value: float) -> str:
-    """Write the size of an error.
-
-    >>> size("rtt_mean", 0.1), size("retransmit_ratio", 1.5)
-    ('10.0 %', 'x1.50')
-    """
-    return _written(measure, value, "")
-
-
-def _written(measure: str, value: float, sign: str) -> str:
-    from thalweg.validate import ERRORS
-
-    kind = ERRORS[measure].kind
-    if kind == "factor":
-        return f"x{value:.2f}"
-    return f"{value * 100:{sign}.1f} {'%' if kind == 'relative' else 'points'}"
 
 
 def _colour(measure: str, value: float | None) -> str:

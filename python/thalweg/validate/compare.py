@@ -3,12 +3,19 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import polars as pl
+
+from thalweg.analysis import Estimate
 from thalweg.plan import Experiment
-from thalweg.plan.models import Flow, LoadUnlimited
+from thalweg.plan.models import Flow, LoadUnlimited, RepeatOnce
+from thalweg.validate import noise
 from thalweg.validate.errors import ERRORS
 from thalweg.validate.part import Part, Side
 
 State = Literal["compared", "lacking", "failed", "untrustworthy", "not run"]
+
+Kind = Literal["solo", "pair", "many", "transfers"]
+"""What runs at a point: a flow without a size alone, two of them, more of them, or also flows with a size."""
 
 
 @dataclass(frozen=True)
@@ -18,17 +25,28 @@ class Compared:
     first: float | None
     second: float | None
     error: float | None
+    noise: float | None = None
+    """How far both may be apart by chance, in the unit of the measure; None: without repetitions nobody knows."""
+
+    @property
+    def within_noise(self) -> bool:
+        """Say whether the repetitions of each engine leave as much uncertain as both differ."""
+        if self.first is None or self.second is None or self.noise is None:
+            return False
+        return 0 < abs(self.first - self.second) <= self.noise
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A flow at a point of a scenario."""
+    """A flow at a point of a scenario, or what all flows there do together."""
 
     scenario: str
     point: dict[str, Any]
     """What the sweep sets there."""
-    flow: str
-    cc: str
+    flow: str | None
+    """None: the path, with all flows."""
+    cc: str | None
+    kind: Kind
     state: State
     measures: dict[str, Compared] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -36,49 +54,75 @@ class Cell:
 
 
 def compare(part: Part) -> list[Cell]:
-    """Compare a scenario point by point and flow by flow."""
+    """Compare a scenario point by point, flow by flow, and where many share the path, the path."""
     cells = []
     for point in part.points:
         sides = [_state(side, point.experiment) for side in part.sides]
         state: State = next((state for state, _ in sides if state != "compared"), "compared")
         notes = list(dict.fromkeys(note for _, notes in sides for note in notes))
         point_of_sweep = {key: point.sweep[key] for key in part.sweep_keys}
-        for flow in point.flows:
-            measures = _measures(part, point, flow) if state == "compared" else {}
-            own = [*notes, *_without_value(part, flow.name, measures)]
-            cells.append(Cell(part.name, point_of_sweep, flow.name, flow.cc, state, measures, own))
+        kind = kind_of(point)
+        has_share = kind in ("pair", "many") and len(point.flows) > 1
+        for flow in (*point.flows, *([None] if kind == "many" else [])):
+            name, cc = (flow.name, flow.cc) if flow else (None, None)
+            wanted = _wanted(flow, has_share=has_share) if flow else ["utilisation"]
+            measures = _measures(part, point.experiment, name, wanted) if state == "compared" else {}
+            own = [*notes, *_without_value(part, name, measures)]
+            cells.append(Cell(part.name, point_of_sweep, name, cc, kind, state, measures, own))
     return cells
 
 
-def _measures(part: Part, point: Experiment, flow: Flow) -> dict[str, Compared]:
-    """Compare what says most of a flow: how fast it is if it never ends, how long it takes if it does."""
+def kind_of(point: Experiment) -> Kind:
+    """Say what runs at a point."""
+    if not all(isinstance(flow.load, LoadUnlimited) for flow in point.flows):
+        return "transfers"
+    if point.background or not all(isinstance(flow.repeat, RepeatOnce) for flow in point.flows):
+        return "many"
+    connections = sum(flow.count for flow in point.flows)
+    return "solo" if connections == 1 else "pair" if connections == 2 else "many"
+
+
+def _wanted(flow: Flow, *, has_share: bool) -> list[str]:
+    """Name what says most of a flow: how fast it is if it never ends, how long it takes if it does."""
     is_endless = isinstance(flow.load, LoadUnlimited)
     wanted = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
-    if is_endless and len(point.flows) > 1:
-        wanted.append("share")
+    return [*wanted, "share"] if has_share else wanted
+
+
+def _measures(part: Part, experiment: int, flow: str | None, wanted: list[str]) -> dict[str, Compared]:
     found = {}
     for name in ERRORS:
         if name in wanted:
-            first, second = (_median(side, point.experiment, flow.name, name) for side in part.sides)
-            error = ERRORS[name].of(first, second) if first is not None and second is not None else None
-            found[name] = Compared(first, second, error)
+            first, second = (_estimate(side, experiment, flow, name) for side in part.sides)
+            if first is None or second is None:
+                found[name] = Compared(_median(first), _median(second), None)
+                continue
+            error = ERRORS[name].of(first.median, second.median)
+            found[name] = Compared(first.median, second.median, error, noise.of_difference(first, second))
     return found
 
 
-def _without_value(part: Part, flow: str, measures: dict[str, Compared]) -> list[str]:
+def _without_value(part: Part, flow: str | None, measures: dict[str, Compared]) -> list[str]:
     """Note what only one of the engines has, such as the completion time of a flow that the other cut off."""
     notes = []
     for name, compared in measures.items():
         values = (compared.first, compared.second)
         if compared.error is None and values != (None, None):
             who = next((side for side, value in zip(part.sides, values, strict=True) if value is None), part.sides[1])
-            notes.append(f"{who.engine.name}: {flow} has no {ERRORS[name].title} to compare with")
+            notes.append(f"{who.engine.name}: {flow or 'the path'} has no {ERRORS[name].title} to compare with")
     return notes
 
 
-def _median(side: Side, experiment: int, flow: str, measure: str) -> float | None:
-    rows = side.summary.filter(experiment=experiment, flow=flow, measure=measure)
-    return float(rows["median"][0]) if rows.height and rows["median"][0] is not None else None
+def _median(estimate: Estimate | None) -> float | None:
+    return estimate.median if estimate else None
+
+
+def _estimate(side: Side, experiment: int, flow: str | None, measure: str) -> Estimate | None:
+    whose = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
+    rows = side.summary.filter(pl.col("experiment") == experiment, whose, pl.col("measure") == measure)
+    if not rows.height or rows["median"][0] is None:
+        return None
+    return Estimate(**rows.select("n", "mean", "low", "high", "median").row(0, named=True))
 
 
 def _state(side: Side, experiment: int) -> tuple[State, list[str]]:

@@ -65,6 +65,7 @@ ERRORS: dict[str, Error] = {
     error.measure: error
     for error in (
         Error("goodput", "goodput", "relative", relative),
+        Error("utilisation", "utilisation", "relative", relative),
         Error("retransmit_ratio", "retransmits", "factor", factor),
         Error("rtt_mean", "mean RTT", "relative", relative),
         Error("share", "share", "points", points),

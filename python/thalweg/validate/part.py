@@ -32,6 +32,8 @@ class Side:
     summary: Any = None
     """A frame as `thalweg.analysis.summary` gives; None: nothing is complete."""
     status: analysis.Status | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What stands in its run.json."""
 
     @property
     def real_time_s(self) -> float:
@@ -52,7 +54,7 @@ class Side:
             if error.code not in ("empty-run", "no-run"):  # interrupted before there was anything
                 raise
             return
-        self.summary, self.status = analysis.summary(run), analysis.status(run)
+        self.summary, self.status, self.meta = analysis.summary(run), analysis.status(run), run.meta
 
 
 @dataclass

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from thalweg.errors import Exit
+from thalweg.validate import goals
 
 Thalweg = Callable[..., Any]
 
@@ -49,16 +51,17 @@ def test_an_engine_agrees_with_itself(thalweg: Thalweg) -> None:
     assert lines[0] == "errors of sim, with sim as the reference"
     assert lines[2] == "small: Two flows on a small path."
     words = [" ".join(line.split()) for line in lines]
-    assert words[3] == "path.buffer flow cc goodput retransmits mean RTT share completion time"
-    assert words[4] == "0.5bdp large cubic 0.0 % x1.00 0.0 % 0.0 points -"
-    assert words[5] == "0.5bdp short bbr - x1.00 0.0 % - 0.0 %"
+    assert words[3] == "buffer flow cc goodput retransmits RTT completion"
+    assert words[4] == "0.5bdp large cubic 0.0 % x1.00 0.0 % -"
+    assert words[5] == "0.5bdp short bbr - x1.00 0.0 % 0.0 %"
     overall = done.stdout.partition("overall, of the sizes of the errors\n")[2].splitlines()
     assert " ".join(overall[1].split()) == "goodput 3 0.0 % 0.0 %"
     assert "small on sim: 6 experiments" in done.stderr
 
 
-def test_it_ends_with_a_command_that_works(thalweg: Thalweg, tmp_path: Path) -> None:
-    command = thalweg("validate", "sim", "sim", "--grid", "grid.toml").stdout.splitlines()[-1].split()
+def test_it_gives_a_command_for_a_report_that_works(thalweg: Thalweg, tmp_path: Path) -> None:
+    stdout = thalweg("validate", "sim", "sim", "--grid", "grid.toml").stdout
+    command = stdout.partition("with time series\n")[2].splitlines()[0].split()
     assert command[:2] == ["thalweg", "report"]
     assert thalweg(*command[1:]).returncode == 0
     assert "<html" in (tmp_path / "small.html").read_text()
@@ -130,6 +133,67 @@ def test_after_ctrl_c_what_is_there_is_compared_and_the_same_command_goes_on(tha
     done = thalweg(*words)
     assert done.returncode == 0, done.stderr
     assert "not run" not in done.stdout
+
+
+def test_check_fails_where_a_goal_is_not_met(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["validate", "sim", "sim", "--grid", "grid.toml"]
+    (met,) = [each for each in goals.GOALS if each.measure == "retransmit_ratio"]
+    monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 1))
+    monkeypatch.setattr(goals, "GOALS", (met,))
+    done = thalweg(*words, "--check")
+    assert (done.returncode, done.stdout.split()[-1]) == (Exit.FINE, "met")
+    monkeypatch.setattr(goals, "GOALS", (met, replace(met, limit=0.9)))
+    done = thalweg(*words, "--check")
+    assert (done.returncode, done.stdout.split()[-2:]) == (Exit.FAILED, ["not", "met"])
+    assert "--check: 1 of 2 goals are not met" in done.stderr
+    assert thalweg(*words).returncode == Exit.FINE, "without --check it is only shown"
+
+
+def test_check_fails_where_nothing_could_be_judged(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(GRID.partition("[sweep]")[0])
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--check")
+    assert done.returncode == Exit.FAILED
+    assert "no goal could be judged" in done.stderr
+
+
+def test_the_page_is_the_same_for_the_same_runs(thalweg: Thalweg, tmp_path: Path) -> None:
+    words = ["validate", "sim", "sim", "--grid", "grid.toml", "--out", str(tmp_path / "runs")]
+    assert thalweg(*words, "--page", "page.md").returncode == 0
+    page = (tmp_path / "page.md").read_text()
+    assert thalweg(*words, "--threads", "1", "--page", "page.md").returncode == 0
+    assert (tmp_path / "page.md").read_text() == page
+    assert "`thalweg validate sim sim --grid grid.toml --page page.md`" in page
+    assert str(tmp_path) not in page
+    assert "| 0.5bdp | large | cubic | goodput |" in page
+    assert "3 in 1 parts, 6 of 6 rows compared" in page
+
+
+def test_a_page_that_cannot_be_written_is_an_error_with_the_place(thalweg: Thalweg) -> None:
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--page", "nowhere/page.md")
+    assert done.returncode == Exit.CANNOT_WRITE
+    assert "nowhere/page.md" in done.stderr
+
+
+def test_tables_of_the_ready_made_grid_fit_into_80_columns(thalweg: Thalweg) -> None:
+    parts = [
+        "solo-rtt",
+        "duel-buffer",
+        "pair-late",
+        "pair-rtt",
+        "many-mixed",
+        "many-same",
+        "short-alone",
+        "short-beside-bulk",
+        "mix-large-medium",
+    ]
+    grids = [word for part in parts for word in ("--grid", part)]
+    done = thalweg("validate", "sim", "sim", *grids, "--quick")
+    assert done.returncode == 0, done.stderr
+    tables = done.stdout.partition("both engines in one report")[0].splitlines()
+    headings = [line for line in tables if "retransmits" in line and "flow" in line]
+    assert len(headings) == len(parts)
+    assert max(map(len, headings)) <= 80
+    assert max(len(line) for line in done.stdout.partition("\ngoals\n")[2].splitlines()) <= 80
 
 
 def test_mistakes_are_told_before_anything_runs(thalweg: Thalweg, tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""All that a comparison of two engines comes to: the cells, what is made of them, and what was known before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thalweg.validate import reasons
+from thalweg.validate.compare import Cell, compare
+from thalweg.validate.errors import Overall, overall
+from thalweg.validate.goals import Disagreement, Judged, disagreements, judge
+from thalweg.validate.grid import Grid
+from thalweg.validate.part import Part
+from thalweg.validate.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two engines, compared."""
+
+    engines: tuple[str, str]
+    """The one that is judged, and the reference."""
+    grid: Grid
+    parts: Sequence[Part]
+    cells: Sequence[Cell]
+    overall: Sequence[Overall]
+    goals: Sequence[Judged]
+    disagreements: Sequence[Disagreement]
+    """The largest first."""
+    reasons: Sequence[Reason]
+    """What is known of these engines."""
+    stale: Sequence[Reason]
+    """Those that explain nothing any more."""
+
+    @classmethod
+    def of(cls, grid: Grid, parts: Sequence[Part], known: Sequence[Reason] | None = None) -> "Comparison":
+        """Compare what was run; reasons come from the file of thalweg unless they are given."""
+        engines = (parts[0].sides[0].engine.name, parts[0].sides[1].engine.name)
+        known = reasons.load(engines) if known is None else known
+        cells = [cell for part in parts for cell in compare(part)]
+        errors = [
+            (name, compared.error)
+            for cell in cells
+            for name, compared in cell.measures.items()
+            if compared.error is not None
+        ]
+        found = disagreements(cells)
+        gone = reasons.stale(known, found, cells, is_whole=not grid.left_out)
+        return cls(engines, grid, parts, cells, overall(errors), judge(cells), found, known, gone)
+
+    def reason(self, disagreement: Disagreement) -> str | None:
+        """Say why, where somebody found out."""
+        return reasons.explain(disagreement, self.reasons)

@@ -1,0 +1,148 @@
+"""What this project calls agreement of two engines: the goals, declared once, and whether they are met.
+
+docs/reference/validation.md tells users why each goal takes the statistic that it takes.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from thalweg.validate.compare import Cell, Compared, Kind
+from thalweg.validate.errors import ERRORS, LITTLE_RETRANSMITTED
+
+Statistic = Literal["median", "mean", "90th percentile"]
+Verdict = Literal["met", "not met", "not enough"]
+
+FEWEST: dict[Statistic, int] = {"median": 4, "mean": 4, "90th percentile": 10}
+"""Rows below which a statistic is no verdict: of fewer than ten, the 90th percentile is little but the largest."""
+
+LARGE = {
+    "goodput": 0.12,
+    "utilisation": 0.05,
+    "retransmit_ratio": 1.5,
+    "rtt_mean": 0.15,
+    "share": 0.07,
+    "completion_time": 0.15,
+}
+"""Size from which one error, seen alone, is a disagreement: what the goals below ask of many, where they ask."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How large the errors of a measure may be."""
+
+    title: str
+    measure: str
+    kinds: frozenset[Kind]
+    """Points that count."""
+    statistic: Statistic
+    """Of the sizes of the errors."""
+    limit: float
+
+
+ALL: frozenset[Kind] = frozenset(("solo", "pair", "many", "transfers"))
+
+GOALS = (
+    Goal("goodput, flow alone", "goodput", frozenset(("solo",)), "median", 0.03),
+    Goal("goodput, flow alone", "goodput", frozenset(("solo",)), "90th percentile", 0.12),
+    Goal("share, two flows", "share", frozenset(("pair",)), "mean", 0.07),
+    Goal("share, two classes", "share", frozenset(("many",)), "mean", 0.07),
+    Goal("completion time", "completion_time", ALL, "mean", 0.15),
+    Goal("retransmits, if any", "retransmit_ratio", ALL, "median", 1.5),
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A goal, and what was found."""
+
+    goal: Goal
+    n: int
+    """Errors that it rests on."""
+    within_noise: int
+    """Of these, such as are no larger than what repetitions leave uncertain."""
+    found: float | None
+    p90: float | None
+    """The 90th percentile, whatever the goal's own statistic is."""
+    verdict: Verdict
+
+
+def judge(cells: Sequence[Cell]) -> list[Judged]:
+    """Say of each goal whether it is met."""
+    return [_judge(goal, cells) for goal in GOALS]
+
+
+def _judge(goal: Goal, cells: Sequence[Cell]) -> Judged:
+    counted = [
+        compared
+        for cell in one_share_per_point(cells, goal.measure)
+        if cell.kind in goal.kinds and (compared := cell.measures.get(goal.measure)) and _counts(goal.measure, compared)
+    ]
+    sizes = [ERRORS[goal.measure].size(each.error) for each in counted if each.error is not None]
+    noise = sum(bool(each.within_noise) for each in counted)
+    if not sizes:
+        return Judged(goal, 0, 0, None, None, "not enough")
+    p90 = float(np.quantile(sizes, 0.9))
+    found = {"median": float(np.median(sizes)), "mean": float(np.mean(sizes)), "90th percentile": p90}[goal.statistic]
+    met: Verdict = "met" if found <= goal.limit else "not met"
+    return Judged(goal, len(sizes), noise, found, p90, met if len(sizes) >= FEWEST[goal.statistic] else "not enough")
+
+
+def one_share_per_point(cells: Sequence[Cell], measure: str) -> list[Cell]:
+    """Of cells whose shares are compared, keep the first of each point with two: the other one's error mirrors it."""
+    if measure != "share":
+        return list(cells)
+    kept: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        kept.setdefault((cell.scenario, repr(cell.point)), []).append(cell)
+    shared = [[cell for cell in point if "share" in cell.measures] for point in kept.values()]
+    return [cell for point in shared for cell in (point[:1] if len(point) == 2 else point)]
+
+
+def _counts(measure: str, compared: Compared) -> bool:
+    """Leave out what has no error, and retransmits where both engines have next to none.
+
+    These are equal by definition, and many of them would hide how large the others are.
+    """
+    if compared.error is None:
+        return False
+    if measure != "retransmit_ratio":
+        return True
+    return max(compared.first or 0.0, compared.second or 0.0) > LITTLE_RETRANSMITTED
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One error that is large, and not within what repetitions leave uncertain."""
+
+    cell: Cell
+    measure: str
+    compared: Compared
+    weight: float
+    """Its size in units of what is large for its measure, by which disagreements are ranked."""
+
+
+def disagreements(cells: Sequence[Cell]) -> list[Disagreement]:
+    """Give the errors that are large one by one, the largest first.
+
+    Where shares are compared, goodput says the same again, and of a starved flow as a huge percentage: it is left out.
+    """
+    found = []
+    shares = {id(cell) for cell in one_share_per_point(cells, "share")}
+    for cell in cells:
+        for measure, compared in cell.measures.items():
+            if compared.error is None or compared.within_noise:
+                continue
+            if measure == "goodput" and "share" in cell.measures:
+                continue
+            if measure == "share" and id(cell) not in shares:
+                continue
+            size, large = ERRORS[measure].size(compared.error), LARGE[measure]
+            is_factor = ERRORS[measure].kind == "factor"
+            weight = math.log(max(size, 1.0)) / math.log(large) if is_factor else size / large
+            if weight > 1:
+                found.append(Disagreement(cell, measure, compared, weight))
+    return sorted(found, key=lambda each: -each.weight)

@@ -1,0 +1,104 @@
+"""Why engines disagree, where somebody found out: entries of a file, joined with the disagreements they explain.
+
+The file is python/thalweg/data/disagreements.toml; the generated page takes its reasons from there, so that making the
+page again does not lose them. An entry that explains nothing any more is stale, and the page says so.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.validate.compare import Cell
+from thalweg.validate.goals import Disagreement
+
+FILE = Path(__file__).parents[1] / "data" / "disagreements.toml"
+
+KEYS = {"engines", "part", "point", "flow", "measures", "reason"}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why two engines disagree at some points of a part."""
+
+    engines: tuple[str, ...]
+    part: str
+    reason: str
+    point: dict[str, Any] = field(default_factory=dict)
+    """What the sweep sets there; keys that are not given may have any value."""
+    flow: str | None = None
+    measures: tuple[str, ...] = ()
+    """Empty: all."""
+
+    def covers(self, cell: Cell, measure: str | None = None) -> bool:
+        """Say whether it speaks of a cell, and of a measure there."""
+        return (
+            cell.scenario == self.part
+            and (self.flow is None or self.flow == cell.flow)
+            and all(cell.point.get(key) == value for key, value in self.point.items())
+            and (measure is None or not self.measures or measure in self.measures)
+        )
+
+    @property
+    def pattern(self) -> str:
+        """What it covers, in a line."""
+        words = [self.part, *(f"{key}={value}" for key, value in self.point.items())]
+        words += [self.flow] if self.flow else []
+        return " ".join([*words, *self.measures])
+
+
+def load(engines: tuple[str, str], file: Path = FILE) -> list[Reason]:
+    """Read what is known about two engines.
+
+    Raises `ThalwegError` if an entry has a key that is none, or lacks one.
+    """
+    entries = tomllib.loads(file.read_text()).get("disagreement", [])
+    for number, entry in enumerate(entries, 1):
+        unknown, lacking = set(entry) - KEYS, {"engines", "part", "reason"} - set(entry)
+        if unknown or lacking:
+            raise ThalwegError(
+                "bad-reason",
+                f"entry {number} of `{file}` {'has' if unknown else 'lacks'} `{min(unknown or lacking)}`",
+                place=str(file),
+                expected=f"the keys {', '.join(sorted(KEYS))}",
+            )
+    return [each for each in map(_reason, entries) if each.engines == engines]
+
+
+def _reason(entry: dict[str, Any]) -> Reason:
+    return Reason(
+        engines=tuple(entry["engines"]),
+        part=entry["part"],
+        reason=" ".join(entry["reason"].split()),
+        point=entry.get("point", {}),
+        flow=entry.get("flow"),
+        measures=tuple(entry.get("measures", ())),
+    )
+
+
+def explain(disagreement: Disagreement, reasons: Sequence[Reason]) -> str | None:
+    """Give the first reason that covers a disagreement."""
+    cell, measure = disagreement.cell, disagreement.measure
+    return next((each.reason for each in reasons if each.covers(cell, measure)), None)
+
+
+def stale(
+    reasons: Sequence[Reason], found: Sequence[Disagreement], cells: Sequence[Cell], *, is_whole: bool
+) -> list[Reason]:
+    """Give the entries that explain nothing any more.
+
+    Only what was compared can tell: entries about other parts are not judged, and such as cover no cell only where all
+    of their part was compared.
+    """
+    parts = {cell.scenario for cell in cells}
+    compared = [cell for cell in cells if cell.state == "compared"]
+    gone = []
+    for reason in reasons:
+        explains = any(reason.covers(each.cell, each.measure) for each in found)
+        is_tried = any(reason.covers(cell) for cell in compared)
+        is_lost = is_whole and reason.part in parts and not any(reason.covers(cell) for cell in cells)
+        if not explains and (is_tried or is_lost):
+            gone.append(reason)
+    return gone

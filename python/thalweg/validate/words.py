@@ -1,0 +1,100 @@
+"""How errors and values of a comparison are written, in tables and on the page alike."""
+
+from typing import Any
+
+from thalweg.validate.compare import Cell
+from thalweg.validate.errors import ERRORS
+from thalweg.validate.goals import Judged
+
+ALL_FLOWS = "(all)"
+"""Stands for a flow where the whole path is meant."""
+
+NOISE = "~"
+"""Stands before an error that is no larger than what repetitions leave uncertain."""
+
+
+def error(measure: str, value: float | None) -> str:
+    """Write an error with its direction.
+
+    >>> error("goodput", -0.123), error("share", 0.05), error("retransmit_ratio", 2.0), error("goodput", None)
+    ('-12.3 %', '+5.0 pts', 'x2.00', '-')
+    >>> error("goodput", -0.0004)
+    '0.0 %'
+    """
+    if value is None:
+        return "-"
+    return _written(measure, value, "+")
+
+
+def size(measure: str, value: float) -> str:
+    """Write the size of an error.
+
+    >>> size("rtt_mean", 0.1), size("retransmit_ratio", 1.5), size("share", 0.07)
+    ('10.0 %', 'x1.50', '7.0 points')
+    """
+    return _written(measure, value, "").replace("pts", "points")
+
+
+def value(measure: str, number: float | None) -> str:
+    """Write a value with its unit.
+
+    >>> value("goodput", 19.25e6), value("rtt_mean", 0.0412), value("share", 0.512), value("completion_time", 1.5)
+    ('19.2 Mbit/s', '41.2 ms', '51.2 %', '1.50 s')
+    >>> value("retransmit_ratio", 0.00123), value("goodput", None)
+    ('0.123 %', '-')
+    """
+    if number is None:
+        return "-"
+    if measure == "goodput":
+        return f"{number / 1e6:.3g} Mbit/s" if number < 1e6 else f"{number / 1e6:.1f} Mbit/s"
+    if measure in ("rtt_mean", "completion_time"):
+        return f"{number * 1e3:.1f} ms" if number < 1 else f"{number:.2f} s"
+    return f"{number * 100:.3f} %" if measure == "retransmit_ratio" else f"{number * 100:.1f} %"
+
+
+def plain(setting: Any) -> str:
+    """Write what a sweep sets, as it stands in the scenario.
+
+    >>> [plain(setting) for setting in ("1bdp", 0.01, 2.0, True)]
+    ['1bdp', '0.01', '2', 'true']
+    """
+    if isinstance(setting, bool):
+        return str(setting).lower()
+    return f"{setting:g}" if isinstance(setting, float) else str(setting)
+
+
+def short(key: str) -> str:
+    """Write a swept key without what all of them begin with.
+
+    >>> short("path.buffer"), short("flow.solo.cc"), short("host.sender.cpu_share")
+    ('buffer', 'solo.cc', 'host.sender.cpu_share')
+    """
+    return key.removeprefix("path.").removeprefix("flow.")
+
+
+def place(cell: Cell) -> str:
+    """Write where in the grid a cell is, in a line."""
+    return " ".join([cell.scenario, *(f"{short(key)}={plain(each)}" for key, each in cell.point.items())])
+
+
+def flow(cell: Cell) -> str:
+    """Write the flow of a cell."""
+    return ALL_FLOWS if cell.flow is None else cell.flow
+
+
+def limit(judged: Judged) -> str:
+    """Write a goal."""
+    return f"{judged.goal.statistic} <= {size(judged.goal.measure, judged.goal.limit)}"
+
+
+def found(judged: Judged) -> str:
+    """Write what was found in the place of a goal."""
+    return "-" if judged.found is None else size(judged.goal.measure, judged.found)
+
+
+def _written(measure: str, number: float, sign: str) -> str:
+    kind = ERRORS[measure].kind
+    if kind == "factor":
+        return f"x{number:.2f}"
+    hundredths = round(number * 100, 1) + 0.0  # -0.0 + 0.0 is 0.0: no sign before what is next to nothing
+    return f"{hundredths:{sign if hundredths else ''}.1f} {'%' if kind == 'relative' else 'pts'}"

@@ -1,0 +1,126 @@
+"""Goals, noise, disagreements and their reasons, on made-up cells."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg.analysis import estimate
+from thalweg.errors import ThalwegError
+from thalweg.validate import Cell, Compared, disagreements, judge, noise, reasons
+from thalweg.validate.goals import Judged
+
+NOBODY_KNOWS = None
+
+
+def cell(measure: str, error: float, kind: Any = "solo", flow: str = "solo", number: int = 0, **values: Any) -> Cell:
+    compared = Compared(**({"first": 1.0, "second": 1.0, "error": error, "noise": NOBODY_KNOWS} | values))
+    return Cell("part", {"path.loss": number}, flow, "cubic", kind, "compared", {measure: compared})
+
+
+def judged(cells: list[Cell]) -> dict[tuple[str, str], Judged]:
+    return {(each.goal.title, each.goal.statistic): each for each in judge(cells)}
+
+
+def test_goodput_alone_is_judged_by_median_and_90th_percentile() -> None:
+    cells = [cell("goodput", error, number=number) for number, error in enumerate([0.02] * 8 + [-0.2] * 2)]
+    found = judged(cells)
+    median, p90 = (found["goodput, flow alone", statistic] for statistic in ("median", "90th percentile"))
+    assert (median.n, median.found, median.verdict) == (10, pytest.approx(0.02), "met")
+    assert (p90.found, p90.verdict) == (pytest.approx(0.2), "not met")
+
+
+def test_goodput_of_flows_with_company_does_not_count_as_alone() -> None:
+    found = judged([cell("goodput", 0.5, kind="pair", number=number) for number in range(20)])
+    assert found["goodput, flow alone", "median"].verdict == "not enough"
+    assert found["goodput, flow alone", "median"].n == 0
+
+
+def test_few_rows_are_no_verdict() -> None:
+    found = judged([cell("goodput", 0.0, number=number) for number in range(9)])
+    assert found["goodput, flow alone", "median"].verdict == "met"
+    assert found["goodput, flow alone", "90th percentile"].verdict == "not enough"
+
+
+def test_a_pair_counts_once_since_its_shares_mirror_each_other() -> None:
+    cells = [
+        cell("share", error, kind="pair", flow=flow, number=number)
+        for number in range(4)
+        for flow, error in (("a", 0.1), ("b", -0.1))
+    ]
+    share = judged(cells)["share, two flows", "mean"]
+    assert (share.n, share.found, share.verdict) == (4, pytest.approx(0.1), "not met")
+    assert len(disagreements(cells)) == 4
+
+
+def test_rows_without_retransmits_do_not_hide_how_far_the_others_are_apart() -> None:
+    none = [cell("retransmit_ratio", 1.0, number=number, first=0.0, second=0.0004) for number in range(20)]
+    some = [cell("retransmit_ratio", 0.5, number=20 + number, first=0.01, second=0.02) for number in range(4)]
+    found = judged([*none, *some])["retransmits, if any", "median"]
+    assert (found.n, found.found, found.verdict) == (4, 2.0, "not met")
+
+
+def test_noise_is_the_interval_of_the_difference_of_both_means() -> None:
+    # Equal variances of 1 and n of 3: standard error sqrt(2/3), 4 degrees of freedom, t = 2.776
+    assert noise.of_difference(estimate([1, 2, 3]), estimate([4, 5, 6])) == pytest.approx(2.776 * (2 / 3) ** 0.5, 1e-3)
+    assert noise.of_difference(estimate([1, 2, 3]), estimate([4])) is None
+    # One side is deterministic: the interval of the other one alone, t(2) = 4.303
+    assert noise.of_difference(estimate([1, 2, 3]), estimate([4, 4, 4])) == pytest.approx(4.303 / 3**0.5, 1e-3)
+
+
+def test_a_difference_within_the_noise_is_no_disagreement() -> None:
+    far = {"first": 1.0, "second": 2.0}
+    assert disagreements([cell("goodput", -0.5, **far, noise=1.5)]) == []
+    assert len(disagreements([cell("goodput", -0.5, **far, noise=0.5)])) == 1
+    assert len(disagreements([cell("goodput", -0.5, **far)])) == 1, "without repetitions there is no excuse"
+    assert judged([cell("goodput", -0.5, number=n, **far, noise=1.5) for n in range(4)])[
+        "goodput, flow alone", "median"
+    ].within_noise == 4  # fmt: skip
+
+
+def test_disagreements_are_ranked_by_what_is_large_for_their_measure() -> None:
+    cells = [
+        cell("rtt_mean", -0.2, number=1),
+        cell("retransmit_ratio", 0.25, number=2),
+        cell("goodput", 0.02, number=3),
+    ]
+    assert [each.measure for each in disagreements(cells)] == ["retransmit_ratio", "rtt_mean"]
+
+
+REASONS = """\
+[[disagreement]]
+engines = ["sim", "uml"]
+part = "part"
+point = { "path.loss" = 1 }
+measures = ["rtt_mean"]
+reason = "Delayed ACKs."
+"""
+
+
+def test_a_reason_explains_the_points_and_measures_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "reasons.toml").write_text(REASONS)
+    known = reasons.load(("sim", "uml"), tmp_path / "reasons.toml")
+    cells = [cell("rtt_mean", -0.2, number=1), cell("rtt_mean", -0.2, number=2), cell("goodput", 0.2, number=1)]
+    explained = [reasons.explain(each, known) for each in disagreements(cells)]
+    assert sorted(map(str, explained)) == ["Delayed ACKs.", "None", "None"]
+    assert reasons.stale(known, disagreements(cells), cells, is_whole=True) == []
+    assert reasons.load(("sim", "kernel"), tmp_path / "reasons.toml") == []
+
+
+def test_a_reason_without_its_disagreement_is_stale(tmp_path: Path) -> None:
+    (tmp_path / "reasons.toml").write_text(REASONS)
+    known = reasons.load(("sim", "uml"), tmp_path / "reasons.toml")
+    agreed, elsewhere = [cell("rtt_mean", 0.0, number=1)], [cell("rtt_mean", 0.0, number=2)]
+    assert reasons.stale(known, [], agreed, is_whole=False) == known
+    assert reasons.stale(known, [], elsewhere, is_whole=False) == [], "its point was not tried"
+    assert reasons.stale(known, [], elsewhere, is_whole=True) == known, "there is no such point"
+
+
+def test_a_misspelt_key_of_a_reason_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "reasons.toml").write_text(REASONS.replace("measures", "measure"))
+    with pytest.raises(ThalwegError, match="has `measure`"):
+        reasons.load(("sim", "uml"), tmp_path / "reasons.toml")
+
+
+def test_the_reasons_of_thalweg_can_be_read() -> None:
+    for engines in (("sim", "uml"), ("sim", "kernel")):
+        assert all(each.part and each.reason for each in reasons.load(engines))
