@@ -16,7 +16,7 @@ EXTRAVERSION = -rc9
 
 allnoconfig:
 \tgrep -v CONFIG_DROPPED= $(KCONFIG_ALLCONFIG) > $(O)/.config
-\tgrep -q 'default 250' $(KBUILD_KCONFIG)
+\tgrep -q 'default 1000' $(KBUILD_KCONFIG)
 
 linux:
 \tmkdir -p $(O)/include/config

@@ -58,4 +58,4 @@ def test_our_options_name_all_that_scenarios_offer() -> None:
         assert options[f"CONFIG_TCP_CONG_{name}"] == "y"
     for name in queues.split():
         assert options[f"CONFIG_NET_SCH_{name}"] == "y"
-    assert options["CONFIG_HZ"] == "250", "timers of TCP as coarse as those of Debian's kernels"
+    assert options["CONFIG_HZ"] == "1000", "timers of TCP as fine as the simulator's"
