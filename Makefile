@@ -31,12 +31,16 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup setup lint test-rust test-python ## check everything, as CI does: the report in a real browser too
+test: test-setup setup test-kernel lint test-rust test-python ## check everything, as CI does: the report in a real browser too
 	@tools/bootstrap left-out
 
 .PHONY: test-setup
 test-setup:
 	@tools/bootstrap system lints browser kernel
+
+.PHONY: test-kernel
+test-kernel: setup
+	@tools/bootstrap uml
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from thalweg import engine
 from thalweg.cli.main import app
+from thalweg.kernel import Kernel, current
 
 HERE = Path(__file__).parent
 
@@ -72,6 +73,18 @@ def kernel() -> None:
         pytest.fail(f"the engine kernel cannot run here: {why}")
     if why:
         pytest.skip(f"the engine kernel cannot run here: {why}")
+
+
+@pytest.fixture
+def built_kernel() -> Kernel:
+    """The kernel that runs in virtual time; where none is built, the test does not run, and in CI it fails."""
+    used = current()
+    why = "no kernel in virtual time is built: thalweg kernel build"
+    if used is None and os.environ.get("THALWEG_CI"):
+        pytest.fail(why)
+    if used is None:
+        pytest.skip(why)
+    return used
 
 
 @pytest.fixture

@@ -50,6 +50,8 @@ def kernel_machine(machine: Path) -> Path:
     """Such a machine with every program that tests of real kernels start, but without user-mode Linux."""
     for name in ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "chrt", "sysctl", "iperf3", "tcpdump"):
         program(machine, name, "exit 0")
+    for name in ("make", "gcc", "flex", "bison", "bc", "xz"):
+        program(machine, name, "exit 0")
     return machine
 
 
@@ -106,6 +108,12 @@ def test_what_tests_of_real_kernels_need_is_named_together(kernel_machine: Path)
     assert "do this: sudo apt-get install util-linux iperf3\n" in said
 
 
+def test_what_builds_a_kernel_is_named_together(kernel_machine: Path) -> None:
+    for name in ("flex", "bison", "bc", "xz"):
+        (kernel_machine / name).unlink()
+    assert "do this: sudo apt-get install flex bison bc xz-utils\n" in stopped(kernel_machine, "kernel")
+
+
 def test_user_mode_linux_is_asked_for_where_there_is_a_package(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", '[ "$*" = "show user-mode-linux" ]')
     assert "do this: sudo apt-get install user-mode-linux\n" in stopped(kernel_machine, "kernel")
@@ -116,6 +124,7 @@ def test_without_a_package_of_user_mode_linux_the_tests_left_out_are_named_at_th
     assert went_on(kernel_machine, "kernel") == ""
     said = went_on(kernel_machine, "left-out")
     assert "user-mode Linux (linux.uml) is missing: the tests of queue disciplines in a guest" in said
+    assert "no kernel in virtual time is built" in said
     assert "you are not root" in said
     assert "user namespaces" not in said, "this user may make them"
 
@@ -133,7 +142,65 @@ def test_who_may_not_make_namespaces_is_told_that_the_kernel_engine_was_not_test
 def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
     program(kernel_machine, "id", "echo 0")
     program(kernel_machine, "linux.uml", "exit 0")
+    built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
+    built.mkdir(parents=True)
+    (built / "kernel.json").write_text("{}")
     assert went_on(kernel_machine, "kernel", "left-out") == ""
+
+
+@pytest.fixture
+def checkout(machine: Path) -> Path:
+    """A checkout whose `thalweg` writes down that it was called, and ends with what THALWEG_ENDS says."""
+    for name in ("find", "grep", "mkdir", "sha256sum", "xargs"):
+        (machine / name).symlink_to(str(shutil.which(name)))
+    program(machine, "gcc", "echo gcc 12")
+    folder = machine / "checkout"
+    for name in ("tools/bootstrap", "python/thalweg/data/uml.config"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "python" / "thalweg" / "kernel").mkdir()
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    built = "$HOME/.cache/thalweg/uml/current"
+    program(
+        folder / ".venv" / "bin",
+        "thalweg",
+        'echo "$@" >>"$HOME/called"\n'
+        f'[ "$THALWEG_ENDS" != 0 ] || {{ mkdir -p {built} && echo >{built}/kernel.json; }}\n'
+        'exit "$THALWEG_ENDS"',
+    )
+    return folder
+
+
+def built(checkout: Path, ends: int, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """Run the step; gives what it did, and all calls of `thalweg` so far."""
+    machine = checkout.parent
+    environment |= {"PATH": str(machine), "HOME": str(machine), "MAKE_GOAL": "test", "THALWEG_ENDS": str(ends)}
+    command = [str(checkout / "tools" / "bootstrap"), "uml"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done, (machine / "called").read_text().splitlines()
+
+
+def test_the_kernel_in_virtual_time_is_built_until_it_is_there(checkout: Path) -> None:
+    done, calls = built(checkout, 0)
+    assert (done.returncode, calls) == (0, ["kernel build"]), done.stderr
+    done, calls = built(checkout, 0)
+    assert (done.stderr, calls) == ("", ["kernel build"]), "once is enough"
+    (checkout / "python" / "thalweg" / "data" / "uml.config").write_text("CONFIG_HZ=100\n")
+    assert built(checkout, 0)[1] == ["kernel build"] * 2, "other options make another kernel"
+    shutil.rmtree(checkout.parent / ".cache")
+    assert built(checkout, 0)[1] == ["kernel build"] * 3, "the cache is not ours alone"
+
+
+def test_where_a_kernel_cannot_be_built_its_tests_are_left_out_but_not_in_ci(checkout: Path) -> None:
+    assert built(checkout, 4)[0].returncode == 0
+    done, calls = built(checkout, 4, THALWEG_CI="1")
+    assert done.returncode == 1
+    assert "the kernel in virtual time was not built" in done.stderr
+    assert len(calls) == 2
+
+
+def test_a_kernel_that_does_not_build_stops_the_tests(checkout: Path) -> None:
+    assert built(checkout, 1)[0].returncode == 1
 
 
 def test_an_ordinary_set_up_needs_nothing_of_real_kernels() -> None:

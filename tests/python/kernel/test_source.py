@@ -53,7 +53,9 @@ def test_what_is_compiled_counts(tree: Path, file: str) -> None:
     assert tree_sha256(tree) != before
 
 
-@pytest.mark.parametrize("file", [".git/HEAD", "Documentation/a.rst", "arch/arm64/Makefile", "tools/testing/a.c"])
+@pytest.mark.parametrize(
+    "file", [".git", ".git/HEAD", "Documentation/a.rst", "arch/arm64/Makefile", "tools/testing/a.c"]
+)
 def test_what_is_not_compiled_does_not_count(tree: Path, file: str) -> None:
     before = tree_sha256(tree)
     (tree / file).parent.mkdir(parents=True, exist_ok=True)

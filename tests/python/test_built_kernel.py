@@ -1,0 +1,69 @@
+"""The kernel that `thalweg kernel build` made of the distribution's source: whole, and its time virtual."""
+
+import contextlib
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from thalweg.kernel import Kernel, store
+
+WITHIN_S = 120
+"""How long a guest may take; it takes a second or two."""
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def guest(built_kernel: Kernel, tmp_path: Path) -> Path:
+    """What a guest has written that slept an hour: the folder of its files."""
+    power_off = "import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)"
+    (tmp_path / "init").write_text(
+        f"#!/bin/sh\ncd {tmp_path}\nexport PATH=/usr/bin:/bin\nmount -t proc proc /proc\n"
+        f"cat /proc/version > version\ncat /proc/config.gz > config.gz\n"
+        f"cat /proc/sys/net/ipv4/tcp_available_congestion_control > algorithms\n"
+        f"cat /proc/uptime > before\nsleep {HOUR_S}\ncat /proc/uptime > after\n"
+        f"exec {sys.executable} -c '{power_off}'\n"
+    )
+    (tmp_path / "init").chmod(0o755)
+    words = [str(built_kernel.folder / "linux"), "mem=128M", "time-travel=inf-cpu", "root=none", "rootfstype=hostfs"]
+    words += ["rw", f"init={tmp_path}/init", f"uml_dir={tmp_path}/", "con=null", "con0=fd:0,fd:1", "quiet"]
+    with (tmp_path / "console").open("wb") as console:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True
+        )
+        try:
+            process.wait(WITHIN_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert (tmp_path / "after").exists(), (tmp_path / "console").read_text(errors="replace")
+    return tmp_path
+
+
+def test_what_kernel_json_says_is_true(built_kernel: Kernel) -> None:
+    said = subprocess.run([built_kernel.folder / "linux", "--version"], capture_output=True, text=True)
+    assert said.stdout.strip() == built_kernel.release
+    assert store.sha256(built_kernel.folder / "linux") == built_kernel.linux_sha256
+    assert store.sha256(built_kernel.folder / "config") == built_kernel.config_sha256
+
+
+def test_an_hour_passes_in_the_guest_while_nobody_waits(guest: Path, built_kernel: Kernel) -> None:
+    before, after = (float((guest / name).read_text().split()[0]) for name in ("before", "after"))
+    assert HOUR_S <= after - before < HOUR_S + 1
+    assert (guest / "version").read_text().startswith(f"Linux version {built_kernel.release} ")
+
+
+def test_the_guest_tells_what_it_was_built_with(guest: Path, built_kernel: Kernel) -> None:
+    config = gzip.decompress((guest / "config.gz").read_bytes()).decode()
+    assert config == (built_kernel.folder / "config").read_text()
+    assert "CONFIG_HZ=250\n" in config
+
+
+def test_every_congestion_control_that_we_build_is_there(guest: Path) -> None:
+    algorithms = "reno cubic bbr dctcp htcp vegas westwood illinois bic veno yeah hybla"
+    assert set((guest / "algorithms").read_text().split()) >= set(algorithms.split())
