@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-OBJECTS = 900
+OBJECTS = 620
 """Objects that Linux 6.1 is made of with our options; other versions and more options make it some more or fewer."""
 
 
