@@ -36,7 +36,7 @@ test: test-setup setup test-kernel lint test-rust test-python ## check everythin
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser kernel
+	@tools/bootstrap system lints browser kernel bpf
 
 .PHONY: test-kernel
 test-kernel: setup
@@ -44,6 +44,7 @@ test-kernel: setup
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files
+	@tools/bootstrap bpf
 	cargo fmt --all --check
 	$(CARGO) clippy --quiet $(RELEASE) --all-targets -- -D warnings
 	$(PY) -m ruff check --quiet .
@@ -54,6 +55,7 @@ lint: setup ## formatting, lints, types, layers, generated files
 
 .PHONY: test-rust
 test-rust: setup ## Rust tests and doc examples
+	@tools/bootstrap bpf
 	$(CARGO) test $(RELEASE)
 
 .PHONY: test-python
@@ -63,6 +65,11 @@ test-python: setup ## Python tests, doc examples, and the report in Chromium
 .PHONY: generate
 generate: setup ## write again what is generated from Rust: models, JSON Schema, reference docs
 	$(PY) tools/generate.py
+
+.PHONY: lockstep
+lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)
+	@tools/bootstrap bpf
+	$(CARGO) run --quiet --release --package thalweg-lockstep -- --engine .venv/bin/thalweg-engine
 
 .PHONY: format
 format: setup ## format Rust and Python

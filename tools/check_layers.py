@@ -32,6 +32,7 @@ RUST: Mapping[str, set[str]] = {
     "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},
     "store": {"units", "plan", "trace"},
     "lab": {"units", "plan", "trace", "link", "traffic"},
+    "lockstep": {"units", "plan"},
     "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""

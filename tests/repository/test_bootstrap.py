@@ -207,3 +207,16 @@ def test_an_ordinary_set_up_needs_nothing_of_real_kernels() -> None:
     lines = (ROOT / "Makefile").read_text().splitlines()
     recipe = lines[next(number for number, line in enumerate(lines) if line.startswith("setup:")) + 1]
     assert recipe.split() == ["@tools/bootstrap", "system", "venv", "engine"]
+
+
+def test_what_compiles_the_programs_for_the_kernel_is_named(machine: Path) -> None:
+    program(machine, "cc", "exit 1")
+    said = stopped(machine, "bpf")
+    assert "clang make pkg-config libelf zlib missing" in said
+    assert "do this: sudo apt-get install clang" in said and "libelf-dev zlib1g-dev" in said
+
+
+def test_a_clang_of_another_name_will_do(machine: Path) -> None:
+    for name in ("clang-19", "make", "pkg-config", "cc"):
+        program(machine, name, "exit 0")
+    assert went_on(machine, "bpf") == ""

@@ -339,7 +339,7 @@ impl Controller for Bbr {
 
     /// The losses were none: growth and policer are looked for afresh. cwnd was not lowered for good.
     fn undo(&mut self, conn: &Conn, _prior_cwnd: Packets, window: &Window) -> Packets {
-        self.full_pipe.forget_baseline();
+        self.full_pipe.restart();
         self.policer.reset(conn);
         window.cwnd
     }

@@ -46,4 +46,10 @@ impl FullPipe {
     pub fn forget_baseline(&mut self) {
         self.baseline = Bandwidth::ZERO;
     }
+
+    /// The search begins anew, if it is not over.
+    pub fn restart(&mut self) {
+        self.baseline = Bandwidth::ZERO;
+        self.rounds = 0;
+    }
 }

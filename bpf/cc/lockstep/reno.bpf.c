@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * lock_reno: the kernel's own Reno, with a report of every call. See lockstep.h. The kernel's Reno has no `init`,
+ * `set_state` or `cwnd_event`; they are here to report when a connection begins and what its state of recovery is.
+ */
+#include "lockstep.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+SEC("struct_ops")
+void BPF_PROG(lock_reno_init, struct sock *sk)
+{
+	lockstep_end(sk, lockstep_begin(sk, LOCKSTEP_INIT));
+}
+
+SEC("struct_ops")
+void BPF_PROG(lock_reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CONG_AVOID);
+
+	tcp_reno_cong_avoid(sk, ack, acked);
+	if (event)
+		event->acked = acked;
+	lockstep_end(sk, event);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(lock_reno_ssthresh, struct sock *sk)
+{
+	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SSTHRESH);
+	u32 result = tcp_reno_ssthresh(sk);
+
+	if (event)
+		event->result = result;
+	lockstep_end(sk, event);
+	return result;
+}
+
+SEC("struct_ops")
+void BPF_PROG(lock_reno_state, struct sock *sk, u8 new_state)
+{
+	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SET_STATE);
+
+	if (event)
+		event->arg = new_state;
+	lockstep_end(sk, event);
+}
+
+SEC("struct_ops")
+void BPF_PROG(lock_reno_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
+{
+	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CWND_EVENT);
+
+	if (event)
+		event->arg = ca_event;
+	lockstep_end(sk, event);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(lock_reno_undo_cwnd, struct sock *sk)
+{
+	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_UNDO_CWND);
+	u32 result = tcp_reno_undo_cwnd(sk);
+
+	if (event)
+		event->result = result;
+	lockstep_end(sk, event);
+	return result;
+}
+
+LOCKSTEP_REPORT_RELEASE(lock_reno_release)
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops lock_reno = {
+	.init = (void *)lock_reno_init,
+	.cong_avoid = (void *)lock_reno_cong_avoid,
+	.ssthresh = (void *)lock_reno_ssthresh,
+	.set_state = (void *)lock_reno_state,
+	.cwnd_event = (void *)lock_reno_cwnd_event,
+	.undo_cwnd = (void *)lock_reno_undo_cwnd,
+	.release = (void *)lock_reno_release,
+	.name = "lock_reno",
+};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's structures, as far as our programs look into them. The offsets here mean nothing: the loader finds each
+ * member by its name in the running kernel (CO-RE), so that the programs are built without that kernel's headers.
+ */
+#ifndef THALWEG_KERNEL_H
+#define THALWEG_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+typedef long long s64;
+
+/* What bpf_helpers.h expects to be there. */
+typedef u8 __u8;
+typedef u16 __u16;
+typedef u32 __u32;
+typedef u64 __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef s32 __s32;
+typedef s64 __s64;
+typedef u16 __be16;
+typedef u32 __be32;
+typedef u32 __wsum;
+typedef _Bool bool;
+
+enum {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+};
+
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+
+enum tcp_ca_event { CA_EVENT_TX_START };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	u16 skc_num;
+	__be16 skc_dport;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status;
+	unsigned int sk_gso_max_size;
+	u8 sk_pacing_shift;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 mss_cache;
+	u32 snd_cwnd;
+	u32 snd_cwnd_cnt;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 max_packets_out;
+	u8 is_cwnd_limited : 1;
+	u32 app_limited;
+	u32 delivered;
+	u32 lost;
+	u64 delivered_mstamp;
+	u64 tcp_clock_cache;
+	u64 tcp_wstamp_ns;
+	u32 lsndtime;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 srtt_us;
+	struct minmax rtt_min;
+};
+
+struct rate_sample {
+	u32 prior_delivered;
+	s32 delivered;
+	long interval_us;
+	long rtt_us;
+	int losses;
+	u32 acked_sacked;
+	u32 prior_in_flight;
+	bool is_app_limited;
+	bool is_ack_delayed;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+};
+
+#pragma clang attribute pop
+
+/* The loader reads its names and functions; the kernel fills in the rest. */
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*min_tso_segs)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
+	char name[16];
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+#endif

@@ -1,0 +1,65 @@
+//! Equality proves something only about what the recordings contain: each of these must occur in one of them.
+
+use crate::recording::{self, Call, Recording};
+
+/// What a controller is to have met: its name, what it is, and whether a call shows it.
+type Met = (&'static str, &'static str, fn(&Call<'_>) -> bool);
+
+const MET: &[Met] = &[
+    ("bbr", "Startup", |call| word(call, "mode") == Some(0)),
+    ("bbr", "Drain", |call| word(call, "mode") == Some(1)),
+    ("bbr", "ProbeBW", |call| word(call, "mode") == Some(2)),
+    ("bbr", "ProbeRTT", |call| word(call, "mode") == Some(3)),
+    ("bbr", "every phase of the cycle: probing", |call| word(call, "cycle_idx") == Some(0)),
+    ("bbr", "every phase of the cycle: draining", |call| word(call, "cycle_idx") == Some(1)),
+    ("bbr", "packet conservation", |call| word(call, "packet_conservation") == Some(1)),
+    ("bbr", "the search for a policer", |call| word(call, "lt_is_sampling") == Some(1)),
+    ("bbr", "a policer's rate in use", |call| word(call, "lt_use_bw") == Some(1)),
+    ("bbr", "a restart after a pause in ProbeBW", |call| {
+        call.name == "cwnd_event" && word(call, "mode") == Some(2) && word(call, "idle_restart") == Some(1)
+    }),
+    ("bbr", "samples that the application limited", |call| {
+        call.is_ack() && call.given("rs_is_app_limited") == 1 && word(call, "mode") == Some(2)
+    }),
+    ("bbr", "an ACK that is too old for a sample", |call| call.is_ack() && call.optional("rs_interval_us").is_none()),
+    ("bbr", "bursts of one packet", |call| word(call, "min_tso_segs") == Some(1)),
+    ("bbr", "bunches of ACKs", |call| word(call, "extra_acked_0") > Some(10)),
+    ("bbr", "recovery", |call| word(call, "prev_ca_state") == Some(3)),
+    ("bbr", "a timeout", |call| word(call, "prev_ca_state") == Some(4)),
+    ("bbr", "a reduction that was undone", |call| call.name == "undo_cwnd"),
+    ("cubic", "an end of slow start found by HyStart", |call| word(call, "found") == Some(1)),
+    ("cubic", "a K above a second", |call| word(call, "bic_K") > Some(1_024)),
+    ("cubic", "growth beyond the last maximum", |call| {
+        call.name == "cong_avoid"
+            && word(call, "epoch_start") > Some(0)
+            && word(call, "cwnd") > word(call, "last_max_cwnd")
+    }),
+    ("cubic", "a window that Reno would have larger", |call| {
+        call.name == "cong_avoid" && word(call, "epoch_start") > Some(0) && word(call, "tcp_cwnd") > word(call, "cwnd")
+    }),
+    ("cubic", "fast convergence", |call| call.name == "ssthresh" && word(call, "last_max_cwnd") < word(call, "cwnd")),
+    ("cubic", "an epoch that a pause has moved", |call| {
+        call.name == "cwnd_event" && word(call, "epoch_start") > call.optional("epoch_start")
+    }),
+    ("cubic", "a timeout", |call| call.name == "set_state" && call.given("arg") == 4),
+    ("cubic", "a reduction that was undone", |call| call.name == "undo_cwnd"),
+    ("reno", "congestion avoidance", |call| call.is_ack() && word(call, "cwnd") > word(call, "ssthresh")),
+    ("reno", "a timeout", |call| call.name == "set_state" && call.given("arg") == 4),
+    ("reno", "a reduction that was undone", |call| call.name == "undo_cwnd"),
+];
+
+fn word(call: &Call<'_>, name: &str) -> Option<u64> {
+    call.came_out.get(name).copied().flatten()
+}
+
+#[test]
+fn the_recordings_contain_what_the_controllers_react_to() {
+    let recordings = recording::all();
+    let is_met = |(algorithm, _, shows): &&Met| {
+        let of_algorithm = |recording: &&Recording| recording.header["algorithm"] == *algorithm;
+        recordings.iter().filter(of_algorithm).any(|recording| recording.calls().any(|call| shows(&call)))
+    };
+    let missing: Vec<String> =
+        MET.iter().filter(|met| !is_met(met)).map(|(algorithm, what, _)| format!("{algorithm}: {what}")).collect();
+    assert!(missing.is_empty(), "no recording contains: {missing:#?}");
+}

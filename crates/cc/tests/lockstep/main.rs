@@ -1,0 +1,45 @@
+//! The kernel's controllers and ours, in lockstep: what a kernel's controller was given, call by call, is given to ours,
+//! and every decision and every word of state is compared. How the recordings are made, and what the table says:
+//! docs/concepts/fidelity.md.
+
+mod control;
+mod coverage;
+mod known;
+mod recording;
+mod replay;
+mod table;
+
+use std::collections::BTreeMap;
+use thalweg_cc::build;
+
+/// Most that all recordings may take, in bytes: a checkout carries them.
+const MOST_BYTES: u64 = 2_000_000;
+
+#[test]
+fn whatever_differs_from_the_kernel_is_known_and_explained() {
+    for recording in recording::all() {
+        let outcome = replay_of(&recording);
+        let algorithm = &recording.header["algorithm"];
+        let unknown = outcome.deviations.iter().find(|deviation| known::name(algorithm, deviation).is_none());
+        assert!(unknown.is_none(), "{}: {}", recording.name, unknown.unwrap());
+    }
+}
+
+#[test]
+fn the_documented_table_is_what_the_replay_finds() {
+    let rows: Vec<String> =
+        recording::all().iter().map(|recording| table::row(recording, &replay_of(recording))).collect();
+    table::assert_documented(&rows);
+}
+
+#[test]
+fn the_recordings_stay_small() {
+    let sizes = std::fs::read_dir(recording::folder()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    let bytes: u64 = sizes.sum();
+    assert!(bytes < MOST_BYTES, "{bytes} bytes");
+}
+
+fn replay_of(recording: &recording::Recording) -> replay::Outcome {
+    let mut controller = build(&recording.header["algorithm"], &BTreeMap::new()).unwrap();
+    replay::replay(recording, controller.as_mut())
+}

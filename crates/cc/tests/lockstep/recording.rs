@@ -1,0 +1,145 @@
+//! Reads a recording: what a kernel's controller was given and what came out, call by call. docs/concepts/fidelity.md
+//! describes the text.
+
+use flate2::read::GzDecoder;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Version of the text's form that is read here.
+const FORMAT: &str = "1";
+
+/// Values by name; `None` is a value that was not there.
+pub type Values<'text> = BTreeMap<&'text str, Option<u64>>;
+
+/// A recording.
+#[derive(Debug)]
+pub struct Recording {
+    /// The name of its file, without endings.
+    pub name: String,
+    /// What stands above the calls.
+    pub header: BTreeMap<String, String>,
+    text: String,
+}
+
+impl Recording {
+    /// The calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = Call<'_>> {
+        let lines = (1..).zip(self.text.lines()).skip(self.header.len() + 1);
+        let mut left = Values::new();
+        lines.map(move |(line, text)| parse_call(line, text, &mut left))
+    }
+}
+
+/// A call.
+#[derive(Debug)]
+pub struct Call<'text> {
+    /// Its line in the text, from 1.
+    pub line: usize,
+    /// Which it was, as the kernel calls it.
+    pub name: &'text str,
+    /// What the controller was given, and what the calls before have left.
+    given: Values<'text>,
+    /// What came out.
+    pub came_out: Values<'text>,
+}
+
+impl Call<'_> {
+    /// A value that it was given, if it was there.
+    pub fn optional(&self, name: &str) -> Option<u64> {
+        *self.given.get(name).unwrap_or_else(|| panic!("line {}: {name} is missing", self.line))
+    }
+
+    /// A value that it was given.
+    pub fn given(&self, name: &str) -> u64 {
+        self.optional(name).unwrap_or_else(|| panic!("line {}: {name} is none", self.line))
+    }
+
+    /// A value that came out.
+    pub fn came_out(&self, name: &str) -> u64 {
+        let value = self.came_out.get(name).copied().flatten();
+        value.unwrap_or_else(|| panic!("line {}: {name} has not come out", self.line))
+    }
+
+    /// Whether it is an ACK that the controller could act on.
+    pub fn is_ack(&self) -> bool {
+        matches!(self.name, "cong_avoid" | "cong_control")
+    }
+}
+
+/// Where the recordings lie.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lockstep/recordings")
+}
+
+/// All recordings, by name.
+pub fn all() -> Vec<Recording> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| is_recording(path))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
+}
+
+/// The recording of this name.
+pub fn named(name: &str) -> Recording {
+    read(&folder().join(format!("{name}.txt.gz")))
+}
+
+fn is_recording(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".txt.gz")
+}
+
+fn read(path: &Path) -> Recording {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    GzDecoder::new(file).read_to_string(&mut text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let name = path.file_name().unwrap().to_string_lossy().trim_end_matches(".txt.gz").to_owned();
+    parse(name, text)
+}
+
+fn parse(name: String, text: String) -> Recording {
+    let header: BTreeMap<String, String> = text
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_once(' ').unwrap_or_else(|| panic!("{name}: header {line:?}")))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    assert_eq!(header["lockstep"], FORMAT, "{name}: a form that this test does not read");
+    Recording { name, header, text }
+}
+
+fn parse_call<'text>(line: usize, text: &'text str, left: &mut Values<'text>) -> Call<'text> {
+    let (given, came_out) = text.split_once('>').unwrap_or_else(|| panic!("line {line} has no >"));
+    let mut words = given.split_whitespace();
+    let name = words.next().unwrap_or_else(|| panic!("line {line} is empty"));
+    words.for_each(|word| put(line, word, left));
+    let given = left.clone();
+    came_out.split_whitespace().for_each(|word| put(line, word, left));
+    Call { line, name, given, came_out: left.clone() }
+}
+
+fn put<'text>(line: usize, word: &'text str, left: &mut Values<'text>) {
+    let number = |digits: &str| digits.parse::<u64>().unwrap_or_else(|_| panic!("line {line}: {word}"));
+    let (name, value) = if let Some((name, value)) = word.split_once('=') {
+        (name, (value != "-").then(|| number(value)))
+    } else {
+        let (name, increment) = word.split_once('+').unwrap_or_else(|| panic!("line {line}: {word}"));
+        (name, Some(left[name].unwrap() + number(increment)))
+    };
+    left.insert(name, value);
+}
+
+#[test]
+fn values_stay_until_they_are_replaced_and_increments_add() {
+    let text = "lockstep 1\nscene made up\n\ninit a=5 b=7 > c=1\nset_state a+2 b=- > a=9\n";
+    let recording = parse("test".to_owned(), text.to_owned());
+    assert_eq!(recording.header["scene"], "made up");
+    let calls: Vec<Call<'_>> = recording.calls().collect();
+    let [first, second] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!((first.line, first.given("a"), first.given("b"), first.came_out("c")), (4, 5, 7, 1));
+    assert_eq!((second.line, second.given("a"), second.optional("b"), second.came_out("a")), (5, 7, None, 9));
+    assert_eq!(second.came_out("c"), 1);
+}

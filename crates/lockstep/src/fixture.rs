@@ -1,0 +1,257 @@
+//! The text of a recording. docs/concepts/fidelity.md describes it for its readers.
+//!
+//! A header of `key value` lines and an empty line; then a line per call: its name, what it was given, `>`, and what came
+//! out. Both sides are `name=value`, or `name+increment` where that is shorter, and only what differs from what the text
+//! before left under that name. Clocks and sequence numbers count from origins near the first event, so that equal
+//! behaviour looks equal.
+
+use crate::algorithm::{Algorithm, Clock};
+use crate::event::{Call, Event};
+use crate::layout::Member;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Version of the text's form.
+const FORMAT: u32 = 1;
+
+/// What the coarse clock shows at the first event: far enough from 0, which means never.
+const FIRST_JIFFIES: u64 = 100_000;
+
+/// The clock of the connection shows between this and a second more at the first event.
+const FIRST_SECOND_NS: u64 = 100_000_000_000;
+
+/// Rates at which the coarse clock can tick.
+const HZ: [u64; 4] = [100, 250, 300, 1000];
+
+/// What a recording is of.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Name of the scene.
+    pub scene: &'static str,
+    /// What it shows.
+    pub about: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Day of the recording.
+    pub date: String,
+}
+
+/// Where the clocks and sequence numbers of a recording begin.
+#[derive(Debug)]
+struct Origin {
+    jiffies: u64,
+    clock_ns: u64,
+    sequence: u32,
+}
+
+impl Origin {
+    fn of(first: &Event) -> Origin {
+        Origin {
+            jiffies: first.jiffies.wrapping_sub(FIRST_JIFFIES),
+            // Whole seconds: no rounding of the clock to coarser units may change.
+            clock_ns: (first.clock_ns - first.clock_ns % 1_000_000_000).wrapping_sub(FIRST_SECOND_NS),
+            sequence: first.snd_una as u32,
+        }
+    }
+
+    fn jiffies(&self, jiffies: u64) -> u64 {
+        jiffies.wrapping_sub(self.jiffies)
+    }
+
+    fn clock_ns(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.clock_ns)
+    }
+
+    fn clock_us(&self, us: u64) -> u64 {
+        us.saturating_sub(self.clock_ns / 1_000)
+    }
+
+    fn sequence(&self, sequence: u64) -> u64 {
+        u64::from((sequence as u32).wrapping_sub(self.sequence))
+    }
+
+    /// A member of the state; Linux keeps some of them in 32 bits.
+    fn member(&self, clock: Option<Clock>, value: u64) -> u64 {
+        let narrow = |origin: u64| u64::from((value as u32).wrapping_sub(origin as u32));
+        match clock {
+            None => value,
+            Some(Clock::Sequence) => self.sequence(value),
+            Some(_) if value == 0 => 0,
+            Some(Clock::Jiffies) => narrow(self.jiffies),
+            Some(Clock::Micros) => narrow(self.clock_ns / 1_000),
+            Some(Clock::Millis) => narrow(self.clock_ns / 1_000_000),
+        }
+    }
+}
+
+/// Writes a recording.
+///
+/// # Errors
+/// If it is not a whole one; in words for the user.
+pub fn write(header: &Header, members: &[Member], events: &[Event]) -> Result<String, String> {
+    // The answer to the SYN is handed to the controller before it is initialized; that call has no consequences.
+    let position = |call| events.iter().position(|event| event.call() == Some(call));
+    let (Some(init), Some(release)) = (position(Call::Init), position(Call::Release)) else {
+        return Err("no connection was recorded from its beginning to its end".to_owned());
+    };
+    let events = events.get(init..release).unwrap_or_default();
+    let (Some(first), Some(last)) = (events.first(), events.last()) else {
+        return Err("the controller was released before it was initialized".to_owned());
+    };
+    check(events)?;
+    let hz = hz(first, last)?;
+    let origin = Origin::of(first);
+    let mut text = format!(
+        "lockstep {FORMAT}\nalgorithm {}\nscene {}\nabout {}\nkernel {}\nhz {hz}\ndate {}\n\n",
+        header.algorithm.name(),
+        header.scene,
+        header.about,
+        header.kernel,
+        header.date
+    );
+    let mut writer = Writer { text: &mut text, left: BTreeMap::new() };
+    for event in events {
+        let call = event.call().ok_or_else(|| format!("an event of an unknown kind: {}", event.call))?;
+        writer.text.push_str(call.name());
+        given(&mut writer, &origin, call, event);
+        writer.text.push_str(" >");
+        came_out(&mut writer, &origin, header.algorithm, call, event, members);
+        writer.text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Refuses what cannot be compared call by call.
+fn check(events: &[Event]) -> Result<(), String> {
+    for (number, event) in (events[0].number..).zip(events) {
+        if event.flow != events[0].flow {
+            return Err("more than one connection was recorded".to_owned());
+        }
+        if event.number != number {
+            return Err(format!("call {number} is missing"));
+        }
+        if event.jiffies != event.jiffies_after {
+            return Err(format!("the coarse clock ticked in the middle of call {number}: what it read is not known"));
+        }
+    }
+    Ok(())
+}
+
+fn hz(first: &Event, last: &Event) -> Result<u64, String> {
+    let elapsed_ns = last.clock_ns.saturating_sub(first.clock_ns).max(1);
+    let measured = (last.jiffies - first.jiffies) * 1_000_000_000 / elapsed_ns;
+    HZ.into_iter()
+        .find(|hz| measured.abs_diff(*hz) * 50 <= *hz)
+        .ok_or_else(|| format!("the coarse clock ticked {measured} times a second, which is none of {HZ:?}"))
+}
+
+fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &Event) {
+    // Kept in 32 bits; 0 before anything was sent.
+    let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
+    writer.put("jiffies", origin.jiffies(event.jiffies));
+    writer.put("clock_ns", origin.clock_ns(event.clock_ns));
+    writer.put("departure_ns", origin.clock_ns(event.wstamp_ns));
+    writer.put("last_sent_jiffies", origin.jiffies(event.jiffies).saturating_sub(behind));
+    writer.put("ca_state", event.ca_state);
+    writer.put("mss", event.mss);
+    writer.put("srtt_us_8", event.srtt_us_8);
+    writer.put("min_rtt_us", event.min_rtt_us);
+    writer.put("inflight", event.inflight);
+    writer.put("delivered", event.delivered);
+    writer.put("delivered_us", origin.clock_us(event.delivered_mstamp_us));
+    writer.put("lost", event.lost);
+    writer.put("una", origin.sequence(event.snd_una));
+    writer.put("next", origin.sequence(event.snd_nxt));
+    writer.put("is_cwnd_limited", event.is_cwnd_limited);
+    writer.put("prior_cwnd", event.prior_cwnd);
+    writer.put("gso_max_size", event.gso_max_size);
+    writer.put("pacing_shift", event.pacing_shift);
+    writer.put("pacing_status", event.pacing_status);
+    writer.put("app_limited", event.app_limited);
+    writer.put("cwnd", event.cwnd);
+    writer.put("ssthresh", event.ssthresh);
+    writer.put("pacing_rate", event.pacing_rate);
+    writer.put("snd_cwnd_cnt", event.cwnd_cnt);
+    match call {
+        Call::Init | Call::Ssthresh | Call::UndoCwnd | Call::Release => {}
+        Call::SetState | Call::CwndEvent => writer.put("arg", event.arg),
+        Call::PktsAcked => {
+            writer.put("acked", event.acked);
+            writer.put_signed("rtt_us", event.rtt_us);
+        }
+        Call::CongAvoid => writer.put("acked", event.acked),
+        Call::CongControl => {
+            writer.put("acked", event.acked);
+            writer.put_signed("rtt_us", event.rtt_us);
+            writer.put("losses", event.losses);
+            writer.put("prior_inflight", event.prior_inflight);
+            writer.put("rs_prior_delivered", event.rs_prior_delivered);
+            writer.put_signed("rs_delivered", event.rs_delivered);
+            writer.put_signed("rs_interval_us", event.rs_interval_us);
+            writer.put("rs_is_app_limited", event.rs_is_app_limited);
+            writer.put("rs_is_ack_delayed", event.rs_is_ack_delayed);
+        }
+    }
+}
+
+fn came_out(
+    writer: &mut Writer<'_>,
+    origin: &Origin,
+    algorithm: Algorithm,
+    call: Call,
+    event: &Event,
+    members: &[Member],
+) {
+    writer.put("app_limited", event.app_limited_after);
+    writer.put("cwnd", event.cwnd_after);
+    writer.put("ssthresh", event.ssthresh_after);
+    writer.put("pacing_rate", event.pacing_rate_after);
+    writer.put("snd_cwnd_cnt", event.cwnd_cnt_after);
+    if matches!(call, Call::Ssthresh | Call::UndoCwnd) {
+        writer.put("result", event.result);
+    }
+    if algorithm == Algorithm::Bbr && call == Call::Init {
+        writer.put("sndbuf_expand", event.result);
+    }
+    if algorithm == Algorithm::Bbr && matches!(call, Call::Init | Call::CongControl) {
+        writer.put("min_tso_segs", event.min_tso_segs);
+    }
+    for member in members {
+        let value = member.read(&event.priv_words);
+        writer.put(&member.name, origin.member(algorithm.clock(&member.name), value));
+    }
+}
+
+/// Writes what differs from what was written before.
+struct Writer<'text> {
+    text: &'text mut String,
+    left: BTreeMap<String, u64>,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, name: &str, value: u64) {
+        let before = self.left.get(name).copied();
+        if before == Some(value) {
+            return;
+        }
+        self.left.insert(name.to_owned(), value);
+        let whole = value.to_string();
+        let increment = before.and_then(|before| value.checked_sub(before)).map(|increment| increment.to_string());
+        let (sign, digits) = match increment {
+            Some(increment) if increment.len() < whole.len() => ('+', increment),
+            _ => ('=', whole),
+        };
+        write!(self.text, " {name}{sign}{digits}").expect("a String takes everything");
+    }
+
+    /// Below zero, what it is makes no difference: it says that there is none.
+    fn put_signed(&mut self, name: &str, value: u64) {
+        if (value as i64) >= 0 {
+            self.put(name, value);
+        } else if self.left.insert(name.to_owned(), u64::MAX) != Some(u64::MAX) {
+            write!(self.text, " {name}=-").expect("a String takes everything");
+        }
+    }
+}

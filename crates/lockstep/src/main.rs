@@ -1,0 +1,132 @@
+//! `thalweg-lockstep`: records what the kernel's congestion controllers are given and decide, call by call, while the
+//! engine `kernel` runs a set of scenes. The recordings are the fixtures of the replay in `crates/cc/tests/lockstep`. A
+//! program for those who work on thalweg; no user needs it. How it works: docs/concepts/fidelity.md.
+
+mod algorithm;
+mod event;
+mod fixture;
+mod layout;
+mod record;
+mod scene;
+
+use algorithm::Algorithm;
+use clap::Parser;
+use fixture::Header;
+use flate2::{Compression, GzBuilder};
+use record::Registered;
+use scene::{SCENES, Scene};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A scene is recorded anew if something outside of our power spoiled it: now and then the coarse clock ticks in the middle
+/// of a call.
+const ATTEMPTS: usize = 20;
+
+/// Record what the kernel's congestion controllers are given and decide, as fixtures for crates/cc/tests/lockstep.
+///
+/// Needs root (it registers congestion controllers) and Linux 6.10 or newer. What it registers ends with it.
+#[derive(Debug, Parser)]
+#[command(name = "thalweg-lockstep", after_help = "Example: sudo make lockstep")]
+struct Arguments {
+    /// Where recordings are written
+    #[arg(long, value_name = "DIR", default_value = "crates/cc/tests/lockstep/recordings")]
+    out: PathBuf,
+    /// The engine that runs the scenes
+    #[arg(long, value_name = "FILE", default_value = "target/release/thalweg-engine")]
+    engine: PathBuf,
+    /// Record only this algorithm
+    #[arg(long, value_name = "NAME", value_parser = ["bbr", "cubic", "reno"])]
+    algorithm: Option<String>,
+    /// Record only this scene
+    #[arg(long, value_name = "NAME", value_parser = SCENES.map(|scene| scene.name))]
+    scene: Option<String>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("thalweg-lockstep: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("found: not root; expected: root, for it registers congestion controllers\n  \
+                    do this: sudo make lockstep"
+            .to_owned());
+    }
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&is_stopped))
+            .map_err(|error| format!("signals cannot be caught: {error}"))?;
+    }
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let date = today()?;
+    for algorithm in Algorithm::ALL {
+        if arguments.algorithm.as_ref().is_some_and(|name| name != algorithm.name()) {
+            continue;
+        }
+        let members = algorithm.structure().map_or(Ok(Vec::new()), layout::of)?;
+        let registered = Registered::new(algorithm)?;
+        for scene in SCENES.iter().filter(|scene| arguments.scene.as_ref().is_none_or(|name| name == scene.name)) {
+            let header = Header {
+                algorithm,
+                scene: scene.name,
+                about: scene.about.to_owned(),
+                kernel: kernel.clone(),
+                date: date.clone(),
+            };
+            let text = record(&registered, arguments, scene, algorithm, &is_stopped, |events| {
+                fixture::write(&header, &members, events)
+            })?;
+            let path = arguments.out.join(format!("{}-{}.txt.gz", algorithm.name(), scene.name));
+            save(&path, &text)?;
+            let calls = text.lines().count();
+            println!("{}: {calls} calls, {} bytes", path.display(), path.metadata().map_or(0, |data| data.len()));
+        }
+    }
+    Ok(())
+}
+
+/// Records until nothing has spoiled it.
+fn record(
+    registered: &Registered,
+    arguments: &Arguments,
+    scene: &Scene,
+    algorithm: Algorithm,
+    is_stopped: &AtomicBool,
+    write: impl Fn(&[event::Event]) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut attempt = 1;
+    loop {
+        let events = registered.record(&arguments.engine, scene, algorithm, is_stopped)?;
+        match write(&events) {
+            Ok(text) => return Ok(text),
+            Err(reason) if attempt == ATTEMPTS => return Err(format!("{}: {reason}", scene.name)),
+            Err(reason) => eprintln!("{} {}: again, for {reason}", algorithm.name(), scene.name),
+        }
+        attempt += 1;
+    }
+}
+
+/// Writes a text so that the same text gives the same bytes.
+fn save(path: &Path, text: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut file = GzBuilder::new().write(Vec::new(), Compression::best());
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    std::fs::write(path, file.finish().map_err(failed)?).map_err(failed)
+}
+
+fn today() -> Result<String, String> {
+    let output = Command::new("date").args(["-u", "+%F"]).output().map_err(|error| format!("date: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

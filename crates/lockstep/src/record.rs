@@ -1,0 +1,146 @@
+//! Recording: registers a reported controller, has the engine run a scene with it, and takes what it reports.
+
+use crate::algorithm::Algorithm;
+use crate::event::Event;
+use crate::scene::Scene;
+use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, RingBufferBuilder};
+use std::cell::RefCell;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often the ring buffer is emptied and the engine looked after. The ring holds many times what comes in between.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Index of the lost events in the program's counters.
+const COUNTER_LOST: u32 = 1;
+
+/// A registered controller. The kernel takes it back when this is dropped, or when the process ends in whatever way: the
+/// registration is a link that lives as long as its file descriptor and the connections that use it.
+pub struct Registered {
+    object: Object,
+    _link: Link,
+}
+
+impl Registered {
+    /// Registers the reported form of `algorithm`.
+    ///
+    /// # Errors
+    /// If the kernel refuses it; in words for the user.
+    pub fn new(algorithm: Algorithm) -> Result<Registered, String> {
+        let name = algorithm.recorded_name();
+        let refused = |what: &str, error: libbpf_rs::Error| {
+            format!(
+                "the kernel refused to {what} {name}: {error}; it needs Linux 6.10 or newer with {}",
+                algorithm.name()
+            )
+        };
+        let object =
+            ObjectBuilder::default().open_memory(algorithm.object()).map_err(|error| refused("open", error))?;
+        let mut object = object.load().map_err(|error| refused("load", error))?;
+        let link = object
+            .maps_mut()
+            .find(|map| map.map_type() == MapType::StructOps)
+            .ok_or_else(|| format!("{name}: the program registers nothing"))?
+            .attach_struct_ops()
+            .map_err(|error| refused("register", error))?;
+        Ok(Registered { object, _link: link })
+    }
+
+    /// Has `engine` run `scene`, and returns what the controller was given and decided.
+    ///
+    /// # Errors
+    /// If the engine fails, or events were lost; in words for the user.
+    pub fn record(
+        &self,
+        engine: &Path,
+        scene: &Scene,
+        algorithm: Algorithm,
+        is_stopped: &AtomicBool,
+    ) -> Result<Vec<Event>, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
+        let plan = folder.path().join("plan.json");
+        let json = serde_json::to_vec(&scene.plan(algorithm)).expect("a plan is JSON");
+        std::fs::write(&plan, json).map_err(|error| format!("{}: {error}", plan.display()))?;
+        let lost_before = self.lost()?;
+        let events = RefCell::new(Vec::new());
+        let mut ring = RingBufferBuilder::new();
+        let map = self.object.maps().find(|map| map.name() == "events").ok_or("the program has no ring buffer")?;
+        ring.add(&map, |bytes| {
+            events.borrow_mut().push(Event::parse(bytes));
+            0
+        })
+        .map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
+        let ring = ring.build().map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
+        // What an earlier attempt has left.
+        ring.consume().map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
+        events.borrow_mut().clear();
+
+        let mut engine = Engine::start(engine, &plan, &folder.path().join("run"))?;
+        let result = loop {
+            ring.poll(POLL).map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
+            if is_stopped.load(Ordering::Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            if let Some(result) = engine.result()? {
+                break result;
+            }
+        };
+        ring.consume().map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
+        drop(ring);
+        result?;
+        let lost = self.lost()? - lost_before;
+        if lost > 0 {
+            return Err(format!("{lost} events were lost: the recording has gaps"));
+        }
+        let events = events.into_inner().into_iter().collect::<Option<Vec<Event>>>();
+        events.ok_or_else(|| "an event has an unexpected length: the program and its reader differ".to_owned())
+    }
+
+    fn lost(&self) -> Result<u64, String> {
+        let map = self.object.maps().find(|map| map.name() == "counters").ok_or("the program has no counters")?;
+        let value = map.lookup(&COUNTER_LOST.to_ne_bytes(), MapFlags::ANY);
+        let value = value.map_err(|error| format!("the counters cannot be read: {error}"))?.unwrap_or_default();
+        Ok(u64::from_ne_bytes(value.try_into().map_err(|_| "a counter has an unexpected length")?))
+    }
+}
+
+/// The engine at work; ended when dropped.
+struct Engine(Child);
+
+impl Engine {
+    fn start(engine: &Path, plan: &Path, out: &Path) -> Result<Engine, String> {
+        let child = Command::new(engine)
+            .arg("run")
+            .arg("--plan")
+            .arg(plan)
+            .arg("--out")
+            .arg(out)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{} cannot be started: {error}", engine.display()))?;
+        Ok(Engine(child))
+    }
+
+    /// How it ended, once it has.
+    fn result(&mut self) -> Result<Option<Result<(), String>>, String> {
+        let status = self.0.try_wait().map_err(|error| format!("the engine cannot be waited for: {error}"))?;
+        Ok(status.map(|status| {
+            if status.success() {
+                Ok(())
+            } else {
+                Err(format!("the engine has failed ({status}); its reason is above"))
+            }
+        }))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Fails if it has ended, and then there is nothing to do.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,191 @@
+//! The scenes that are recorded: one flow each, whose controller is to meet everything that it reacts to.
+//!
+//! Rates are low, so that a recording of seconds has a few thousand ACKs at most: BBR's has to hold a ProbeRTT, which comes
+//! after 10 s.
+
+use crate::algorithm::Algorithm;
+use std::collections::BTreeMap;
+use thalweg_plan::plan::{
+    Buffer, Capacity, Choices, Emulator, Experiment, FORMAT, Flow, Generator, Host, Link, Load, Loss, Plan, Queue,
+    Repeat, Step,
+};
+use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+
+/// A scene.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene {
+    /// Its name.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    path: fn(Algorithm) -> Path,
+    /// Room in the queue, in percent of the bandwidth-delay product; none: nothing is ever dropped.
+    buffer_percent: Option<u64>,
+    /// How many per cent are lost at random.
+    loss_percent: fn(Algorithm) -> f64,
+    /// How many per cent are held back, so that others overtake them.
+    reorder_percent: f64,
+    load: fn() -> Load,
+    /// Whether another flow shares the path.
+    is_competing: bool,
+}
+
+/// The path, and for how long it is watched.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    rate: Rate,
+    rtt: Span,
+    duration: Span,
+}
+
+/// A few thousand packets: BBR's ProbeRTT comes after 10 s, the others come back to where they were lost in less.
+const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
+    Algorithm::Bbr => Path { rate: Rate(1_600_000), rtt: Span::from_millis(80), duration: Span::from_secs(14) },
+    Algorithm::Cubic | Algorithm::Reno => {
+        Path { rate: Rate(4_000_000), rtt: Span::from_millis(60), duration: Span::from_secs(8) }
+    }
+};
+
+/// Windows of hundreds of packets, in bursts.
+const FAST: fn(Algorithm) -> Path =
+    |_| Path { rate: Rate::from_mbps(100), rtt: Span::from_millis(40), duration: Span::from_millis(700) };
+
+/// For how long a packet is held back: longer than a quarter of the round-trip time, for which a sender waits.
+const HELD_BACK: Span = Span::from_millis(25);
+
+/// A transfer without end.
+const ENDLESS: fn() -> Load = || Load::Unlimited;
+
+/// 100 kB at a time, and pauses that outlast the retransmission timeout.
+const PAUSES: fn() -> Load =
+    || Load::Requests { size_bytes: Bytes(100_000), think_ns: Span::from_millis(1_200), count: None };
+
+/// Small pieces that do not fill the path.
+const PIECES: fn() -> Load =
+    || Load::Requests { size_bytes: Bytes(7_000), think_ns: Span::from_millis(20), count: None };
+
+const PLAIN: Scene = Scene {
+    name: "clean",
+    about: "nothing is lost",
+    path: SLOW,
+    buffer_percent: None,
+    loss_percent: |_| 0.0,
+    reorder_percent: 0.0,
+    load: ENDLESS,
+    is_competing: false,
+};
+
+/// All of them.
+pub const SCENES: [Scene; 10] = [
+    PLAIN,
+    Scene { name: "lossy", about: "1 % random loss", buffer_percent: Some(200), loss_percent: |_| 1.0, ..PLAIN },
+    Scene {
+        name: "heavy-loss",
+        about: "random loss of 25 % (BBR, which takes it for a policer) or 8 %",
+        buffer_percent: Some(200),
+        loss_percent: |algorithm| if algorithm == Algorithm::Bbr { 25.0 } else { 8.0 },
+        ..PLAIN
+    },
+    Scene { name: "reordering", about: "2 % are overtaken", buffer_percent: Some(200), reorder_percent: 2.0, ..PLAIN },
+    Scene { name: "shallow", about: "a queue of half a BDP", buffer_percent: Some(50), ..PLAIN },
+    Scene { name: "deep", about: "a queue of 6 BDP", buffer_percent: Some(600), ..PLAIN },
+    Scene { name: "fast", about: "100 Mbit/s", path: FAST, buffer_percent: Some(50), ..PLAIN },
+    Scene { name: "competing", about: "another flow", buffer_percent: Some(200), is_competing: true, ..PLAIN },
+    Scene { name: "idle", about: "pauses beyond the timeout", buffer_percent: Some(50), load: PAUSES, ..PLAIN },
+    Scene {
+        name: "app-limited",
+        about: "small pieces, 1 % random loss",
+        buffer_percent: Some(200),
+        loss_percent: |_| 1.0,
+        load: PIECES,
+        ..PLAIN
+    },
+];
+
+impl Scene {
+    /// The plan that the engine runs: one experiment in which the flow `recorded` has the algorithm to record.
+    pub fn plan(&self, algorithm: Algorithm) -> Plan {
+        let Path { rate, rtt, duration } = (self.path)(algorithm);
+        let bdp = rate.bytes_in(rtt);
+        let buffer = match self.buffer_percent {
+            Some(percent) => Buffer::Bytes { bytes: Bytes((bdp.0 * percent / 100).max(3_000)) },
+            None => Buffer::Packets { packets: Packets(100_000) },
+        };
+        let mut flows = vec![flow("recorded", algorithm.recorded_name(), (self.load)())];
+        if self.is_competing {
+            let other = if algorithm == Algorithm::Cubic { "bbr" } else { "cubic" };
+            flows.push(flow("other", other, Load::Unlimited));
+        }
+        let forward = Link {
+            capacity: Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: rate }] },
+            buffer,
+            loss: Loss::Bernoulli { ratio: percent((self.loss_percent)(algorithm)) },
+            reorder: percent(self.reorder_percent),
+            reorder_delay_ns: HELD_BACK,
+            ..link(rtt)
+        };
+        let experiment = Experiment {
+            experiment: 0,
+            repetition: 0,
+            sweep: BTreeMap::new(),
+            seed: 1,
+            duration_ns: Some(duration),
+            sample_interval_ns: Span::ZERO,
+            start_jitter_ns: Span::ZERO,
+            rtt_ns: rtt,
+            forward,
+            reverse: link(rtt),
+            hosts: ["sender", "receiver"].map(|name| (name.to_owned(), host())).into(),
+            flows,
+            background: Vec::new(),
+            engine: Choices { link: Emulator::Relay, traffic: Generator::Builtin, offloads: false, record: false },
+        };
+        Plan {
+            format: FORMAT,
+            engine: "kernel".to_owned(),
+            name: format!("lockstep-{}-{}", algorithm.name(), self.name),
+            about: self.about.to_owned(),
+            source: String::new(),
+            scenario_toml: String::new(),
+            traces: BTreeMap::new(),
+            experiments: vec![experiment],
+        }
+    }
+}
+
+fn percent(percent: f64) -> Chance {
+    Chance::new(percent / 100.0).expect("a probability")
+}
+
+fn link(rtt: Span) -> Link {
+    Link {
+        capacity: Capacity::Unlimited,
+        buffer: Buffer::Packets { packets: Packets(100_000) },
+        queue: Queue::Fifo {},
+        loss: Loss::Bernoulli { ratio: Chance::NEVER },
+        duplicate: Chance::NEVER,
+        delay_ns: Span(rtt.0 / 2),
+        jitter_ns: Span::ZERO,
+        reorder: Chance::NEVER,
+        reorder_delay_ns: Span::ZERO,
+    }
+}
+
+fn host() -> Host {
+    Host { sndbuf_max_bytes: Bytes(4 << 20), rcvbuf_max_bytes: Bytes(6 << 20), delay_jitter_ns: Span::ZERO }
+}
+
+fn flow(name: &str, cc: &str, load: Load) -> Flow {
+    Flow {
+        name: name.to_owned(),
+        cc: cc.to_owned(),
+        cc_params: BTreeMap::new(),
+        start_ns: Time::ZERO,
+        stop_ns: None,
+        load,
+        repeat: Repeat::Once,
+        count: 1,
+        extra_rtt_ns: Span::ZERO,
+        host: "sender".to_owned(),
+    }
+}
