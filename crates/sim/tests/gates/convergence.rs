@@ -1,0 +1,121 @@
+//! Two CUBIC flows converge: the late one gets its share.
+//!
+//! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; how fast depends on the
+//! network), and fast convergence (section 4.7). The time is counted in K, the time CUBIC takes from a reduction back to
+//! W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of what path and buffer hold. A loss takes 0.3 from the larger
+//! window and 0.3 from the smaller; with every loss the difference falls by that factor, so after ten of them
+//! (0.7^10 = 0.03) it is gone.
+
+use crate::support::{bulk, of, run};
+use thalweg_plan::plan::Experiment;
+use thalweg_trace::Memory;
+use thalweg_units::{MTU, Rate, Span, Time};
+
+const RTT: Span = Span::from_millis(20);
+const LATE_S: f64 = 20.0;
+
+/// How far from a half a fair share may be, on average over [`WINDOW_K`]: losses do not strike both flows at once.
+const TOLERANCE: f64 = 0.1;
+
+/// Reductions until the shares are equal, each a K apart.
+const CONVERGED_K: f64 = 10.0;
+
+/// Length of the time over which shares are averaged, in K.
+const WINDOW_K: f64 = 10.0;
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+
+/// K in seconds if the path and a buffer as large hold two equal windows.
+fn k_s(rate: Rate) -> f64 {
+    let w_max = rate.bytes_in(RTT).0 as f64 / MTU.0 as f64;
+    (w_max * 0.3 / 0.4).cbrt()
+}
+
+fn two(cc: &str, rate: Rate, seed: u64) -> Experiment {
+    let seconds = LATE_S + (CONVERGED_K + WINDOW_K) * k_s(rate);
+    let mut experiment = bulk(rate, RTT, 1.0, &[cc, cc], seconds.ceil() as u64);
+    experiment.seed = seed;
+    experiment.flows[0].name = "early".to_owned();
+    experiment.flows[1].name = "late".to_owned();
+    experiment.flows[1].start_ns = Time::ZERO + Span::from_millis((LATE_S * 1e3) as u64);
+    experiment
+}
+
+/// The late flow's share of what both deliver from one time to another, in seconds since it came.
+fn late_share(rows: &Memory, from_s: f64, to_s: f64) -> f64 {
+    let acked = |flow: &str| {
+        let time = |row: &u64| *row as f64 / 1e6 - LATE_S;
+        let is_within = |t: &u64| (from_s..=to_s).contains(&time(t));
+        let samples: Vec<u64> = rows
+            .samples
+            .iter()
+            .filter(|row| &*row.flow == flow && is_within(&row.t_us))
+            .map(|row| row.acked_bytes)
+            .collect();
+        (samples[samples.len() - 1] - samples[0]) as f64
+    };
+    acked("late") / (acked("late") + acked("early"))
+}
+
+fn is_fair(share: f64) -> bool {
+    (share - 0.5).abs() <= TOLERANCE
+}
+
+fn shares(name: &str, rate: Rate, from_k: f64, to_k: f64, experiment: impl Fn(u64) -> Experiment) -> Vec<f64> {
+    let k = k_s(rate);
+    let shares: Vec<f64> = SEEDS.map(|seed| late_share(&run(&experiment(seed)), from_k * k, to_k * k)).collect();
+    println!("convergence: {name}, {rate}, {from_k} K to {to_k} K (K = {k:.1} s): late share {shares:.2?}");
+    shares
+}
+
+#[test]
+fn a_late_cubic_flow_gets_its_share_within_ten_reductions() {
+    for rate in [Rate::from_mbps(20), Rate::from_mbps(100)] {
+        let late = shares("cubic", rate, CONVERGED_K, CONVERGED_K + WINDOW_K, |seed| two("cubic", rate, seed));
+        assert!(late.into_iter().all(is_fair));
+    }
+}
+
+#[test]
+fn a_late_cubic_flow_has_not_its_share_before_the_first_reductions() {
+    // Control: the same check, sooner.
+    let rate = Rate::from_mbps(100);
+    let soon = shares("cubic", rate, 0.0, 1.0, |seed| two("cubic", rate, seed));
+    assert!(!soon.into_iter().all(is_fair));
+}
+
+#[test]
+fn flows_that_do_not_converge_fail_the_check() {
+    let rate = Rate::from_mbps(20);
+    let (from, to) = (CONVERGED_K, CONVERGED_K + WINDOW_K);
+    // Control: with a longer way the share stays smaller.
+    let far = shares("cubic, late one 100 ms longer", rate, from, to, |seed| {
+        let mut experiment = two("cubic", rate, seed);
+        experiment.flows[1].extra_rtt_ns = Span::from_millis(100);
+        experiment
+    });
+    assert!(far.into_iter().all(|share| !is_fair(share)));
+    // Control: a BBR that meets a CUBIC in a shallow buffer takes nearly all.
+    let unlike = shares("late bbr, 0.1 BDP of buffer", rate, from, to, |seed| {
+        let mut experiment = two("cubic", rate, seed);
+        crate::support::set_path(&mut experiment, rate, RTT, 0.1);
+        experiment.flows[1].cc = "bbr".to_owned();
+        experiment
+    });
+    assert!(unlike.into_iter().all(|share| !is_fair(share)));
+}
+
+#[test]
+fn like_flows_share_alike() {
+    for cc in ["reno", "cubic", "bbr"] {
+        let rows = run(&bulk(Rate::from_mbps(100), RTT, 2.0, &[cc, cc], 60));
+        let (first, second) = (rows.flows[0].goodput_bps, rows.flows[1].goodput_bps);
+        let jain = (first + second).powi(2) / (2.0 * (first * first + second * second));
+        assert!(jain > 0.9, "{cc} {first} {second}");
+    }
+    let mut unlike = bulk(Rate::from_mbps(100), RTT, 2.0, &["reno", "reno"], 60);
+    unlike.flows[1].extra_rtt_ns = Span::from_millis(100);
+    let rows = run(&unlike);
+    let goodput = |flow| of(&rows, flow)[0].goodput_bps;
+    assert!(goodput("reno-0") > 2.0 * goodput("reno-1"), "a longer way costs Reno its share");
+}

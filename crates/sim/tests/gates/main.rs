@@ -1,0 +1,30 @@
+//! What textbooks and papers say about the algorithms, each with a control that comes out differently.
+//!
+//! `cargo test --release -p thalweg-sim --test gates -- --nocapture` prints what is measured; docs/reference/textbook-gates.md
+//! lists it with sources and tolerances. Every random experiment has several seeds.
+//!
+//! | file | question |
+//! | --- | --- |
+//! | `windows` | Have CUBIC and Reno the windows of RFC 9438's tables? |
+//! | `cliff` | At which loss does BBR collapse? |
+//! | `probe_rtt` | When does BBR look for the round-trip time? |
+//! | `standing_queue` | How much do several BBR flows queue? |
+//! | `convergence` | Does a late flow get its share? |
+//! | `rtt_fairness` | Which of two flows with unlike round-trip times wins? |
+//! | `buffers` | What do loss, buffers and the receive window do to each? |
+//! | `pipe`, `textbook` | A path with a loss every so many packets; controllers in floating point. |
+
+mod buffers;
+mod cliff;
+mod convergence;
+mod pipe;
+mod probe_rtt;
+mod rtt_fairness;
+mod standing_queue;
+#[path = "../support/mod.rs"]
+mod support;
+mod textbook;
+mod windows;
+
+/// Share of an ideal link that payload can take: 1448 of 1500 bytes.
+const PAYLOAD: f64 = 1448.0 / 1500.0;

@@ -1,0 +1,127 @@
+//! Which of two flows with unlike round-trip times wins.
+//!
+//! Loss-based: the one with the shorter. RFC 9438, section 3.3: two CUBIC flows share in proportion to 1 / RTT, two Reno flows in
+//! proportion to 1 / RTT^2 where losses strike both (deep drop-tail buffers), and 1 / RTT where they are independent.
+//! So Reno's ratio is the larger one, where windows are beyond CUBIC's Reno-friendly region.
+//!
+//! BBRv1: the one with the longer in deep buffers, for the queue is shared by windows, and the longer flow's window is as much
+//! larger as its minimum round-trip time. Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017; Ma,
+//! Jiang, Wang, Wang, "Fairness of congestion-based congestion control", arXiv:1706.09115 (10 ms against 50 ms at 100 Mbit/s).
+//! In a buffer without room for that queue windows do not matter: the longer flow's advantage is gone. Measurements disagree
+//! about what is left (Hock et al.: the shorter may win), and so the gate asks only that neither wins by much.
+
+use crate::support::{bulk, run};
+use thalweg_plan::plan::Buffer;
+use thalweg_units::{Bytes, Rate, Span};
+
+const SHORT: Span = Span::from_millis(10);
+const LONG: Span = Span::from_millis(50);
+
+/// What the flows share.
+#[derive(Clone, Copy, Debug)]
+struct Bottleneck {
+    rate: Rate,
+    /// In BDPs of the longer path.
+    buffer_bdp: f64,
+    seconds: u64,
+}
+
+/// No room for a standing queue, and windows of hundreds of segments, which CUBIC does not take for Reno's business.
+const SHALLOW: Bottleneck = Bottleneck { rate: Rate::from_mbps(100), buffer_bdp: 0.2, seconds: 90 };
+
+/// The queue makes the round-trip time five times as long, and Reno needs half a window of them from loss to loss: the windows are
+/// small enough, and the time is long enough, for dozens of losses.
+const DEEP: Bottleneck = Bottleneck { rate: Rate::from_mbps(10), buffer_bdp: 4.0, seconds: 500 };
+
+/// Starts differ by up to a second: each seed is another order of events.
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// The short flow's goodput over the long one's, for each seed.
+fn short_over_long(cc: &str, shared: Bottleneck) -> [f64; 3] {
+    first_over_second(cc, [SHORT, LONG], shared)
+}
+
+/// The first flow's goodput over the second one's, for each seed.
+fn first_over_second(cc: &str, rtts: [Span; 2], shared: Bottleneck) -> [f64; 3] {
+    let ratios = SEEDS.map(|seed| {
+        let mut experiment = bulk(shared.rate, rtts[0], 1.0, &[cc, cc], shared.seconds);
+        experiment.seed = seed;
+        experiment.start_jitter_ns = Span::from_secs(1);
+        experiment.flows[0].name = "first".to_owned();
+        experiment.flows[1].name = "second".to_owned();
+        experiment.flows[1].extra_rtt_ns = rtts[1].saturating_sub(rtts[0]);
+        let bytes = shared.rate.bytes_in(LONG).0 as f64 * shared.buffer_bdp;
+        experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(bytes as u64) };
+        let rows = run(&experiment);
+        // The first fifth is left out.
+        let acked = |flow: &str| {
+            let settled = rows.samples.iter().filter(|row| &*row.flow == flow && row.t_us >= shared.seconds * 200_000);
+            let acked: Vec<u64> = settled.map(|row| row.acked_bytes).collect();
+            (acked[acked.len() - 1] - acked[0]) as f64
+        };
+        acked("first") / acked("second")
+    });
+    let [first, second] = rtts.map(Span::as_millis);
+    println!(
+        "rtt_fairness: {cc}, {first} ms over {second} ms, {}, buffer {} BDP: {ratios:.2?}",
+        shared.rate, shared.buffer_bdp
+    );
+    ratios
+}
+
+fn mean(ratios: [f64; 3]) -> f64 {
+    ratios.iter().sum::<f64>() / 3.0
+}
+
+/// So much more is a win: flows with the same round-trip time differ by less.
+const WIN: f64 = 1.4;
+
+fn short_wins(ratios: [f64; 3]) -> bool {
+    ratios.iter().all(|ratio| *ratio > WIN)
+}
+
+fn long_wins(ratios: [f64; 3]) -> bool {
+    ratios.iter().all(|ratio| *ratio < 1.0 / WIN)
+}
+
+fn none_wins(ratios: [f64; 3]) -> bool {
+    ratios.iter().all(|ratio| (1.0 / WIN..WIN).contains(ratio))
+}
+
+/// Whether the ratio is that of the round-trip times, with an empty queue, a full one or anything between.
+fn is_linear(ratios: [f64; 3], shared: Bottleneck) -> bool {
+    let queue_ms = LONG.as_millis() as f64 * shared.buffer_bdp;
+    let ratio = |queue_ms: f64| (LONG.as_millis() as f64 + queue_ms) / (SHORT.as_millis() as f64 + queue_ms);
+    (ratio(queue_ms)..ratio(0.0)).contains(&mean(ratios))
+}
+
+#[test]
+fn the_shorter_of_two_loss_based_flows_wins_with_reno_by_more_than_with_cubic() {
+    let (reno, cubic) = (short_over_long("reno", SHALLOW), short_over_long("cubic", SHALLOW));
+    assert!(short_wins(reno) && short_wins(cubic));
+    assert!(is_linear(cubic, SHALLOW) && !is_linear(reno, SHALLOW) && mean(reno) > mean(cubic));
+}
+
+#[test]
+fn the_shorter_of_two_loss_based_flows_wins_in_a_deep_buffer_too() {
+    for cc in ["reno", "cubic"] {
+        assert!(short_wins(short_over_long(cc, DEEP)));
+    }
+}
+
+#[test]
+fn the_longer_of_two_bbr_flows_wins_in_a_deep_buffer_and_not_in_a_shallow_one() {
+    // The shallow buffer is the control of the deep one, and the loss-based flows, where the shorter wins in both.
+    assert!(long_wins(short_over_long("bbr", DEEP)));
+    assert!(none_wins(short_over_long("bbr", SHALLOW)));
+}
+
+#[test]
+fn of_flows_with_the_same_round_trip_time_none_wins() {
+    // Control: what decides is the round-trip time, and not who is first in the scenario.
+    for cc in ["reno", "cubic", "bbr"] {
+        for shared in [SHALLOW, DEEP] {
+            assert!(none_wins(first_over_second(cc, [LONG, LONG], shared)));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Several BBR flows hold a standing queue of about a BDP; one holds none.
+//!
+//! A flow alone paces at the bandwidth and needs no queue. Flows that share a link overestimate their shares, each at another
+//! time, until their windows stop them: at cwnd_gain (2) times their BDP each, hence 2 BDP in all, of which one is queue.
+//!
+//! Sources: Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017 (1 BDP, up to 1.5); Scherrer,
+//! Legner, Perrig, Schmid, "Model-based insights on the performance, fairness, and stability of BBR", IMC 2022 (an equilibrium of
+//! 1 BDP in deep buffers). What is beyond 1 BDP is the room for bursts that each flow adds to its window, so that the path
+//! has a BDP of hundreds of packets here.
+
+use crate::support::{bulk, run};
+use thalweg_units::{Rate, Span};
+
+const RATE: Rate = Rate::from_mbps(100);
+const RTT: Span = Span::from_millis(80);
+const SECONDS: u64 = 60;
+
+/// Startup and its queue are over.
+const SETTLED_US: u64 = 15_000_000;
+
+/// Mean backlog in BDPs that counts as about one.
+const ABOUT_ONE: std::ops::Range<f64> = 0.7..1.3;
+
+const SEEDS: [u64; 2] = [1, 2];
+
+/// The mean backlog in BDPs for each seed.
+fn queue_bdp(cc: &str, flows: usize, cwnd_gain: Option<f64>) -> [f64; 2] {
+    let backlogs = SEEDS.map(|seed| {
+        let mut experiment = bulk(RATE, RTT, 8.0, &vec![cc; flows], SECONDS);
+        experiment.seed = seed;
+        for flow in &mut experiment.flows {
+            flow.cc_params = cwnd_gain.map(|gain| ("cwnd_gain".to_owned(), gain)).into_iter().collect();
+        }
+        let rows = run(&experiment);
+        let settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
+        let backlogs: Vec<f64> = settled.map(|row| row.backlog_bytes as f64).collect();
+        backlogs.iter().sum::<f64>() / backlogs.len() as f64 / RATE.bytes_in(RTT).0 as f64
+    });
+    println!("standing_queue: {flows} flows of {cc}, cwnd_gain {cwnd_gain:?}: {backlogs:.2?} BDP");
+    backlogs
+}
+
+fn is_about_one(backlogs: [f64; 2]) -> bool {
+    backlogs.iter().all(|backlog| ABOUT_ONE.contains(backlog))
+}
+
+#[test]
+fn bbr_flows_hold_about_a_bdp_of_queue() {
+    for flows in [2, 4, 8] {
+        assert!(is_about_one(queue_bdp("bbr", flows, None)));
+    }
+}
+
+#[test]
+fn one_bbr_flow_holds_next_to_no_queue() {
+    // Control. The probing phase makes a quarter of a BDP for an eighth of the time, and the next one drains it.
+    let backlogs = queue_bdp("bbr", 1, None);
+    assert!(!is_about_one(backlogs) && backlogs.iter().all(|backlog| *backlog < 0.15));
+}
+
+#[test]
+fn the_queue_is_what_cwnd_gain_allows_beyond_one() {
+    // Control: with another cwnd_gain it is another queue.
+    for gain in [1.5, 3.0] {
+        let backlogs = queue_bdp("bbr", 4, Some(gain));
+        assert!(
+            !is_about_one(backlogs) && backlogs.iter().all(|backlog| (0.65..1.3).contains(&(backlog / (gain - 1.0))))
+        );
+    }
+    // And CUBIC's is the buffer.
+    assert!(!is_about_one(queue_bdp("cubic", 4, None)));
+}
