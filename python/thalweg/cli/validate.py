@@ -11,7 +11,7 @@ from thalweg import engine
 from thalweg.cli import output, retry, typed, validation_output
 from thalweg.cli.options import option
 from thalweg.cli.retry import Retry, forget_untrustworthy
-from thalweg.errors import Exit
+from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
     from thalweg.validate import Comparison, Grid, Part
@@ -54,6 +54,8 @@ def command(
     """
     from thalweg.validate import Comparison, Part, load_grid
 
+    if page:
+        _check_place(page)
     grid = load_grid(grids or [], quick=quick, repetitions=repetitions)
     known = engine.capabilities()
     engines = engine.choose(first, known), engine.choose(second, known)
@@ -77,6 +79,19 @@ def command(
     if check and ended is Exit.FINE:
         ended = _check(comparison)
     raise typer.Exit(ended)
+
+
+def _check_place(page: Path) -> None:
+    """Refuse a page that cannot be written before anything is run for it."""
+    if page.is_dir() or not page.parent.is_dir():
+        raise ThalwegError(
+            "no-folder",
+            f"the page `{page}` cannot be written: "
+            + ("it is a folder" if page.is_dir() else "there is no such folder"),
+            place="--page",
+            hint=None if page.is_dir() else shlex.join(["mkdir", "-p", str(page.parent)]),
+            exit_code=Exit.CANNOT_WRITE,
+        )
 
 
 def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:

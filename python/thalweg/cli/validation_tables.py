@@ -23,7 +23,7 @@ COLOURS = ("green", "yellow", "red")
 
 VERDICTS = {"met": "green", "not met": "bold red", "not enough": "yellow"}
 
-HEADINGS = {"rtt_mean": "RTT", "completion_time": "completion", "utilisation": "link use"}
+HEADINGS = {"rtt_mean": "RTT", "completion_time": "completion", "utilisation": "util."}
 """Short headings where the title of an error is too long for a line with many columns."""
 
 

@@ -168,10 +168,11 @@ def test_the_page_is_the_same_for_the_same_runs(thalweg: Thalweg, tmp_path: Path
     assert "3 in 1 parts, 6 of 6 rows compared" in page
 
 
-def test_a_page_that_cannot_be_written_is_an_error_with_the_place(thalweg: Thalweg) -> None:
-    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--page", "nowhere/page.md")
+def test_a_page_that_cannot_be_written_is_refused_before_anything_runs(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--page", "nowhere/page.md")
     assert done.returncode == Exit.CANNOT_WRITE
-    assert "nowhere/page.md" in done.stderr
+    assert "hint: mkdir -p nowhere" in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_tables_of_the_ready_made_grid_fit_into_80_columns(thalweg: Thalweg) -> None:
