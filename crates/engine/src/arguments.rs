@@ -39,10 +39,27 @@ pub enum Command {
     },
     /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
     Host,
+    /// Starts kernels for the engine `uml`, and is their first process. Engines start it.
+    #[command(subcommand, hide = true)]
+    Guest(Guest),
     /// Prints what scenarios, plans and tables consist of, as JSON.
     Schema {
         /// Of what.
         subject: Subject,
+    },
+}
+
+/// A part in a guest of the engine `uml`.
+#[derive(Debug, Subcommand)]
+pub enum Guest {
+    /// Starts a guest, and ends with it or when standard input does.
+    Keep,
+    /// Is the first process of a guest.
+    Begin {
+        /// What to do, and where to say what came out.
+        folder: PathBuf,
+        /// Options that the kernel adds for itself.
+        rest: Vec<String>,
     },
 }
 

@@ -14,12 +14,13 @@ mod problem;
 mod run;
 mod schema;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Guest};
 use clap::Parser;
 use events::{Event, Output};
 use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
+use thalweg_lab::guest;
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
@@ -27,15 +28,18 @@ fn main() -> ExitCode {
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
         Command::Capabilities { json: true } => print(&format!("{:#}\n", capabilities::json())),
         Command::Capabilities { json: false } => print(&capabilities::text()),
-        Command::Host => thalweg_lab::host::serve().map_or_else(
-            |error| {
-                eprintln!("thalweg-engine host: {error}");
-                Exit::Failed.into()
-            },
-            |()| Exit::Finished.into(),
-        ),
+        Command::Host => exit_of("host", thalweg_lab::host::serve()),
+        Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
+        Command::Guest(Guest::Begin { folder, .. }) => exit_of("guest begin", guest::inside::begin(&folder)),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
     }
+}
+
+/// Ends a process that engines start.
+fn exit_of(part: &str, outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
+    let Err(error) = outcome else { return Exit::Finished.into() };
+    eprintln!("thalweg-engine {part}: {error}");
+    Exit::Failed.into()
 }
 
 /// Does something whose result is events, the error included; the error is also told on standard error.

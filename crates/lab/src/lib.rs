@@ -16,6 +16,7 @@
 pub mod clock;
 pub mod diag;
 pub mod error;
+pub mod guest;
 pub mod host;
 pub mod net;
 pub mod protocol;

@@ -75,6 +75,7 @@ impl Engine for Kernel {
             is_cancelled: job.is_cancelled,
             log: job.log,
             capture: job.capture,
+            is_virtual_time: false,
         };
         let run::Outcome { lasted, packets, measured, untrustworthy } = run::run(&job, sink)?;
         Ok(Summary { simulated: lasted, packets, measured, untrustworthy })
@@ -91,11 +92,11 @@ impl From<run::Failure> for Failure {
 }
 
 /// What went wrong and what to do about it: events have one text for both.
-fn in_one(error: &thalweg_lab::Error) -> String {
+pub(super) fn in_one(error: &thalweg_lab::Error) -> String {
     format!("{}; {}", error.message, error.hint)
 }
 
-fn about(algorithm: &str) -> &'static str {
+pub(super) fn about(algorithm: &str) -> &'static str {
     match algorithm {
         "reno" => "NewReno, as in this kernel.",
         "cubic" => "CUBIC with HyStart, as in this kernel.",
@@ -105,7 +106,7 @@ fn about(algorithm: &str) -> &'static str {
 }
 
 /// The program that plays hosts: ourselves.
-fn this_program() -> Result<PathBuf, Failure> {
+pub(super) fn this_program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| Failure::Failed {
         code: "no-program".to_owned(),
         message: format!("the path of thalweg-engine cannot be found: {error}; call it by its whole path"),

@@ -2,6 +2,7 @@
 
 mod kernel;
 mod sim;
+mod uml;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +11,7 @@ use thalweg_trace::Sink;
 use thalweg_units::Span;
 
 /// Every engine, the default first.
-pub const ENGINES: &[&dyn Engine] = &[&sim::Sim, &kernel::Kernel];
+pub const ENGINES: &[&dyn Engine] = &[&sim::Sim, &kernel::Kernel, &uml::Uml];
 
 /// What carries the packets.
 pub trait Engine: Sync {

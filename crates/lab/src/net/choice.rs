@@ -17,6 +17,28 @@ pub fn choose_link(experiment: &Experiment) -> Result<(LinkKind, String), Error>
     choose(experiment.engine.link, able)
 }
 
+/// Which link plays an experiment where time is virtual, and why, in words.
+///
+/// # Errors
+/// The experiment asks for the relay (`not-in-virtual-time`), or of netem what it cannot do (`not-on-netem`).
+pub fn choose_link_in_virtual_time(experiment: &Experiment) -> Result<(LinkKind, String), Error> {
+    match experiment.engine.link {
+        Emulator::Relay => Err(Error::new(
+            "not-in-virtual-time",
+            "engine.link = \"relay\" asks for our own emulator, which looks at the clock until a packet is due: in virtual \
+             time no time passes while a program runs",
+            "leave engine.link out, or use --engine kernel",
+        )),
+        wish => netem::check(experiment, &probe::qdiscs()).map(|()| {
+            let why = match wish {
+                Emulator::Auto => "in virtual time their timers are exact",
+                Emulator::Relay | Emulator::Netem => "the scenario says so",
+            };
+            (LinkKind::Netem, why.to_owned())
+        }),
+    }
+}
+
 /// Questions, asked only where the answer matters.
 struct Able<R, N> {
     relay: R,

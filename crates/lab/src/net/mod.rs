@@ -15,7 +15,7 @@
 
 mod build;
 mod choice;
-mod holder;
+pub(crate) mod holder;
 mod leftovers;
 mod netem;
 mod offloads;
@@ -26,7 +26,8 @@ mod shell;
 mod sys;
 pub mod sysctl;
 
-pub use choice::choose_link;
+pub use choice::{choose_link, choose_link_in_virtual_time};
+pub use netem::TIMER_SLACK;
 
 use crate::error::Error;
 use crate::protocol;
@@ -84,10 +85,18 @@ impl Network {
     /// # Errors
     /// The machine refuses something, or the experiment asks for what this kind of link cannot do.
     pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
+        Network::build_with(experiment, link, TIMER_SLACK)
+    }
+
+    /// The same where timers are never later than `slack`.
+    ///
+    /// # Errors
+    /// As [`Network::build`].
+    pub fn build_with(experiment: &Experiment, link: LinkKind, slack: Span) -> Result<Network, Error> {
         let (senders, receiver) = places::places(experiment)?;
         let shaping = match link {
             LinkKind::Relay => None,
-            LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs())?),
+            LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs(), slack)?),
         };
         let mut shell = Shell::start()?;
         build::build(&mut shell, experiment, (&senders, &receiver), link)?;

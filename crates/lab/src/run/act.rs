@@ -1,19 +1,15 @@
 //! What the hosts of an experiment are told, from the first command to the last.
 
 use super::crew::Crew;
-use super::rows::Rows;
-use super::{Failure, Job, Outcome, script};
+use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
 use crate::net::{LinkKind, Network, probe};
 use crate::protocol::{Command, Configuration, Event, Role};
-use crate::relay::capture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use thalweg_trace::Sink;
 use thalweg_units::{Span, Time};
 
 /// Name of the router's namespace.
@@ -76,21 +72,14 @@ impl<'a> Play<'a> {
         Ok(Play { crew, senders })
     }
 
-    /// Has the hosts play the experiment, and hands over the rows.
+    /// Has the hosts play the experiment, and hands over what they report.
     ///
     /// # Errors
     /// A host cannot go on, or somebody asked to stop.
-    pub fn perform(mut self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+    pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
         let lasted = self.send(job)?;
-        let mut rows = Rows::new(job.experiment, sink);
-        let Told { measured, untrustworthy } = self.end(&mut rows)?;
-        // The capture is whole once the router is gone.
-        drop(self);
-        if let Some(capture) = job.capture {
-            capture::read(capture, &mut |packet| rows.packet(packet)).map_err(|error| unreadable(capture, &error))?;
-        }
-        let packets = rows.finish(&untrustworthy);
-        Ok(Outcome { lasted, packets, measured, untrustworthy })
+        let Told { measured, untrustworthy } = self.end(take)?;
+        Ok(Performance { lasted, measured, untrustworthy })
     }
 
     /// From the start until every flow is over, or the duration is. How long that took.
@@ -120,7 +109,7 @@ impl<'a> Play<'a> {
     }
 
     /// Has the hosts stop and tell what happened: first who sends, then who carries, then who receives.
-    fn end(&mut self, rows: &mut Rows<'_>) -> Result<Told, Failure> {
+    fn end(&mut self, take: &mut Take<'_>) -> Result<Told, Failure> {
         let mut told = Told::default();
         let (router, receiver) = (self.senders, self.senders + 1);
         for together in [Vec::from_iter(0..self.senders), vec![router], vec![receiver]] {
@@ -138,7 +127,7 @@ impl<'a> Play<'a> {
                     Some((_, Event::Over { .. })) => {}
                     Some((number, event)) => {
                         let name = self.crew.name(number);
-                        rows.take(event).map_err(|event| unexpected_of(name, &event))?;
+                        take(event).map_err(|event| unexpected_of(name, &event))?;
                     }
                     None => return Err(self.crew.silence(&Vec::from_iter(awaited), "stopped", TELL).into()),
                 }
@@ -194,11 +183,6 @@ fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
 
 fn unexpected_of(name: &str, event: &Event) -> Error {
     Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
-}
-
-fn unreadable(capture: &Path, error: &io::Error) -> Error {
-    let message = format!("the packets recorded in {} cannot be read: {error}", capture.display());
-    Error::new("no-packets", message, "look whether the disk is full: df -h")
 }
 
 fn to_std(span: Span) -> Duration {

@@ -15,10 +15,16 @@ mod rows;
 mod script;
 mod speed;
 
+pub use rows::Rows;
+
 use crate::error::Error;
 use crate::net::{self, LinkKind, Network};
+use crate::protocol::Event;
+use crate::relay::capture;
 use act::Play;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 use thalweg_trace::Sink;
@@ -40,7 +46,23 @@ pub struct Job<'a> {
     pub log: &'a dyn Fn(&str),
     /// Where recorded packets are to be captured; nothing: the experiment does not ask for it.
     pub capture: Option<&'a Path>,
+    /// Whether programs take no time here: then timers are exact, and no path is too fast.
+    pub is_virtual_time: bool,
 }
+
+/// What an experiment leaves besides the reports of its hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Performance {
+    /// As in [`Outcome`].
+    pub lasted: Span,
+    /// As in [`Outcome`].
+    pub measured: BTreeMap<String, f64>,
+    /// As in [`Outcome`].
+    pub untrustworthy: Vec<String>,
+}
+
+/// Takes what a host reports; gives back what is no report of a row.
+pub type Take<'a> = dyn FnMut(Event) -> Result<(), Event> + 'a;
 
 /// What came out besides the rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,27 +93,48 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs an experiment to its end.
+/// Runs an experiment to its end, and makes rows of it.
 ///
 /// # Errors
 /// [`Failure::Failed`] if the machine cannot run it, and says what it lacks; [`Failure::Cancelled`] if `is_cancelled` said
 /// so. The rows handed over until then are incomplete.
 pub fn run(job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+    let mut rows = Rows::new(job.experiment, sink);
+    let Performance { lasted, measured, untrustworthy } = perform(job, &mut |event| rows.take(event))?;
+    if let Some(capture) = job.capture {
+        capture::read(capture, &mut |packet| rows.packet(packet)).map_err(|error| unreadable(capture, &error))?;
+    }
+    let packets = rows.finish(&untrustworthy);
+    Ok(Outcome { lasted, packets, measured, untrustworthy })
+}
+
+/// Runs an experiment to its end, and hands over what its hosts report.
+///
+/// # Errors
+/// As [`run`].
+pub fn perform(job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
     check::check(job)?;
-    let (link, why) = net::choose_link(job.experiment)?;
-    speed::check(job, link)?;
+    let (link, why) = if job.is_virtual_time {
+        net::choose_link_in_virtual_time(job.experiment)?
+    } else {
+        net::choose_link(job.experiment)?
+    };
+    if !job.is_virtual_time {
+        speed::check(job, link)?;
+    }
     let title =
         format!("experiment {}, repetition {}: {}", job.experiment.experiment, job.experiment.repetition, job.id);
-    run_on(link, &why, &title, job, sink)
+    run_on(link, &why, &title, job, take)
 }
 
 /// Runs an experiment on a network of its own.
-fn run_on(link: LinkKind, why: &str, title: &str, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
-    let mut network = Network::build(job.experiment, link)?;
+fn run_on(link: LinkKind, why: &str, title: &str, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
+    let slack = if job.is_virtual_time { Span::ZERO } else { net::TIMER_SLACK };
+    let mut network = Network::build_with(job.experiment, link, slack)?;
     let outcome = Play::prepare(&mut network, link, job);
     // Before anything is sent, so that it is there whatever happens then.
     (job.log)(&script::section(title, link, why, &network));
-    let outcome = outcome.and_then(|play| play.perform(job, sink));
+    let outcome = outcome.and_then(|play| play.perform(job, take));
     match (outcome, network.close()) {
         (outcome, Ok(())) => outcome,
         (Err(Failure::Failed(error)), Err(left)) => {
@@ -100,4 +143,9 @@ fn run_on(link: LinkKind, why: &str, title: &str, job: &Job<'_>, sink: &mut dyn 
         }
         (_, Err(left)) => Err(Error::new("leftovers", left.message, left.hint).into()),
     }
+}
+
+fn unreadable(capture: &Path, error: &io::Error) -> Error {
+    let message = format!("the packets recorded in {} cannot be read: {error}", capture.display());
+    Error::new("no-packets", message, "look whether the disk is full: df -h")
 }

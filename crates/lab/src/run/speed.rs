@@ -5,7 +5,7 @@
 //! an experiment is refused rather than run. The test is done once per process, and not at all for rates that every machine
 //! carries.
 
-use super::{Failure, Job, Outcome, run_on};
+use super::{Failure, Job, Rows, run_on};
 use crate::error::Error;
 use crate::net::{LinkKind, probe};
 use std::collections::BTreeMap;
@@ -113,9 +113,10 @@ fn measure(job: &Job<'_>, link: LinkKind) -> Result<Rate, Failure> {
     let traces = BTreeMap::new();
     let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it, too");
     let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, ..*job };
-    let mut rows = Memory::default();
-    let Outcome { .. } = run_on(link, why, &title, &job, &mut rows)?;
-    Ok(rate_of(&rows.queue))
+    let mut memory = Memory::default();
+    let mut rows = Rows::new(&experiment, &mut memory);
+    run_on(link, why, &title, &job, &mut |event| rows.take(event))?;
+    Ok(rate_of(&memory.queue))
 }
 
 /// The rate at which packets left the forward queue after the warm-up.

@@ -19,18 +19,20 @@
 //! transmission begins, so that the one being sent is not in the queue, as in the plan.
 //!
 //! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the queue
-//! it would need one more stage. `limit` is far above what can be under way.
+//! it would need one more stage. `limit` is far above what can be under way. A packet leaves a line when its transmission
+//! ends, and htb when it begins, so the delay also has the time that a full packet takes forward and an ACK takes back; it
+//! changes with the rate.
 //!
 //! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its predecessor's
 //! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. **Holding back** is
 //! `delay D reorder R%`: R % of the packets pass at once, the others wait for D.
 //!
 //! Deviations:
-//! - a packet arrives one transmission time (1500 bytes: 1.2 ms at 10 Mbit/s) earlier than it would from a real line, where
-//!   it leaves when its transmission ends;
+//! - a packet smaller than the path's MTU (a SYN, the last one of a transfer) is under way as long as a full one;
 //! - a buffer smaller than a packet is made one packet large, because htb's queue takes every packet before it lets it
 //!   pass; a comment in the log says so;
-//! - after a pause, and after late timers, as much as the link carries in [`SLACK`], or half a packet, leaves at once;
+//! - after a pause, and after late timers, as much as the link carries in [`TIMER_SLACK`], or half a packet, leaves at once;
+//!   not in virtual time, where no timer is late;
 //! - random numbers are the kernel's: the experiment's seed does not fix them.
 //!
 //! What this cannot do is in the module `refused`.
@@ -46,22 +48,27 @@ use crate::net::places::{self, RECEIVER_INTERFACE, ROUTER};
 use crate::net::shell::Shell;
 use crate::net::{Place, build};
 use crate::protocol::{Qdisc, Qdiscs};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span};
 
 pub(crate) use refused::check;
 
+/// IP packet of an ACK without data: two headers, and timestamps.
+const ACK: Bytes = Bytes(20 + 20 + 12);
+
 /// How late the timer of a queue may be without the link losing capacity, as far as it has packets. High-resolution timers
 /// and the softirqs behind them take tens of microseconds, and now and then most of a millisecond on a busy machine: with
 /// 250 us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In exchange, as much may
 /// leave at once after a pause.
-const SLACK: Span = Span::from_millis(1);
+pub const TIMER_SLACK: Span = Span::from_millis(1);
 
 /// The stages of an experiment, as commands in the router's namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Shaping {
     lines: Vec<Line>,
+    /// How late timers may be.
+    slack: Span,
     /// Interfaces that have `clsact` already.
     classified: BTreeSet<String>,
     watch: Qdiscs,
@@ -84,14 +91,21 @@ struct Direction<'a> {
 }
 
 impl Shaping {
+    /// The stages where timers are never later than `slack`.
+    ///
     /// # Errors
     /// `not-on-netem`: it cannot be done. `no-qdisc`: the kernel, which has these, lacks one.
-    pub fn new(experiment: &Experiment, senders: &[Place], available: &BTreeSet<String>) -> Result<Shaping, Error> {
+    pub fn new(
+        experiment: &Experiment,
+        senders: &[Place],
+        available: &BTreeSet<String>,
+        slack: Span,
+    ) -> Result<Shaping, Error> {
         check(experiment, available)?;
         let sender_interfaces: Vec<String> = (1..=senders.len()).map(places::sender_interface).collect();
         let receiver_interface = [RECEIVER_INTERFACE.to_owned()];
         let (forward, reverse) = (&experiment.forward, &experiment.reverse);
-        let mut shaping = Shaping::default();
+        let mut shaping = Shaping { slack, ..Shaping::default() };
         if experiment.engine.offloads {
             shaping
                 .lines
@@ -116,13 +130,31 @@ impl Shaping {
             shaping.watch.reverse = Some(Qdisc { queue, loss });
         }
         for (place, interface) in senders.iter().zip(&sender_interfaces) {
-            let delay = forward.delay_ns + reverse.delay_ns + place.extra_rtt;
-            let limit = words::limit(delay + reverse.jitter_ns, fastest(forward));
-            let delay = words::delay(delay, reverse.jitter_ns);
-            shaping.command(format!("tc qdisc add dev {interface} root handle 1: netem limit {limit} {delay}"));
+            shaping.delay(experiment, place, interface);
         }
         shaping.watch.at.sort_by_key(|(at, _)| *at);
         Ok(shaping)
+    }
+
+    /// The way back to a sender, with all of the delay.
+    fn delay(&mut self, experiment: &Experiment, place: &Place, interface: &str) {
+        let (forward, reverse) = (&experiment.forward, &experiment.reverse);
+        let transmission = transmissions(forward, reverse);
+        let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt;
+        let longest = transmission.values().max().copied().unwrap_or_default();
+        let limit = words::limit(way + longest + reverse.jitter_ns, fastest(forward));
+        let words = if transmission.len() > 1 { words::changing_delay } else { words::delay };
+        let netem = |verb: &str, transmission: Span| {
+            let delay = words(way + transmission, reverse.jitter_ns);
+            format!("tc qdisc {verb} dev {interface} root handle 1: netem limit {limit} {delay}")
+        };
+        for (at, transmission) in transmission {
+            if at == Span::ZERO {
+                self.command(netem("add", transmission));
+            } else {
+                self.watch.at.push((at, netem("change", transmission).split(' ').map(str::to_owned).collect()));
+            }
+        }
     }
 
     /// Runs the commands.
@@ -194,13 +226,14 @@ impl Shaping {
         let class = format!("dev {device} parent 1: classid 1:1 htb");
         let later = steps.iter().skip(1);
         let first = steps.first().map_or(Rate::ZERO, |step| step.rate_bps);
+        let slack = self.slack;
         let change: Box<dyn Fn(Rate) -> String> = if has_htb {
             self.command(format!("tc qdisc add {root} htb default 1"));
-            self.command(format!("tc class add {class} {}", words::htb(first)));
-            Box::new(move |rate| format!("tc class change {class} {}", words::htb(rate)))
+            self.command(format!("tc class add {class} {}", words::htb(first, slack)));
+            Box::new(move |rate| format!("tc class change {class} {}", words::htb(rate, slack)))
         } else {
-            self.command(format!("tc qdisc add {root} tbf {} limit {room}", words::tbf(first)));
-            Box::new(move |rate| format!("tc qdisc change {root} tbf {} limit {room}", words::tbf(rate)))
+            self.command(format!("tc qdisc add {root} tbf {} limit {room}", words::tbf(first, slack)));
+            Box::new(move |rate| format!("tc qdisc change {root} tbf {} limit {room}", words::tbf(rate, slack)))
         };
         self.command(format!("tc qdisc add dev {device} parent 1:1 handle 10: {kind} limit {room}"));
         for step in later {
@@ -238,6 +271,20 @@ impl Shaping {
 fn device_mac(name: &str) -> String {
     let number = ["f-loss", "f-queue", "r-loss", "r-queue"].iter().position(|known| *known == name);
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
+}
+
+/// What transmission adds to the way there and back, from when on: a full packet's forward, an ACK's on the way back.
+fn transmissions(forward: &Link, reverse: &Link) -> BTreeMap<Span, Span> {
+    let steps = |link: &Link, size: Bytes| -> Vec<(Span, Span)> {
+        let Capacity::Steps { steps } = &link.capacity else { return Vec::new() };
+        steps.iter().map(|step| (Span(step.at_ns.0), step.rate_bps.time_to_send(size))).collect()
+    };
+    let (there, back) = (steps(forward, Bytes(MTU.0)), steps(reverse, ACK));
+    let at = |steps: &[(Span, Span)], time: Span| {
+        steps.iter().rev().find(|(at, _)| *at <= time).map_or(Span::ZERO, |(_, transmission)| *transmission)
+    };
+    let moments = there.iter().chain(&back).map(|(at, _)| *at).chain([Span::ZERO]);
+    moments.map(|time| (time, at(&there, time) + at(&back, time))).collect()
 }
 
 /// The highest rate of a link, if it has one.

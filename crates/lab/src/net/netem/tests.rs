@@ -20,7 +20,7 @@ fn chance(ratio: f64) -> Chance {
 
 fn shaping(experiment: &Experiment, available: &BTreeSet<String>) -> Result<Shaping, Error> {
     let (senders, _) = places(experiment)?;
-    Shaping::new(experiment, &senders, available)
+    Shaping::new(experiment, &senders, available, TIMER_SLACK)
 }
 
 fn script(experiment: &Experiment) -> String {
@@ -46,7 +46,7 @@ fn a_plain_path_is_a_queue_at_the_receiver_and_all_the_delay_on_the_way_back() {
         "tc qdisc add dev r0 root handle 1: stab overhead -14 htb default 1\n\
          tc class add dev r0 parent 1: classid 1:1 htb rate 20000000bit burst 2500 cburst 2500 quantum 1500\n\
          tc qdisc add dev r0 parent 1:1 handle 10: bfifo limit 100000\n\
-         tc qdisc add dev s1 root handle 1: netem limit 100000 delay 40000us"
+         tc qdisc add dev s1 root handle 1: netem limit 100000 delay 40600us"
     );
 }
 
@@ -57,8 +57,8 @@ fn every_sender_gets_its_own_delay() {
     far.extra_rtt_ns = Span::from_millis(60);
     experiment.flows.push(far);
     let script = script(&experiment);
-    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40000us"), "{script}");
-    assert!(script.contains("dev s2 root handle 1: netem limit 100000 delay 100000us"), "{script}");
+    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40600us"), "{script}");
+    assert!(script.contains("dev s2 root handle 1: netem limit 100000 delay 100600us"), "{script}");
 }
 
 #[test]
@@ -89,8 +89,24 @@ fn steps_change_the_rate_later() {
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
     let made = shaping(&experiment, &everything()).expect("netem can do it");
     let later: Vec<(Span, String)> = made.watch.at.iter().map(|(at, words)| (*at, words.join(" "))).collect();
-    let change = "tc class change dev r0 parent 1: classid 1:1 htb rate 5000000bit burst 750 cburst 750 quantum 1500";
-    assert_eq!(later, [(Span::from_secs(3), change.to_owned())]);
+    // A packet of 1500 bytes takes 0.6 ms at first and 2.4 ms then.
+    let changes = [
+        "tc class change dev r0 parent 1: classid 1:1 htb rate 5000000bit burst 750 cburst 750 quantum 1500",
+        "tc qdisc change dev s1 root handle 1: netem limit 100000 delay 42400us 0us rate 100gbit",
+    ];
+    assert_eq!(later, changes.map(|change| (Span::from_secs(3), change.to_owned())));
+    let script = script(&experiment);
+    assert!(script.ends_with("netem limit 100000 delay 40600us 0us rate 100gbit"), "{script}");
+}
+
+#[test]
+fn a_rate_on_the_way_back_adds_the_transmission_of_an_ack() {
+    let mut experiment = experiment();
+    experiment.reverse.capacity =
+        Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(1) }] };
+    // 1500 bytes at 20 Mbit/s there, 52 bytes at 1 Mbit/s back.
+    let script = script(&experiment);
+    assert!(script.ends_with("dev s1 root handle 1: netem limit 100000 delay 41016us"), "{script}");
 }
 
 #[test]

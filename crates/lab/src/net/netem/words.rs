@@ -1,6 +1,5 @@
 //! Parameters of queue disciplines as `tc` reads them.
 
-use super::SLACK;
 use thalweg_plan::plan::{Link, Loss};
 use thalweg_units::{Bytes, Chance, MTU, Rate, Span};
 
@@ -24,9 +23,11 @@ pub(super) fn limit(delay: Span, rate: Option<Rate>) -> u64 {
 
 /// A delay of netem and an in-order jitter between zero and `jitter`.
 pub(super) fn delay(delay: Span, jitter: Span) -> String {
-    if jitter == Span::ZERO {
-        return format!("delay {}", time(delay));
-    }
+    if jitter == Span::ZERO { format!("delay {}", time(delay)) } else { changing_delay(delay, jitter) }
+}
+
+/// The same for a delay that changes while packets are under way: in order in any case.
+pub(super) fn changing_delay(delay: Span, jitter: Span) -> String {
     // netem draws from [mean - deviation, mean + deviation).
     let half = jitter.scale(1, 2);
     format!("delay {} {} rate {BEYOND}", time(delay + half), time(half))
@@ -59,20 +60,22 @@ pub(super) fn loss(link: &Link) -> Option<String> {
     loss.or(duplicate)
 }
 
-/// Parameters of htb's class. It sends while its tokens are not negative, so a bucket smaller than a packet makes packets
-/// leave one by one; it is as large as what may be sent late, and at slow rates half a packet, which forgives more.
-pub(super) fn htb(rate: Rate) -> String {
-    let burst = slack(rate);
+/// Parameters of htb's class where timers are never later than `slack`. It sends while its tokens are not negative, so a
+/// bucket smaller than a packet makes packets leave one by one.
+pub(super) fn htb(rate: Rate, slack: Span) -> String {
+    let burst = bucket(rate, slack);
     format!("rate {}bit burst {burst} cburst {burst} quantum {}", rate.0, MTU.0)
 }
 
 /// Parameters of tbf: the same, but its bucket must have a packet's worth of tokens before the packet leaves.
-pub(super) fn tbf(rate: Rate) -> String {
-    format!("rate {}bit burst {}", rate.0, MTU.0 + slack(rate))
+pub(super) fn tbf(rate: Rate, slack: Span) -> String {
+    format!("rate {}bit burst {}", rate.0, MTU.0 + bucket(rate, slack))
 }
 
-fn slack(rate: Rate) -> u64 {
-    rate.bytes_in(SLACK).max(Bytes(MTU.0 / 2)).0
+/// As much as may be sent late: at slow rates half a packet, which forgives more. Where no timer is late, a byte: `tc`
+/// would replace nothing by what it thinks right.
+fn bucket(rate: Rate, slack: Span) -> u64 {
+    if slack == Span::ZERO { 1 } else { rate.bytes_in(slack).max(Bytes(MTU.0 / 2)).0 }
 }
 
 /// Microseconds, with the rest behind the point: older versions of `tc` know no nanoseconds.
@@ -117,9 +120,21 @@ mod tests {
 
     #[test]
     fn a_bucket_is_half_a_packet_or_what_a_late_timer_needs() {
-        assert_eq!(htb(Rate::from_mbps(10)), "rate 10000000bit burst 1250 cburst 1250 quantum 1500");
-        assert_eq!(htb(Rate::from_mbps(1)), "rate 1000000bit burst 750 cburst 750 quantum 1500");
-        assert_eq!(htb(Rate::from_mbps(1000)), "rate 1000000000bit burst 125000 cburst 125000 quantum 1500");
-        assert_eq!(tbf(Rate::from_mbps(10)), "rate 10000000bit burst 2750");
+        let slack = Span::from_millis(1);
+        assert_eq!(htb(Rate::from_mbps(10), slack), "rate 10000000bit burst 1250 cburst 1250 quantum 1500");
+        assert_eq!(htb(Rate::from_mbps(1), slack), "rate 1000000bit burst 750 cburst 750 quantum 1500");
+        assert_eq!(htb(Rate::from_mbps(1000), slack), "rate 1000000000bit burst 125000 cburst 125000 quantum 1500");
+        assert_eq!(tbf(Rate::from_mbps(10), slack), "rate 10000000bit burst 2750");
+    }
+
+    #[test]
+    fn where_no_timer_is_late_nothing_leaves_early() {
+        assert_eq!(htb(Rate::from_mbps(10), Span::ZERO), "rate 10000000bit burst 1 cburst 1 quantum 1500");
+        assert_eq!(tbf(Rate::from_mbps(10), Span::ZERO), "rate 10000000bit burst 1501");
+    }
+
+    #[test]
+    fn a_delay_that_changes_lets_no_packet_overtake_another() {
+        assert_eq!(changing_delay(Span::from_millis(10), Span::ZERO), "delay 10000us 0us rate 100gbit");
     }
 }

@@ -1,0 +1,99 @@
+//! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
+
+use super::kernel::{about, in_one, this_program};
+use super::{Controller, Engine, Failure, Job, Summary};
+use std::sync::LazyLock;
+use thalweg_lab::guest::{self, Kernel, Traits};
+use thalweg_lab::run;
+use thalweg_trace::Sink;
+
+/// The engine `uml`.
+pub struct Uml;
+
+/// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
+const RESULT_VERSION: u32 = 1;
+
+/// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
+/// set, and queue disciplines play the path.
+const NOT_HONOURED: &[&str] =
+    &["flow.cc_params", "path.trace", "path.reverse.trace", "host.*.delay_jitter", "engine.record"];
+
+/// Keys that only engines with a real kernel honour value by value.
+const OWN: &[&str] = &["engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];
+
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let shared = thalweg_sim::HONOURS.iter().filter(|key| !NOT_HONOURED.contains(key));
+    shared.chain(OWN).copied().collect()
+});
+
+/// The kernel, and what it has; why not, in words.
+static FOUND: LazyLock<Result<(Kernel, Traits), String>> = LazyLock::new(|| {
+    let find = || {
+        let kernel = Kernel::find()?;
+        let engine = std::env::current_exe().map_err(|error| {
+            thalweg_lab::Error::new(
+                "no-program",
+                format!("thalweg-engine cannot be found: {error}"),
+                "call it by its whole path",
+            )
+        })?;
+        let traits = kernel.traits(|kernel| guest::probe(kernel, &engine))?;
+        Ok((kernel, traits))
+    };
+    find().map_err(|error: thalweg_lab::Error| if error.code == "no-kernel" { short(&error) } else { in_one(&error) })
+});
+
+/// What is missing, and the command that makes it.
+fn short(error: &thalweg_lab::Error) -> String {
+    format!("{}: {}", error.message, error.hint)
+}
+
+impl Engine for Uml {
+    fn name(&self) -> &'static str {
+        "uml"
+    }
+
+    fn about(&self) -> &'static str {
+        "Linux's own TCP in a kernel of its own, in virtual time: no noise, needs no root, and a kernel that was built for it."
+    }
+
+    fn result_version(&self) -> String {
+        let kernel = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), |(kernel, _)| kernel.version());
+        format!("{RESULT_VERSION} on Linux {kernel}")
+    }
+
+    fn why_not(&self) -> Option<String> {
+        FOUND.as_ref().err().cloned()
+    }
+
+    fn controllers(&self) -> Vec<Controller> {
+        let names = FOUND.as_ref().map_or(&[][..], |(_, traits)| &traits.algorithms);
+        names
+            .iter()
+            .map(|name| Controller { name: name.clone(), about: about(name).to_owned(), params: Vec::new() })
+            .collect()
+    }
+
+    fn honours(&self) -> &'static [&'static str] {
+        &HONOURS
+    }
+
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+        let (kernel, _) = FOUND
+            .as_ref()
+            .map_err(|why| Failure::Failed { code: "engine-unavailable".to_owned(), message: why.clone() })?;
+        let engine = this_program()?;
+        let job = run::Job {
+            experiment: job.experiment,
+            id: job.id,
+            traces: job.traces,
+            engine: &engine,
+            is_cancelled: job.is_cancelled,
+            log: job.log,
+            capture: None,
+            is_virtual_time: true,
+        };
+        let run::Outcome { lasted, packets, measured, untrustworthy } = guest::run(kernel, &job, sink)?;
+        Ok(Summary { simulated: lasted, packets, measured, untrustworthy })
+    }
+}

@@ -1,0 +1,133 @@
+//! The first process of a guest: `thalweg-engine guest begin FOLDER`.
+//!
+//! It makes of the machine's tree a system that an experiment can run in, does what its folder says, and ends the guest.
+
+use super::{Task, Traits, Word, files, sys};
+use crate::error::Error;
+use crate::net::probe;
+use crate::protocol::Event;
+use crate::run::{self, Failure, Job};
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, reboot};
+use std::cell::RefCell;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Says what it has to say.
+struct Mouth {
+    words: RefCell<BufWriter<File>>,
+}
+
+impl Mouth {
+    fn say(&self, word: &Word) -> io::Result<()> {
+        let mut words = self.words.borrow_mut();
+        serde_json::to_writer(&mut *words, word)?;
+        words.write_all(b"\n")
+    }
+}
+
+/// Does what the folder says, then ends the guest. Only a first process may call it.
+///
+/// # Errors
+/// The folder cannot be read or written. The guest's kernel then ends because its first process does.
+pub fn begin(folder: &Path) -> io::Result<()> {
+    if !rustix::process::getpid().is_init() {
+        return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
+    }
+    let task: Task = serde_json::from_slice(&fs::read(folder.join(files::TASK))?)?;
+    let open = |name| OpenOptions::new().append(true).open(folder.join(name));
+    let mouth = Mouth { words: RefCell::new(BufWriter::with_capacity(1 << 16, open(files::WORDS)?)) };
+    let pulse = open(files::PULSE)?;
+    let last = match settle(&task).and_then(|()| act(task, &pulse, &mouth)) {
+        Ok(last) => last,
+        Err(error) => Word::Failed(error),
+    };
+    mouth.say(&last)?;
+    mouth.words.borrow_mut().flush()?;
+    rustix::fs::sync();
+    reboot(RebootCommand::PowerOff).map_err(io::Error::from)
+}
+
+/// Makes a system of the machine's tree.
+fn settle(task: &Task) -> Result<(), Error> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Error::new(
+            "bad-guest",
+            format!("inside the guest, {what}: {error}"),
+            "see whether the kernel has all that it needs: build it again with thalweg kernel build",
+        )
+    };
+    for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run")] {
+        mount(kind, place, kind, MountFlags::empty(), None)
+            .map_err(|error| failed(&format!("{kind} cannot be mounted at {place}"), &error))?;
+    }
+    let seed = match task {
+        Task::Probe => 0,
+        Task::Run(experiment, ..) => experiment.seed,
+    };
+    sys::seed_kernel(&bytes_of(seed)).map_err(|error| failed("its random numbers cannot be seeded", &error))?;
+    // Bounds of all TCP memory, in pages: the kernel takes a small part of its own, which a path of 1 Gbit/s and 100 ms
+    // would reach, and connections would then be held back by what no path does.
+    fs::write("/proc/sys/net/ipv4/tcp_mem", "1000000000 1000000000 1000000000")
+        .map_err(|error| failed("the memory of TCP cannot be set", &error))
+}
+
+/// The kernel stirs it until each bit depends on all of them.
+fn bytes_of(seed: u64) -> [u8; sys::SEED_BYTES] {
+    let mut bytes = [0; sys::SEED_BYTES];
+    bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&seed.to_le_bytes()));
+    bytes
+}
+
+fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
+    let (experiment, id, traces) = match task {
+        Task::Probe => {
+            return Ok(Word::Traits(Traits {
+                release: rustix::system::uname().release().to_string_lossy().into_owned(),
+                algorithms: probe::usable_algorithms(),
+                qdiscs: probe::qdiscs(),
+            }));
+        }
+        Task::Run(experiment, id, traces) => (experiment, id, traces),
+    };
+    let broken = |error: io::Error| {
+        let message = format!("the guest cannot read its own path, or write what it has to say: {error}");
+        Error::new("bad-guest", message, "see whether the disk is full: df -h")
+    };
+    // Only now: before the guest had a /proc of its own, the machine's showed through, and there we are the kernel.
+    let engine = std::env::current_exe().map_err(broken)?;
+    let job = Job {
+        experiment: &experiment,
+        id: &id,
+        traces: &traces,
+        engine: &engine,
+        // Asked often, which says that the guest is alive; whoever wants it to stop ends it from outside.
+        is_cancelled: &|| {
+            let _ = (&*pulse).write(b".");
+            false
+        },
+        log: &|lines| {
+            // What cannot be written now cannot be written later, either, and then that is told.
+            let _ = mouth.say(&Word::Log(lines.to_owned()));
+        },
+        capture: None,
+        is_virtual_time: true,
+    };
+    let mut failure = None;
+    let mut take = |event: Event| -> Result<(), Event> {
+        if let Err(error) = mouth.say(&Word::Row(event)) {
+            failure.get_or_insert(error);
+        }
+        Ok(())
+    };
+    let outcome = run::perform(&job, &mut take);
+    match (outcome, failure) {
+        (_, Some(error)) => Err(broken(error)),
+        (Ok(performance), None) => Ok(Word::Done(performance)),
+        (Err(Failure::Failed(error)), None) => Err(error),
+        (Err(Failure::Cancelled), None) => {
+            Err(Error::new("bad-guest", "the guest stopped by itself", "please report it"))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The process `thalweg-engine guest keep`: starts a kernel, and sees to it that nothing is left of it.
+//!
+//! A user-mode Linux kernel is several processes. Those that stand for the guest's programs are traced by the kernel's, and
+//! would go on by themselves if that one alone were killed. So whoever ends the guest must end the whole process group, and
+//! an engine that is killed cannot. The keeper can: it has a process group of its own, and ends the guest and removes the
+//! guest's folder as soon as its standard input ends, which is when the engine is gone or wants it.
+//!
+//! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
+
+use super::files;
+use super::sys;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufRead, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// What a keeper is to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The guest's memory.
+    pub memory_mib: u64,
+    /// What the guest is to do, for its file.
+    pub task: String,
+}
+
+/// What a keeper says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// The guest has been started, and this is its folder.
+    Started(PathBuf),
+    /// Its kernel has ended, in these words.
+    Ended(String),
+    /// It cannot be started.
+    Refused(String),
+}
+
+/// What the guest's clock shows at first: always the same, in nanoseconds since 1970.
+const START: &str = "time-travel-start=1700000000000000000";
+
+/// A folder that goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Does what standard input says.
+///
+/// # Errors
+/// Standard input is no order, or nobody reads the answer.
+pub fn keep() -> io::Result<()> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line)?;
+    let folder = match make_folder() {
+        Ok(folder) => folder,
+        Err(error) => return say(&Answer::Refused(format!("no folder can be made for the guest: {error}"))),
+    };
+    let mut child = match start(&folder.0, &order) {
+        Ok(child) => child,
+        Err(error) => {
+            return say(&Answer::Refused(format!("{} cannot be started: {error}", order.kernel.display())));
+        }
+    };
+    // Whatever goes wrong from here on, the guest ends first.
+    let told = say(&Answer::Started(folder.0.clone())).and_then(|()| wait(&child));
+    let status = end(&mut child)?;
+    if told? {
+        say(&Answer::Ended(status))?;
+        wait_for_end_of_input();
+    }
+    Ok(())
+}
+
+fn say(answer: &Answer) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    serde_json::to_writer(&mut stdout, answer)?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()
+}
+
+/// A new folder whose path can be an argument of a kernel: it has no space in it, nor anything else that is special.
+fn make_folder() -> io::Result<Folder> {
+    let is_plain = |path: &Path| {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+        path.is_absolute() && path.as_os_str().as_encoded_bytes().iter().all(plain)
+    };
+    let parent = Some(std::env::temp_dir()).filter(|parent| is_plain(parent)).unwrap_or_else(|| "/tmp".into());
+    // Nobody else has our process id, but the folder of somebody who was killed may bear it.
+    for attempt in 0..100 {
+        let path = parent.join(format!("thalweg-guest-{}-{attempt}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(Folder(path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
+    }
+    Err(io::Error::other(format!("{} has too many folders named thalweg-guest-", parent.display())))
+}
+
+fn start(folder: &Path, order: &Order) -> io::Result<Child> {
+    fs::write(folder.join(files::TASK), &order.task)?;
+    File::create(folder.join(files::WORDS))?;
+    File::create(folder.join(files::PULSE))?;
+    let program = folder.join(files::PROGRAM);
+    std::os::unix::fs::symlink(std::env::current_exe()?, &program)?;
+    let console = File::create(folder.join(files::CONSOLE))?;
+    let mut command = Command::new(&order.kernel);
+    command
+        .arg(format!("mem={}M", order.memory_mib))
+        .args(["time-travel=inf-cpu", START])
+        .args(["root=none", "rootfstype=hostfs", "rw", "con=null", "con0=fd:0,fd:1", "quiet", "norandmaps"])
+        .arg(format!("uml_dir={}", folder.display()))
+        .arg(format!("init={}", program.display()))
+        .args(["--", "guest", "begin"])
+        .arg(folder)
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(console.try_clone()?)
+        .stderr(console);
+    sys::without_randomness(&mut command).spawn()
+}
+
+/// Waits until the guest has ended by itself (true), or standard input has.
+fn wait(child: &Child) -> io::Result<bool> {
+    let guest = pidfd_open(pid_of(child), PidfdFlags::empty())?;
+    let stdin = io::stdin();
+    loop {
+        let mut fds = [PollFd::new(&guest, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !fds[0].revents().is_empty() {
+            return Ok(true);
+        }
+        if !fds[1].revents().is_empty() {
+            return Ok(false);
+        }
+    }
+}
+
+/// Ends what there still is of the guest.
+fn end(child: &mut Child) -> io::Result<String> {
+    // Before the kernel's own process is waited for: until then nobody else can have the group's number.
+    let _ = kill_process_group(pid_of(child), Signal::KILL);
+    child.wait().map(|status| status.to_string())
+}
+
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+fn wait_for_end_of_input() {
+    let mut rest = [0; 64];
+    let mut stdin = io::stdin().lock();
+    while matches!(io::Read::read(&mut stdin, &mut rest), Ok(1..)) {}
+}

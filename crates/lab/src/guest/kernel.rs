@@ -1,0 +1,152 @@
+//! The user-mode Linux kernel that was built: where it is, and whether it still is what was built.
+//!
+//! `thalweg kernel build` makes a folder with the program `linux` and `kernel.json`, which says what it was made of.
+//! `THALWEG_UML_KERNEL` names such a folder; without it, it is the one that was built last.
+
+use super::Traits;
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Environment variable that names the folder of a kernel.
+const FOLDER: &str = "THALWEG_UML_KERNEL";
+
+/// What to type where there is no kernel, or not the right one.
+const BUILD: &str = "thalweg kernel build";
+
+/// Digits of a checksum that tell kernels apart.
+const SHORT: usize = 12;
+
+/// Where a kernel's traits are kept between two questions.
+const TRAITS: &str = "traits.json";
+
+/// A kernel that can be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The program.
+    pub program: PathBuf,
+    /// Its release, such as `6.1.192`.
+    pub release: String,
+    sha256: String,
+    folder: PathBuf,
+}
+
+/// `kernel.json`, as far as it is read here.
+#[derive(Debug, Deserialize)]
+struct Description {
+    format: u64,
+    release: String,
+    linux_sha256: String,
+}
+
+/// `traits.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// Version of the questions.
+    format: u64,
+    linux_sha256: String,
+    traits: Traits,
+}
+
+/// The format of `kernel.json` that is read here.
+const FORMAT: u64 = 1;
+
+/// Version of the questions that traits answer.
+const TRAITS_FORMAT: u64 = 1;
+
+impl Kernel {
+    /// The kernel of this user.
+    ///
+    /// # Errors
+    /// `no-kernel`: none is built. `bad-kernel`: what is there is not what was built.
+    pub fn find() -> Result<Kernel, Error> {
+        if let Some(folder) = std::env::var_os(FOLDER) {
+            return Kernel::open(Path::new(&folder));
+        }
+        let folder = cache().map(|cache| cache.join("uml/current"));
+        match folder.filter(|folder| folder.join("kernel.json").exists()) {
+            Some(folder) => Kernel::open(&folder),
+            None => Err(Error::new("no-kernel", "no user-mode Linux kernel is built", BUILD)),
+        }
+    }
+
+    /// The kernel in a folder.
+    ///
+    /// # Errors
+    /// `bad-kernel`: it is none that was built here.
+    pub fn open(folder: &Path) -> Result<Kernel, Error> {
+        let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
+        // A later build must not change under an experiment.
+        let folder = folder.canonicalize().map_err(|error| bad(format!("{}: {error}", folder.display())))?;
+        let file = folder.join("kernel.json");
+        let text = fs::read_to_string(&file).map_err(|error| bad(format!("{}: {error}", file.display())))?;
+        let Description { format, release, linux_sha256 } =
+            serde_json::from_str(&text).map_err(|error| bad(format!("{}: {error}", file.display())))?;
+        if format != FORMAT {
+            return Err(bad(format!("{} has the format {format}, expected {FORMAT}", file.display())));
+        }
+        let program = folder.join("linux");
+        let sha256 = checksum(&program).map_err(|error| bad(format!("{}: {error}", program.display())))?;
+        if sha256 != linux_sha256 {
+            let is_not = format!("{} is not what was built: its SHA-256 is {sha256}", program.display());
+            return Err(bad(format!("{is_not}, and kernel.json says {linux_sha256}")));
+        }
+        Ok(Kernel { program, release, sha256, folder })
+    }
+
+    /// What tells it apart from others: release, and the first digits of its checksum.
+    pub fn version(&self) -> String {
+        format!("{} {}", self.release, &self.sha256[..SHORT])
+    }
+
+    /// What it has. The answer is kept in the kernel's folder, or in the user's where that cannot be written, so that `ask`
+    /// is called once.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn traits(&self, ask: impl FnOnce(&Kernel) -> Result<Traits, Error>) -> Result<Traits, Error> {
+        let short = &self.sha256[..SHORT];
+        let elsewhere = cache().map(|cache| cache.join(format!("uml-traits/{short}.json")));
+        let places: Vec<PathBuf> = [self.folder.join(TRAITS)].into_iter().chain(elsewhere).collect();
+        if let Some(traits) = places.iter().find_map(|place| self.kept(place)) {
+            return Ok(traits);
+        }
+        let traits = ask(self)?;
+        let kept = Kept { format: TRAITS_FORMAT, linux_sha256: self.sha256.clone(), traits };
+        // Where no place can be written, it is asked again next time.
+        let _ = places.iter().any(|place| keep(place, &kept).is_ok());
+        Ok(kept.traits)
+    }
+
+    fn kept(&self, place: &Path) -> Option<Traits> {
+        let kept: Kept = serde_json::from_slice(&fs::read(place).ok()?).ok()?;
+        (kept.format == TRAITS_FORMAT && kept.linux_sha256 == self.sha256).then_some(kept.traits)
+    }
+}
+
+/// Writes a file that is complete or absent, also when two write it at once.
+fn keep(place: &Path, kept: &Kept) -> io::Result<()> {
+    let folder = place.parent().unwrap_or(place);
+    fs::create_dir_all(folder)?;
+    let draft = folder.join(format!(".traits-{}", std::process::id()));
+    let written = fs::write(&draft, serde_json::to_vec(kept)?).and_then(|()| fs::rename(&draft, place));
+    written.inspect_err(|_| drop(fs::remove_file(&draft)))
+}
+
+/// The user's folder for what can be made again.
+fn cache() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_CACHE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("thalweg"))
+}
+
+fn checksum(file: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    io::copy(&mut File::open(file)?, &mut hasher)?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,73 @@
+//! What only C has: a filter of system calls for the kernel that is about to start.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// `AUDIT_ARCH` of the machines that user-mode Linux runs on is not compared: getrandom(2) is refused by the number that
+/// this program's own architecture gives it, and a kernel of another one would only get real randomness.
+const NR: u32 = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
+
+/// Lets the process that will be started be refused getrandom(2), and be killed when the thread that starts it ends.
+///
+/// A kernel that gets no randomness from the machine draws the same numbers every time, once it has been given a seed.
+pub fn without_randomness(command: &mut Command) -> &mut Command {
+    let prepare = || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        refuse_getrandom()
+    };
+    // SAFETY: between fork and exec it makes three system calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) }
+}
+
+fn refuse_getrandom() -> io::Result<()> {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut program = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, NR),
+        libc::sock_filter {
+            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 1,
+            k: libc::SYS_getrandom as u32,
+        },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: numbers only.
+    let silenced = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    // SAFETY: the filter and what it points to live until the call returns.
+    if silenced == 0 && unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) } == 0
+    {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Gives the kernel that we run in its randomness: enough for it to call itself seeded.
+///
+/// # Errors
+/// What the kernel says; the caller is not its root, or it has no `/dev/urandom`.
+pub fn seed_kernel(seed: &[u8; SEED_BYTES]) -> io::Result<()> {
+    /// `struct rand_pool_info` of linux/random.h.
+    #[repr(C)]
+    struct Pool {
+        entropy_bits: libc::c_int,
+        size_bytes: libc::c_int,
+        bytes: [u8; SEED_BYTES],
+    }
+    let pool =
+        Pool { entropy_bits: 8 * SEED_BYTES as libc::c_int, size_bytes: SEED_BYTES as libc::c_int, bytes: *seed };
+    let device = std::fs::OpenOptions::new().write(true).open("/dev/urandom")?;
+    // SAFETY: RNDADDENTROPY reads a rand_pool_info as long as it says; it lives until the call returns.
+    let result = unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&device), RNDADDENTROPY, &raw const pool) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// As much as the kernel wants before it calls itself seeded, twice.
+pub const SEED_BYTES: usize = 64;
+
+/// `_IOW('R', 0x03, int [2])` of linux/random.h.
+const RNDADDENTROPY: libc::c_ulong = 0x4008_5203;
