@@ -231,10 +231,10 @@ def seconds(quick: bool) -> float:
     return sum(part.sides[1].real_time_s for part in parts)
 
 
-def test_the_ready_made_grid_takes_eighty_minutes_in_real_time_and_the_quick_one_twelve_minutes() -> None:
+def test_the_ready_made_grid_takes_an_hour_and_a_half_in_real_time_and_the_quick_one_twelve_minutes() -> None:
     overhead_s = 1.5
     grid, quick = load_grid([]), load_grid([], quick=True)
-    assert seconds(quick=False) + 3 * grid.cells * overhead_s < 80 * 60
+    assert seconds(quick=False) + 3 * grid.cells * overhead_s < 95 * 60
     assert seconds(quick=True) + quick.cells * overhead_s < 12 * 60
     assert quick.cells + quick.left_out == grid.cells
 
