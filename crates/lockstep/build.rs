@@ -25,7 +25,7 @@ fn main() {
             .source(sources.join(format!("{algorithm}.bpf.c")))
             .obj(out.join(format!("{algorithm}.bpf.o")))
             .clang(&clang)
-            .clang_args([Path::new("-I"), &bpf.join("include")])
+            .clang_args([Path::new("-mcpu=v3"), Path::new("-I"), &bpf.join("include")])
             .build();
         if let Err(error) = built {
             eprintln!("thalweg-lockstep: {algorithm}.bpf.c does not compile: {error:#}");

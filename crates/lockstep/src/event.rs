@@ -72,6 +72,10 @@ macro_rules! event {
             #[cfg(test)]
             const MEMBERS: &[&str] = &[$(stringify!($member)),*];
 
+            /// How long an event is.
+            #[cfg(test)]
+            pub const BYTES: usize = 8 * (Event::MEMBERS.len() + PRIV_WORDS);
+
             /// Reads an event; `None` if it is not as long as one.
             pub fn parse(bytes: &[u8]) -> Option<Event> {
                 let mut words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
@@ -168,9 +172,8 @@ mod tests {
 
     #[test]
     fn an_event_of_another_length_is_refused() {
-        let length = 8 * (Event::MEMBERS.len() + PRIV_WORDS);
-        assert!(Event::parse(&vec![0; length]).is_some());
-        assert_eq!(Event::parse(&vec![0; length - 8]), None);
-        assert_eq!(Event::parse(&vec![0; length + 8]), None);
+        assert!(Event::parse(&[0; Event::BYTES]).is_some());
+        assert_eq!(Event::parse(&[0; Event::BYTES - 8]), None);
+        assert_eq!(Event::parse(&[0; Event::BYTES + 8]), None);
     }
 }

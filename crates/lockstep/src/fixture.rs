@@ -11,6 +11,9 @@ use crate::layout::Member;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+#[cfg(test)]
+mod tests;
+
 /// Version of the text's form.
 const FORMAT: u32 = 1;
 
@@ -18,7 +21,7 @@ const FORMAT: u32 = 1;
 const FIRST_JIFFIES: u64 = 100_000;
 
 /// The clock of the connection shows between this and a second more at the first event.
-const FIRST_SECOND_NS: u64 = 100_000_000_000;
+const FIRST_SECOND: i64 = 100;
 
 /// Rates at which the coarse clock can tick.
 const HZ: [u64; 4] = [100, 250, 300, 1000];
@@ -42,7 +45,8 @@ pub struct Header {
 #[derive(Debug)]
 struct Origin {
     jiffies: u64,
-    clock_ns: u64,
+    /// Whole seconds, lest the rounding to coarser units changes; below zero on a machine that was just switched on.
+    clock_s: i64,
     sequence: u32,
 }
 
@@ -50,8 +54,7 @@ impl Origin {
     fn of(first: &Event) -> Origin {
         Origin {
             jiffies: first.jiffies.wrapping_sub(FIRST_JIFFIES),
-            // Whole seconds: no rounding of the clock to coarser units may change.
-            clock_ns: (first.clock_ns - first.clock_ns % 1_000_000_000).wrapping_sub(FIRST_SECOND_NS),
+            clock_s: (first.clock_ns / 1_000_000_000) as i64 - FIRST_SECOND,
             sequence: first.snd_una as u32,
         }
     }
@@ -60,12 +63,10 @@ impl Origin {
         jiffies.wrapping_sub(self.jiffies)
     }
 
-    fn clock_ns(&self, ns: u64) -> u64 {
-        ns.saturating_sub(self.clock_ns)
-    }
-
-    fn clock_us(&self, us: u64) -> u64 {
-        us.saturating_sub(self.clock_ns / 1_000)
+    /// A time of the connection's clock in a unit that goes so often into a second; 0, and what lies before the origin, is
+    /// never.
+    fn clock(&self, time: u64, per_second: i64) -> u64 {
+        if time == 0 { 0 } else { (time as i64 - self.clock_s * per_second).max(0) as u64 }
     }
 
     fn sequence(&self, sequence: u64) -> u64 {
@@ -74,14 +75,14 @@ impl Origin {
 
     /// A member of the state; Linux keeps some of them in 32 bits.
     fn member(&self, clock: Option<Clock>, value: u64) -> u64 {
-        let narrow = |origin: u64| u64::from((value as u32).wrapping_sub(origin as u32));
+        let narrow = |origin: i64| u64::from((value as u32).wrapping_sub(origin as u32));
         match clock {
             None => value,
             Some(Clock::Sequence) => self.sequence(value),
             Some(_) if value == 0 => 0,
-            Some(Clock::Jiffies) => narrow(self.jiffies),
-            Some(Clock::Micros) => narrow(self.clock_ns / 1_000),
-            Some(Clock::Millis) => narrow(self.clock_ns / 1_000_000),
+            Some(Clock::Jiffies) => narrow(self.jiffies as i64),
+            Some(Clock::Micros) => narrow(self.clock_s * 1_000_000),
+            Some(Clock::Millis) => narrow(self.clock_s * 1_000),
         }
     }
 }
@@ -91,7 +92,8 @@ impl Origin {
 /// # Errors
 /// If it is not a whole one; in words for the user.
 pub fn write(header: &Header, members: &[Member], events: &[Event]) -> Result<String, String> {
-    // The answer to the SYN is handed to the controller before it is initialized; that call has no consequences.
+    // The kernel hands the answer to the SYN to a controller that is not initialized yet. What outlasts the initialization
+    // is in what that is given.
     let position = |call| events.iter().position(|event| event.call() == Some(call));
     let (Some(init), Some(release)) = (position(Call::Init), position(Call::Release)) else {
         return Err("no connection was recorded from its beginning to its end".to_owned());
@@ -151,8 +153,8 @@ fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &Event) {
     // Kept in 32 bits; 0 before anything was sent.
     let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
     writer.put("jiffies", origin.jiffies(event.jiffies));
-    writer.put("clock_ns", origin.clock_ns(event.clock_ns));
-    writer.put("departure_ns", origin.clock_ns(event.wstamp_ns));
+    writer.put("clock_ns", origin.clock(event.clock_ns, 1_000_000_000));
+    writer.put("departure_ns", origin.clock(event.wstamp_ns, 1_000_000_000));
     writer.put("last_sent_jiffies", origin.jiffies(event.jiffies).saturating_sub(behind));
     writer.put("ca_state", event.ca_state);
     writer.put("mss", event.mss);
@@ -160,7 +162,7 @@ fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &Event) {
     writer.put("min_rtt_us", event.min_rtt_us);
     writer.put("inflight", event.inflight);
     writer.put("delivered", event.delivered);
-    writer.put("delivered_us", origin.clock_us(event.delivered_mstamp_us));
+    writer.put("delivered_us", origin.clock(event.delivered_mstamp_us, 1_000_000));
     writer.put("lost", event.lost);
     writer.put("una", origin.sequence(event.snd_una));
     writer.put("next", origin.sequence(event.snd_nxt));
