@@ -77,7 +77,11 @@ fn window(make: Make, rtt: Span, period: u64, expected: f64, starts: &[f64]) -> 
     // A million packets from loss to loss are a lot: the start is near what is expected, and a few losses must do.
     let (settling, measured) = if period < 1_000_000 { (10, 4) } else { (3, 2) };
     let from = |start: &f64| Regular { rtt, period, expected, start: *start, settling, measured };
-    starts.iter().map(|start| average_window(make(), from(start))).sum::<f64>() / starts.len() as f64
+    let windows: Vec<f64> = starts.iter().map(|start| average_window(make(), from(start))).collect();
+    if windows.len() > 1 {
+        println!("windows: started from {starts:?} of {expected}: {windows:.1?}");
+    }
+    windows.iter().sum::<f64>() / windows.len() as f64
 }
 
 /// Whether the windows agree with a column of a table, row by row.
