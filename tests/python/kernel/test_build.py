@@ -87,7 +87,7 @@ def test_options_of_ones_own_make_another_kernel(thalweg: Thalweg, tree: Path, t
 
 
 def test_options_that_do_not_hold_are_named_with_what_they_need(thalweg: Thalweg, tree: Path, cache: Path) -> None:
-    Path("more.config").write_text("# two mistakes\nCONFIG_DROPPED=y\nCONFIG_HZ=250\n")
+    Path("more.config").write_text("# two mistakes\nCONFIG_DROPPED=y\nCONFIG_HZ=1000\n")
     done = thalweg("kernel", "build", "--source", str(tree), "--config", "more.config")
     assert done.returncode == Exit.USAGE
     assert "CONFIG_DROPPED=y does not hold: it is n; it depends on MOON and SUN" in done.stderr
