@@ -68,11 +68,21 @@ def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 @pytest.fixture
 def kernel() -> None:
     """The engine `kernel` can run here; where it cannot, the test does not run, and in CI it fails."""
-    why = engine.capabilities().engines["kernel"].why_not
+    _needs("kernel")
+
+
+@pytest.fixture
+def uml() -> None:
+    """The engine `uml` can run here, likewise."""
+    _needs("uml")
+
+
+def _needs(name: str) -> None:
+    why = engine.capabilities().engines[name].why_not
     if why and os.environ.get("THALWEG_CI"):
-        pytest.fail(f"the engine kernel cannot run here: {why}")
+        pytest.fail(f"the engine {name} cannot run here: {why}")
     if why:
-        pytest.skip(f"the engine kernel cannot run here: {why}")
+        pytest.skip(f"the engine {name} cannot run here: {why}")
 
 
 @pytest.fixture
