@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from thalweg import __version__, engine, kernel
+from thalweg import __version__, engine
 from thalweg.cli import output
 from thalweg.errors import Exit, ThalwegError
 
@@ -101,7 +101,9 @@ def _engines() -> Iterator[Finding]:
 
 def _built_kernel() -> Iterator[Finding]:
     """Look at the kernel that runs in virtual time; where there is none, the engine that wants one says so itself."""
-    used = kernel.current()
+    from thalweg.kernel import current
+
+    used = current()
     if used is None:
         return
     found = f"Linux {used.release}, built {used.built}, in {used.folder}"
