@@ -103,7 +103,8 @@ class _Build:
         log = Log(store.place() / "build.log")
         try:
             if isinstance(self.source, Package):
-                self.listener.phase(f"fetching and unpacking {self.source.about} ({self.source.size_bytes / 1e6:.0f} MB)")
+                size = f"{self.source.size_bytes / 1e6:.0f} MB"
+                self.listener.phase(f"fetching and unpacking {self.source.about} ({size})")
             tree, source_sha256 = self.source.unpack(self.folder, log)
             self.listener.phase("configuring")
             make = self._make(tree)
