@@ -56,8 +56,6 @@ pub enum Guest {
     Keep,
     /// Is the first process of a guest.
     Begin {
-        /// What to do, and where to say what came out.
-        folder: PathBuf,
         /// Options that the kernel adds for itself.
         rest: Vec<String>,
     },

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Command::Capabilities { json: false } => print(&capabilities::text()),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
         Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
-        Command::Guest(Guest::Begin { folder, .. }) => exit_of("guest begin", guest::inside::begin(&folder)),
+        Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
     }
 }

@@ -1,4 +1,4 @@
-//! The first process of a guest: `thalweg-engine guest begin FOLDER`.
+//! The first process of a guest: `thalweg-engine guest begin`.
 //!
 //! It makes of the machine's tree a system that an experiment can run in, does what its folder says, and ends the guest.
 
@@ -12,7 +12,10 @@ use rustix::system::{RebootCommand, reboot};
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+
+/// The guest's folder as the guest sees it, before it has a `/proc` of its own: what is there is the machine's, and the
+/// process that looks at it is the kernel, whose working directory the folder is.
+pub(super) const FOLDER: &str = "/proc/self/cwd";
 
 /// Says what it has to say.
 struct Mouth {
@@ -31,10 +34,11 @@ impl Mouth {
 ///
 /// # Errors
 /// The folder cannot be read or written. The guest's kernel then ends because its first process does.
-pub fn begin(folder: &Path) -> io::Result<()> {
+pub fn begin() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
     }
+    let folder = fs::canonicalize(FOLDER)?;
     let task: Task = serde_json::from_slice(&fs::read(folder.join(files::TASK))?)?;
     let open = |name| OpenOptions::new().append(true).open(folder.join(name));
     let mouth = Mouth { words: RefCell::new(BufWriter::with_capacity(1 << 16, open(files::WORDS)?)) };

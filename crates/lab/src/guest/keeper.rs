@@ -7,8 +7,7 @@
 //!
 //! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
 
-use super::files;
-use super::sys;
+use super::{files, inside, sys};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
@@ -88,13 +87,9 @@ fn say(answer: &Answer) -> io::Result<()> {
     stdout.flush()
 }
 
-/// A new folder whose path can be an argument of a kernel: it has no space in it, nor anything else that is special.
+/// A new folder, for nobody else to look into.
 fn make_folder() -> io::Result<Folder> {
-    let is_plain = |path: &Path| {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
-        path.is_absolute() && path.as_os_str().as_encoded_bytes().iter().all(plain)
-    };
-    let parent = Some(std::env::temp_dir()).filter(|parent| is_plain(parent)).unwrap_or_else(|| "/tmp".into());
+    let parent = std::env::temp_dir();
     // Nobody else has our process id, but the folder of somebody who was killed may bear it.
     for attempt in 0..100 {
         let path = parent.join(format!("thalweg-guest-{}-{attempt}", std::process::id()));
@@ -107,23 +102,22 @@ fn make_folder() -> io::Result<Folder> {
     Err(io::Error::other(format!("{} has too many folders named thalweg-guest-", parent.display())))
 }
 
+/// The kernel's arguments are the same every time, because it makes random numbers of them, too.
 fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     fs::write(folder.join(files::TASK), &order.task)?;
     File::create(folder.join(files::WORDS))?;
     File::create(folder.join(files::PULSE))?;
-    let program = folder.join(files::PROGRAM);
-    std::os::unix::fs::symlink(std::env::current_exe()?, &program)?;
+    std::os::unix::fs::symlink(std::env::current_exe()?, folder.join(files::PROGRAM))?;
     let console = File::create(folder.join(files::CONSOLE))?;
     let mut command = Command::new(&order.kernel);
     command
         .arg(format!("mem={}M", order.memory_mib))
         .args(["time-travel=inf-cpu", START])
         .args(["root=none", "rootfstype=hostfs", "rw", "con=null", "con0=fd:0,fd:1", "quiet", "norandmaps"])
-        .arg(format!("uml_dir={}", folder.display()))
-        .arg(format!("init={}", program.display()))
+        .arg("uml_dir=.")
+        .arg(format!("init={}/{}", inside::FOLDER, files::PROGRAM))
         .args(["--", "guest", "begin"])
-        .arg(folder)
-        .current_dir("/")
+        .current_dir(folder)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(console.try_clone()?)

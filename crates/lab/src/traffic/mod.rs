@@ -19,6 +19,7 @@ mod agenda;
 mod algorithm;
 mod background;
 mod beside;
+mod bulk;
 mod connection;
 mod connections;
 mod iperf3;

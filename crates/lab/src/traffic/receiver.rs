@@ -1,11 +1,13 @@
 //! The receiver: takes every connection and throws away what it brings.
 //!
 //! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the receiver
-//! costs little of the processor that the path may need. The same port takes UDP.
+//! costs little of the processor that the path may need. One loop reads all connections; those that bring much get a
+//! thread of their own ([`super::bulk`]). The same port takes UDP.
 
 use crate::error::Error;
 use crate::host::{Stage, Stopped};
 use crate::protocol::Command;
+use crate::traffic::bulk::{self, Bulk};
 use crate::traffic::limits;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -51,11 +53,9 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, port: u16) -> Res
     })?;
     stage.wait_for_start()?;
     sink.run(stage)?;
-    let measured = [
-        ("received_bytes", sink.bytes),
-        ("received_connections", sink.accepted),
-        ("received_datagrams", sink.datagrams),
-    ];
+    let bytes = sink.bytes + sink.bulk.finish();
+    let measured =
+        [("received_bytes", bytes), ("received_connections", sink.accepted), ("received_datagrams", sink.datagrams)];
     let measured = measured.into_iter().map(|(key, value)| (key.to_owned(), value as f64)).collect();
     Ok(Stopped { measured, untrustworthy: Vec::new() })
 }
@@ -65,12 +65,20 @@ struct Sink {
     listener: OwnedFd,
     udp: OwnedFd,
     /// By place.
-    connections: Vec<Option<OwnedFd>>,
+    connections: Vec<Option<Connection>>,
+    /// Those that have brought much already.
+    bulk: Bulk,
     free: Vec<usize>,
     buffer: Vec<u8>,
     bytes: u64,
     accepted: u64,
     datagrams: u64,
+}
+
+/// A connection, and what it has brought.
+struct Connection {
+    fd: OwnedFd,
+    bytes: u64,
 }
 
 impl Sink {
@@ -93,6 +101,7 @@ impl Sink {
             listener,
             udp,
             connections: Vec::new(),
+            bulk: Bulk::default(),
             free: Vec::new(),
             buffer: vec![0; DISCARD],
             bytes: 0,
@@ -143,18 +152,22 @@ impl Sink {
                 self.connections.len() - 1
             });
             epoll::add(&self.epoll, &fd, EventData::new_u64(place as u64), EventFlags::IN)?;
-            self.connections[place] = Some(fd);
+            self.connections[place] = Some(Connection { fd, bytes: 0 });
         }
         Ok(())
     }
 
     fn drain(&mut self, place: usize) {
-        let Some(fd) = &self.connections[place] else { return };
+        let Some(connection) = &mut self.connections[place] else { return };
         for _ in 0..READS_IN_A_TURN {
-            match recv(fd, &mut *self.buffer, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => break,
+            match recv(&connection.fd, &mut *self.buffer, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return self.forget(place),
                 Ok((_, discarded)) => {
                     self.bytes += discarded as u64;
+                    connection.bytes += discarded as u64;
+                    if connection.bytes >= bulk::WORTH {
+                        return self.hand_over(place);
+                    }
                     // Less than was asked for: there is no more.
                     if discarded < DISCARD {
                         return;
@@ -162,9 +175,25 @@ impl Sink {
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 // It was reset, as the experiment's end does.
-                Err(_) => break,
+                Err(_) => return self.forget(place),
             }
         }
+    }
+
+    /// Leaves a connection to a thread of its own, if there is one for it.
+    fn hand_over(&mut self, place: usize) {
+        let Some(Connection { fd, bytes }) = self.connections[place].take() else { return };
+        let _ = epoll::delete(&self.epoll, &fd);
+        match self.bulk.take(fd) {
+            Ok(()) => self.free.push(place),
+            Err(fd) => {
+                let known = epoll::add(&self.epoll, &fd, EventData::new_u64(place as u64), EventFlags::IN);
+                self.connections[place] = known.is_ok().then_some(Connection { fd, bytes });
+            }
+        }
+    }
+
+    fn forget(&mut self, place: usize) {
         self.connections[place] = None;
         self.free.push(place);
     }

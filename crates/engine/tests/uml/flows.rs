@@ -1,0 +1,80 @@
+//! What flows do in virtual time.
+
+use crate::common::{events, names};
+use crate::stage::{Outcome, acked_bytes, experiment, flow, number};
+use crate::{bench, is_available};
+use serde_json::{Value, json};
+
+/// Bytes that 10 Mbit/s carry in 1.5 s.
+const CAPACITY: f64 = 1_875_000.0;
+
+/// An experiment, run to its good end.
+fn outcome(experiment: Value) -> Outcome {
+    let bench = bench([experiment]);
+    let output = bench.run("run", &[]).output().unwrap();
+    Outcome::new(bench, &output)
+}
+
+fn of(cc: &str, seed: u64) -> Value {
+    let mut experiment = experiment();
+    experiment["seed"] = json!(seed);
+    experiment["flows"] = json!([flow("large", cc)]);
+    experiment
+}
+
+#[test]
+fn a_flow_of_cubic_and_one_of_bbr_fill_the_path_and_the_queue_stays_within_its_buffer() {
+    if !is_available() {
+        return;
+    }
+    for cc in ["cubic", "bbr"] {
+        let outcome = outcome(of(cc, 1));
+        let flow = &outcome.flow("large")[0];
+        let share = number(&flow["acked_bytes"]) / CAPACITY;
+        // 1448 of 1500 bytes are payload, and the first round trips fill nothing.
+        assert!((0.85..=0.9654).contains(&share), "{cc}: {share} of the capacity");
+        // 20 ms, 1500 bytes at 10 Mbit/s, and nothing else.
+        let least_us = number(&flow["rtt_min_us"]);
+        assert!((21_200.0..21_300.0).contains(&least_us), "{cc}: {least_us} us");
+        let queue: Vec<f64> = outcome.rows("queue").iter().map(|row| number(&row["backlog_bytes"])).collect();
+        let most = queue.iter().copied().fold(0.0, f64::max);
+        assert!((1_500.0..=37_500.0).contains(&most), "{cc}: {most} bytes");
+        assert_eq!(outcome.events("untrustworthy").len(), 0);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rows_and_another_seed_loses_other_packets() {
+    if !is_available() {
+        return;
+    }
+    let lossy = |seed| {
+        let mut experiment = of("cubic", seed);
+        experiment["forward"]["loss"]["ratio"] = json!(0.01);
+        let flows = outcome(experiment).rows("flows");
+        (acked_bytes(&flows), number(&flows[0]["retransmits"]), number(&flows[0]["rtt_mean_us"]))
+    };
+    let first = lossy(1);
+    assert_eq!(first, lossy(1));
+    assert!((2..5).any(|seed| lossy(seed) != first), "three other seeds gave the same");
+}
+
+#[test]
+fn several_experiments_run_at_a_time() {
+    if !is_available() {
+        return;
+    }
+    let repetitions = (0..3).map(|repetition| {
+        let mut experiment = of("cubic", 5);
+        experiment["repetition"] = json!(repetition);
+        experiment["flows"][0]["load"] = json!({"kind": "sizes", "sizes_bytes": [100_000]});
+        experiment
+    });
+    let bench = bench(repetitions);
+    let output = bench.run("run", &["--threads", "3"]).output().unwrap();
+    let events = events(&output);
+    assert_eq!(names(&events).iter().filter(|name| **name == "finished").count(), 3, "{events:#?}");
+    assert_eq!(crate::stage::rows(&bench.path("run"), "flows").len(), 3);
+    let log = std::fs::read_to_string(bench.path("run/commands.log")).unwrap();
+    assert_eq!(log.matches("htb rate 10000000bit burst 1 ").count(), 3, "{log}");
+}
