@@ -127,12 +127,20 @@ pub fn write(header: &Header, members: &[Member], events: &[Event]) -> Result<St
 
 /// Refuses what cannot be compared call by call.
 fn check(events: &[Event]) -> Result<(), String> {
+    let mut state = events[0].ca_state;
     for (number, event) in (events[0].number..).zip(events) {
         if event.flow != events[0].flow {
             return Err("more than one connection was recorded".to_owned());
         }
         if event.number != number {
             return Err(format!("call {number} is missing"));
+        }
+        // Calls are numbered where they are reported. A call that never came to the program shows here.
+        if event.ca_state != state {
+            return Err(format!("before call {number} the state of recovery has changed without a call"));
+        }
+        if event.call() == Some(Call::SetState) {
+            state = event.arg;
         }
         if event.jiffies != event.jiffies_after {
             return Err(format!("the coarse clock ticked in the middle of call {number}: what it read is not known"));

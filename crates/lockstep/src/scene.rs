@@ -25,6 +25,8 @@ pub struct Scene {
     loss_percent: fn(Algorithm) -> f64,
     /// How many per cent are held back, so that others overtake them.
     reorder_percent: f64,
+    /// Acknowledgements wait for a random time up to this, in order: they come in bunches.
+    ack_jitter: Span,
     load: fn() -> Load,
     /// Whether another flow shares the path.
     is_competing: bool,
@@ -53,6 +55,9 @@ const FAST: fn(Algorithm) -> Path =
 /// For how long a packet is held back: longer than a quarter of the round-trip time, for which a sender waits.
 const HELD_BACK: Span = Span::from_millis(25);
 
+/// How much earlier another flow starts.
+const HEAD_START: Span = Span::from_millis(500);
+
 /// A transfer without end.
 const ENDLESS: fn() -> Load = || Load::Unlimited;
 
@@ -64,6 +69,13 @@ const PAUSES: fn() -> Load =
 const PIECES: fn() -> Load =
     || Load::Requests { size_bytes: Bytes(7_000), think_ns: Span::from_millis(20), count: None };
 
+/// A few segments, then nothing: losses are found by timers.
+const TRICKLE: fn() -> Load =
+    || Load::Requests { size_bytes: Bytes(4_000), think_ns: Span::from_millis(400), count: None };
+
+/// Less than a segment: the receiver waits for more before it acknowledges.
+const TINY: fn() -> Load = || Load::Requests { size_bytes: Bytes(600), think_ns: Span::from_millis(60), count: None };
+
 const PLAIN: Scene = Scene {
     name: "clean",
     about: "nothing is lost",
@@ -71,26 +83,40 @@ const PLAIN: Scene = Scene {
     buffer_percent: None,
     loss_percent: |_| 0.0,
     reorder_percent: 0.0,
+    ack_jitter: Span::ZERO,
     load: ENDLESS,
     is_competing: false,
 };
 
 /// All of them.
-pub const SCENES: [Scene; 10] = [
+pub const SCENES: [Scene; 13] = [
     PLAIN,
     Scene { name: "lossy", about: "1 % random loss", buffer_percent: Some(200), loss_percent: |_| 1.0, ..PLAIN },
     Scene {
         name: "heavy-loss",
-        about: "random loss of 25 % (BBR, which takes it for a policer) or 8 %",
+        about: "random loss of 25 % (BBR, which takes it for a policer) or 15 %",
         buffer_percent: Some(200),
-        loss_percent: |algorithm| if algorithm == Algorithm::Bbr { 25.0 } else { 8.0 },
+        loss_percent: |algorithm| if algorithm == Algorithm::Bbr { 25.0 } else { 15.0 },
         ..PLAIN
     },
     Scene { name: "reordering", about: "2 % are overtaken", buffer_percent: Some(200), reorder_percent: 2.0, ..PLAIN },
     Scene { name: "shallow", about: "a queue of half a BDP", buffer_percent: Some(50), ..PLAIN },
     Scene { name: "deep", about: "a queue of 6 BDP", buffer_percent: Some(600), ..PLAIN },
     Scene { name: "fast", about: "100 Mbit/s", path: FAST, buffer_percent: Some(50), ..PLAIN },
-    Scene { name: "competing", about: "another flow", buffer_percent: Some(200), is_competing: true, ..PLAIN },
+    Scene {
+        name: "bunched",
+        about: "acknowledgements come in bunches",
+        buffer_percent: Some(200),
+        ack_jitter: Span::from_millis(15),
+        ..PLAIN
+    },
+    Scene {
+        name: "competing",
+        about: "another flow, which leaves",
+        buffer_percent: Some(200),
+        is_competing: true,
+        ..PLAIN
+    },
     Scene { name: "idle", about: "pauses beyond the timeout", buffer_percent: Some(50), load: PAUSES, ..PLAIN },
     Scene {
         name: "app-limited",
@@ -100,6 +126,15 @@ pub const SCENES: [Scene; 10] = [
         load: PIECES,
         ..PLAIN
     },
+    Scene {
+        name: "trickle",
+        about: "a few segments at a time, 10 % random loss",
+        buffer_percent: Some(200),
+        loss_percent: |_| 10.0,
+        load: TRICKLE,
+        ..PLAIN
+    },
+    Scene { name: "tiny", about: "less than a segment at a time", buffer_percent: Some(200), load: TINY, ..PLAIN },
 ];
 
 impl Scene {
@@ -114,7 +149,9 @@ impl Scene {
         let mut flows = vec![flow("recorded", algorithm.recorded_name(), (self.load)())];
         if self.is_competing {
             let other = if algorithm == Algorithm::Cubic { "bbr" } else { "cubic" };
-            flows.push(flow("other", other, Load::Unlimited));
+            // It is there first, so that the round-trip time falls when it leaves.
+            flows[0].start_ns = Time::ZERO + HEAD_START;
+            flows.push(Flow { stop_ns: Some(Time(duration.0 / 2)), ..flow("other", other, Load::Unlimited) });
         }
         let forward = Link {
             capacity: Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: rate }] },
@@ -134,7 +171,7 @@ impl Scene {
             start_jitter_ns: Span::ZERO,
             rtt_ns: rtt,
             forward,
-            reverse: link(rtt),
+            reverse: Link { jitter_ns: self.ack_jitter, ..link(rtt) },
             hosts: ["sender", "receiver"].map(|name| (name.to_owned(), host())).into(),
             flows,
             background: Vec::new(),

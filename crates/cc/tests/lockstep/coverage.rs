@@ -22,12 +22,18 @@ const MET: &[Met] = &[
         call.is_ack() && call.given("rs_is_app_limited") == 1 && word(call, "mode") == Some(2)
     }),
     ("bbr", "an ACK that is too old for a sample", |call| call.is_ack() && call.optional("rs_interval_us").is_none()),
+    ("bbr", "an ACK that the receiver has delayed", |call| call.is_ack() && call.given("rs_is_ack_delayed") == 1),
     ("bbr", "bursts of one packet", |call| word(call, "min_tso_segs") == Some(1)),
     ("bbr", "bunches of ACKs", |call| word(call, "extra_acked_0") > Some(10)),
     ("bbr", "recovery", |call| word(call, "prev_ca_state") == Some(3)),
     ("bbr", "a timeout", |call| word(call, "prev_ca_state") == Some(4)),
     ("bbr", "a reduction that was undone", |call| call.name == "undo_cwnd"),
     ("cubic", "an end of slow start found by HyStart", |call| word(call, "found") == Some(1)),
+    ("cubic", "a round-trip time that falls in congestion avoidance", |call| {
+        call.name == "pkts_acked"
+            && word(call, "epoch_start") > Some(0)
+            && word(call, "delay_min") < call.given.get("delay_min").copied().flatten()
+    }),
     ("cubic", "a K above a second", |call| word(call, "bic_K") > Some(1_024)),
     ("cubic", "growth beyond the last maximum", |call| {
         call.name == "cong_avoid"

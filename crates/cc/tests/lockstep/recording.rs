@@ -39,7 +39,7 @@ pub struct Call<'text> {
     /// Which it was, as the kernel calls it.
     pub name: &'text str,
     /// What the controller was given, and what the calls before have left.
-    given: Values<'text>,
+    pub given: Values<'text>,
     /// What came out.
     pub came_out: Values<'text>,
 }
