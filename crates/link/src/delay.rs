@@ -12,8 +12,8 @@
 use crate::error::{LinkError, probability};
 use rand_core::Rng;
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
+use std::collections::{BTreeMap, VecDeque};
 use thalweg_plan::plan;
 use thalweg_units::{Chance, Packets, Span, Time};
 
@@ -64,6 +64,9 @@ fn uniform(most: Span, bits: u64) -> Span {
     Span(((u128::from(bits) * (u128::from(most.0) + 1)) >> 64) as u64)
 }
 
+/// Offsets whose lanes are found at once. A power of two.
+const HINTS: usize = 64;
+
 /// Packets on their way.
 ///
 /// Those with the same offset are a ring buffer; there are as many as there are different offsets at a time, one for
@@ -71,6 +74,10 @@ fn uniform(most: Span, bits: u64) -> Span {
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
     lanes: Vec<Lane<P>>,
+    /// The lane of each offset.
+    lane_of: BTreeMap<Span, usize>,
+    /// Where the lane of an offset probably is: many flows with ways of different lengths take turns.
+    hints: [usize; HINTS],
     /// Of each lane that is not empty: arrival of its head, number of its head, index of the lane.
     heads: BinaryHeap<Reverse<(Time, u64, usize)>>,
     pushed: u64,
@@ -92,7 +99,14 @@ struct Flying<P> {
 
 impl<P> DelayLine<P> {
     pub fn new() -> DelayLine<P> {
-        DelayLine { lanes: Vec::new(), heads: BinaryHeap::new(), pushed: 0, popped: 0 }
+        DelayLine {
+            lanes: Vec::new(),
+            lane_of: BTreeMap::new(),
+            hints: [0; HINTS],
+            heads: BinaryHeap::new(),
+            pushed: 0,
+            popped: 0,
+        }
     }
 
     /// Takes a packet. Due times come in order.
@@ -137,20 +151,30 @@ impl<P> DelayLine<P> {
 
     /// Index of the lane for an offset: its own, else one that is empty (which remembers nothing), else a new one.
     fn lane(&mut self, offset: Span) -> usize {
-        let mut empty = None;
-        for (index, lane) in self.lanes.iter().enumerate() {
-            if lane.offset == offset {
-                return index;
-            }
-            if empty.is_none() && lane.packets.is_empty() {
-                empty = Some(index);
-            }
+        // Offsets are round numbers: a product's upper bits depend on all of theirs (Fibonacci hashing).
+        let hint = (offset.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HINTS.ilog2())) as usize;
+        let likely = self.hints[hint];
+        if self.lanes.get(likely).is_some_and(|lane| lane.offset == offset) {
+            return likely;
         }
-        if let Some(index) = empty {
-            self.lanes[index].offset = offset;
-            return index;
-        }
-        self.lanes.push(Lane { offset, packets: VecDeque::new() });
-        self.lanes.len() - 1
+        let index = self.lane_of.get(&offset).copied().unwrap_or_else(|| self.new_lane(offset));
+        self.hints[hint] = index;
+        index
+    }
+
+    fn new_lane(&mut self, offset: Span) -> usize {
+        let index = match self.lanes.iter().position(|lane| lane.packets.is_empty()) {
+            Some(empty) => {
+                self.lane_of.remove(&self.lanes[empty].offset);
+                self.lanes[empty].offset = offset;
+                empty
+            }
+            None => {
+                self.lanes.push(Lane { offset, packets: VecDeque::new() });
+                self.lanes.len() - 1
+            }
+        };
+        self.lane_of.insert(offset, index);
+        index
     }
 }

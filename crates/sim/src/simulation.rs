@@ -8,7 +8,8 @@ use crate::invalid;
 use crate::ledger::{Ledger, Side};
 use crate::rows::Rows;
 use rand_core::SeedableRng;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use thalweg_link::{Link, Stats};
 use thalweg_plan::plan::{Experiment, Load};
 use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
@@ -42,6 +43,8 @@ pub struct Simulation {
     reverse_stream: Stream,
     /// One for each host, in the order of their names.
     outboxes: Vec<Outbox<Forward>>,
+    /// Of each host with packets that wait: when the first one leaves, and the host.
+    waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
     receiver_outbox: Outbox<Backward>,
     /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
     connections: Vec<Option<Box<Connection>>>,
@@ -49,6 +52,8 @@ pub struct Simulation {
     series: Vec<Series>,
     /// For each flow, how many of its series are not over.
     unfinished: Vec<u64>,
+    /// How many flows have such a series.
+    unfinished_flows: usize,
     sources: Vec<Source>,
     next_sample: Option<Time>,
     last_sample: Option<Time>,
@@ -89,11 +94,13 @@ impl Simulation {
             forward_stream: streams.forward,
             reverse_stream: streams.reverse,
             outboxes,
+            waiting_hosts: BinaryHeap::new(),
             receiver_outbox,
             connections: Vec::new(),
             open: BTreeSet::new(),
             series: Series::all(experiment, streams.series),
             unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
+            unfinished_flows: experiment.flows.iter().filter(|flow| u64::from(flow.count) > 0).count(),
             sources: sources.map(|(config, stream)| Source::new(config, stream)).collect(),
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
             last_sample: None,
@@ -123,10 +130,11 @@ impl Simulation {
         while let Some(packet) = self.reverse.poll(next) {
             self.arrive_at_sender(packet, sink);
         }
-        for host in 0..self.outboxes.len() {
+        while let Some(host) = self.leaving_host() {
             while let Some(packet) = self.outboxes[host].poll(next) {
                 self.enter_forward(packet);
             }
+            self.expect_departure(host);
         }
         while let Some(packet) = self.receiver_outbox.poll(next) {
             self.enter_reverse(packet);
@@ -181,13 +189,29 @@ impl Simulation {
     }
 
     fn is_over(&self) -> bool {
-        !self.unfinished.is_empty() && self.unfinished.iter().all(|series| *series == 0)
+        self.unfinished_flows == 0 && !self.unfinished.is_empty()
     }
 
     fn next_wake(&self) -> Option<Time> {
-        let links = [self.forward.next_wake(), self.reverse.next_wake(), self.receiver_outbox.next_wake()];
-        let outboxes = self.outboxes.iter().map(Outbox::next_wake);
-        links.into_iter().chain(outboxes).chain([self.calendar.next(), self.next_sample]).flatten().min()
+        // No iterator over all of them: this runs for every packet, and compilers do better with what is plain.
+        let mut next = earlier(self.forward.next_wake(), self.reverse.next_wake());
+        next = earlier(next, self.calendar.next());
+        next = earlier(next, self.next_sample);
+        next = earlier(next, self.receiver_outbox.next_wake());
+        earlier(next, self.waiting_hosts.peek().map(|Reverse((at, _))| *at))
+    }
+
+    /// Takes the next host of which a packet leaves now.
+    fn leaving_host(&mut self) -> Option<usize> {
+        self.waiting_hosts.peek().filter(|Reverse((at, _))| *at <= self.now)?;
+        self.waiting_hosts.pop().map(|Reverse((_, host))| host)
+    }
+
+    /// The first packet that waits in a host has become another one.
+    fn expect_departure(&mut self, host: usize) {
+        if let Some(at) = self.outboxes[host].next_wake() {
+            self.waiting_hosts.push(Reverse((at, host)));
+        }
     }
 
     fn happen(&mut self, event: Event, sink: &mut dyn Sink) {
@@ -310,6 +334,7 @@ impl Simulation {
         if self.unfinished[flow] > 0 {
             return;
         }
+        self.unfinished_flows -= 1;
         let waiting = |other: &Series| {
             thalweg_traffic::until(&self.experiment.flows[other.flow])
                 == Some(self.experiment.flows[flow].name.as_str())
@@ -345,8 +370,10 @@ impl Simulation {
             let host = connection.host;
             let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { break };
             self.forward_ends.sent += 1;
-            if let Some(packet) = self.outboxes[host].pass(now, Forward::Tcp { connection: id, packet }) {
-                self.enter_forward(packet);
+            match self.outboxes[host].pass(now, Forward::Tcp { connection: id, packet }) {
+                Some(packet) => self.enter_forward(packet),
+                None if self.outboxes[host].waiting() == 1 => self.expect_departure(host),
+                None => {}
             }
         }
         let connection = self.connections[id].as_ref().expect("an open connection is there");
@@ -434,6 +461,14 @@ impl Simulation {
     fn emit_queues(&mut self, sink: &mut dyn Sink) {
         sink.queue(self.rows.queue("forward", &mut self.forward, self.now));
         sink.queue(self.rows.queue("reverse", &mut self.reverse, self.now));
+    }
+}
+
+/// The earlier of two times; nothing is later than any.
+fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(left.min(right)),
+        (left, right) => left.or(right),
     }
 }
 
