@@ -66,6 +66,10 @@ test-python: setup ## Python tests, doc examples, and the report in Chromium
 generate: setup ## write again what is generated from Rust: models, JSON Schema, reference docs
 	$(PY) tools/generate.py
 
+.PHONY: bench
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed (some minutes)
+	@$(PY) bench/run.py
+
 .PHONY: lockstep
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)
 	@tools/bootstrap bpf

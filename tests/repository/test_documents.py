@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("studies/**/*.md")])
 LINK = re.compile(r"\]\((?!https?://|#)([^)\s#]+)")
 CODE = re.compile(r"`([^`\n]+)`")
-FOLDERS = ("crates/", "docs/", "packaging/", "python/", "scenarios/", "studies/", "tests/", "tools/")
+FOLDERS = ("bench/", "crates/", "docs/", "packaging/", "python/", "scenarios/", "studies/", "tests/", "tools/")
 
 
 def named_paths(document: Path) -> Iterator[Path]:

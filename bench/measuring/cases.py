@@ -1,0 +1,68 @@
+"""What is measured: a scenario each, in `bench/cases`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from thalweg import engine, plan, scenario
+from thalweg.plan.models import BufferBytes, CapacitySteps, Experiment, LossBernoulli, Plan
+
+FOLDER = Path(__file__).resolve().parents[1] / "cases"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario and how long the peer, which is much slower, simulates it."""
+
+    name: str
+    target: float | None
+    """Packets per CPU second that we want; none: the case is there to be seen."""
+    peer_seconds: float
+
+
+CASES = [
+    Case("one-cubic", 3e6, 0.5),
+    Case("one-bbr", 2e6, 0.2),
+    Case("one-bbr-deep", 2e6, 0.5),
+    Case("mixed", 2e6, 0.5),
+    Case("lossy-cubic", 2e6, 30),
+    Case("lossy-bbr", 2e6, 0.3),
+    Case("lossy-mixed", 2e6, 0.5),
+]
+
+QUICK = ["one-cubic", "lossy-cubic"]
+"""The cases of a smoke test."""
+QUICK_SECONDS = 0.5
+"""How long they last, on both sides."""
+
+
+def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
+    """Resolve the scenario of a case; `seconds` is how long it lasts, if not as long as it says itself."""
+    known = engine.capabilities()
+    made = plan.make(scenario.load(FOLDER / f"{name}.toml"), known.engines[engine.DEFAULT], known.engines)
+    changes: dict[str, object] = {}
+    if seconds is not None:
+        changes["duration_ns"] = int(seconds * 1e9)
+    if not is_sampled:
+        changes["sample_interval_ns"] = 0
+    one = made.experiments[0].model_copy(update=changes)
+    experiments = [one.model_copy(update={"repetition": number}) for number in range(repetitions)]
+    return made.model_copy(update={"experiments": experiments})
+
+
+def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:
+    """Give the same dumbbell in the words of `bench/ns3/dumbbell.cc`."""
+    link = experiment.forward
+    # The cases hold nothing else; what they come to hold shall not be measured against something different.
+    assert isinstance(link.capacity, CapacitySteps)
+    assert isinstance(link.buffer, BufferBytes)
+    assert isinstance(link.loss, LossBernoulli)
+    groups = [f"{flow.cc}:{flow.count}:{flow.extra_rtt_ns}" for flow in experiment.flows]
+    (step,) = link.capacity.steps
+    return [
+        str(step.rate_bps),
+        str(link.delay_ns),
+        str(link.buffer.bytes),
+        str(link.loss.ratio),
+        str(seconds),
+        *groups,
+    ]

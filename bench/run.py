@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Measure how fast the simulator is, beside ns-3 where that is installed.
+
+    make bench                            everything: some minutes
+    .venv/bin/python bench/run.py --quick a smoke test: half a second of two cases
+    ... --json FILE                       everything that was measured, for programs
+
+Packets are those that the bottleneck sends, data and ACKs; CPU seconds are those of the whole process, tables with 100
+samples a second written. Both sides take turns, so that what else the machine does hits both. ns-3 writes no samples
+and simulates less time, since it would take hours.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from measuring import cases, ours, peer, table
+from measuring.table import Row, Side
+
+RUNS = 5
+"""How often a case is run."""
+PER_CORE = 4
+"""Experiments for each core where all are used: the last ones to finish then do not matter much."""
+LENGTHS_S = (60.0, 600.0)
+"""Simulated times whose memory is compared."""
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure how fast the simulator is, beside ns-3.")
+    parser.add_argument("--quick", action="store_true", help="half a second of two cases, once: does it work?")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case is run (default: {RUNS})")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    chosen = parser.parse_args()
+    runs = 1 if chosen.quick else chosen.runs
+    missing = peer.why_not()
+    if missing:
+        print(f"bench: without a peer: {missing}", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+        program = None if missing else peer.compile_into(Path(folder))
+        rows = [measure(case, program, runs, chosen.quick) for case in cases.CASES if is_due(case, chosen.quick)]
+    print(table.text(rows), flush=True)
+    length = cases.QUICK_SECONDS if chosen.quick else None
+    one, all_cores = cores(length)
+    count = os.cpu_count() or 1
+    gain = (all_cores.packets / all_cores.wall_s) / (one.packets / one.wall_s)
+    print(f"\n{count} cores instead of one: {gain:.2f} times the packets per second", flush=True)
+    memory = [(seconds, unsampled(seconds)) for seconds in ((1.0, 2.0) if chosen.quick else LENGTHS_S)]
+    said = ", ".join(f"{side.peak_bytes / 2**20:.1f} MiB for {seconds:.0f} s" for seconds, side in memory)
+    print(f"one CUBIC flow without samples: {said}")
+    if chosen.json:
+        found = {
+            "cases": [row.as_json() for row in rows],
+            "peer_missing": missing,
+            "cores": {"count": count, "gain": gain},
+            "memory": [{"simulated_s": seconds, "peak_bytes": side.peak_bytes} for seconds, side in memory],
+        }
+        chosen.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def is_due(case: cases.Case, is_quick: bool) -> bool:
+    """Whether the case is measured."""
+    return not is_quick or case.name in cases.QUICK
+
+
+def measure(case: cases.Case, program: Path | None, runs: int, is_quick: bool) -> Row:
+    """Run a case on both sides in turn."""
+    print(f"bench: {case.name}", file=sys.stderr)
+    plan = cases.plan_of(case.name, cases.QUICK_SECONDS if is_quick else None)
+    peer_seconds = cases.QUICK_SECONDS if is_quick else case.peer_seconds
+    our_runs: list[Side] = []
+    peer_runs: list[Side] = []
+    for _ in range(runs):
+        our_runs.append(ours.run(plan, threads=1))
+        if program is not None:
+            peer_runs.append(peer.run(program, plan.experiments[0], peer_seconds))
+    return Row(case.name, case.target, our_runs, peer_runs)
+
+
+def cores(seconds: float | None) -> tuple[Side, Side]:
+    """Run the same experiments on one core and on all."""
+    count = os.cpu_count() or 1
+    plan = cases.plan_of("one-cubic", seconds, repetitions=PER_CORE * count)
+    return ours.run(plan, threads=1), ours.run(plan, threads=count)
+
+
+def unsampled(seconds: float) -> Side:
+    """Simulate for long without samples: what memory grows with then is time alone."""
+    return ours.run(cases.plan_of("one-cubic", seconds, is_sampled=False), threads=1)
+
+
+if __name__ == "__main__":
+    main()
