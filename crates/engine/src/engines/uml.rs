@@ -79,7 +79,7 @@ impl Engine for Uml {
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
-        let (kernel, _) = FOUND
+        let (kernel, traits) = FOUND
             .as_ref()
             .map_err(|why| Failure::Failed { code: "engine-unavailable".to_owned(), message: why.clone() })?;
         let engine = this_program()?;
@@ -93,7 +93,7 @@ impl Engine for Uml {
             capture: None,
             is_virtual_time: true,
         };
-        let run::Outcome { lasted, packets, measured, untrustworthy } = guest::run(kernel, &job, sink)?;
+        let run::Outcome { lasted, packets, measured, untrustworthy } = guest::run(kernel, traits, &job, sink)?;
         Ok(Summary { simulated: lasted, packets, measured, untrustworthy })
     }
 }

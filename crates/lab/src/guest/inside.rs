@@ -68,7 +68,7 @@ fn settle(task: &Task) -> Result<(), Error> {
     }
     let seed = match task {
         Task::Probe => 0,
-        Task::Run(experiment, ..) => experiment.seed,
+        Task::Run { experiment, .. } => experiment.seed,
     };
     sys::seed_kernel(&bytes_of(seed)).map_err(|error| failed("its random numbers cannot be seeded", &error))?;
     // Bounds of all TCP memory, in pages: the kernel takes a small part of its own, which a path of 1 Gbit/s and 100 ms
@@ -93,7 +93,10 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
                 qdiscs: probe::qdiscs(),
             }));
         }
-        Task::Run(experiment, id, traces) => (experiment, id, traces),
+        Task::Run { experiment, id, traces, traits } => {
+            probe::believe(traits.algorithms, traits.qdiscs);
+            (experiment, id, traces)
+        }
     };
     let broken = |error: io::Error| {
         let message = format!("the guest cannot read its own path, or write what it has to say: {error}");

@@ -50,7 +50,14 @@ pub(crate) enum Task {
     /// Say what its kernel has.
     Probe,
     /// Run an experiment.
-    Run(Box<Experiment>, String, BTreeMap<String, Vec<u64>>),
+    Run {
+        experiment: Box<Experiment>,
+        id: String,
+        /// The plan's capacity traces.
+        traces: BTreeMap<String, Vec<u64>>,
+        /// What the kernel has, so that it is not tried again.
+        traits: Traits,
+    },
 }
 
 /// What a guest's kernel has.

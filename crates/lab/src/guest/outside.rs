@@ -32,12 +32,17 @@ const LEAST_MEMORY_MIB: u64 = 512;
 /// More than this is not asked for: pages that are never used cost nothing, but their descriptions do.
 const MOST_MEMORY_MIB: u64 = 4096;
 
-/// Runs an experiment in a guest of its own.
+/// Runs an experiment in a guest of its own, on a kernel that has this.
 ///
 /// # Errors
 /// The guest cannot be started, dies, or cannot run the experiment; or `is_cancelled` said so.
-pub fn run(kernel: &Kernel, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
-    let task = Task::Run(Box::new(job.experiment.clone()), job.id.to_owned(), job.traces.clone());
+pub fn run(kernel: &Kernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+    let task = Task::Run {
+        experiment: Box::new(job.experiment.clone()),
+        id: job.id.to_owned(),
+        traces: job.traces.clone(),
+        traits: traits.clone(),
+    };
     let mut guest = Guest::start(kernel, job.engine, memory_mib(job.experiment), &task)?;
     let status = guest.wait(job.is_cancelled)?;
     let mut rows = Rows::new(job.experiment, sink);

@@ -31,6 +31,16 @@ const QDISCS: &[(&str, &str)] = &[
     ("fq", ""),
 ];
 
+/// What was found out about the kernel that we run on.
+static ALGORITHMS: OnceLock<Vec<String>> = OnceLock::new();
+static DISCIPLINES: OnceLock<BTreeSet<String>> = OnceLock::new();
+
+/// Believes what somebody has found out about this kernel earlier, instead of trying it again.
+pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
+    // What was tried here already is known better.
+    let _ = (ALGORITHMS.set(algorithms), DISCIPLINES.set(qdiscs));
+}
+
 /// Congestion controls that the kernel has, in this network namespace.
 pub fn algorithms() -> Vec<String> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -52,7 +62,6 @@ pub fn namespaces() -> Result<(), Error> {
 /// Congestion controls that a socket in a namespace of ours can be given. It has the kernel's restricted ones, too: in
 /// a namespace they are free to whoever made it.
 pub fn usable_algorithms() -> Vec<String> {
-    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     let find = || -> io::Result<Vec<String>> {
         let names = algorithms();
         let questions = names.iter().filter_map(|name| CString::new(name.as_str()).ok()).map(Question::Algorithm);
@@ -60,12 +69,11 @@ pub fn usable_algorithms() -> Vec<String> {
         let answers = ask(&holder, questions.collect())?;
         Ok(names.into_iter().zip(answers).filter(|(_, errno)| *errno == 0).map(|(name, _)| name).collect())
     };
-    FOUND.get_or_init(|| find().unwrap_or_default()).clone()
+    ALGORITHMS.get_or_init(|| find().unwrap_or_default()).clone()
 }
 
 /// Queue disciplines that the kernel takes, of those that links are made of.
 pub fn qdiscs() -> BTreeSet<String> {
-    static FOUND: OnceLock<BTreeSet<String>> = OnceLock::new();
     let find = || -> Result<BTreeSet<String>, Error> {
         let mut shell = Shell::start()?;
         shell.run(None, "ip link add t0 type veth peer name t1")?;
@@ -78,7 +86,7 @@ pub fn qdiscs() -> BTreeSet<String> {
         }
         Ok(found)
     };
-    FOUND.get_or_init(|| find().unwrap_or_default()).clone()
+    DISCIPLINES.get_or_init(|| find().unwrap_or_default()).clone()
 }
 
 /// Whether we may start processes under SCHED_FIFO.
