@@ -21,14 +21,15 @@
 //! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the queue
 //! it would need one more stage. `limit` is far above what can be under way. A packet leaves a line when its transmission
 //! ends, and htb when it begins, so the delay also has the time that a full packet takes forward and an ACK takes back; it
-//! changes with the rate.
+//! changes with the rate. In virtual time, forward packets go through one more netem instead, which holds each for its own
+//! transmission (`rate`), unless jitter or holding back takes that place.
 //!
 //! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its predecessor's
 //! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. **Holding back** is
 //! `delay D reorder R%`: R % of the packets pass at once, the others wait for D.
 //!
 //! Deviations:
-//! - a packet smaller than the path's MTU (a SYN, the last one of a transfer) is under way as long as a full one;
+//! - but for that, a packet smaller than the path's MTU (a SYN, the last one of a transfer) is under way as long as a full one;
 //! - a buffer smaller than a packet is made one packet large, because htb's queue takes every packet before it lets it
 //!   pass; a comment in the log says so;
 //! - after a pause, and after late timers, as much as the link carries in [`TIMER_SLACK`], or half a packet, leaves at once;
@@ -49,7 +50,7 @@ use crate::net::shell::Shell;
 use crate::net::{Place, build};
 use crate::protocol::{Qdisc, Qdiscs};
 use std::collections::{BTreeMap, BTreeSet};
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link};
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Step};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span};
 
 pub(crate) use refused::check;
@@ -115,11 +116,24 @@ impl Shaping {
         let there = Direction { link: forward, letter: 'f', from: &sender_interfaces, to: &receiver_interface };
         let has_htb = available.contains("htb");
         let late = words::jitter_or_hold(forward);
+        // Another stage for each packet is worth its time where time costs nothing.
+        let line = if slack == Span::ZERO && late.is_none() { steps_of(forward) } else { &[] };
         let loss = shaping.loss(&there);
-        let queue = shaping.queue(&there, has_htb, late.is_some());
+        let queue = shaping.queue(&there, has_htb, late.is_some() || !line.is_empty());
         if let Some(late) = late {
             shaping.command(format!("tc qdisc add dev {RECEIVER_INTERFACE} root handle 1: netem {late}"));
         }
+        for (verb, step) in ["add"].into_iter().chain(std::iter::repeat("change")).zip(line) {
+            let words = words::line(step.rate_bps);
+            let command = format!("tc qdisc {verb} dev {RECEIVER_INTERFACE} root handle 1: netem {words}");
+            if verb == "add" {
+                shaping.command(command);
+            } else {
+                shaping.watch.at.push((Span(step.at_ns.0), command.split(' ').map(str::to_owned).collect()));
+            }
+        }
+        let there = if line.is_empty() { steps_of(forward) } else { &[] };
+        let transmission = transmissions(there, steps_of(reverse));
         shaping.watch.forward = Some(Qdisc { queue, loss });
 
         let back = Direction { link: reverse, letter: 'r', from: &receiver_interface, to: &sender_interfaces };
@@ -130,16 +144,15 @@ impl Shaping {
             shaping.watch.reverse = Some(Qdisc { queue, loss });
         }
         for (place, interface) in senders.iter().zip(&sender_interfaces) {
-            shaping.delay(experiment, place, interface);
+            shaping.delay(experiment, place, interface, &transmission);
         }
         shaping.watch.at.sort_by_key(|(at, _)| *at);
         Ok(shaping)
     }
 
     /// The way back to a sender, with all of the delay.
-    fn delay(&mut self, experiment: &Experiment, place: &Place, interface: &str) {
+    fn delay(&mut self, experiment: &Experiment, place: &Place, interface: &str, transmission: &BTreeMap<Span, Span>) {
         let (forward, reverse) = (&experiment.forward, &experiment.reverse);
-        let transmission = transmissions(forward, reverse);
         let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt;
         let longest = transmission.values().max().copied().unwrap_or_default();
         let limit = words::limit(way + longest + reverse.jitter_ns, fastest(forward));
@@ -148,7 +161,7 @@ impl Shaping {
             let delay = words(way + transmission, reverse.jitter_ns);
             format!("tc qdisc {verb} dev {interface} root handle 1: netem limit {limit} {delay}")
         };
-        for (at, transmission) in transmission {
+        for (&at, &transmission) in transmission {
             if at == Span::ZERO {
                 self.command(netem("add", transmission));
             } else {
@@ -273,18 +286,22 @@ fn device_mac(name: &str) -> String {
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
+/// The rates of a link; none if it has no limit.
+fn steps_of(link: &Link) -> &[Step] {
+    match &link.capacity {
+        Capacity::Steps { steps } => steps,
+        Capacity::Unlimited | Capacity::Trace { .. } => &[],
+    }
+}
+
 /// What transmission adds to the way there and back, from when on: a full packet's forward, an ACK's on the way back.
-fn transmissions(forward: &Link, reverse: &Link) -> BTreeMap<Span, Span> {
-    let steps = |link: &Link, size: Bytes| -> Vec<(Span, Span)> {
-        let Capacity::Steps { steps } = &link.capacity else { return Vec::new() };
-        steps.iter().map(|step| (Span(step.at_ns.0), step.rate_bps.time_to_send(size))).collect()
+fn transmissions(forward: &[Step], reverse: &[Step]) -> BTreeMap<Span, Span> {
+    let at = |steps: &[Step], time: Span, size: Bytes| {
+        let step = steps.iter().rev().find(|step| Span(step.at_ns.0) <= time);
+        step.map_or(Span::ZERO, |step| step.rate_bps.time_to_send(size))
     };
-    let (there, back) = (steps(forward, Bytes(MTU.0)), steps(reverse, ACK));
-    let at = |steps: &[(Span, Span)], time: Span| {
-        steps.iter().rev().find(|(at, _)| *at <= time).map_or(Span::ZERO, |(_, transmission)| *transmission)
-    };
-    let moments = there.iter().chain(&back).map(|(at, _)| *at).chain([Span::ZERO]);
-    moments.map(|time| (time, at(&there, time) + at(&back, time))).collect()
+    let moments = forward.iter().chain(reverse).map(|step| Span(step.at_ns.0)).chain([Span::ZERO]);
+    moments.map(|time| (time, at(forward, time, Bytes(MTU.0)) + at(reverse, time, ACK))).collect()
 }
 
 /// The highest rate of a link, if it has one.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::net::places::places;
-use thalweg_plan::plan::{Host, Loss, Step};
+use thalweg_plan::plan::{Host, Loss};
 use thalweg_units::{Chance, Time};
 
 fn experiment() -> Experiment {
@@ -97,6 +97,21 @@ fn steps_change_the_rate_later() {
     assert_eq!(later, changes.map(|change| (Span::from_secs(3), change.to_owned())));
     let script = script(&experiment);
     assert!(script.ends_with("netem limit 100000 delay 40600us 0us rate 100gbit"), "{script}");
+}
+
+#[test]
+fn where_timers_are_exact_each_packet_is_held_for_its_own_transmission() {
+    let mut experiment = experiment();
+    let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
+    experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
+    let (senders, _) = places(&experiment).expect("places");
+    let made = Shaping::new(&experiment, &senders, &everything(), Span::ZERO).expect("netem can do it");
+    let script = made.lines.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n");
+    assert!(script.contains("dev f-queue parent 1: classid 1:1 htb rate 20000000bit burst 1 cburst 1 "), "{script}");
+    assert!(script.contains("dev r0 root handle 1: netem limit 100000 rate 20000000bit -14"), "{script}");
+    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40000us\""), "{script}");
+    let later: Vec<String> = made.watch.at.iter().map(|(_, words)| words.join(" ")).collect();
+    assert!(later.contains(&"tc qdisc change dev r0 root handle 1: netem limit 100000 rate 5000000bit -14".to_owned()));
 }
 
 #[test]

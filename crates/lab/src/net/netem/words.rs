@@ -33,6 +33,12 @@ pub(super) fn changing_delay(delay: Span, jitter: Span) -> String {
     format!("delay {} {} rate {BEYOND}", time(delay + half), time(half))
 }
 
+/// What lets a packet arrive when its transmission ends, behind a shaper that lets it go when that begins: each is held
+/// for its own time at this rate. Sizes are those of IP packets.
+pub(super) fn line(rate: Rate) -> String {
+    format!("limit {LEAST_LIMIT} rate {}bit -14", rate.0)
+}
+
 /// What makes packets of the forward link late, besides its delay.
 pub(super) fn jitter_or_hold(link: &Link) -> Option<String> {
     let limit = limit(link.jitter_ns + link.reorder_delay_ns, super::fastest(link));
