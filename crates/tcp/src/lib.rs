@@ -18,14 +18,14 @@
 //! The stream is cut into segments once: every segment has a number and keeps its length. Windows and everything that
 //! is in flight are counted in segments, as in Linux.
 //!
-//! The reference is Linux 6.1. Later kernels repeat the first four SYNs at intervals of a second, learn from the segments
+//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then. Later kernels repeat the first four SYNs at intervals of a second, learn from the segments
 //! that arrive which part of the receive buffer is window, and let the receive buffer grow by other rules.
 //!
 //! # What differs from Linux
 //!
 //! - Data flows in one direction; connections are not closed, since the driver knows when it has seen enough.
-//! - Time is in nanoseconds; Linux rounds round-trip times to microseconds and timers to its tick, which is taken to be
-//!   1 ms (HZ = 1000) where a constant depends on it. Departures under pacing and compressed ACKs have no slack.
+//! - Time is in nanoseconds; Linux rounds round-trip times to microseconds. Its tick is taken to be 1 ms (HZ = 1000).
+//!   Departures under pacing and compressed ACKs have no slack.
 //! - `TCP_NODELAY` is assumed: a short segment never waits for an ACK (no Nagle algorithm).
 //! - The receiver's window is used in whole segments; Linux may cut a segment at its end.
 //! - No explicit congestion notification, no TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
@@ -40,6 +40,7 @@ mod packet;
 mod ranges;
 mod receiver;
 mod sender;
+mod tick;
 
 pub use packet::{
     AckPacket, Data, Established, SackBlock, SackList, Seq, Syn, SynAck, Timestamp, ToReceiver, ToSender,

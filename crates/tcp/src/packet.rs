@@ -89,6 +89,8 @@ pub struct Data {
     pub offset: Bytes,
     /// Payload bytes, at least 1 and at most the MSS.
     pub len: u32,
+    /// Whether it carries the PSH flag: it is the last one of a burst, or of a write.
+    pub is_push: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
     /// The receiver's latest timestamp.

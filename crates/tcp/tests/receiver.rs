@@ -41,10 +41,17 @@ impl Bench {
             bench.wait(ms(1));
             bench.segment(seq);
         }
-        while bench.receiver.next_wake().is_some() {
+        // The window has grown as far as it can, but for what a segment in order takes while it is read.
+        bench.segment(FIRST + 1);
+        bench.segment(FIRST);
+        bench.before += 2;
+        loop {
             bench.wait(ms(1));
             bench.segment(FIRST);
             bench.before += 1;
+            if bench.receiver.next_wake().is_none() {
+                break;
+            }
         }
         bench
     }
@@ -59,9 +66,13 @@ impl Bench {
     }
 
     fn data(&mut self, seq: u64, len: u32, tsval: Timestamp) -> Vec<Shown> {
+        self.pushed_data(seq, len, tsval, false)
+    }
+
+    fn pushed_data(&mut self, seq: u64, len: u32, tsval: Timestamp, is_push: bool) -> Vec<Shown> {
         let seq = self.before + seq - FIRST;
         let offset = Bytes(seq * MSS);
-        let data = Data { seq: Seq(seq), offset, len, tsval, tsecr: Timestamp::at(self.now - ms(20)) };
+        let data = Data { seq: Seq(seq), offset, len, is_push, tsval, tsecr: Timestamp::at(self.now - ms(20)) };
         self.receiver.on_packet(self.now, &ToReceiver::Data(data));
         self.acks()
     }
@@ -107,8 +118,31 @@ fn a_lone_segment_is_acknowledged_after_40_ms() {
     bench.wait(ms(1));
     assert!(bench.segment(100).is_empty());
     let (waited, acks) = bench.until_it_acts();
-    assert_eq!((waited, acks[0].next), (ms(40), 101));
+    assert_eq!((waited, acks[0].next), (ms(41), 101));
     assert_eq!(bench.receiver.next_wake(), None);
+}
+
+#[test]
+fn a_lone_segment_with_the_push_flag_is_acknowledged_at_once() {
+    let mut bench = Bench::warm();
+    bench.wait(ms(1));
+    let tsval = Timestamp::at(bench.now);
+    assert_eq!(bench.pushed_data(100, MSS as u32, tsval, true).len(), 1);
+    assert_eq!(bench.receiver.next_wake(), None);
+}
+
+#[test]
+fn an_old_timer_of_a_delayed_ack_lets_a_compressed_one_go() {
+    let mut bench = Bench::warm();
+    assert!(bench.segment(100).is_empty(), "its ACK is delayed, by 41 ms");
+    assert_eq!(bench.segment(101).len(), 1, "the second one's is not, but the timer goes on");
+    bench.wait(Span::from_micros(40_500));
+    for seq in 103..106 {
+        assert_eq!(bench.segment(seq).len(), 1);
+    }
+    assert!(bench.segment(106).is_empty());
+    let (waited, acks) = bench.until_it_acts();
+    assert_eq!((waited, acks[0].blocks.as_slice()), (Span::from_micros(500), [(103, 107)].as_slice()));
 }
 
 #[test]

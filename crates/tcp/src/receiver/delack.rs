@@ -1,8 +1,11 @@
 //! When an ACK is sent.
 //!
 //! At once: when more than one full segment waits for one; in quick mode (up to 16 ACKs at the beginning, after a pause
-//! and after a duplicate; also while the window grows); when the last gap is filled; after a short segment, which looks
-//! like the end of a write. Else after 40 ms, adaptively more or less.
+//! and after a duplicate; also while the window grows); when the last gap is filled; after a short segment or one with the
+//! PSH flag, which look like the end of a write. Else after 40 ms, adaptively more or less.
+//!
+//! Senders set PSH on the last segment of a burst of several (Linux does so for the sake of receive offload), so that only
+//! what comes alone waits. Kernels before 6.6, and before the stable series of autumn 2023, did not look at PSH.
 //!
 //! Beyond a gap every segment is answered at once at first; from the fourth on one ACK stands for up to 45 segments or for
 //! 5 % of the round-trip time, at most 1 ms (SACK compression).
@@ -11,6 +14,8 @@
 //! application has read and the window has opened (it reads at once, and the window never closes).
 
 use super::Receiver;
+use crate::packet::Data;
+use crate::tick::expiry;
 use thalweg_units::{Span, Time};
 
 /// Shortest wait, and the wait after quick mode: TCP_ATO_MIN and TCP_DELACK_MIN.
@@ -49,10 +54,13 @@ pub(super) struct AckPolicy {
     is_scheduled: bool,
     /// Whether it must be acknowledged at once.
     is_forced: bool,
-    /// Whether a short segment has come.
+    /// Whether a short segment has come, or one that carries the PSH flag.
     is_pushed: bool,
     /// When a delayed ACK is due.
     due: Option<Time>,
+    /// When the timer expires that was last set for one. An ACK that is sent does not stop it, and a compressed one does not
+    /// outlast it.
+    timer: Option<Time>,
     /// ACKs sent at once beyond the present gap.
     duplicates: u32,
     /// The left edge that these were counted at.
@@ -75,6 +83,7 @@ impl Default for AckPolicy {
             is_forced: false,
             is_pushed: false,
             due: None,
+            timer: None,
             duplicates: 0,
             duplicates_at: 0,
             compressed: 0,
@@ -91,10 +100,7 @@ impl AckPolicy {
 
     /// When something is due.
     pub fn next_wake(&self) -> Option<Time> {
-        match (self.due, self.compressed_due) {
-            (Some(left), Some(right)) => Some(left.min(right)),
-            (left, right) => left.or(right),
-        }
+        [self.due, self.compressed_due].into_iter().flatten().min()
     }
 
     /// There is something to acknowledge.
@@ -130,9 +136,9 @@ impl AckPolicy {
     }
 
     /// A segment has come in order.
-    pub fn on_data(&mut self, now: Time, len: u32, window: u64, rto: Span) {
+    pub fn on_data(&mut self, now: Time, data: &Data, window: u64, rto: Span) {
         self.is_scheduled = true;
-        self.measure_size(len);
+        self.measure_size(data.len, data.is_push);
         match self.delay {
             None => {
                 self.add_quick(window);
@@ -154,10 +160,11 @@ impl AckPolicy {
     }
 
     /// Learns what a full segment is.
-    fn measure_size(&mut self, len: u32) {
+    fn measure_size(&mut self, len: u32, is_push: bool) {
         let last_short = std::mem::take(&mut self.last_short_size);
         if len >= self.full_size {
             self.full_size = len;
+            self.is_pushed |= is_push;
             return;
         }
         if len >= SHORT_SIZE_MIN {
@@ -228,7 +235,7 @@ impl Receiver {
             delay = delay.min(most);
         }
         delay = delay.min(DELAY_MAX);
-        let mut due = now + delay;
+        let mut due = expiry(now, delay);
         if let Some(earlier) = self.acks.due {
             // As good as due.
             if earlier <= now + Span(delay.0 / 4) {
@@ -238,6 +245,7 @@ impl Receiver {
             due = due.min(earlier);
         }
         self.acks.due = Some(due);
+        self.acks.timer = Some(due);
     }
 
     fn compress_ack(&mut self, now: Time) {
@@ -259,7 +267,8 @@ impl Receiver {
         if acks.compressed_due.is_none() {
             let rtt = self.window.rtt();
             let rtt = self.srtt.map_or(rtt, |srtt| srtt.min(rtt));
-            acks.compressed_due = Some(now + Span(rtt.0 / 20).min(COMPRESSED_DELAY_MAX));
+            let due = now + Span(rtt.0 / 20).min(COMPRESSED_DELAY_MAX);
+            acks.compressed_due = acks.timer.filter(|timer| (now..due).contains(timer)).or(Some(due));
         }
     }
 

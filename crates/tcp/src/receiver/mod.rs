@@ -11,6 +11,7 @@ mod reassembly;
 mod window;
 
 use crate::packet::{AckPacket, Data, Seq, SynAck, Timestamp, ToReceiver, ToSender};
+use crate::tick::expiry;
 use delack::AckPolicy;
 use reassembly::{Arrival, Reassembly};
 use std::collections::VecDeque;
@@ -150,7 +151,7 @@ impl Receiver {
     /// Sends the SYN-ACK; it is repeated after 1 s, 2 s, 4 s ...
     fn send_syn_ack(&mut self, now: Time, attempt: u32) {
         let wait = Span(RTO_INITIAL.0 << (attempt - 1).min(7)).min(RTO_MAX);
-        self.state = State::SynReceived { sent_at: now, due: now + wait, attempt };
+        self.state = State::SynReceived { sent_at: now, due: expiry(now, wait), attempt };
         let window = self.window.initial();
         self.outbox.push_back(ToSender::SynAck(SynAck {
             window: Bytes(window),
@@ -205,16 +206,19 @@ impl Receiver {
                 self.send_ack(now);
             }
             Arrival::OutOfOrder { is_new } => {
-                if is_new && self.window.grow(data.len, self.stream.held_bytes()) {
+                let held = self.stream.held_bytes().saturating_sub(u64::from(data.len));
+                if is_new && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
                 }
                 self.decide_ack(now);
             }
             Arrival::InOrder { is_gap_filled } => {
                 let rto = self.rto();
-                self.acks.on_data(now, data.len, self.window.advertised(), rto);
+                self.acks.on_data(now, data, self.window.advertised(), rto);
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
-                if data.len >= 128 && self.window.grow(data.len, self.stream.held_bytes()) {
+                // It is still in the buffer at this moment.
+                let held = self.stream.held_bytes() + u64::from(data.len);
+                if data.len >= 128 && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
                 }
                 if is_gap_filled {

@@ -172,6 +172,7 @@ impl Sender {
         if facts.is_advancing || end > self.window_end {
             facts.is_window_update = true;
             self.window_end = self.window_end.max(end);
+            self.window_max = self.window_max.max(packet.window);
         }
     }
 

@@ -1,5 +1,8 @@
 //! Waiting for a longer burst (TSO deferral): if the window allows only a short burst now and the next ACK is likely to
-//! come soon, Linux waits for it, so that segments leave in larger groups.
+//! come within a millisecond, Linux waits for it, so that segments leave in larger groups.
+//!
+//! Kernels of before autumn 2025 (6.18, and the stable series of that time) waited if the first segment had been out for
+//! half a round trip already, however far its ACK was.
 
 use super::Sender;
 use thalweg_cc::CaState;
@@ -7,7 +10,7 @@ use thalweg_units::{Bytes, Span, Time};
 
 /// A burst that fills this part of the window does not wait: net.ipv4.tcp_tso_win_divisor.
 const WINDOW_DIVISOR: u64 = 3;
-/// After a longer pause nothing waits.
+/// After a longer pause nothing waits, nor for an ACK that is further away than this.
 const RECENT: Span = Span::from_millis(1);
 
 /// Whether to wait.
@@ -22,21 +25,17 @@ pub(super) enum Deferral {
 }
 
 impl Sender {
-    /// Whether to wait with a burst of at most `burst_size` segments, of which `unsent` bytes are in the buffer.
-    pub(super) fn deferral(&self, now: Time, burst_size: u64, unsent: u64) -> Deferral {
+    /// Whether to wait with a burst of at most `burst_size` segments, of a piece of which `piece` bytes are left.
+    pub(super) fn deferral(&self, now: Time, burst_size: u64, piece: u64, is_last_piece: bool) -> Deferral {
         let mss = self.config.mss.0;
         let is_recovering = matches!(self.state, CaState::Recovery | CaState::Loss);
-        if unsent <= mss || is_recovering || now.since(self.pacer.departure) > RECENT {
+        if piece <= mss || is_recovering || now.since(self.pacer.departure) > RECENT {
             return Deferral::Now;
         }
         let Bytes(next) = self.board.next_bytes();
         let from_window = self.window_end.0.saturating_sub(next);
         let from_cwnd = self.window.cwnd.0.saturating_sub(self.board.in_flight().0).saturating_mul(mss);
         let limit = from_window.min(from_cwnd);
-        // The piece at the head of the send buffer.
-        let largest = super::pacing::BURST_MAX / mss * mss;
-        let piece = unsent.min(largest);
-        let is_last_piece = unsent <= largest;
         if limit >= burst_size * mss || (!is_last_piece && limit >= piece) {
             return Deferral::Now;
         }
@@ -47,8 +46,10 @@ impl Sender {
         let Some(head) = self.board.head() else {
             return Deferral::Now;
         };
-        // The ACK of the first segment is far away: it was sent less than half a round trip ago.
-        if now.since(head.sent_at).0 < self.rtt.srtt().map_or(0, |srtt| srtt.0 / 2) {
+        // The ACK of the first segment is far away.
+        let srtt = self.rtt.srtt().unwrap_or_default();
+        let until_ack = (head.sent_at + srtt).since(now);
+        if until_ack > Span(srtt.0 / 2).min(RECENT) {
             return Deferral::Now;
         }
         if from_cwnd < from_window && from_cwnd <= piece { Deferral::ForCwnd } else { Deferral::Wait }

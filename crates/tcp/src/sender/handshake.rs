@@ -66,6 +66,7 @@ impl Sender {
         self.rate.delivered = 1;
         self.rate.delivered_at = now;
         self.window_end = packet.window;
+        self.window_max = packet.window;
         self.usage.cwnd_stamp = now;
         self.usage.last_sent_at = now;
         // One lost SYN is forgiven, two are not; none was if the first has been answered.

@@ -101,7 +101,7 @@ impl Default for SenderConfig {
 /// sender.write(Time::ZERO, Bytes(30_000_000));
 /// let packet = sender.poll_transmit(Time::ZERO, &mut rng);
 /// assert!(matches!(packet, Some(ToReceiver::Syn(_))));
-/// assert_eq!(sender.next_wake(), Some(Time::ZERO + Span::from_secs(1)), "the SYN is repeated after a second");
+/// assert_eq!(sender.next_wake(), Some(Time::ZERO + Span::from_millis(1_024)), "the SYN is repeated after a second");
 /// ```
 #[derive(Debug)]
 pub struct Sender {
@@ -118,6 +118,8 @@ pub struct Sender {
     sndbuf: SendBuffer,
     /// Bytes from `una` on that the receiver takes.
     window_end: Bytes,
+    /// The largest window that the receiver has offered.
+    window_max: Bytes,
     /// The receiver's latest timestamp.
     peer_tsval: Timestamp,
     state: CaState,
@@ -157,6 +159,7 @@ impl Sender {
             board: Scoreboard::default(),
             sndbuf: SendBuffer::default(),
             window_end: Bytes::ZERO,
+            window_max: Bytes::ZERO,
             peer_tsval: Timestamp::default(),
             state: CaState::Open,
             episode: Episode::default(),
@@ -189,8 +192,7 @@ impl Sender {
     /// The application appends nothing more, and takes back what was not yet sent for the first time.
     pub fn stop(&mut self, _now: Time) {
         let Bytes(next) = self.board.next_bytes();
-        self.sndbuf.written = next;
-        self.sndbuf.queued = next;
+        self.sndbuf.cut(next);
         self.pacer.left = 0;
     }
 

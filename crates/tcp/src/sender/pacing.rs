@@ -31,6 +31,8 @@ pub(super) struct Pacer {
     pub is_waiting: bool,
     /// Segments of the present burst that have yet to leave.
     pub left: u64,
+    /// Segments of the present burst in all.
+    pub size: u64,
     /// Payload of the present burst so far.
     bytes: u64,
     /// How late the present burst began.
@@ -43,6 +45,7 @@ impl Pacer {
         self.lag = now.since(self.departure);
         self.departure = self.departure.max(now);
         self.left = segments;
+        self.size = segments;
         self.bytes = 0;
     }
 

@@ -6,7 +6,7 @@
 //! The smallest round-trip time is a windowed minimum that keeps the best, second best and third best of staggered parts
 //! of the window (Kathleen Nichols' estimator), so that the old minimum expires without a jump to the latest sample.
 //!
-//! Left out: Linux counts in microseconds and rounds timeouts up to its tick.
+//! Left out: Linux counts in microseconds.
 
 use thalweg_units::{Span, Time};
 

@@ -30,6 +30,10 @@ impl Flags {
     pub const UNLISTED: Flags = Flags(16);
     /// Was sent while the application limited the rate.
     pub const APP_LIMITED: Flags = Flags(32);
+    /// Carries the PSH flag, each time it is sent.
+    pub const PUSHED: Flags = Flags(64);
+    /// Was the last one of its burst when it was sent for the first time.
+    pub const BURST_END: Flags = Flags(128);
 
     /// Whether any of `other` is set.
     pub fn has(self, other: Flags) -> bool {
@@ -87,6 +91,7 @@ pub(super) struct Scoreboard {
     sacked_out: u64,
     lost_out: u64,
     retrans_out: u64,
+    bursts_out: u64,
     lost_total: u64,
     to_retransmit: BinaryHeap<Reverse<u64>>,
 }
@@ -132,6 +137,11 @@ impl Scoreboard {
         self.retrans_out
     }
 
+    /// Bursts of which something is under way.
+    pub fn bursts_out(&self) -> u64 {
+        self.bursts_out
+    }
+
     /// Segments deemed lost since the connection began.
     pub fn lost_total(&self) -> u64 {
         self.lost_total
@@ -170,6 +180,7 @@ impl Scoreboard {
     /// Appends the segment `next`, which was just sent.
     pub fn push(&mut self, segment: Segment) {
         self.next_bytes += u64::from(segment.len);
+        self.bursts_out += u64::from(segment.flags.has(Flags::BURST_END));
         self.segments.push_back(segment);
     }
 
@@ -182,6 +193,7 @@ impl Scoreboard {
         self.sacked_out -= u64::from(flags.has(Flags::SACKED));
         self.lost_out -= u64::from(flags.has(Flags::LOST));
         self.retrans_out -= u64::from(flags.has(Flags::RETRANSMITTED));
+        self.bursts_out -= u64::from(flags.has(Flags::BURST_END));
         Some(segment)
     }
 
@@ -294,6 +306,7 @@ impl Scoreboard {
         assert_eq!(count(Flags::SACKED), self.sacked_out, "sacked_out");
         assert_eq!(count(Flags::LOST), self.lost_out, "lost_out");
         assert_eq!(count(Flags::RETRANSMITTED), self.retrans_out, "retrans_out");
+        assert_eq!(count(Flags::BURST_END), self.bursts_out, "bursts_out");
         let bytes: u64 = self.segments.iter().map(|s| u64::from(s.len)).sum();
         assert_eq!(self.una_bytes + bytes, self.next_bytes, "bytes in the scoreboard");
         assert!(self.packets_out() >= self.sacked_out + self.lost_out, "more left out than there are");

@@ -1,17 +1,22 @@
-//! The send buffer: how much of the stream the application has handed over.
+//! The send buffer: how much of the stream the application has handed over, and in which pieces.
 //!
 //! What the application has written waits until the buffer has room. The buffer starts at 85 KiB and grows to what holds
 //! a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). Full, it
 //! is refilled once it is two thirds full: the application is woken then, and writes at once.
 //!
+//! The stream is handed over in pieces (Linux: skbs) of up to 64 KiB or half of the receiver's largest window so far, in whole
+//! segments. Room is asked for before a piece begins and not again until it is full, so that even the smallest buffer holds
+//! one. A burst does not reach beyond its piece. In memory, a piece and each burst that is under way takes its payload
+//! and [`BOOKKEEPING`].
+//!
 //! A transfer is one blocking write, however long it waits for room. Whether the application limits the rate is decided
 //! when a write begins, and not when its writer wakes: a flow that the buffer limits is not limited by its application.
 //!
-//! A multiple of cwnd is counted in what a segment would take at worst (4352 bytes), while what lies in the buffer takes
-//! its payload and a 64th more, since Linux keeps it in large pieces. This is an approximation: Linux accounts for the memory
-//! of every piece.
+//! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in parts.
 
 use super::Sender;
+use super::pacing::BURST_MAX;
+use std::collections::VecDeque;
 use thalweg_units::{Bytes, Packets, Time};
 
 /// Memory that a segment may take: 1460 bytes with headers and bookkeeping, rounded up to 4096, and a descriptor.
@@ -20,8 +25,8 @@ const SEGMENT_MEMORY: u64 = 4352;
 const MIN_SEGMENTS: u64 = 10;
 /// The smallest buffer: SOCK_MIN_SNDBUF.
 const SIZE_MIN: u64 = 4608;
-/// A piece of 64 KiB carries about 1 KiB of bookkeeping.
-const OVERHEAD_SHIFT: u32 = 6;
+/// Memory of a piece besides its payload: 704 bytes for headers, 320 and 256 for descriptors.
+const BOOKKEEPING: u64 = 1280;
 
 /// The application's side of the stream.
 #[derive(Debug, Default)]
@@ -32,6 +37,17 @@ pub(super) struct SendBuffer {
     pub queued: u64,
     /// Bytes of memory that the buffer may take.
     size: u64,
+    /// What was not sent yet, or only in part.
+    pieces: VecDeque<Piece>,
+    /// The end of the last piece that was pushed.
+    pushed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    end: u64,
+    /// Whether its last segment carries the PSH flag.
+    is_pushed: bool,
 }
 
 impl SendBuffer {
@@ -40,9 +56,48 @@ impl SendBuffer {
         self.queued < self.written
     }
 
-    /// Payload that fits.
-    fn capacity(&self) -> u64 {
-        self.size - (self.size >> OVERHEAD_SHIFT)
+    /// End of the piece that is sent next, and whether it is the last one; none: there is nothing to send.
+    pub fn head(&self) -> Option<(u64, bool)> {
+        self.pieces.front().map(|piece| (piece.end, self.pieces.len() == 1))
+    }
+
+    /// The stream was sent up to `end`. Whether that is the end of a piece that is pushed.
+    pub fn on_sent(&mut self, end: u64) -> bool {
+        let Some(piece) = self.pieces.front().copied().filter(|piece| piece.end == end) else {
+            return false;
+        };
+        self.pieces.pop_front();
+        piece.is_pushed
+    }
+
+    /// What was not sent is taken back: the stream ends at `next`.
+    pub fn cut(&mut self, next: u64) {
+        (self.written, self.queued) = (next, next);
+        self.pieces.clear();
+    }
+
+    /// What the application waits to write moves into the last piece, up to `next + goal`, and into new ones of `goal`
+    /// bytes, while there is room. `next` was sent; `window` is the largest window so far.
+    fn fill(&mut self, next: u64, goal: u64, window: u64, is_room: impl Fn(&SendBuffer) -> bool) {
+        if let Some(start) = self.pieces.len().checked_sub(1) {
+            let start = start.checked_sub(1).map_or(next, |before| self.pieces[before].end.max(next));
+            let last = self.pieces.back_mut().expect("there is a piece");
+            self.queued = self.written.min(last.end.max(start + goal));
+            last.end = self.queued;
+            last.is_pushed = false;
+        }
+        while self.is_blocked() && is_room(self) {
+            self.queued = self.written.min(self.queued + goal);
+            let is_pushed = self.queued > self.pushed + window / 2;
+            if is_pushed {
+                self.pushed = self.queued;
+            }
+            self.pieces.push_back(Piece { end: self.queued, is_pushed });
+        }
+        if let Some(last) = self.pieces.back_mut() {
+            last.is_pushed = true;
+            self.pushed = last.end;
+        }
     }
 }
 
@@ -55,6 +110,12 @@ impl Sender {
         self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0.max(SIZE_MIN)));
     }
 
+    /// Memory that the buffer takes.
+    fn sndbuf_memory(&self, sndbuf: &SendBuffer) -> u64 {
+        let Bytes(una) = self.board.una_bytes();
+        sndbuf.queued - una + (self.board.bursts_out() + sndbuf.pieces.len() as u64) * BOOKKEEPING
+    }
+
     /// The application moves what it can into the buffer; whether it could.
     pub(super) fn refill(&mut self, now: Time) -> bool {
         if !self.sndbuf.is_blocked() {
@@ -64,10 +125,8 @@ impl Sender {
             self.expand_sndbuf();
             self.usage.cwnd_stamp = now;
         }
-        let Bytes(una) = self.board.una_bytes();
-        let held = self.sndbuf.queued - una;
-        let capacity = self.sndbuf.capacity();
-        if held > 0 && held > capacity / 3 * 2 {
+        let memory = self.sndbuf_memory(&self.sndbuf);
+        if self.sndbuf.size.saturating_sub(memory) < memory / 2 {
             return false;
         }
         self.queue(now)
@@ -75,14 +134,17 @@ impl Sender {
 
     /// What fits moves into the buffer; whether anything did.
     pub(super) fn queue(&mut self, now: Time) -> bool {
-        let Bytes(una) = self.board.una_bytes();
-        let limit = una.saturating_add(self.sndbuf.capacity());
-        let queued = self.sndbuf.written.min(limit);
-        if queued <= self.sndbuf.queued {
+        let before = self.sndbuf.queued;
+        let mss = self.config.mss.0;
+        let goal = (BURST_MAX.min(self.window_max.0 / 2) / mss).max(1) * mss;
+        let Bytes(next) = self.board.next_bytes();
+        let mut sndbuf = std::mem::take(&mut self.sndbuf);
+        sndbuf.fill(next, goal, self.window_max.0, |sndbuf| self.sndbuf_memory(sndbuf) < sndbuf.size);
+        self.sndbuf = sndbuf;
+        if self.sndbuf.queued == before {
             return false;
         }
         self.restart_after_idle(now);
-        self.sndbuf.queued = queued;
         true
     }
 

@@ -1,13 +1,13 @@
 //! The one timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
 //! patience. Linux has one too, so that one of them always displaces another.
 //!
-//! Left out: Linux rounds timeouts up to its tick of 1 to 10 ms, and gives the connection up after 15 timeouts. The least
-//! that a timer adds is two ticks there; a tick of 1 ms (HZ = 1000) is assumed.
+//! Left out: Linux gives the connection up after 15 timeouts.
 
 use super::Sender;
 use super::handshake::Handshake;
 use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 use super::transmit::Rexmit;
+use crate::tick::expiry;
 use rand_core::Rng;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
@@ -58,9 +58,9 @@ impl Sender {
         }
     }
 
-    /// Sets the timer to `after` from now.
+    /// Sets the timer to `after` from now, as far as ticks allow.
     pub(super) fn set_timer(&mut self, now: Time, timer: Timer, after: Span) {
-        self.timer = Some((now + after, timer));
+        self.timer = Some((expiry(now, after), timer));
     }
 
     /// Sets the timer to `after` the moment at which pacing lets the next burst leave. Only the timers that start with what
@@ -125,7 +125,7 @@ impl Sender {
     fn on_probe_timeout(&mut self, now: Time) {
         self.work.probe = true;
         // In case nobody polls: the probe's sending sets the timer again.
-        self.timer = Some((now + self.rtt.rto(), Timer::LossProbe));
+        self.set_timer(now, Timer::LossProbe, self.rtt.rto());
     }
 
     /// RACK's patience has ended.

@@ -158,17 +158,13 @@ impl Sender {
         if unsent == 0 || room == Packets::ZERO || !self.has_sendable_data() {
             return None;
         }
-        // The tail of a write that waits for room in the buffer is not the end of it: it will become a full segment.
-        let tail = u64::from(unsent % mss > 0 && !self.sndbuf.is_blocked());
-        let available = unsent / mss + tail;
-        if available == 0 && self.board.packets_out() > 0 {
-            return None;
-        }
+        let (end, is_last_piece) = self.sndbuf.head()?;
+        let piece = end - next;
         if self.must_wait_for_departure(now) {
             return None;
         }
         let burst_size = self.burst_size();
-        match self.deferral(now, burst_size, unsent) {
+        match self.deferral(now, burst_size, piece, is_last_piece) {
             Deferral::Now => {}
             Deferral::ForCwnd => {
                 self.work.is_deferred_for_cwnd = true;
@@ -180,13 +176,14 @@ impl Sender {
         let in_window = if (self.window_end.0 - next) % mss > 0 { (in_window - 1).max(1) } else { in_window };
         // Two bursts at least make up a window.
         let half = (self.window.cwnd.0 / 2).max(1);
-        Some(half.min(room.0).min(burst_size).min(available.max(1)).min(in_window))
+        Some(half.min(room.0).min(burst_size).min(piece.div_ceil(mss)).min(in_window))
     }
 
     /// Sends the next new segment.
     pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> ToReceiver {
         let offset = self.board.next_bytes();
-        let len = (self.sndbuf.queued - offset.0).min(self.config.mss.0) as u32;
+        let (piece_end, _) = self.sndbuf.head().expect("there is something to send");
+        let len = (piece_end - offset.0).min(self.config.mss.0) as u32;
         debug_assert!(len > 0, "a segment has payload");
         self.before_data(now, rng);
         if self.board.packets_out() == 0 {
@@ -202,10 +199,19 @@ impl Sender {
             flags: Flags::default(),
         };
         self.rate.stamp(&mut segment);
+        let is_end_of_burst = self.pacer.left == 1;
+        let is_end_of_push = self.sndbuf.on_sent(offset.0 + u64::from(len));
+        let is_push = is_end_of_push || (is_end_of_burst && self.pacer.size > 1);
+        if is_end_of_burst {
+            segment.flags.set(Flags::BURST_END);
+        }
+        if is_push {
+            segment.flags.set(Flags::PUSHED);
+        }
         let seq = Seq(self.board.next());
         self.board.push(segment);
         self.after_data(len);
-        ToReceiver::Data(Data { seq, offset, len, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
+        ToReceiver::Data(Data { seq, offset, len, is_push, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
     }
 
     /// Sends the segment `seq` again. A probe's copy does not count as in flight.
@@ -215,14 +221,15 @@ impl Sender {
         let segment = self.board.mark_retransmitted(seq, is_probe);
         segment.sent_at = now;
         self.rate.stamp(segment);
-        let (len, offset) = (segment.len, Bytes(segment.offset));
+        let (len, offset, is_push) = (segment.len, Bytes(segment.offset), segment.flags.has(Flags::PUSHED));
         self.rack.on_retransmitted(now, seq);
         self.counters.retransmits += 1;
         if !is_probe {
             self.episode.on_retransmitted(now);
         }
         self.after_data(len);
-        ToReceiver::Data(Data { seq: Seq(seq), offset, len, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
+        let (tsval, tsecr) = (Timestamp::at(now), self.peer_tsval);
+        ToReceiver::Data(Data { seq: Seq(seq), offset, len, is_push, tsval, tsecr })
     }
 
     fn before_data(&mut self, now: Time, rng: &mut dyn Rng) {

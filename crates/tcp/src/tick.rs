@@ -1,0 +1,59 @@
+//! When a timer that was set really expires: Linux keeps the timers of connections in a wheel that turns by ticks
+//! (kernel/time/timer.c).
+//!
+//! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires with the first turn of its
+//! part of the wheel behind that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504, of 64
+//! below 4032, of 512 below 32256, and so on. Timers are never early, and up to an eighth late.
+//!
+//! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Other kernels are built with 250, where all this is four
+//! times coarser. Pacing and compressed ACKs use timers that are exact.
+
+use thalweg_units::{Span, Time};
+
+/// A tick, in ns.
+const TICK_NS: u64 = 1_000_000;
+/// Waits of fewer ticks than this are in the first part of the wheel.
+const FIRST_PART: u64 = 63;
+/// Each part is this much coarser than the one before, as a power of two.
+const PART_SHIFT: u32 = 3;
+/// The last part.
+const LAST_PART: u32 = 8;
+
+/// When a timer set at `now` to a wait of `after` expires.
+pub(crate) fn expiry(now: Time, after: Span) -> Time {
+    let ticks = after.0.div_ceil(TICK_NS);
+    let part = (0..LAST_PART).find(|part| ticks < FIRST_PART << (PART_SHIFT * part)).unwrap_or(LAST_PART);
+    let expires = (now.0 / TICK_NS).saturating_add(ticks);
+    let shift = PART_SHIFT * part;
+    Time((((expires >> shift) + 1) << shift).saturating_mul(TICK_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expiry_ms(now_us: u64, after_us: u64) -> u64 {
+        let at = expiry(Time(now_us * 1_000), Span(after_us * 1_000)).0;
+        assert_eq!(at % TICK_NS, 0, "timers expire at ticks");
+        at / TICK_NS
+    }
+
+    #[test]
+    fn a_short_timer_expires_one_or_two_ticks_late() {
+        assert_eq!(expiry_ms(100_000, 40_000), 141);
+        assert_eq!(expiry_ms(100_900, 40_000), 141);
+        assert_eq!(expiry_ms(100_000, 40_001), 142);
+    }
+
+    #[test]
+    fn a_longer_timer_expires_up_to_an_eighth_late() {
+        assert_eq!(expiry_ms(100_000, 62_000), 163);
+        assert_eq!(expiry_ms(100_000, 63_000), 168, "a multiple of 8");
+        assert_eq!(expiry_ms(0, 240_000), 248);
+        assert_eq!(expiry_ms(0, 1_000_000), 1_024, "a multiple of 64");
+        for after_ms in 63..100_000 {
+            let late = expiry_ms(0, after_ms * 1_000) - after_ms;
+            assert!(late > 0 && late <= after_ms / 7, "{late} ms late after {after_ms}");
+        }
+    }
+}
