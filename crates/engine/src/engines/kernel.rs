@@ -11,7 +11,7 @@ use thalweg_trace::Sink;
 pub struct Kernel;
 
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
-const RESULT_VERSION: u32 = 1;
+const RESULT_VERSION: u32 = 2;
 
 /// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set.
 const NOT_HONOURED: &[&str] = &["flow.cc_params"];

@@ -58,6 +58,12 @@ pub(crate) use refused::check;
 /// IP packet of an ACK without data: two headers, and timestamps.
 const ACK: Bytes = Bytes(20 + 20 + 12);
 
+/// What both hosts take for a packet and its answer, in virtual time. Where a round trip is a whole number of packet times,
+/// as in 30 ms at 10 Mbit/s, a packet that answers one comes to the queue at the moment at which another leaves it; if nothing
+/// took any time, the rounding of timers would decide whether a full queue has room for it (Floyd and Jacobson, "On traffic
+/// phase effects in packet-switched gateways", 1992). Behind real hosts it comes a little later, and it has.
+const HOSTS: Span = Span::from_micros(10);
+
 /// How late the timer of a queue may be without the link losing capacity, as far as it has packets. High-resolution timers
 /// and the softirqs behind them take tens of microseconds, and now and then most of a millisecond on a busy machine: with
 /// 250 us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In exchange, as much may
@@ -153,7 +159,9 @@ impl Shaping {
     /// The way back to a sender, with all of the delay.
     fn delay(&mut self, experiment: &Experiment, place: &Place, interface: &str, transmission: &BTreeMap<Span, Span>) {
         let (forward, reverse) = (&experiment.forward, &experiment.reverse);
-        let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt;
+        // Where timers are late, hosts take time as it is.
+        let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
+        let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt + hosts;
         let longest = transmission.values().max().copied().unwrap_or_default();
         let limit = words::limit(way + longest + reverse.jitter_ns, fastest(forward));
         let words = if transmission.len() > 1 { words::changing_delay } else { words::delay };

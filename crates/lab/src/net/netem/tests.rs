@@ -109,7 +109,7 @@ fn where_timers_are_exact_each_packet_is_held_for_its_own_transmission() {
     let script = made.lines.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n");
     assert!(script.contains("dev f-queue parent 1: classid 1:1 htb rate 20000000bit burst 1 cburst 1 "), "{script}");
     assert!(script.contains("dev r0 root handle 1: netem limit 100000 rate 20000000bit -14"), "{script}");
-    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40000us\""), "{script}");
+    assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40010us\""), "{script}");
     let later: Vec<String> = made.watch.at.iter().map(|(_, words)| words.join(" ")).collect();
     assert!(later.contains(&"tc qdisc change dev r0 root handle 1: netem limit 100000 rate 5000000bit -14".to_owned()));
 }
