@@ -228,3 +228,16 @@ fn bbr_goes_to_probe_rtt_when_it_is_time_even_by_an_ack_that_delivers_nothing() 
     bench.ack_at(10_200, 5, &[], 100);
     assert_eq!(bench.info().cwnd, Packets(4));
 }
+
+#[test]
+fn the_round_trip_time_that_is_told_is_that_of_the_oldest_segment_as_in_a_kernels_smoothed_one() {
+    let mut bench = Bench::with(Box::new(Noting::default()), 1);
+    bench.now += ms(5);
+    bench.sender.write(bench.now, segments(1));
+    bench.poll();
+    bench.now += ms(20);
+    let tick = Timestamp(100);
+    let ack = AckPacket { next: Seq(2), window: WINDOW, tsval: tick, tsecr: tick, sack: SackList::default() };
+    let told = bench.sender.on_packet(bench.now, &ToSender::Ack(ack), &mut bench.rng);
+    assert_eq!(told, Some(ms(25)), "and not the 20 ms of the second one");
+}

@@ -97,7 +97,7 @@ pub(super) fn timestamp_rtt(now: Time, tsecr: Timestamp) -> Span {
 }
 
 impl Sender {
-    /// An ACK has arrived. Returns the round-trip time of the newest segment that it acknowledges, if
+    /// An ACK has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if
     /// that can be told exactly.
     pub(super) fn on_ack(&mut self, now: Time, packet: &AckPacket, rng: &mut dyn Rng) -> Option<Span> {
         if packet.next.0 > self.board.next() {
@@ -184,8 +184,9 @@ impl Sender {
         }
     }
 
-    /// Takes the segments below `next` out of the scoreboard. Returns the round-trip time of the newest of all that this
-    /// ACK acknowledges, if one can be told: as the controller sees it, and without those that timestamps tell.
+    /// Takes the segments below `next` out of the scoreboard. Returns two round-trip times, if they can be told: of the
+    /// newest of all that this ACK acknowledges, as the controller sees it, and of the oldest, without those that timestamps
+    /// tell.
     fn remove_acked(
         &mut self,
         now: Time,
@@ -247,8 +248,9 @@ impl Sender {
             newest = Some(now.since(facts.last_sacked_at));
         }
         oldest = oldest.or(sacked);
-        // To the nanosecond, as it is reported; a timestamp's is only fit for the timeout.
-        let exact = newest;
+        // The one that is reported is the one that smooths, as a kernel tells no other; a timestamp's is only fit for the
+        // timeout.
+        let exact = oldest;
         if oldest.is_none() && facts.is_data_acked {
             oldest = Some(timestamp_rtt(now, facts.tsecr));
             newest = oldest;

@@ -196,7 +196,7 @@ impl Sender {
         self.pacer.left = 0;
     }
 
-    /// A packet has arrived. Returns the round-trip time of the newest segment that it acknowledges, if it can be told to
+    /// A packet has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if it can be told to
     /// better than a millisecond (not from timestamps alone). Then poll.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
