@@ -1,6 +1,7 @@
 """What several tests need: `thalweg` as a user calls it, and an engine that does as it is told."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from thalweg.cli.main import app
 from thalweg.kernel import Kernel, current
 
 HERE = Path(__file__).parent
+
+# Shells let background jobs ignore Ctrl-C, and what they start would inherit that from here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SCENARIO = """\
 name = "race"
