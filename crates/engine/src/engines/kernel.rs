@@ -1,7 +1,7 @@
 //! This machine's own TCP, in network namespaces.
 
 use super::{Controller, Engine, Failure, Job, Summary};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use thalweg_lab::net::probe;
 use thalweg_lab::run;
@@ -20,10 +20,7 @@ const NOT_HONOURED: &[&str] = &["flow.cc_params"];
 const OWN: &[&str] =
     &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin", "engine.traffic=iperf3"];
 
-static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let shared = thalweg_sim::HONOURS.iter().filter(|key| !NOT_HONOURED.contains(key));
-    shared.chain(OWN).copied().collect()
-});
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
 
 impl Engine for Kernel {
     fn name(&self) -> &'static str {
@@ -49,7 +46,6 @@ impl Engine for Kernel {
         if self.why_not().is_some() {
             return Vec::new();
         }
-        let controller = |name: String| Controller { about: about(&name).to_owned(), name, params: Vec::new() };
         probe::usable_algorithms().into_iter().map(controller).collect()
     }
 
@@ -67,18 +63,20 @@ impl Engine for Kernel {
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
         let engine = this_program()?;
-        let job = run::Job {
-            experiment: job.experiment,
-            id: job.id,
-            traces: job.traces,
-            engine: &engine,
-            is_cancelled: job.is_cancelled,
-            log: job.log,
-            capture: job.capture,
-            is_virtual_time: false,
-        };
-        let run::Outcome { lasted, packets, measured, untrustworthy } = run::run(&job, sink)?;
-        Ok(Summary { simulated: lasted, packets, measured, untrustworthy })
+        run::run(&in_lab(job, &engine, false), sink).map(Summary::from).map_err(Failure::from)
+    }
+}
+
+/// The experiment in the words of the lab, which lends its hosts to every engine with a real kernel.
+pub(super) fn in_lab<'a>(job: &'a Job<'a>, engine: &'a Path, is_virtual_time: bool) -> run::Job<'a> {
+    let Job { experiment, id, traces, is_cancelled, log, capture } = *job;
+    run::Job { experiment, id, traces, engine, is_cancelled, log, capture, is_virtual_time }
+}
+
+impl From<run::Outcome> for Summary {
+    fn from(outcome: run::Outcome) -> Summary {
+        let run::Outcome { lasted, packets, measured, untrustworthy } = outcome;
+        Summary { simulated: lasted, packets, measured, untrustworthy }
     }
 }
 
@@ -96,13 +94,21 @@ pub(super) fn in_one(error: &thalweg_lab::Error) -> String {
     format!("{}; {}", error.message, error.hint)
 }
 
-pub(super) fn about(algorithm: &str) -> &'static str {
-    match algorithm {
+/// What the simulator honours but for `not_honoured`, and what only this engine does.
+pub(super) fn honours(not_honoured: &[&str], own: &[&'static str]) -> Vec<&'static str> {
+    let shared = thalweg_sim::HONOURS.iter().filter(|key| !not_honoured.contains(key));
+    shared.chain(own).copied().collect()
+}
+
+/// A congestion control of a real kernel.
+pub(super) fn controller(name: String) -> Controller {
+    let about = match name.as_str() {
         "reno" => "NewReno, as in this kernel.",
         "cubic" => "CUBIC with HyStart, as in this kernel.",
         "bbr" => "BBR, in the version of this kernel.",
         _ => "A congestion control of this kernel.",
-    }
+    };
+    Controller { about: about.to_owned(), name, params: Vec::new() }
 }
 
 /// The program that plays hosts: ourselves.

@@ -1,10 +1,9 @@
 //! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
-use super::kernel::{about, in_one, this_program};
+use super::kernel::{controller, honours, in_lab, in_one, this_program};
 use super::{Controller, Engine, Failure, Job, Summary};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Kernel, Traits};
-use thalweg_lab::run;
 use thalweg_trace::Sink;
 
 /// The engine `uml`.
@@ -21,10 +20,7 @@ const NOT_HONOURED: &[&str] =
 /// Keys that only engines with a real kernel honour value by value.
 const OWN: &[&str] = &["engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];
 
-static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let shared = thalweg_sim::HONOURS.iter().filter(|key| !NOT_HONOURED.contains(key));
-    shared.chain(OWN).copied().collect()
-});
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
 
 /// The kernel, and what it has; why not, in words.
 static FOUND: LazyLock<Result<(Kernel, Traits), String>> = LazyLock::new(|| {
@@ -68,10 +64,7 @@ impl Engine for Uml {
 
     fn controllers(&self) -> Vec<Controller> {
         let names = FOUND.as_ref().map_or(&[][..], |(_, traits)| &traits.algorithms);
-        names
-            .iter()
-            .map(|name| Controller { name: name.clone(), about: about(name).to_owned(), params: Vec::new() })
-            .collect()
+        names.iter().cloned().map(controller).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {
@@ -83,17 +76,6 @@ impl Engine for Uml {
             .as_ref()
             .map_err(|why| Failure::Failed { code: "engine-unavailable".to_owned(), message: why.clone() })?;
         let engine = this_program()?;
-        let job = run::Job {
-            experiment: job.experiment,
-            id: job.id,
-            traces: job.traces,
-            engine: &engine,
-            is_cancelled: job.is_cancelled,
-            log: job.log,
-            capture: None,
-            is_virtual_time: true,
-        };
-        let run::Outcome { lasted, packets, measured, untrustworthy } = guest::run(kernel, traits, &job, sink)?;
-        Ok(Summary { simulated: lasted, packets, measured, untrustworthy })
+        guest::run(kernel, traits, &in_lab(job, &engine, true), sink).map(Summary::from).map_err(Failure::from)
     }
 }
