@@ -203,7 +203,6 @@ def test_ctrl_c_while_the_program_loads_leaves_no_traceback(while_importing: str
     # An import that interrupts: the moment at which an impatient user does.
     program = f"""
 import builtins, os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore it, as shells do for background jobs
 load = builtins.__import__
 def interrupting(name, *rest):
     if name == {while_importing!r}:
