@@ -1,31 +1,17 @@
-"""The page: template, style, script, data, in one file that asks nothing of the network.
+"""The page of a report: what its template is filled in with."""
 
-Text of users is escaped by the template engine. The page's policy (Content-Security-Policy) lets only our two scripts
-run, which are named by their hashes, and forbids every request: even a hole in the escaping would not load or send
-anything.
-"""
-
-import base64
-import hashlib
 import json
 import shlex
 from datetime import UTC, datetime
-from functools import cache
-from importlib import resources
 from typing import Any
 
-import vl_convert
-from altair import SCHEMA_VERSION
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-import thalweg
 from thalweg import analysis
 from thalweg.report.cautions import cautions
 from thalweg.report.colours import colours
 from thalweg.report.content import Content
 from thalweg.report.embed import data, figures
 from thalweg.report.findings import findings
+from thalweg.report.offline import render
 from thalweg.report.table import table
 from thalweg.report.upkeep import lines
 from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
@@ -34,23 +20,11 @@ from thalweg.results import Run
 
 def page(content: Content) -> str:
     """Write the whole page."""
-    script = _file("page.js")
-    library = _library()
-    environment = Environment(
-        loader=PackageLoader("thalweg.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     embedded = data(content)
-    return environment.get_template("page.html.j2").render(
-        policy=f"default-src 'none'; script-src {_hash(library)} {_hash(script)};"
-        " style-src 'unsafe-inline'; img-src data: blob:",
-        style=Markup(_file("page.css")),
-        library=Markup(library),
-        script=Markup(script),
-        data=Markup(_json(embedded)),
+    return render(
+        "page.html.j2",
+        ["page.js"],
+        embedded,
         content=content,
         title=_title(content),
         scenarios=_scenarios(content),
@@ -66,7 +40,6 @@ def page(content: Content) -> str:
         has_intervals=any(cell.low is not None for cell in content.cells.values()),
         hues=colours(content.ccs.values()),
         method=analysis.METHOD.replace("95 %", "95\N{NO-BREAK SPACE}%"),
-        version=thalweg.__version__,
     )
 
 
@@ -143,27 +116,3 @@ def _day(created: str) -> str:
 def _distribution_names(embedded: dict[str, Any]) -> list[str]:
     present = set(embedded["distributions"]["measure"])
     return [name for name in ("completion_time", "transfer_goodput", "rtt") if name in present]
-
-
-@cache
-def _library() -> str:
-    """Bundle Vega, Vega-Lite and Vega-Embed, all from the installed package."""
-    series = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;", vl_version=series)
-    return bundle.replace("</script", r"<\/script")
-
-
-def _file(name: str) -> str:
-    return resources.files("thalweg.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-def _json(value: Any) -> str:
-    """Write JSON that may stand in a script element: no text of a user can end it."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

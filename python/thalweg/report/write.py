@@ -1,12 +1,11 @@
-"""Writing a report: all of it, or nothing."""
+"""Writing a report about runs."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.content import Content
+from thalweg.report.files import replace
 from thalweg.report.page import page
 
 
@@ -22,12 +21,7 @@ def write(run_dirs: Sequence[Path], output: Path) -> None:
         raise ThalwegError("no-run", "a report needs at least one run directory", hint="thalweg report RUN_DIR...")
     html = page(Content(run_dirs))
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        if output.exists() and not output.is_file():
-            with output.open("wb") as through:
-                through.write(html.encode())
-        else:
-            _replace(output.resolve(), html.encode())
+        replace(output, html.encode())
     except OSError as error:
         raise ThalwegError(
             "cannot-write",
@@ -36,24 +30,3 @@ def write(run_dirs: Sequence[Path], output: Path) -> None:
             hint="name another file with `thalweg report RUN_DIR --output FILE`",
             exit_code=Exit.CANNOT_WRITE,
         ) from error
-
-
-def _replace(output: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-        temporary.replace(output)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,0 +1,80 @@
+"""A figure as data: what a chart shows, before anything is drawn.
+
+`rows` hold the numbers in the units of the analysis (bit/s, s, B, ratio, count); drawing chooses prefixes and digits.
+Their columns depend on the kind:
+
+| Kind | Columns | |
+| --- | --- | --- |
+| lines, points, bars | x, y, low, high | a mean and its interval (both empty: none) |
+| heatmap | x, y, value, low, high | a cell per pair of x and y |
+| cdf | value, share | the share (0 to 1) of the values that are at most `value` |
+| series | t_s, value, flow | a curve over time per flow |
+
+All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
+a column that is not there is the same everywhere. x (and y of a heatmap) may be numbers or texts: numbers have their
+place on an axis, texts stand in the order in which they appear.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from thalweg.errors import ThalwegError
+
+Kind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
+Unit = Literal["", "bit/s", "s", "B", "ratio", "count"]
+
+COLUMNS: dict[Kind, tuple[str, ...]] = {
+    "lines": ("x", "y", "low", "high"),
+    "points": ("x", "y", "low", "high"),
+    "bars": ("x", "y", "low", "high"),
+    "heatmap": ("x", "y", "value", "low", "high"),
+    "cdf": ("value", "share"),
+    "series": ("t_s", "value", "flow"),
+}
+"""Columns that the rows of each kind must have."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """An axis, or the colours of a heat map: what it shows, and how."""
+
+    title: str = ""
+    unit: Unit = ""
+    """Of numbers: they are written with a prefix that suits them (40e6 bit/s: 40 Mbit/s); empty: as they are."""
+    is_log: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure; see the module for `rows`."""
+
+    id: str
+    """A name for files and links: letters, digits, `-` and `_`."""
+    title: str
+    kind: Kind
+    rows: pl.DataFrame
+    x: Scaled = Scaled()
+    y: Scaled = Scaled()
+    value: Scaled = Scaled()
+    """What the colours of a heat map stand for."""
+    about: str = ""
+    """How to read it, or what it shows: a sentence or two below the figure."""
+    paper: str = ""
+    """The paper's figure in whose place it stands, such as `Figure 2`."""
+    middle: float | None = None
+    """Where the colours of a heat map turn from one hue to the other (0 for gains); None: from low to high."""
+    curves: pl.DataFrame | None = None
+    """Theory drawn over lines or points, dashed: name, x (numbers), y, and perhaps panel (null: in every panel)."""
+
+    def __post_init__(self) -> None:
+        """Hold the caller to the columns of the kind: a mistake shows here and not in a reader's browser."""
+        missing = [name for name in COLUMNS[self.kind] if name not in self.rows.columns]
+        if missing:
+            raise ThalwegError(
+                "figure-columns",
+                f"the figure `{self.id}` of kind {self.kind} has no column {', '.join(missing)}",
+                place=self.id,
+                hint=f"it needs {', '.join(COLUMNS[self.kind])}",
+            )

@@ -1,0 +1,67 @@
+"""What makes a page one file that asks nothing of the network.
+
+Text of users is escaped by the template engine. A page's policy (Content-Security-Policy) lets only our own scripts
+run, which are named by their hashes, and forbids every request: even a hole in the escaping would not load or send
+anything.
+"""
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import vl_convert
+from altair import SCHEMA_VERSION
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import thalweg
+
+VEGA_LITE = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+"""Version of Vega-Lite whose grammar Altair checks, as vl-convert names it."""
+
+
+def render(template: str, scripts: list[str], data: Any, **values: Any) -> str:
+    """Fill in a page's template; `scripts` are our files that run in it, `data` is what they read."""
+    environment = Environment(
+        loader=PackageLoader("thalweg.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    code = [_library(), *(_file(name) for name in scripts)]
+    context = {
+        "policy": f"default-src 'none'; script-src {' '.join(map(_hash, code))};"
+        " style-src 'unsafe-inline'; img-src data: blob:",
+        "style": Markup(_file("page.css")),
+        "scripts": [Markup(each) for each in code],
+        "data": Markup(_json(data)),
+        "version": thalweg.__version__,
+    }
+    return environment.get_template(template).render(**context, **values)
+
+
+@cache
+def _library() -> str:
+    """Bundle Vega, Vega-Lite and Vega-Embed, all from the installed package."""
+    bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    return bundle.replace("</script", r"<\/script")
+
+
+def _file(name: str) -> str:
+    return resources.files("thalweg.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> str:
+    """Write JSON that may stand in a script element: no text of a user can end it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
