@@ -21,12 +21,12 @@ class Case:
 
 CASES = [
     Case("one-cubic", 3e6, 3),
-    Case("one-bbr", 2e6, 2),
-    Case("one-bbr-deep", 2e6, 3),
-    Case("mixed", 2e6, 3),
+    Case("one-bbr", 2e6, 0.4),
+    Case("one-bbr-deep", 2e6, 0.5),
+    Case("mixed", 2e6, 1),
     Case("lossy-cubic", 2e6, 30),
-    Case("lossy-bbr", 2e6, 2),
-    Case("lossy-mixed", 2e6, 3),
+    Case("lossy-bbr", 2e6, 0.3),
+    Case("lossy-mixed", 2e6, 1),
 ]
 
 QUICK = ["one-cubic", "lossy-cubic"]
