@@ -7,17 +7,23 @@
 The measures are defined in docs/reference/analysis.md.
 """
 
+from thalweg.analysis.derived import KEYS as DERIVED
+from thalweg.analysis.derived import derived
 from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
+from thalweg.analysis.fairness import jain
+from thalweg.analysis.harm import harm
 from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
 from thalweg.analysis.measured import OwnMeasure, measured
 from thalweg.analysis.measures import MEASURES, Measure
+from thalweg.analysis.repetitions import repetitions
 from thalweg.analysis.series import Line, Series, series, typical_repetitions
 from thalweg.analysis.status import Failure, Status, are_copies, status
-from thalweg.analysis.summary import flow_names, repetitions, summary
+from thalweg.analysis.summary import flow_names, summary
 from thalweg.analysis.sweep import Axis, axes
 
 __all__ = [
     "CONFIDENCE",
+    "DERIVED",
     "MEASURES",
     "METHOD",
     "Axis",
@@ -30,8 +36,11 @@ __all__ = [
     "Status",
     "are_copies",
     "axes",
+    "derived",
     "estimate",
     "flow_names",
+    "harm",
+    "jain",
     "measured",
     "overlap",
     "repetitions",

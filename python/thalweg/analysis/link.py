@@ -1,5 +1,7 @@
 """Measures of the bottleneck, one value per experiment (or experiment and flow), from the table of the queue.
 
+Counters and the backlog are straight lines between samples.
+
 Left out: what a link that has no limit of rate could have carried; such a link has no utilisation.
 """
 
@@ -8,12 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from thalweg.analysis.flows import EXPERIMENT, MICROSECONDS
+from thalweg.analysis.thin import Numbers
+from thalweg.analysis.window import Window
 
-Numbers = npt.NDArray[np.float64]
+QUEUE_COLUMNS = [
+    *EXPERIMENT, "link", "t_us", "sent_bytes", "capacity_bytes", "backlog_bytes", "dropped_packets",
+]  # fmt: skip
+"""Columns of the table of the queue that are used here."""
+
+PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops"]
+
+END_US = 1e6
+"""Length of the last part of the samples whose rate is taken to go on after them."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,42 @@ class Bottleneck:
         sent = float(np.diff(np.interp(moments, self.t_us, self.sent_bytes))[0])
         possible = float(np.diff(np.interp(moments, self.t_us, self.capacity_bytes))[0])
         return sent / possible if possible > 0 else None
+
+    def within(self, window: Window) -> "Bottleneck | None":
+        """Give the part of it within a window; None where that has no length."""
+        start, end = max(window.from_us, self.t_us[0]), min(window.to_us, self.t_us[-1])
+        if end <= start:
+            return None
+        t = np.concatenate(([start], self.t_us[(self.t_us > start) & (self.t_us < end)], [end]))
+
+        def at(values: Numbers) -> Numbers:
+            return np.asarray(np.interp(t, self.t_us, values), dtype=np.float64)
+
+        capacity = None if self.capacity_bytes is None else at(self.capacity_bytes)
+        return Bottleneck(t, at(self.sent_bytes), capacity, at(self.backlog_bytes), at(self.dropped_packets))
+
+    def waits_s(self, window: Window) -> Numbers:
+        """Give how long a packet would have waited that had come at each sample within the window.
+
+        That is until the link could have carried the backlog that it found, at the rates that the link had from then
+        on; after the last sample it is taken to go on as in the last second. Nothing where the link has no limit.
+        """
+        inside = (self.t_us >= window.from_us) & (self.t_us <= window.to_us)
+        if self.capacity_bytes is None:
+            return np.empty(0)
+        carried = self.capacity_bytes
+        wanted = (carried + self.backlog_bytes)[inside]
+        after = np.searchsorted(carried, wanted, side="left").clip(1, len(carried) - 1)
+        step = carried[after] - carried[after - 1]
+        reached = wanted <= carried[-1]
+        tail = self.t_us >= self.t_us[-1] - END_US
+        last = (carried[-1] - carried[tail][0]) / max(self.t_us[-1] - self.t_us[tail][0], 1.0)  # bytes per us
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where(step > 0, (wanted - carried[after - 1]) / step, 0.0)
+            moment = self.t_us[after - 1] + part * (self.t_us[after] - self.t_us[after - 1])
+            later = self.t_us[-1] + (wanted - carried[-1]) / last
+        waits = np.where(self.backlog_bytes[inside] > 0, np.where(reached, moment, later) - self.t_us[inside], 0.0)
+        return waits[np.isfinite(waits)] / MICROSECONDS
 
     def queueing_delay_s(self) -> float | None:
         """Mean wait of a byte by Little's law (Little 1961); it needs no rate, so the rate may change or be 0."""
@@ -64,20 +111,27 @@ def bottlenecks(queue: pl.DataFrame) -> dict[tuple[int, int], Bottleneck]:
     return links
 
 
-def path_measures(links: Mapping[tuple[int, int], Bottleneck]) -> pl.DataFrame:
-    """Give a row per experiment and repetition, with a column per measure of the path."""
-    rows = [
-        {
-            "experiment": experiment,
-            "repetition": repetition,
-            "utilisation": link.utilisation(link.t_us[0], link.t_us[-1]),
-            "queueing_delay": link.queueing_delay_s(),
-            "drops": float(link.dropped_packets[-1] - link.dropped_packets[0]),
-        }
-        for (experiment, repetition), link in links.items()
-    ]
+def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -> pl.DataFrame:
+    """Give a row per experiment and repetition, with a column per measure of the path; the window has to overlap."""
+    rows = []
+    for (experiment, repetition), link in links.items():
+        part = link.within(window)
+        if part is None:
+            continue
+        waits = link.waits_s(window)
+        rows.append(
+            {
+                "experiment": experiment,
+                "repetition": repetition,
+                "utilisation": part.utilisation(part.t_us[0], part.t_us[-1]),
+                "queueing_delay": part.queueing_delay_s(),
+                "queueing_delay_p50": float(np.quantile(waits, 0.5)) if len(waits) else None,
+                "queueing_delay_p95": float(np.quantile(waits, 0.95)) if len(waits) else None,
+                "drops": float(part.dropped_packets[-1] - part.dropped_packets[0]),
+            }
+        )
     schema: dict[str, Any] = dict.fromkeys(EXPERIMENT, pl.UInt64)
-    return pl.DataFrame(rows, schema=schema | dict.fromkeys(["utilisation", "queueing_delay", "drops"], pl.Float64))
+    return pl.DataFrame(rows, schema=schema | dict.fromkeys(PATH_MEASURES, pl.Float64))
 
 
 def with_utilisation_while_active(flows: pl.DataFrame, links: Mapping[tuple[int, int], Bottleneck]) -> pl.DataFrame:

@@ -22,6 +22,8 @@ class Measure:
     of: Literal["flow", "path"]
     """Whether each flow has a value, or the path has one."""
     about: str
+    in_window: bool = False
+    """Whether it can be taken within a time of the experiment, from the time series."""
 
 
 MEASURES: dict[str, Measure] = {
@@ -34,6 +36,7 @@ MEASURES: dict[str, Measure] = {
             "flow",
             "Payload bytes acknowledged on all connections of the flow, over the time from the start of its first"
             " transfer to the end of its last one; pauses between transfers count.",
+            in_window=True,
         ),
         Measure(
             "transfer_goodput",
@@ -64,6 +67,14 @@ MEASURES: dict[str, Measure] = {
             "flow",
             "95th percentile of the completion times of the flow's completed transfers.",
         ),
+        Measure(
+            "jitter",
+            "Jitter of completion times",
+            "ratio",
+            "flow",
+            "Interquartile range of the completion times of the flow's completed transfers, over their median; at least"
+            " four of them.",
+        ),
         Measure("transfers", "Transfers", "count", "flow", "Transfers that the flow began."),
         Measure("completed", "Transfers completed", "count", "flow", "Transfers of which every byte was acknowledged."),
         Measure(
@@ -72,8 +83,16 @@ MEASURES: dict[str, Measure] = {
             "ratio",
             "flow",
             "Data segments that were retransmissions, over all data segments that the flow sent.",
+            in_window=True,
         ),
-        Measure("retransmits", "Retransmitted segments", "count", "flow", "Data segments that were retransmissions."),
+        Measure(
+            "retransmits",
+            "Retransmitted segments",
+            "count",
+            "flow",
+            "Data segments that were retransmissions.",
+            in_window=True,
+        ),
         Measure("timeouts", "Retransmission timeouts", "count", "flow", "Retransmission timeouts of the flow."),
         Measure(
             "share",
@@ -81,6 +100,7 @@ MEASURES: dict[str, Measure] = {
             "ratio",
             "flow",
             "Payload bytes acknowledged for the flow, over those of all flows of the experiment.",
+            in_window=True,
         ),
         Measure(
             "rtt_mean",
@@ -88,9 +108,61 @@ MEASURES: dict[str, Measure] = {
             "s",
             "flow",
             "Mean of the transfers' mean round-trip times, each weighted with the segments that it sent.",
+            in_window=True,
         ),
         Measure(
             "rtt_min", "Round-trip time, smallest", "s", "flow", "Smallest round-trip time that the flow ever sampled."
+        ),
+        Measure(
+            "rtt_p50",
+            "Round-trip time, median",
+            "s",
+            "flow",
+            "Mean of the medians of the transfers' round-trip times, each weighted with the segments that it sent.",
+            in_window=True,
+        ),
+        Measure(
+            "rtt_p95",
+            "Round-trip time, 95th percentile",
+            "s",
+            "flow",
+            "Mean of the 95th percentiles of the transfers' round-trip times, each weighted with the segments that it"
+            " sent.",
+            in_window=True,
+        ),
+        Measure(
+            "latency_under_load",
+            "Latency under load",
+            "s",
+            "flow",
+            "95th percentile of the flow's round-trip times (`rtt_p95`), less the round-trip time of the empty path.",
+            in_window=True,
+        ),
+        Measure(
+            "stability",
+            "Variation of the goodput",
+            "ratio",
+            "flow",
+            "Coefficient of variation (standard deviation over mean) of the flow's goodput over 100 ms after its"
+            " start-up; 0 is steady.",
+            in_window=True,
+        ),
+        Measure(
+            "inflight_bdp",
+            "In flight, mean",
+            "ratio",
+            "flow",
+            "Mean, over the samples, of what the flow's connections have in flight together, in bandwidth-delay"
+            " products of the empty path.",
+            in_window=True,
+        ),
+        Measure(
+            "cwnd_mean",
+            "Congestion window, mean",
+            "count",
+            "flow",
+            "Mean, over the samples, of a connection's congestion window in full-sized segments.",
+            in_window=True,
         ),
         Measure(
             "utilisation_while_active",
@@ -106,6 +178,7 @@ MEASURES: dict[str, Measure] = {
             "ratio",
             "path",
             "Bytes that left the bottleneck's queue, over those that it could have carried, over the whole experiment.",
+            in_window=True,
         ),
         Measure(
             "queueing_delay",
@@ -114,7 +187,41 @@ MEASURES: dict[str, Measure] = {
             "path",
             "Mean time that a byte waits in the bottleneck's queue: by Little's law, the time integral of the backlog"
             " over the bytes that left the queue.",
+            in_window=True,
         ),
-        Measure("drops", "Packets dropped", "count", "path", "Packets that found no room in the bottleneck's queue."),
+        Measure(
+            "queueing_delay_p50",
+            "Queueing delay, median",
+            "s",
+            "path",
+            "Median, over the samples, of the time until the link could have carried the backlog: the wait of a packet"
+            " that comes at any moment.",
+            in_window=True,
+        ),
+        Measure(
+            "queueing_delay_p95",
+            "Queueing delay, 95th percentile",
+            "s",
+            "path",
+            "95th percentile, over the samples, of the time until the link could have carried the backlog.",
+            in_window=True,
+        ),
+        Measure(
+            "jain",
+            "Jain's index",
+            "ratio",
+            "path",
+            "Jain's index of the goodputs of all parallel copies of all flows, (Σx)² / (n Σx²): 1 is even, 1/n is all"
+            " for one.",
+            in_window=True,
+        ),
+        Measure(
+            "drops",
+            "Packets dropped",
+            "count",
+            "path",
+            "Packets that found no room in the bottleneck's queue.",
+            in_window=True,
+        ),
     )
 }

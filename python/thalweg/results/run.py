@@ -117,13 +117,13 @@ class Run:
             self.points().select("experiment", *missing), on="experiment", how="left", maintain_order="left"
         )
 
-    def scan(self, table: str) -> pl.LazyFrame:
+    def scan(self, table: str, ids: Sequence[str] | None = None) -> pl.LazyFrame:
         """Read one of the tables of `thalweg.results.columns` lazily, for those that are too large for memory.
 
-        Raises `ThalwegError` if one of its files is damaged.
+        With `ids`, only of these experiments. Raises `ThalwegError` if one of its files is damaged.
         """
         try:
-            return tables.scan(self.path, table, self.finished_ids)
+            return tables.scan(self.path, table, self.finished_ids if ids is None else ids)
         except PermissionError as error:
             raise _cannot_read(error, self.path) from None
         except tables.DamagedTable as damaged:

@@ -1,0 +1,37 @@
+"""Experiments by the handful: the time series of a whole run may not fit into memory."""
+
+from collections.abc import Iterator, Sequence
+
+from thalweg.results import Run
+
+BATCH_BYTES = 8_000_000
+"""Bytes of files that are read at once; in memory they are ten to twenty times as many."""
+
+BATCH_EXPERIMENTS = 500
+"""Most experiments that are read at once: each has a file of every table."""
+
+
+def batches(run: Run, tables: Sequence[str], most_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
+    """Give the ids of complete, trustworthy experiments, as many at a time as have `most_bytes` in `tables`.
+
+    An experiment that has more by itself is a batch of its own.
+    """
+    marked = {mark.id for mark in run.untrustworthy}
+    batch: list[str] = []
+    total = 0
+    for id in run.finished_ids:
+        if id in marked:
+            continue
+        size = sum(_size(run, table, id) for table in tables)
+        if batch and (total + size > most_bytes or len(batch) == BATCH_EXPERIMENTS):
+            yield batch
+            batch, total = [], 0
+        batch.append(id)
+        total += size
+    if batch:
+        yield batch
+
+
+def _size(run: Run, table: str, id: str) -> int:
+    file = run.path / table / f"{id}.parquet"
+    return file.stat().st_size if file.exists() else 0

@@ -1,0 +1,35 @@
+"""How evenly flows share a path.
+
+Jain, Chiu, Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer
+Systems", DEC-TR-301, 1984.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from thalweg.analysis.flows import BITS, EXPERIMENT, MICROSECONDS
+
+
+def jain(rates: Sequence[float]) -> float | None:
+    """Give (sum of x)^2 / (n * sum of x^2): 1 if all have the same, 1/n if one has all.
+
+    None for fewer than two, or if nobody has anything.
+
+    >>> jain([1.0, 1.0]), jain([1.0, 0.0]), jain([1.0]), jain([0.0, 0.0])
+    (1.0, 0.5, None, None)
+    """
+    x = np.asarray(rates, dtype=float)
+    squares = float(np.sum(x * x))
+    return float(np.sum(x)) ** 2 / (len(x) * squares) if len(x) > 1 and squares > 0 else None
+
+
+def fairness(flows: pl.DataFrame) -> pl.DataFrame:
+    """Give `jain` per experiment and repetition: each parallel copy of each flow with its goodput over its own time."""
+    active_us = pl.col("end_us").max() - pl.col("start_us").min()
+    goodput = pl.when(active_us > 0).then(pl.col("acked_bytes").sum() * BITS * MICROSECONDS / active_us).otherwise(0.0)
+    rates = flows.group_by(*EXPERIMENT, "flow", "copy", maintain_order=True).agg(goodput.alias("rate"))
+    x = pl.col("rate")
+    index = pl.when((pl.len() > 1) & ((x * x).sum() > 0)).then(x.sum() ** 2 / (pl.len() * (x * x).sum()))
+    return rates.group_by(EXPERIMENT, maintain_order=True).agg(index.alias("jain"))

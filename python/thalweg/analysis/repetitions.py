@@ -1,0 +1,124 @@
+"""Every measure of every experiment, over the whole of it or within a time.
+
+Experiments that are marked untrustworthy are left out; reports name them.
+"""
+
+from collections.abc import Collection, Sequence
+
+import polars as pl
+
+from thalweg.analysis.batches import batches
+from thalweg.analysis.counters import CONNECTION, COUNTERS, Copies, by_flow, copies
+from thalweg.analysis.derived import MICROSECOND_NS, base_rtts, rates
+from thalweg.analysis.fairness import fairness
+from thalweg.analysis.flows import EXPERIMENT, flow_measures
+from thalweg.analysis.link import (
+    PATH_MEASURES,
+    QUEUE_COLUMNS,
+    bottlenecks,
+    path_measures,
+    with_utilisation_while_active,
+)
+from thalweg.analysis.measures import MEASURES
+from thalweg.analysis.samples import sample_measures
+from thalweg.analysis.stability import stability
+from thalweg.analysis.window import Window
+from thalweg.analysis.windowed import window_measures
+from thalweg.results import Run
+
+FROM_SAMPLES = {"stability", "inflight_bdp", "cwnd_mean"}
+"""Measures of a whole experiment that need the time series of its connections."""
+
+FROM_QUEUE = {*PATH_MEASURES, "utilisation_while_active"}
+
+
+def repetitions(
+    run: Run, window: tuple[float, float] | None = None, measures: Collection[str] | None = None
+) -> pl.DataFrame:
+    """Give measures of every trustworthy experiment: experiment, repetition, flow, cc, measure, unit, value.
+
+    Measures of the path have no flow and no cc. A measure without meaning in an experiment (the completion time of a
+    transfer that was not completed) has an empty value. With `window`, two times in s since the start of the
+    experiment, those that make sense within a time (`Measure.in_window`), from the time series; without, all.
+    `measures` are the names that are wanted; what none of them needs is not read.
+    """
+    part = Window.of(window)
+    reader = _Reader(run, part, None if measures is None else set(measures), in_window=window is not None)
+    found = [reader.read(ids) for ids in batches(run, reader.tables)]
+    return pl.concat(found) if found else _tidy([], [])
+
+
+class _Reader:
+    """What is read of a run, and made of it, a batch of experiments at a time."""
+
+    def __init__(self, run: Run, window: Window, measures: set[str] | None, *, in_window: bool) -> None:
+        self.run, self.window, self.in_window = run, window, in_window
+        self.wanted = [
+            name
+            for name, measure in MEASURES.items()
+            if (measures is None or name in measures) and (measure.in_window or not in_window)
+        ]
+        self.needs_queue = bool(FROM_QUEUE & set(self.wanted))
+        self.needs_samples = bool(set(self.wanted) & FROM_SAMPLES) or (
+            in_window and any(MEASURES[name].of == "flow" or name == "jain" for name in self.wanted)
+        )
+        self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
+        self.rates, self.base_rtts = rates(run), base_rtts(run)
+        self.intervals_us = {
+            each["experiment"]: each["sample_interval_ns"] // MICROSECOND_NS for each in run.plan["experiments"]
+        }
+
+    def read(self, ids: Sequence[str]) -> pl.DataFrame:
+        flows = self.run.scan("flows", ids).collect()
+        queue = self.run.scan("queue", ids if self.needs_queue else []).select(QUEUE_COLUMNS).collect()
+        links = bottlenecks(queue)
+        samples = self.run.scan("samples", ids if self.needs_samples else [])
+        states = sample_measures(samples, self.rates, self.base_rtts, self.window)
+        all_copies = self._copies(flows, samples) if self.needs_samples else {}
+        of_path = path_measures(links, self.window)
+        if self.in_window:
+            of_flows, jains = window_measures(all_copies, self.window)
+        else:
+            of_flows = flow_measures(flows)
+            of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us")
+            states = states.drop("rtt_mean", "rtt_p50", "rtt_p95")
+            jains = fairness(flows)
+        of_flows = (
+            of_flows.join(states, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            .join(self._stabilities(all_copies), on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            .join(self.base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
+            .with_columns((pl.col("rtt_p95") - pl.col("base_rtt_s")).clip(lower_bound=0).alias("latency_under_load"))
+        )
+        of_path = of_path.join(jains, on=EXPERIMENT, how="full", coalesce=True).sort(EXPERIMENT)
+        return _tidy([of_flows, of_path], self.wanted)
+
+    def _copies(self, flows: pl.DataFrame, samples: pl.LazyFrame) -> Copies:
+        """Give the copies of flows of the experiments that were sampled: of others nothing is known in between."""
+        counters = samples.select(*EXPERIMENT, "flow", *CONNECTION, "t_us", *COUNTERS).collect()
+        sampled = flows.join(counters.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
+        return copies(sampled, counters)
+
+    def _stabilities(self, of_experiments: Copies) -> pl.DataFrame:
+        rows = [
+            (*pair, flow, stability(own, self.intervals_us[pair[0]], self.window))
+            for pair, found in (of_experiments.items() if "stability" in self.wanted else ())
+            for flow, own in by_flow(found).items()
+        ]
+        schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | {"flow": pl.String, "stability": pl.Float64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _tidy(frames: Sequence[pl.DataFrame], wanted: Sequence[str]) -> pl.DataFrame:
+    """Make a row per measure; measures of the path have neither flow nor cc."""
+    keys = [*EXPERIMENT, "flow", "cc"]
+    schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | dict.fromkeys(["flow", "cc", "measure"], pl.String)
+    empty = pl.DataFrame(schema=schema | {"value": pl.Float64})
+    tidy = [empty]
+    for frame in frames:
+        missing = [pl.lit(None, pl.String).alias(key) for key in keys if key not in frame.columns]
+        on = [name for name in wanted if name in frame.columns]
+        values = frame.with_columns(*missing).unpivot(index=keys, on=on, variable_name="measure")
+        tidy.append(values.with_columns(pl.col("value").cast(pl.Float64)))
+    units = {name: measure.unit for name, measure in MEASURES.items()}
+    unit = pl.col("measure").replace_strict(units, return_dtype=pl.String).alias("unit")
+    return pl.concat(tidy).select(*keys, "measure", unit, "value")

@@ -1,0 +1,77 @@
+"""What follows from a plan: the path in numbers, and harm."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow, link
+from thalweg import analysis
+from thalweg.results import open_run
+
+
+def derived(directory: Path, traces: dict[str, list[int]] | None = None, **changes: Any) -> dict[str, float]:
+    made = MadeUpRun(directory / "run", [experiment(**changes)], traces=traces or {})
+    made.transfer(0, 0)
+    return analysis.derived(open_run(made.write())).row(0, named=True)
+
+
+def test_a_path_in_numbers(tmp_path: Path) -> None:
+    host = {"sndbuf_max_bytes": 1, "rcvbuf_max_bytes": 80_000_000, "delay_jitter_ns": 0}
+    forward = link(40_000_000, 112_500, loss={"kind": "bernoulli", "ratio": 0.01})
+    found = derived(
+        tmp_path, forward=forward, hosts={"sender": host, "receiver": host}, flows=[flow(count=3), flow("other")]
+    )
+    assert found == {
+        "experiment": 0,
+        "rate_bps": 40e6,
+        "rtt_s": 0.045,
+        "bdp_bytes": 225_000,
+        "buffer_bytes": 112_500,
+        "buffer_bdp": 0.5,
+        "loss": 0.01,
+        "rcvbuf_bytes": 80e6,
+        "flows": 4,
+    }
+
+
+def test_room_in_packets_counts_as_full_sized_ones(tmp_path: Path) -> None:
+    found = derived(tmp_path, forward=link(buffer={"kind": "packets", "packets": 100}))
+    assert (found["buffer_bytes"], found["buffer_bdp"]) == (150_000, pytest.approx(2 / 3))
+
+
+def test_a_link_without_limit_has_no_rate_and_no_room(tmp_path: Path) -> None:
+    found = derived(tmp_path, forward=link(None))
+    assert [found[key] for key in ("rate_bps", "bdp_bytes", "buffer_bytes", "buffer_bdp")] == [None] * 4
+
+
+def test_the_rate_is_that_of_the_first_step_or_the_mean_of_a_trace(tmp_path: Path) -> None:
+    steps = [{"at_ns": 0, "rate_bps": 10_000_000}, {"at_ns": 10**9, "rate_bps": 1}]
+    found = derived(tmp_path / "steps", forward=link(capacity={"kind": "steps", "steps": steps}))
+    assert found["rate_bps"] == 10e6
+    # Three packets of 1500 bytes in 4 ms.
+    capacity = {"kind": "trace", "trace": "lte"}
+    found = derived(tmp_path / "trace", {"lte": [1, 1, 4]}, forward=link(capacity=capacity))
+    assert found["rate_bps"] == 9e6
+
+
+def test_the_loss_of_two_states_weighs_each_with_its_time(tmp_path: Path) -> None:
+    loss = {"kind": "gilbert_elliott", "p": 0.01, "r": 0.04, "loss_bad": 0.5, "loss_good": 0.1}
+    assert derived(tmp_path, forward=link(loss=loss))["loss"] == pytest.approx(0.2 * 0.5 + 0.8 * 0.1)
+
+
+def test_a_rate_of_zero_has_no_room_in_bandwidth_delay_products(tmp_path: Path) -> None:
+    steps = [{"at_ns": 0, "rate_bps": 0}, {"at_ns": 10**9, "rate_bps": 10_000_000}]
+    found = derived(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
+    assert (found["bdp_bytes"], found["buffer_bytes"], found["buffer_bdp"]) == (0, 225_000, None)
+
+
+def test_harm_is_the_part_of_the_solo_performance_that_is_lost() -> None:
+    assert analysis.harm(25.0, solo=100.0, more_is_better=True) == 0.75
+    assert analysis.harm(2.0, solo=1.0, more_is_better=False) == 0.5
+    assert analysis.harm(120.0, solo=100.0, more_is_better=True) == pytest.approx(-0.2)
+
+
+def test_every_derived_key_is_documented() -> None:
+    text = " ".join((Path(__file__).parents[2] / "docs/reference/analysis.md").read_text().split())
+    for key, about in analysis.DERIVED.items():
+        assert f"| `{key}` | {about} |" in text, f"docs/reference/analysis.md: {key} differs"

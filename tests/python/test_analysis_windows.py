@@ -1,0 +1,105 @@
+"""Measures within a time, and the time series behind them, against answers worked out by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from thalweg import analysis
+from thalweg.errors import ThalwegError
+from thalweg.results import open_run
+
+SECOND = 1_000_000
+"""Microseconds in a second."""
+
+
+def run_of(*experiments: dict[str, Any], directory: Path) -> MadeUpRun:
+    return MadeUpRun(directory / "run", experiments or (experiment(),))
+
+
+def value(
+    made: MadeUpRun, measure: str, window: tuple[float, float] | None, flow: str | None = "large"
+) -> float | None:
+    rows = analysis.repetitions(open_run(made.write()), window).filter(
+        pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow))
+    )
+    assert rows.height == 1, f"{measure} of {flow}: {rows}"
+    return rows["value"].item()
+
+
+def two_flows(directory: Path) -> MadeUpRun:
+    """`large` gets 1 MB in each of ten seconds, `late` 0.5 MB in each from second 5 on; samples each second."""
+    made = run_of(experiment(flows=[flow(), flow("late")]), directory=directory)
+    made.transfer(0, 0, end_us=10 * SECOND, acked_bytes=10_000_000, segments=10_000, retransmits=100)
+    made.transfer(0, 0, "late", cc="bbr", start_us=5 * SECOND, end_us=10 * SECOND, acked_bytes=2_500_000, segments=2500)
+    for second in range(11):
+        counted = {"acked_bytes": second * 1_000_000, "segments": second * 1000, "retransmits": second * 10}
+        made.sample(0, 0, second * SECOND, **counted, srtt_us=50_000 + second * 1000, cwnd_packets=second)
+        made.queue(0, 0, second * SECOND, sent_bytes=second * 2_500_000, dropped_packets=second)
+    for second in range(5, 11):
+        made.sample(0, 0, second * SECOND, "late", acked_bytes=(second - 5) * 500_000, segments=(second - 5) * 500)
+    return made
+
+
+def test_a_window_counts_what_was_done_within_it_between_samples_too(tmp_path: Path) -> None:
+    made = two_flows(tmp_path)
+    assert value(made, "goodput", (5.5, 7.25)) == pytest.approx(8e6)
+    assert value(made, "goodput", (5.5, 7.25), "late") == pytest.approx(4e6)
+    assert value(made, "share", (5.5, 7.25)) == pytest.approx(2 / 3)
+    assert value(made, "retransmits", (5.5, 7.5)) == pytest.approx(20)
+    assert value(made, "retransmit_ratio", (5.5, 7.5)) == pytest.approx(0.01)
+    assert value(made, "utilisation", (5.5, 7.5), None) == pytest.approx(0.5)
+    assert value(made, "drops", (5.5, 7.5), None) == pytest.approx(2)
+    assert value(made, "jain", (5.5, 7.5), None) == pytest.approx((1 + 0.5) ** 2 / (2 * (1 + 0.25)))
+
+
+def test_a_goodput_counts_the_time_in_which_the_flow_was_active_within_the_window(tmp_path: Path) -> None:
+    made = two_flows(tmp_path)
+    assert value(made, "goodput", (0, 9), "late") == pytest.approx(4e6)
+    assert value(made, "goodput", (8, 99)) == pytest.approx(8e6)
+
+
+def test_a_window_takes_round_trip_times_and_windows_from_its_samples_alone(tmp_path: Path) -> None:
+    made = two_flows(tmp_path)
+    assert value(made, "rtt_p50", (2, 6)) == pytest.approx(0.054)
+    assert value(made, "rtt_p95", (2, 6)) == pytest.approx(0.0558)  # at place 3.8 of 52, 53, ... 56 ms
+    assert value(made, "latency_under_load", (2, 6)) == pytest.approx(0.0108)  # the empty path takes 45 ms
+    assert value(made, "cwnd_mean", (2, 6)) == 4
+    assert value(made, "cwnd_mean", None) == 5
+
+
+def test_a_flow_that_is_not_active_in_a_window_has_no_row_there(tmp_path: Path) -> None:
+    rows = analysis.repetitions(open_run(two_flows(tmp_path).write()), (1, 4))
+    assert rows["flow"].drop_nulls().unique().to_list() == ["large"]
+    assert rows.filter(measure="jain")["value"].to_list() == [None]
+
+
+def test_a_window_after_the_end_has_no_values(tmp_path: Path) -> None:
+    rows = analysis.repetitions(open_run(two_flows(tmp_path).write()), (20, 30))
+    assert rows["value"].drop_nulls().is_empty()
+
+
+def test_an_experiment_without_samples_has_whole_measures_and_none_within_a_window(tmp_path: Path) -> None:
+    made = run_of(experiment(sample_interval_ns=0), directory=tmp_path)
+    made.transfer(0, 0)
+    run = open_run(made.write())
+    assert analysis.repetitions(run, (0, 1)).is_empty()
+    values = dict(analysis.repetitions(run).select("measure", "value").iter_rows())
+    assert (values["goodput"], values["rtt_p95"]) == (8_000_000, pytest.approx(0.06))
+    assert [values[name] for name in ("stability", "inflight_bdp", "cwnd_mean")] == [None, None, None]
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    made = two_flows(tmp_path)
+    run = open_run(made.write())
+    for file in (*(run.path / "samples").iterdir(), *(run.path / "queue").iterdir()):
+        file.write_bytes(b"no table")
+    rows = analysis.repetitions(run, measures=["goodput", "jain"])
+    assert rows.select("flow", "measure").rows() == [("large", "goodput"), ("late", "goodput"), (None, "jain")]
+
+
+@pytest.mark.parametrize("window", [(5, 5), (6, 5), (-1, 5)])
+def test_a_window_without_length_is_refused(tmp_path: Path, window: tuple[float, float]) -> None:
+    with pytest.raises(ThalwegError, match="has no length"):
+        analysis.repetitions(open_run(two_flows(tmp_path).write()), window)
