@@ -1,13 +1,16 @@
 """What several tests need: `thalweg` as a user calls it, and an engine that does as it is told."""
 
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from browsers import ARGUMENTS
+from playwright.sync_api import Browser, sync_playwright
 from thalweg import engine
 from thalweg.cli.main import app
 from thalweg.kernel import Kernel, current
@@ -109,3 +112,15 @@ def fake_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     binary.chmod(0o755)
     monkeypatch.setenv("THALWEG_ENGINE", str(binary))
     return binary
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, without a network."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.fail("pages are tested in Chromium, which is missing here: type `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield started
+        started.close()

@@ -1,35 +1,19 @@
 """The report in a real browser, with the network watched."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
+from browsers import Watched
 from made_up_runs import MadeUpRun, an_id, experiment, flow, large_and_medium
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 from thalweg import analysis, report
 from thalweg.report.numbers import scale_for
 from thalweg.results import open_run
 
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 WIDTHS = [1280, 390]
 CHARTS = 8 + 4 + 3
 """Bars of 3 measures of 2 flows and 2 of the path; 4 time series; 3 distributions."""
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not chromium:
-        pytest.fail("the report is tested in Chromium, which is missing here: type `apt-get install chromium`")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")
@@ -37,24 +21,6 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("study")
     report.write([large_and_medium(directory / "run", repetitions=3).write()], directory / "report.html")
     return directory
-
-
-class Watched:
-    """A page with everything that it asked for and complained about."""
-
-    def __init__(self, browser: Browser, file: Path, width: int = 1280, **options: object) -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.file = file.resolve().as_uri()
-        self.page.goto(self.file)
-
-    def drawn(self) -> "Watched":
-        self.page.wait_for_selector("html[data-drawn]", state="attached")
-        return self
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -1,38 +1,21 @@
-"""The page of a study without a browser: what it says, and what it lets through."""
+"""The page of a study: what it says, what it lets through, and its figures in a browser."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import altair
 import polars as pl
 import pytest
+from browsers import Watched
+from made_up_studies import figures, page
+from playwright.sync_api import Browser
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report import study
-from thalweg.report.figure import Figure
-from thalweg.report.study import Claim, Judged, Made, Section, StudyPage
+from thalweg.report.draw import draw
+from thalweg.report.figure import Figure, Scaled
 
-PAGE = StudyPage(
-    name="made-up",
-    title="A mixed workload",
-    about="A large flow meets medium flows.",
-    cite="Somebody et al., A Mixed Workload (2018)",
-    url="https://doi.org/10.1000/1",
-    story="# A mixed workload\n\n## What they did\n\nThey *measured*.\n",
-    engines=["sim", "uml"],
-    claims=[
-        Claim("a", "Large yields.", "fig. 3", "by half", [Judged("sim", "holds", "0.52 (0.48 to 0.56)", 10)]),
-        Claim(
-            "b",
-            "Medium wins.",
-            "fig. 4",
-            "2.0",
-            [Judged("sim", "does not hold", "0.9 (0.8 to 1.0)", 10), Judged("uml", "cannot run here", note="too long")],
-            reason="The simulator has no HyStart.",
-        ),
-        Claim("c", "Nothing else.", "fig. 5", "0", [Judged("uml", "not settled", "0.1 (-0.1 to 0.3)", 3)]),
-    ],
-    made=[Made("sim", "0.1.0", "thalweg reproduce made-up", seconds=12.34, experiments=80, scaled=["1 s, not 60 s."])],
-    sections=[Section("A tree", "`a`")],
-)
+PAGE = page()
 
 
 def test_each_engine_has_its_count_of_claims_that_hold_without_those_that_could_not_run() -> None:
@@ -77,3 +60,103 @@ def test_a_page_that_cannot_be_written_says_what_to_type(tmp_path: Path) -> None
 def test_a_figure_without_its_columns_is_refused_by_name() -> None:
     with pytest.raises(ThalwegError, match="no column low, high"):
         Figure("fig2", "Times", "lines", pl.DataFrame({"x": [1], "y": [1.0]}))
+
+
+def test_numbers_have_units_that_suit_them_and_texts_their_order() -> None:
+    times, goodput, gain, *_ = (draw(figure) for figure in figures())
+    assert times.rows[0]["y"] == 450
+    assert times.rows[0]["text"] == "450 ms (414 to 486)"
+    assert goodput.x_domain == ["0.5 BDP", "1 BDP", "2 BDP", "4 BDP", "8 BDP"]
+    assert gain.x_domain == ["10", "20", "50", "100", "250", "500", "750", "1000"]
+    assert gain.y_domain == ["200", "150", "100", "75", "50", "25", "10", "5"]
+
+
+def test_a_cell_far_beyond_all_others_keeps_its_number_and_bleaches_nothing() -> None:
+    gain = draw(figures()[2])
+    scale = gain.spec["spec"]["layer"][0]["encoding"]["color"]["scale"]
+    assert 50 < scale["domain"][-1] < 200
+    assert scale["domain"][2] == 0
+    assert scale["domain"][0] == -scale["domain"][-1]
+    assert {row["number"] for row in gain.rows} >= {"930"}
+    assert "numbers go on" in gain.note
+
+
+def test_what_is_not_a_number_or_not_positive_on_a_logarithmic_axis_is_left_out() -> None:
+    rows = pl.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 2.0, float("nan"), float("inf")]})
+    rows = rows.with_columns(low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64))
+    drawing = draw(Figure("a", "A", "lines", rows, x=Scaled("x", is_log=True)))
+    assert [row["x"] for row in drawing.rows] == [1.0]
+
+
+def _whole(part: Any, names: dict[str, Any]) -> Any:
+    if isinstance(part, str):
+        return names.get(part[1:], part) if part.startswith("@") else part
+    if isinstance(part, list):
+        is_name = len(part) == 1 and isinstance(part[0], str) and part[0].startswith("@")
+        return names[part[0][1:]] if is_name else [_whole(each, names) for each in part]
+    return {key: _whole(value, names) for key, value in part.items()} if isinstance(part, dict) else part
+
+
+@pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.kind)
+def test_every_template_is_vega_lite(figure: Figure) -> None:
+    names = {
+        "names": ["a"], "colours": ["#000000"], "dashes": [[1, 0]], "shapes": ["circle"], "panels": ["a"],
+        "x_domain": ["a"], "y_domain": ["a"], "t_domain": [0, 1], "gradient": 100, "ink": "#000000",
+    }  # fmt: skip
+    altair.Chart.from_dict(_whole(draw(figure).spec, names))  # raises where the grammar does not allow it
+
+
+def written(directory: Path, **changes: Any) -> Path:
+    study.write(page(figures=figures(), **changes), directory / "page.html")
+    return directory / "page.html"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_figure_is_drawn_once_it_is_seen_without_complaints_or_requests(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    watched = Watched(browser, written(tmp_path), width).drawn()
+    for chart in watched.page.locator(".chart").all():
+        chart.scroll_into_view_if_needed()
+        chart.locator("svg .mark-group, svg .mark-rect").first.wait_for()
+        box = chart.locator("svg").first.bounding_box()
+        assert box is not None
+        assert box["height"] > 80
+        assert 0 < box["x"] + box["width"] <= width
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    assert watched.requests == [watched.file]
+    watched.page.close()
+
+
+def test_the_paper_s_figure_is_named_and_theory_is_dashed(browser: Browser, tmp_path: Path) -> None:
+    shown = Watched(browser, written(tmp_path)).drawn().page
+    assert "Stands where the paper's Figure 7 stood" in shown.locator("#figure-loss").inner_text()
+    shown.locator("#figure-loss .chart").scroll_into_view_if_needed()
+    shown.locator('#figure-loss path[stroke-dasharray="5,3"]').first.wait_for()
+    shown.close()
+
+
+def test_cells_show_their_numbers_where_there_is_room(browser: Browser, tmp_path: Path) -> None:
+    shown = Watched(browser, written(tmp_path)).drawn().page
+    shown.locator("#figure-gain .chart").scroll_into_view_if_needed()
+    shown.locator("#figure-gain .mark-rect path").first.wait_for()
+    assert shown.locator("#figure-gain .mark-rect.role-mark path").count() == 128
+    assert shown.locator("#figure-gain svg text", has_text="930").count() == 1
+    shown.close()
+
+
+def test_a_line_and_an_engine_can_be_switched_off(browser: Browser, tmp_path: Path) -> None:
+    watched = Watched(browser, written(tmp_path)).drawn()
+    page = watched.page
+    chart = page.locator("#figure-times .chart")
+    chart.scroll_into_view_if_needed()
+    lines = chart.locator(".mark-line path")
+    page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 16")
+    page.get_by_label("cubic large, cubic medium").uncheck()
+    page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 12")
+    page.get_by_role("combobox", name="engine").select_option("uml")
+    page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 6")
+    assert lines.count() == 6
+    assert watched.complaints == []
+    page.close()

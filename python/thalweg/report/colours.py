@@ -41,3 +41,15 @@ def colours(ccs: Iterable[str]) -> dict[str, Colour]:
     names = sorted(set(ccs))
     others = [name for name in names if name not in _KNOWN]
     return {name: _KNOWN.get(name) or _OTHERS[others.index(name) % len(_OTHERS)] for name in names}
+
+
+def line_colours(names: Iterable[str]) -> dict[str, Colour]:
+    """Give the lines of a figure their colours: a congestion control its own, others those that are left, in turn.
+
+    >>> line_colours(["bbr", "equation"])["bbr"] == colours(["bbr"])["bbr"]
+    True
+    """
+    wanted = list(names)
+    left = [hue for cc, hue in _KNOWN.items() if cc not in wanted] + list(_OTHERS)
+    others = [name for name in wanted if name not in _KNOWN]
+    return {name: _KNOWN.get(name) or left[others.index(name) % len(left)] for name in wanted}

@@ -2,32 +2,17 @@
 // Fills in the chart templates of the page's data and draws them: again when the reader chooses another point, when the
 // width changes, and when the system turns dark or light. It asks nothing of the network and stores nothing.
 (() => {
-  document.documentElement.dataset.script = "runs";
+  const { darkness, fill, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const darkness = matchMedia("(prefers-color-scheme: dark)");
   const all = (selector) => [...document.querySelectorAll(selector)];
   const points = data.points.run.map((run, i) => ({ run, experiment: data.points.experiment[i], axes: data.points.axes[i], cc: data.points.cc[i] }));
   const PATH = ""; // stands for a congestion control where a number belongs to none
 
-  // --- templates ---------------------------------------------------------------------------------------------------
-
-  const fill = (part, values) => {
-    if (typeof part === "string") return part.startsWith("@") ? values[part.slice(1)] : part;
-    if (Array.isArray(part)) {
-      const only = part.length === 1 && typeof part[0] === "string" && part[0].startsWith("@");
-      return only ? values[part[0].slice(1)] : part.map((each) => fill(each, values));
-    }
-    if (part === null || typeof part !== "object") return part;
-    return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, fill(value, values)]));
-  };
-
   const look = () => {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const which = darkness.matches ? 1 : 0;
     const ccs = Object.keys(data.colours);
     return {
-      ink: colour("ink"), muted: colour("muted"), line: colour("line"), alarm: colour("alarm"), font: style.fontFamily,
+      ...globalThis.thalweg.theme(),
       path: data.path_colour[which],
       ccs: [...ccs, PATH],
       colours: [...ccs.map((cc) => data.colours[cc][which]), data.path_colour[which]],
@@ -47,42 +32,6 @@
       const parts = [1, 3, 5].map((at) => Math.round(parseInt(base.slice(at, at + 2), 16) * shade));
       return { flow, cc, colour: `rgb(${parts.join(",")})`, dash: PATTERNS[Math.floor(turn / 2) % PATTERNS.length] };
     });
-  };
-
-  const config = (theme) => ({
-    background: "transparent", font: theme.font, view: { stroke: null },
-    axis: {
-      labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400, titlePadding: 8,
-      grid: false, domainColor: theme.line, tickColor: theme.line, tickSize: 4, labelPadding: 4,
-    },
-    axisX: { domain: false, ticks: false },
-    axisY: { grid: true, gridColor: theme.line, domain: false, ticks: false },
-    header: { labelColor: theme.ink, labelFontSize: 12, labelFontWeight: 600 },
-    facet: { spacing: 22 },
-  });
-
-  const draw = async (element, spec, rows, theme) => {
-    const { clientHeight } = element;
-    element.style.minHeight = `${clientHeight}px`; // the page does not jump while a chart is replaced
-    spec.datasets = { rows };
-    const result = await globalThis.vegaEmbed(element, spec, {
-      mode: "vega-lite", renderer: "svg", ast: true, config: config(theme), tooltip: { theme: darkness.matches ? "dark" : "light" },
-      actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: element.dataset.title,
-    });
-    element.finalize?.();
-    element.finalize = result.finalize;
-    element.style.minHeight = "";
-    element.querySelector("summary")?.setAttribute("aria-label", `Save the chart: ${element.dataset.title}`);
-  };
-
-  const empty = (element, text) => {
-    element.finalize?.();
-    element.finalize = undefined;
-    element.classList.remove("vega-embed");
-    const paragraph = document.createElement("p");
-    paragraph.className = "empty";
-    paragraph.textContent = text;
-    element.replaceChildren(paragraph);
   };
 
   // --- bars over the sweep -----------------------------------------------------------------------------------------
@@ -223,15 +172,9 @@
     const legend = document.getElementById("point-legend");
     legend.replaceChildren(...lines.filter((line) => line.cc !== PATH).map((line) => {
       const item = document.createElement("span");
-      const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
-      const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
-      set(drawing, { width: 30, height: 8, "aria-hidden": "true" });
-      set(stroke, { x1: 1, x2: 29, y1: 4, y2: 4, stroke: line.colour, "stroke-width": 2.5, "stroke-dasharray": line.dash.join(" ") });
-      drawing.append(stroke);
       const cc = document.createElement("small");
       cc.textContent = line.cc;
-      item.append(drawing, `${line.flow} `, cc);
+      item.append(sample(line.colour, line.dash), `${line.flow} `, cc);
       return item;
     }));
   };
@@ -276,10 +219,6 @@
     parent.append(label);
   };
 
-  // Drawings follow one another: a change during one is drawn once it is finished.
-  let queue = Promise.resolve();
-  const then = (work) => { queue = queue.then(work).catch((error) => console.error(error)); return queue; };
-
   const offer = () => {
     const forPoint = document.getElementById("point-choices");
     if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value; then(drawPoint); });
@@ -293,13 +232,5 @@
   offer();
   then(drawCharts);
   then(drawPoint).then(() => { document.documentElement.dataset.drawn = "yes"; });
-  let width = innerWidth;
-  let pending = 0;
-  addEventListener("resize", () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
-    clearTimeout(pending);
-    pending = setTimeout(() => { then(drawCharts); then(drawPoint); }, 150);
-  });
-  darkness.addEventListener("change", () => { then(drawCharts); then(drawPoint); });
+  whenLookChanges(() => { then(drawCharts); then(drawPoint); });
 })();

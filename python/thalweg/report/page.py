@@ -23,7 +23,7 @@ def page(content: Content) -> str:
     embedded = data(content)
     return render(
         "page.html.j2",
-        ["page.js"],
+        ["common.js", "page.js"],
         embedded,
         content=content,
         title=_title(content),

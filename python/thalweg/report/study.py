@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from thalweg.errors import Exit, ThalwegError
+from thalweg.report.draw import draw, packed
 from thalweg.report.figure import Figure
 from thalweg.report.files import replace
 from thalweg.report.offline import render
@@ -123,15 +124,16 @@ def write(page: StudyPage, output: Path) -> None:
 
 def html(page: StudyPage) -> str:
     """Write the page as text."""
+    drawings = [draw(figure) for figure in page.figures]
     return render(
         "study.html.j2",
-        [],
-        {},
+        ["common.js", "study.js"],
+        {"engines": list(page.engines), "figures": [packed(drawing) for drawing in drawings]},
         page=page,
         headlines=headlines(page),
         symbols=SYMBOLS,
         link=page.url if is_safe(page.url) else "",
-        figures=page.figures,
+        figures=list(zip(page.figures, drawings, strict=True)),
         story=prose(page.story),
         sections=[(section.title, prose(section.text)) for section in page.sections],
     )

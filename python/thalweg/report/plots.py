@@ -1,0 +1,176 @@
+"""The grammar of figures: Vega-Lite templates of each kind, all a facet of panels that share their axes.
+
+A text `@name` stands for a value that is filled in later, a list with just such a text for a list. Rows have short
+names of our own (x, y, low, high, value, series, panel, text), never keys of a scenario. Sizes are filled in by whoever
+shows the figure: they depend on the room that there is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Spec = dict[str, Any]
+
+DIVERGING = ["#0b4a8a", "#5b9bd1", "#f4f1ea", "#e8914a", "#8f3a06"]
+"""Blue, through a light grey, to orange: a pair that people with any colour vision tell apart."""
+SEQUENTIAL = ["#f2f4e8", "#a9cfc0", "#4fa0ad", "#1f6a97", "#123a6b"]
+"""From light to dark: told by lightness alone."""
+
+_COLOUR = {"field": "series", "type": "nominal", "scale": {"domain": ["@names"], "range": ["@colours"]}, "legend": None}
+_DASH = {"field": "series", "type": "nominal", "scale": {"domain": ["@names"], "range": ["@dashes"]}, "legend": None}
+_SHAPE = {"field": "series", "type": "nominal", "scale": {"domain": ["@names"], "range": ["@shapes"]}, "legend": None}
+_TEXT = {"field": "text", "type": "nominal"}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a plot: its title, and how numbers lie along it."""
+
+    title: str
+    is_text: bool = False
+    is_log: bool = False
+    ticks: Sequence[float] | None = None
+    """Where ticks stand; None: where the drawing finds room."""
+
+
+def marks(
+    kind: str, x: Side, y: Side, *, has_groups: bool, has_intervals: bool, has_bands: bool, has_points: bool,
+    has_theory: bool,
+) -> Spec:  # fmt: skip
+    """Lines, points or bars over x, with their intervals, and theory over them."""
+    along = _along(x)
+    up = _up(y, zero=kind == "bars" or not y.is_log)
+    base: Spec = {"x": along, "y": up, "color": _COLOUR}
+    group = {"xOffset": {"field": "series", "type": "nominal", "sort": ["@names"]}} if has_groups else {}
+    measured = [{"filter": "datum.kind !== 'theory'"}] if has_theory else []
+    bounded = [*measured, {"filter": "datum.low !== null"}]
+    interval = {"y": up | {"field": "low"}, "y2": {"field": "high"}}
+    layers: list[Spec] = []
+    if kind == "bars":
+        bar = {"type": "bar", "width": {"band": 0.82}}
+        layers.append({"mark": bar, "transform": measured, "encoding": base | group | {"tooltip": _tooltip(x, y)}})
+        if has_intervals:
+            rule = {"type": "rule", "color": "@ink", "strokeWidth": 1.2, "aria": False}
+            layers.append({"mark": rule, "transform": bounded, "encoding": {"x": along, **group, **interval}})
+        return _facet({"layer": layers})
+    if has_intervals and has_bands and kind == "lines":
+        area = {"type": "area", "opacity": 0.18, "aria": False}
+        layers.append({"mark": area, "transform": bounded, "encoding": base | interval})
+    elif has_intervals:
+        rule = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.75, "aria": False}
+        layers.append({"mark": rule, "transform": bounded, "encoding": base | interval})
+    if kind == "lines":
+        line = {"type": "line", "strokeWidth": 1.8, "aria": False}
+        layers.append({"mark": line, "transform": measured, "encoding": base | {"strokeDash": _DASH}})
+    if kind == "points" or has_points:
+        point = {"type": "point", "filled": True, "size": 38, "opacity": 1}
+        encoding = base | {"shape": _SHAPE, "tooltip": _tooltip(x, y)}
+        layers.append({"mark": point, "transform": measured, "encoding": encoding})
+    if has_theory:
+        line = {"type": "line", "strokeWidth": 1.6, "clip": True, "aria": False}
+        theory = [{"filter": "datum.kind === 'theory'"}]
+        layers.append({"mark": line, "transform": theory, "encoding": base | {"strokeDash": _DASH}})
+    return _facet({"layer": layers})
+
+
+def heatmap(x: Side, y: Side, value: Side, ends: tuple[float, float], middle: float | None) -> Spec:
+    """Cells of two ordered sides, with the number in each; the page leaves the numbers out where there is no room."""
+    along, up = (
+        {
+            "field": name,
+            "type": "ordinal",
+            "scale": {"domain": [f"@{name}_domain"], "paddingInner": 0.04},
+            "axis": {"title": side.title, "labelAngle": 0, "labelOverlap": "greedy", "grid": False},
+        }
+        for name, side in (("x", x), ("y", y))
+    )
+    scale: Spec = {"domain": list(ends), "clamp": True}
+    if middle is None:
+        scale |= {"range": SEQUENTIAL, "interpolate": "lab"} | ({"type": "log"} if value.is_log else {})
+    else:
+        scale |= {"range": DIVERGING, "domainMid": middle, "interpolate": "lab"}
+        scale["domain"] = [ends[0], (ends[0] + middle) / 2, middle, (ends[1] + middle) / 2, ends[1]]
+        del scale["domainMid"]
+    legend = {"title": value.title, "orient": "bottom", "direction": "horizontal", "gradientLength": "@gradient"}
+    colour = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
+    tip = [
+        {"field": "x", "type": "ordinal", "title": x.title},
+        {"field": "y", "type": "ordinal", "title": y.title},
+        {**_TEXT, "title": value.title},
+    ]
+    cells = {"mark": {"type": "rect"}, "encoding": {"x": along, "y": up, "color": colour, "tooltip": tip}}
+    number = {
+        "name": "numbers",
+        "mark": {"type": "text", "fontSize": 10, "aria": False},
+        "encoding": {
+            "x": along,
+            "y": up,
+            "text": {"field": "number", "type": "nominal"},
+            "color": {"condition": {"test": "datum.is_dark", "value": "#ffffff"}, "value": "#1a222c"},
+        },
+    }
+    return _facet({"layer": [cells, number]})
+
+
+def steps(x: Side) -> Spec:
+    """Cumulative distributions: the share of the values that are at most x."""
+    up = _up(Side("share at most x"), zero=True)
+    up |= {"scale": {"domain": [0, 1]}, "axis": {"title": "share at most x", "format": "%", "tickCount": 4}}
+    mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "aria": False}
+    encoding = {"x": _along(x, zero=False), "y": up, "color": _COLOUR, "strokeDash": _DASH}
+    return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
+
+
+def series(x: Side, y: Side) -> Spec:
+    """Curves over time; the page zooms by filling in another domain."""
+    along = _along(x)
+    along["scale"] = {"domain": ["@t_domain"], "nice": False}
+    mark = {"type": "line", "strokeWidth": 1.3, "strokeJoin": "round", "clip": True, "aria": False}
+    encoding = {
+        "x": along, "y": _up(y, zero=True), "color": _COLOUR, "strokeDash": _DASH,
+        "detail": {"field": "line", "type": "nominal"},
+    }  # fmt: skip
+    return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
+
+
+def _along(side: Side, zero: bool = False) -> Spec:
+    axis: Spec = {"title": side.title, "labelOverlap": "greedy", "labelSeparation": 5}
+    if side.is_text:
+        domain: Spec = {"domain": ["@x_domain"]}
+        return {"field": "x", "type": "ordinal", "scale": domain, "axis": axis | {"labelAngle": 0}}
+    axis |= _tick_marks(side, 6)
+    scale: Spec = {"type": "log", "nice": False} if side.is_log else {"zero": zero, "nice": False, "padding": 6}
+    return {"field": "x", "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _up(side: Side, zero: bool) -> Spec:
+    scale = {"type": "log", "nice": False} if side.is_log else {"zero": zero, "nice": True}
+    axis = {"title": side.title, "labelOverlap": "greedy"} | _tick_marks(side, 5)
+    return {"field": "y", "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _tick_marks(side: Side, count: int) -> Spec:
+    if side.ticks is None:
+        return {"tickCount": count}
+    label = "datum.value < 0.001 || datum.value >= 1e5 ? format(datum.value, '~e') : format(datum.value, '~g')"
+    return {"values": list(side.ticks), "labelExpr": label}
+
+
+def _tooltip(x: Side, y: Side) -> list[Spec]:
+    kind = "ordinal" if x.is_text else "quantitative"
+    return [
+        {"field": "series", "type": "nominal", "title": "line"},
+        {"field": "x", "type": kind, "title": x.title or "x"},
+        {**_TEXT, "title": y.title or "y"},
+    ]
+
+
+def _facet(inner: Spec) -> Spec:
+    header = {"title": None, "labelAnchor": "start", "labelPadding": 4}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "data": {"name": "rows"},
+        "facet": {"field": "panel", "type": "nominal", "sort": ["@panels"], "header": header},
+        "columns": 1,
+        "spec": inner,
+    }

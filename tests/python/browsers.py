@@ -1,0 +1,33 @@
+"""A browser for tests of pages, with the network and the console watched."""
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+class Watched:
+    """A page with everything that it asked for and complained about."""
+
+    def __init__(self, browser: Browser, file: Path, width: int = 1280, **options: object) -> None:
+        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.file = file.resolve().as_uri()
+        self.page.goto(self.file)
+
+    def drawn(self) -> "Watched":
+        """Wait until everything that is in view at first is drawn."""
+        self.page.wait_for_selector("html[data-drawn]", state="attached")
+        return self
+
+    def overflow(self) -> int:
+        """Give by how many pixels the page is wider than its window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
