@@ -216,6 +216,14 @@ MEASURES: dict[str, Measure] = {
             in_window=True,
         ),
         Measure(
+            "probe_rtt_sync",
+            "Until ProbeRTT is in step",
+            "s",
+            "path",
+            "Time from the start of the last of several BBR connections until, for the first time, all of them are in"
+            " ProbeRTT (a window of at most 4 packets) in the same sample; without a value if that never happens.",
+        ),
+        Measure(
             "drops",
             "Packets dropped",
             "count",

@@ -20,13 +20,14 @@ from thalweg.analysis.link import (
     with_utilisation_while_active,
 )
 from thalweg.analysis.measures import MEASURES
+from thalweg.analysis.probe_rtt import synchronisation
 from thalweg.analysis.samples import sample_measures
 from thalweg.analysis.stability import stability
 from thalweg.analysis.window import Window
 from thalweg.analysis.windowed import window_measures
 from thalweg.results import Run
 
-FROM_SAMPLES = {"stability", "inflight_bdp", "cwnd_mean"}
+FROM_SAMPLES = {"stability", "inflight_bdp", "cwnd_mean", "probe_rtt_sync"}
 """Measures of a whole experiment that need the time series of its connections."""
 
 FROM_QUEUE = {*PATH_MEASURES, "utilisation_while_active"}
@@ -89,7 +90,10 @@ class _Reader:
             .join(self.base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
             .with_columns((pl.col("rtt_p95") - pl.col("base_rtt_s")).clip(lower_bound=0).alias("latency_under_load"))
         )
-        of_path = of_path.join(jains, on=EXPERIMENT, how="full", coalesce=True).sort(EXPERIMENT)
+        of_path = of_path.join(jains, on=EXPERIMENT, how="full", coalesce=True)
+        if "probe_rtt_sync" in self.wanted:
+            of_path = of_path.join(synchronisation(samples, flows), on=EXPERIMENT, how="left")
+        of_path = of_path.sort(EXPERIMENT)
         return _tidy([of_flows, of_path], self.wanted)
 
     def _copies(self, flows: pl.DataFrame, samples: pl.LazyFrame) -> Copies:

@@ -1,0 +1,55 @@
+"""When BBR flows fall into step, on made-up windows."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from thalweg import analysis
+from thalweg.results import open_run
+
+SECOND = 1_000_000
+"""Microseconds in a second."""
+
+
+def in_step(made: MadeUpRun) -> float | None:
+    rows = analysis.repetitions(open_run(made.write()), measures=["probe_rtt_sync"])
+    assert rows.select("flow", "measure").rows() == [(None, "probe_rtt_sync")]
+    return rows["value"].item()
+
+
+def two_bbr_flows(directory: Path, windows: dict[str, dict[int, int]], *, second_cc: str = "bbr") -> MadeUpRun:
+    """Flow `a` starts at once, `b` at 3 s; `windows` have each one's window at seconds, 50 packets elsewhere."""
+    made = MadeUpRun(directory / "run", (experiment(flows=[flow("a"), flow("b")]),))
+    for name, start, cc in (("a", 0, "bbr"), ("b", 3, second_cc)):
+        made.transfer(0, 0, name, cc=cc, start_us=start * SECOND, end_us=60 * SECOND)
+        for second in range(start, 60):
+            made.sample(0, 0, second * SECOND, name, cwnd_packets=windows[name].get(second, 50))
+    return made
+
+
+def test_in_step_is_the_first_sample_in_which_all_are_in_probe_rtt_since_the_last_start(tmp_path: Path) -> None:
+    made = two_bbr_flows(tmp_path, {"a": {10: 4, 20: 4, 33: 4}, "b": {13: 4, 20: 4, 33: 4}})
+    assert in_step(made) == pytest.approx(17)
+
+
+def test_flows_that_never_meet_are_never_in_step(tmp_path: Path) -> None:
+    assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4, 20: 4}, "b": {13: 4, 23: 4}})) is None
+
+
+def test_a_small_window_after_a_timeout_is_no_probe(tmp_path: Path) -> None:
+    made = two_bbr_flows(tmp_path, {"a": {10: 4}, "b": {}})
+    made.sample(0, 0, 10 * SECOND + 1, "b", cwnd_packets=1, ca_state="loss")
+    made.sample(0, 0, 10 * SECOND + 1, "a", cwnd_packets=4)
+    assert in_step(made) is None
+
+
+def test_other_algorithms_do_not_count_and_one_bbr_flow_has_nobody_to_be_in_step_with(tmp_path: Path) -> None:
+    assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4}, "b": {10: 4}}, second_cc="cubic")) is None
+
+
+def test_it_has_no_value_without_samples(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", (experiment(sample_interval_ns=0),))
+    made.transfer(0, 0, cc="bbr")
+    rows = analysis.repetitions(open_run(made.write()))
+    assert rows.filter(pl.col("measure") == "probe_rtt_sync")["value"].to_list() == [None]
