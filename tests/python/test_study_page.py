@@ -153,7 +153,7 @@ def test_a_line_and_an_engine_can_be_switched_off(browser: Browser, tmp_path: Pa
     chart.scroll_into_view_if_needed()
     lines = chart.locator(".mark-line path")
     page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 16")
-    page.get_by_label("cubic large, cubic medium").uncheck()
+    page.get_by_role("checkbox", name="cubic large, cubic medium").uncheck()
     page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 12")
     page.get_by_role("combobox", name="engine").select_option("uml")
     page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 6")
