@@ -15,6 +15,10 @@ from thalweg.analysis.thin import Numbers
 
 CONNECTION = ["copy", "connection"]
 COUNTERS = ["acked_bytes", "segments", "retransmits"]
+"""Counters that samples and transfers have."""
+
+SAMPLED = [*COUNTERS, "inflight_packets"]
+"""Columns of the samples that are used here."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,9 @@ class Connection:
     acked_bytes: Numbers
     segments: Numbers
     retransmits: Numbers
+    delivered: Numbers
+    """Segments that have arrived: sent, neither lost (each of those is retransmitted) nor in flight. Unlike
+    acked_bytes it does not wait for a hole to be filled."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
 def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
     """Give the copies of every flow that began, by experiment and repetition.
 
-    `samples` needs the counters only; both tables may hold many experiments.
+    `samples` needs the columns `SAMPLED` only; both tables may hold many experiments.
     """
     keys = [*EXPERIMENT, "flow", *CONNECTION]
     knots = _knots(flows, samples, keys)
@@ -96,18 +103,25 @@ def _knots(flows: pl.DataFrame, samples: pl.DataFrame, keys: list[str]) -> pl.Da
     ordered = flows.sort(*keys, "transfer")
     after = [pl.col(name).cum_sum().over(keys).alias(name) for name in COUNTERS]
     before = [(pl.col(name).cum_sum().over(keys) - pl.col(name)).alias(name) for name in COUNTERS]
+    arrived = pl.col("segments").cast(pl.Int64) - pl.col("retransmits").cast(pl.Int64)
+    in_flight = pl.col("inflight_packets").cast(pl.Int64)
     parts = [
-        ordered.select(*keys, pl.col("start_us").alias("t_us"), *before),
-        samples.select(*keys, "t_us", *COUNTERS).join(ordered.select(keys).unique(), on=keys, how="semi"),
-        ordered.select(*keys, pl.col("end_us").alias("t_us"), *after),
+        ordered.select(*keys, pl.col("start_us").alias("t_us"), *before).with_columns(delivered=arrived),
+        samples.select(*keys, "t_us", *COUNTERS, delivered=arrived - in_flight).join(
+            ordered.select(keys).unique(), on=keys, how="semi"
+        ),
+        # What a transfer that was cut off had in flight at the end did not arrive.
+        ordered.select(*keys, pl.col("end_us").alias("t_us"), *after, "completed")
+        .with_columns(delivered=pl.when("completed").then(arrived))
+        .drop("completed"),
     ]
-    rising = [pl.col(name).cum_max().over(keys).cast(pl.Float64) for name in COUNTERS]
+    rising = [pl.col(name).fill_null(0).cum_max().over(keys).cast(pl.Float64) for name in (*COUNTERS, "delivered")]
     return pl.concat(parts).sort(*keys, "t_us", *COUNTERS).with_columns(pl.col("t_us").cast(pl.Float64), *rising)
 
 
 def _connections(knots: pl.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[int, int, str, int, int], Connection]]:
     groups = knots.group_by(keys, maintain_order=True).len()
-    columns = [knots[name].to_numpy() for name in ("t_us", *COUNTERS)]
+    columns = [knots[name].to_numpy() for name in ("t_us", *COUNTERS, "delivered")]
     first = 0
     for *key, rows in groups.iter_rows():
         piece = slice(first, first + rows)

@@ -148,6 +148,15 @@ MEASURES: dict[str, Measure] = {
             in_window=True,
         ),
         Measure(
+            "convergence_time",
+            "Convergence time",
+            "s",
+            "flow",
+            "Time from the last change of the flow's available share, or from its start, until its rate stays within"
+            " 10 % of that share for 1 s.",
+            in_window=True,
+        ),
+        Measure(
             "inflight_bdp",
             "In flight, mean",
             "ratio",

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 import polars as pl
 
 from thalweg.analysis.batches import batches
-from thalweg.analysis.counters import CONNECTION, COUNTERS, Copies, by_flow, copies
+from thalweg.analysis.convergence import convergence_times
+from thalweg.analysis.counters import CONNECTION, SAMPLED, Copies, by_flow, copies
 from thalweg.analysis.derived import MICROSECOND_NS, base_rtts, rates
 from thalweg.analysis.fairness import fairness
 from thalweg.analysis.flows import EXPERIMENT, flow_measures
@@ -27,10 +28,14 @@ from thalweg.analysis.window import Window
 from thalweg.analysis.windowed import window_measures
 from thalweg.results import Run
 
-FROM_SAMPLES = {"stability", "inflight_bdp", "cwnd_mean", "probe_rtt_sync"}
+FROM_SAMPLES = {"stability", "convergence_time", "inflight_bdp", "cwnd_mean", "probe_rtt_sync"}
 """Measures of a whole experiment that need the time series of its connections."""
 
+SAMPLE_COLUMNS = [*EXPERIMENT, "flow", *CONNECTION, "t_us", *SAMPLED, "cwnd_packets", "srtt_us", "ca_state"]
+"""Columns of the samples that are used."""
+
 FROM_QUEUE = {*PATH_MEASURES, "utilisation_while_active"}
+"""Measures that need the time series of the queue."""
 
 
 def repetitions(
@@ -65,15 +70,13 @@ class _Reader:
         )
         self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
         self.rates, self.base_rtts = rates(run), base_rtts(run)
-        self.intervals_us = {
-            each["experiment"]: each["sample_interval_ns"] // MICROSECOND_NS for each in run.plan["experiments"]
-        }
+        self.planned = {each["experiment"]: each for each in run.plan["experiments"]}
 
     def read(self, ids: Sequence[str]) -> pl.DataFrame:
         flows = self.run.scan("flows", ids).collect()
         queue = self.run.scan("queue", ids if self.needs_queue else []).select(QUEUE_COLUMNS).collect()
         links = bottlenecks(queue)
-        samples = self.run.scan("samples", ids if self.needs_samples else [])
+        samples = self.run.scan("samples", ids if self.needs_samples else []).select(SAMPLE_COLUMNS).collect()
         states = sample_measures(samples, self.rates, self.base_rtts, self.window)
         all_copies = self._copies(flows, samples) if self.needs_samples else {}
         of_path = path_measures(links, self.window)
@@ -86,29 +89,34 @@ class _Reader:
             jains = fairness(flows)
         of_flows = (
             of_flows.join(states, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
-            .join(self._stabilities(all_copies), on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            .join(self._rates_over_time(all_copies), on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
             .join(self.base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
             .with_columns((pl.col("rtt_p95") - pl.col("base_rtt_s")).clip(lower_bound=0).alias("latency_under_load"))
         )
         of_path = of_path.join(jains, on=EXPERIMENT, how="full", coalesce=True)
         if "probe_rtt_sync" in self.wanted:
-            of_path = of_path.join(synchronisation(samples, flows), on=EXPERIMENT, how="left")
+            of_path = of_path.join(synchronisation(samples.lazy(), flows), on=EXPERIMENT, how="left")
         of_path = of_path.sort(EXPERIMENT)
         return _tidy([of_flows, of_path], self.wanted)
 
-    def _copies(self, flows: pl.DataFrame, samples: pl.LazyFrame) -> Copies:
+    def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
         """Give the copies of flows of the experiments that were sampled: of others nothing is known in between."""
-        counters = samples.select(*EXPERIMENT, "flow", *CONNECTION, "t_us", *COUNTERS).collect()
-        sampled = flows.join(counters.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
-        return copies(sampled, counters)
+        sampled = flows.join(samples.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
+        return copies(sampled, samples)
 
-    def _stabilities(self, of_experiments: Copies) -> pl.DataFrame:
-        rows = [
-            (*pair, flow, stability(own, self.intervals_us[pair[0]], self.window))
-            for pair, found in (of_experiments.items() if "stability" in self.wanted else ())
-            for flow, own in by_flow(found).items()
-        ]
-        schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | {"flow": pl.String, "stability": pl.Float64}
+    def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
+        """Give what follows from how the rate of a flow changes."""
+        rows = []
+        for (experiment, repetition), found in of_experiments.items():
+            planned = self.planned[experiment]
+            interval_us = planned["sample_interval_ns"] // MICROSECOND_NS
+            times = convergence_times(found, planned, interval_us, self.window)
+            rows += [
+                (experiment, repetition, flow, stability(own, interval_us, self.window), times.get(flow))
+                for flow, own in by_flow(found).items()
+            ]
+        values = dict.fromkeys(["stability", "convergence_time"], pl.Float64)
+        schema = {**dict.fromkeys(EXPERIMENT, pl.UInt64), "flow": pl.String, **values}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
 

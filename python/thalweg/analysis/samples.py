@@ -7,13 +7,13 @@ from thalweg.analysis.flows import BITS, EXPERIMENT, MICROSECONDS
 from thalweg.analysis.window import Window
 
 
-def sample_measures(samples: pl.LazyFrame, rates: pl.DataFrame, rtts: pl.DataFrame, window: Window) -> pl.DataFrame:
+def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFrame, window: Window) -> pl.DataFrame:
     """Give a row per experiment, repetition and flow that was sampled within the window.
 
     `rates` has the bottleneck's rate by experiment from moments on, `rtts` the empty path's RTT by experiment and flow.
     """
     by = [*EXPERIMENT, "flow"]
-    inside = samples.filter(pl.col("t_us").is_between(window.from_us, window.to_us))
+    inside = samples.lazy().filter(pl.col("t_us").is_between(window.from_us, window.to_us))
     rtt_s = pl.col("srtt_us") / MICROSECONDS
     states = inside.group_by(by).agg(
         pl.col("cwnd_packets").mean().alias("cwnd_mean"),

@@ -37,7 +37,7 @@ def command(
     from thalweg.results import open_run
 
     run = open_run(directory)
-    summary = analysis.summary(run)
+    summary = analysis.summary(run, measures=None if as_csv or as_json else SHOWN)
     if as_csv:
         output.data(summary.write_csv().rstrip("\n"))
         return

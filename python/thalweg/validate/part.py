@@ -15,6 +15,7 @@ from thalweg.plan import Plan
 from thalweg.results import open_run
 from thalweg.run import Outcome, default_directory, real_time_s
 from thalweg.scenario import Document
+from thalweg.validate.errors import ERRORS
 
 
 @dataclass(eq=False)
@@ -54,7 +55,7 @@ class Side:
             if error.code not in ("empty-run", "no-run"):  # interrupted before there was anything
                 raise
             return
-        self.summary, self.status, self.meta = analysis.summary(run), analysis.status(run), run.meta
+        self.summary, self.status, self.meta = analysis.summary(run, ERRORS), analysis.status(run), run.meta
 
 
 @dataclass

@@ -1,0 +1,261 @@
+"""How steady a flow's rate is, when it reaches its share, what it has in flight and what it waits for: by hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from made_up_runs import MS, MadeUpRun, experiment, flow, link
+from thalweg import analysis
+from thalweg.results import open_run
+
+SECOND = 1_000_000
+"""Microseconds in a second."""
+FULL = 5000
+"""Packets of 1500 bytes in a second at 60 Mbit/s."""
+
+
+def run_of(directory: Path, **changes: Any) -> MadeUpRun:
+    settings: dict[str, Any] = {"sample_interval_ns": 100 * MS, "forward": link(60_000_000)} | changes
+    return MadeUpRun(directory / "run", [experiment(0, 0, **settings)])
+
+
+def value(
+    made: MadeUpRun, measure: str, flow: str | None = "large", window: tuple[float, float] | None = None
+) -> float | None:
+    rows = analysis.repetitions(open_run(made.write()), window).filter(
+        pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow))
+    )
+    assert rows.height == 1, f"{measure} of {flow}: {rows}"
+    return rows["value"].item()
+
+
+def add(
+    made: MadeUpRun,
+    packets_per_s: Callable[[float], float],
+    name: str = "large",
+    from_s: float = 0,
+    to_s: float = 20,
+    copy: int = 0,
+    step_ms: int = 100,
+) -> None:
+    """Add an unlimited connection that gets so many packets a second (of 1000 bytes payload, for easy sums)."""
+    total = 0.0
+    for t_ms in range(round(from_s * 1000), round(to_s * 1000) + 1, step_ms):
+        made.sample(
+            0, 0, t_ms * 1000, name, copy=copy, segments=round(total), acked_bytes=round(total) * 1000,
+            inflight_packets=0,
+        )  # fmt: skip
+        total += packets_per_s(t_ms / 1000) * step_ms / 1000
+    total -= packets_per_s(to_s) * step_ms / 1000
+    counted = {"segments": round(total), "acked_bytes": round(total) * 1000}
+    start_us, end_us = round(from_s * SECOND), round(to_s * SECOND)
+    made.transfer(0, 0, name, copy=copy, start_us=start_us, end_us=end_us, completed=False, **counted)
+
+
+def test_a_steady_flow_has_a_stability_of_zero_whatever_its_start_was_like(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    add(made, lambda t: 1000 * min(1, t / 2))
+    assert value(made, "stability") == pytest.approx(0, abs=0.02)
+
+
+def test_stability_is_the_deviation_of_goodputs_over_100_ms_in_parts_of_their_mean(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    add(made, lambda t: 1500 if round(t * 10) % 2 == 0 else 500)
+    # The first bin reaches the mean of 1000, so 199 bins are left: 100 of 500 and 99 of 1500.
+    mean = (100 * 500 + 99 * 1500) / 199
+    deviation = ((100 * (500 - mean) ** 2 + 99 * (1500 - mean) ** 2) / 198) ** 0.5
+    assert value(made, "stability") == pytest.approx(deviation / mean)
+
+
+def test_where_samples_are_further_apart_stability_is_over_their_interval(tmp_path: Path) -> None:
+    made = run_of(tmp_path, sample_interval_ns=1000 * MS)
+    add(made, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=21, step_ms=1000)
+    assert value(made, "stability") == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("to_s", [0.1, 1.0])
+def test_a_flow_of_a_second_is_too_short_for_stability(tmp_path: Path, to_s: float) -> None:
+    made = run_of(tmp_path)
+    add(made, lambda _: 1000, to_s=to_s)
+    assert value(made, "stability") is None
+
+
+def test_a_flow_that_gets_nothing_has_no_stability_and_does_not_converge(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    add(made, lambda _: 0)
+    assert (value(made, "stability"), value(made, "convergence_time")) == (None, None)
+
+
+def test_convergence_counts_from_the_start_of_a_flow_alone_on_the_link(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    add(made, lambda t: 0 if t < 3 else FULL, from_s=1)
+    # From second 3 on at full rate, the start was at 1; a mean over 500 ms is near the share once 450 ms of it are.
+    assert value(made, "convergence_time") == pytest.approx(2.0)
+
+
+def test_a_rate_that_only_passes_by_has_not_converged(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    add(made, lambda t: FULL * t / 10 if t < 13 else 1.3 * FULL)
+    assert value(made, "convergence_time") == pytest.approx(9.0, abs=0.31)  # from 9 s to 11 s it is within 10 %
+    fast = run_of(tmp_path / "fast")
+    add(fast, lambda t: FULL * t if t < 1.3 else 1.3 * FULL)
+    assert value(fast, "convergence_time") is None
+
+
+def test_convergence_counts_from_the_last_step_of_the_link_or_from_the_windows_begin(tmp_path: Path) -> None:
+    steps = [{"at_ns": at * 1000 * MS, "rate_bps": rate} for at, rate in ((0, 60_000_000), (5, 30_000_000))]
+    made = run_of(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
+    add(made, lambda t: FULL if t < 7 else FULL / 2)
+    assert value(made, "convergence_time") == pytest.approx(2.0)
+    assert value(made, "convergence_time", window=(0, 5)) == 0.0
+    assert value(made, "convergence_time", window=(6, 20)) == pytest.approx(1.0)
+
+
+def test_background_leaves_less_to_converge_to(tmp_path: Path) -> None:
+    background = [{"rate_bps": 40_000_000, "start_ns": 5000 * MS, "stop_ns": 15_000 * MS}]
+    made = run_of(tmp_path, background=background)
+    add(made, lambda t: FULL if t < 6 or t >= 18 else FULL / 3)
+    assert value(made, "convergence_time", window=(5, 15)) == pytest.approx(1.0)
+    assert value(made, "convergence_time") == pytest.approx(3.0)
+
+
+def test_the_fair_share_is_even_over_the_copies_that_are_active(tmp_path: Path) -> None:
+    made = run_of(tmp_path, flows=[flow(count=2), flow("late")])
+    for copy in range(2):
+        add(made, lambda t: FULL / 2 if t < 12 else FULL / 3, copy=copy)
+    add(made, lambda t: 0 if t < 12 else FULL / 3, "late", from_s=10)
+    assert value(made, "convergence_time", "late") == pytest.approx(2.0)
+    assert value(made, "convergence_time") == pytest.approx(2.0)
+
+
+def test_a_hole_in_what_is_acknowledged_does_not_hide_that_packets_arrive(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    for tenth in range(101):
+        sent = tenth * FULL // 10 + 300
+        acked = min(tenth, 20) * FULL // 10 * 1000  # nothing more is acknowledged after 2 s
+        made.sample(0, 0, tenth * 100_000, segments=sent, acked_bytes=acked, inflight_packets=300)
+    made.transfer(0, 0, end_us=10 * SECOND, completed=False, segments=10 * FULL + 300, acked_bytes=2 * FULL * 1000)
+    assert value(made, "convergence_time") == 0.0
+    assert value(made, "stability") > 1
+
+
+def test_no_share_is_known_of_a_link_that_follows_a_trace_or_has_no_limit(tmp_path: Path) -> None:
+    made = MadeUpRun(
+        tmp_path / "run",
+        [experiment(forward=link(capacity={"kind": "trace", "trace": "t"}), sample_interval_ns=100 * MS)],
+        traces={"t": [1]},
+    )
+    add(made, lambda _: FULL)
+    assert value(made, "convergence_time") is None
+    unlimited = run_of(tmp_path / "unlimited", forward=link(None))
+    add(unlimited, lambda _: FULL)
+    assert (value(unlimited, "convergence_time"), value(unlimited, "inflight_bdp")) == (None, None)
+
+
+def test_a_share_of_nothing_is_not_converged_to(tmp_path: Path) -> None:
+    made = run_of(tmp_path, background=[{"rate_bps": 60_000_000, "start_ns": 0, "stop_ns": None}])
+    add(made, lambda _: 0)
+    assert value(made, "convergence_time") is None
+
+
+def test_a_flow_with_one_sample_has_its_window_and_nothing_that_needs_time(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    made.sample(0, 0, 0, cwnd_packets=7, inflight_packets=150)
+    made.transfer(0, 0, end_us=50_000)
+    assert value(made, "cwnd_mean") == 7
+    assert value(made, "inflight_bdp") == pytest.approx(150 * 1500 / (60e6 * 0.045 / 8))
+    assert (value(made, "stability"), value(made, "convergence_time")) == (None, None)
+
+
+def test_a_flow_that_never_starts_has_no_row_and_takes_no_share(tmp_path: Path) -> None:
+    made = run_of(tmp_path, flows=[flow(), flow("never", start_ns=99_000 * MS)])
+    add(made, lambda _: FULL)
+    rows = analysis.repetitions(open_run(made.write()))
+    assert "never" not in rows["flow"].to_list()
+    assert value(made, "convergence_time") == 0.0
+    assert value(made, "jain", None) is None
+
+
+def test_what_a_flow_has_in_flight_is_summed_over_its_connections_and_counts_in_its_own_empty_path(
+    tmp_path: Path,
+) -> None:
+    made = run_of(tmp_path, flows=[flow(count=2, extra_rtt_ns=55 * MS)])  # 45 ms + 55 ms at 60 Mbit/s: 500 packets
+    for copy in range(2):
+        made.transfer(0, 0, copy=copy)
+        for tenth, inflight in enumerate([100, 300]):
+            made.sample(0, 0, tenth * 100_000, copy=copy, inflight_packets=inflight, cwnd_packets=2 * inflight)
+    assert value(made, "inflight_bdp") == pytest.approx((200 / 500 + 600 / 500) / 2)
+    assert value(made, "cwnd_mean") == 400
+
+
+def test_what_is_in_flight_counts_in_the_rate_of_the_moment_and_not_while_the_link_stands(tmp_path: Path) -> None:
+    steps = [
+        {"at_ns": 0, "rate_bps": 60_000_000},
+        {"at_ns": 1000 * MS, "rate_bps": 30_000_000},
+        {"at_ns": 2000 * MS, "rate_bps": 0},
+    ]
+    made = run_of(tmp_path, rtt_ns=100 * MS, forward=link(capacity={"kind": "steps", "steps": steps}))
+    made.transfer(0, 0)
+    for second in range(3):
+        made.sample(0, 0, second * SECOND, inflight_packets=500)
+    assert value(made, "inflight_bdp") == pytest.approx((1 + 2) / 2)
+
+
+def test_jitter_is_the_interquartile_range_of_completion_times_over_their_median(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    for connection, seconds in enumerate([1, 2, 3, 4, 9]):
+        made.transfer(0, 0, connection=connection, end_us=seconds * SECOND)
+    assert value(made, "jitter") == pytest.approx((4 - 2) / 3)
+
+
+def test_three_completion_times_have_no_jitter(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    for connection in range(3):
+        made.transfer(0, 0, connection=connection)
+    made.transfer(0, 0, connection=3, completed=False)
+    assert value(made, "jitter") is None
+
+
+def test_quantiles_of_the_round_trip_time_weigh_transfers_with_their_segments(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    made.transfer(0, 0, connection=0, segments=300, rtt_p50_us=40_000.0, rtt_p95_us=80_000.0)
+    made.transfer(0, 0, connection=1, segments=100, rtt_p50_us=60_000.0, rtt_p95_us=100_000.0)
+    assert value(made, "rtt_p50") == pytest.approx(0.045)
+    assert value(made, "rtt_p95") == pytest.approx(0.085)
+    assert value(made, "latency_under_load") == pytest.approx(0.040)  # the empty path takes 45 ms
+
+
+def test_latency_under_load_is_never_less_than_nothing_and_counts_the_flows_own_path(tmp_path: Path) -> None:
+    made = run_of(tmp_path, flows=[flow(extra_rtt_ns=10 * MS)])
+    made.transfer(0, 0, rtt_p95_us=54_900.0)
+    assert value(made, "latency_under_load") == 0.0
+
+
+def test_jain_takes_each_copy_with_its_goodput_over_its_own_time(tmp_path: Path) -> None:
+    made = run_of(tmp_path, flows=[flow(count=2), flow("other")])
+    made.transfer(0, 0, copy=0, end_us=1 * SECOND, acked_bytes=1_000_000)
+    made.transfer(0, 0, copy=1, end_us=2 * SECOND, acked_bytes=2_000_000)
+    made.transfer(0, 0, "other", end_us=1 * SECOND, acked_bytes=4_000_000)
+    assert value(made, "jain", None) == pytest.approx((1 + 1 + 4) ** 2 / (3 * (1 + 1 + 16)))
+
+
+def test_the_wait_at_a_moment_is_the_time_until_the_link_could_have_carried_the_backlog(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    made.transfer(0, 0)
+    # 1000 bytes a second, then none for two seconds, then 1000 again.
+    for second, carried in enumerate([0, 1000, 1000, 1000, 2000, 3000]):
+        made.queue(0, 0, second * SECOND, backlog_bytes=[0, 500, 500, 500, 500, 2000][second], capacity_bytes=carried)
+    # Waits: 0; from 1 s on until 3.5 s; 1.5; 0.5; 0.5; and 2 s at the rate of the last second.
+    assert value(made, "queueing_delay_p50", None) == pytest.approx((0.5 + 1.5) / 2)
+    assert value(made, "queueing_delay_p95", None) == pytest.approx(2.0 + 0.75 * 0.5)
+
+
+def test_a_link_that_stands_at_the_end_tells_no_wait_of_what_it_holds(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    made.transfer(0, 0)
+    for second in range(3):
+        made.queue(0, 0, second * SECOND, backlog_bytes=100, capacity_bytes=0)
+    assert value(made, "queueing_delay_p50", None) is None
+    assert value(made, "utilisation", None) is None
