@@ -69,6 +69,15 @@ def test_a_window_takes_round_trip_times_and_windows_from_its_samples_alone(tmp_
     assert value(made, "cwnd_mean", None) == 5
 
 
+def test_the_largest_delivery_rate_is_that_of_any_connection_within_the_window(tmp_path: Path) -> None:
+    made = run_of(experiment(), directory=tmp_path)
+    made.transfer(0, 0, end_us=9_000_000)
+    for second, connection, rate_bps in ((1, 0, 5_000_000), (2, 1, 7_000_000), (3, 0, None), (4, 0, 9_000_000)):
+        made.sample(0, 0, second * 1_000_000, connection=connection, delivery_rate_bps=rate_bps)
+    assert value(made, "delivery_rate_max", (0, 3)) == 7e6
+    assert value(made, "delivery_rate_max", None) == 9e6
+
+
 def test_a_flow_that_is_not_active_in_a_window_has_no_row_there(tmp_path: Path) -> None:
     rows = analysis.repetitions(open_run(two_flows(tmp_path).write()), (1, 4))
     assert rows["flow"].drop_nulls().unique().to_list() == ["large"]

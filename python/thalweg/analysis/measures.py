@@ -174,6 +174,14 @@ MEASURES: dict[str, Measure] = {
             in_window=True,
         ),
         Measure(
+            "delivery_rate_max",
+            "Delivery rate, largest",
+            "bit/s",
+            "flow",
+            "Largest delivery rate that a sample of one of the flow's connections shows.",
+            in_window=True,
+        ),
+        Measure(
             "utilisation_while_active",
             "Utilisation while active",
             "ratio",

@@ -28,10 +28,27 @@ from thalweg.analysis.window import Window
 from thalweg.analysis.windowed import window_measures
 from thalweg.results import Run
 
-FROM_SAMPLES = {"stability", "convergence_time", "inflight_bdp", "cwnd_mean", "probe_rtt_sync"}
+FROM_SAMPLES = {
+    "stability",
+    "convergence_time",
+    "inflight_bdp",
+    "cwnd_mean",
+    "delivery_rate_max",
+    "probe_rtt_sync",
+}
 """Measures of a whole experiment that need the time series of its connections."""
 
-SAMPLE_COLUMNS = [*EXPERIMENT, "flow", *CONNECTION, "t_us", *SAMPLED, "cwnd_packets", "srtt_us", "ca_state"]
+SAMPLE_COLUMNS = [
+    *EXPERIMENT,
+    "flow",
+    *CONNECTION,
+    "t_us",
+    *SAMPLED,
+    "cwnd_packets",
+    "delivery_rate_bps",
+    "srtt_us",
+    "ca_state",
+]
 """Columns of the samples that are used."""
 
 FROM_QUEUE = {*PATH_MEASURES, "utilisation_while_active"}

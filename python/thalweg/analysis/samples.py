@@ -17,6 +17,7 @@ def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFra
     rtt_s = pl.col("srtt_us") / MICROSECONDS
     states = inside.group_by(by).agg(
         pl.col("cwnd_packets").mean().alias("cwnd_mean"),
+        pl.col("delivery_rate_bps").max().alias("delivery_rate_max"),
         rtt_s.mean().alias("rtt_mean"),
         rtt_s.quantile(0.5, "linear").alias("rtt_p50"),
         rtt_s.quantile(0.95, "linear").alias("rtt_p95"),
