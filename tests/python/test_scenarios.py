@@ -18,12 +18,30 @@ FILES = sorted(
 )
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
+OF_A_REAL_KERNEL = {"bpftune-arms"}
+"""Studies of algorithms that only a real kernel has."""
+
+
+def planned(file: Path, name: str) -> None:
     known = engine.capabilities()
-    made = plan.make(scenario.load(file), known.engines[engine.DEFAULT], known.engines)
+    made = plan.make(scenario.load(file), known.engines[name], known.engines)
     assert made.experiments
     assert made.about, "says what it shows"
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL], ids=lambda file: file.stem
+)
+def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
+    planned(file, engine.DEFAULT)
+
+
+@pytest.mark.usefixtures("uml")
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.parent.name in OF_A_REAL_KERNEL], ids=lambda file: file.stem
+)
+def test_a_scenario_of_algorithms_that_only_a_real_kernel_has_can_be_planned(file: Path) -> None:
+    planned(file, "uml")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
