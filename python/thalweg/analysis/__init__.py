@@ -19,7 +19,7 @@ from thalweg.analysis.repetitions import repetitions
 from thalweg.analysis.series import Line, Series, series, typical_repetitions
 from thalweg.analysis.status import Failure, Status, are_copies, status
 from thalweg.analysis.summary import flow_names, summary
-from thalweg.analysis.sweep import Axis, axes
+from thalweg.analysis.sweep import Axis, axes, quantity
 
 __all__ = [
     "CONFIDENCE",
@@ -43,6 +43,7 @@ __all__ = [
     "jain",
     "measured",
     "overlap",
+    "quantity",
     "repetitions",
     "rtt_distributions",
     "series",

@@ -38,7 +38,7 @@ def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:
 def _axis(key: str, values: list[Value]) -> Axis:
     if all(isinstance(value, float) for value in values):
         return Axis(key, sorted(values), is_ordered=True)
-    quantities = [_quantity(value) for value in values]
+    quantities = [quantity(value) for value in values]
     kinds = {quantity[0] if quantity else None for quantity in quantities}
     if len(kinds) == 1 and None not in kinds:
         order = sorted(range(len(values)), key=lambda i: quantities[i] or ("", 0))
@@ -46,7 +46,12 @@ def _axis(key: str, values: list[Value]) -> Axis:
     return Axis(key, values, is_ordered=False)
 
 
-def _quantity(value: Value) -> tuple[str, float] | None:
+def quantity(value: Value) -> tuple[str, float] | None:
+    """Read a text as what it measures and how much, in base units (bit/s, B, s); None if it is no quantity.
+
+    >>> quantity("40Mbps"), quantity("0.5bdp"), quantity("cubic")
+    (('rate', 40000000.0), ('bdp', 0.5), None)
+    """
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if not match or match[2] not in _UNITS:
         return None

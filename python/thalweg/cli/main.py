@@ -11,7 +11,20 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import check, doctor, interrupt, kernel, output, report, results, run, schema, validate
+from thalweg.cli import (
+    check,
+    doctor,
+    interrupt,
+    kernel,
+    output,
+    report,
+    reproduce,
+    results,
+    run,
+    schema,
+    studies,
+    validate,
+)
 from thalweg.errors import Exit, ThalwegError
 
 signal.signal(signal.SIGINT, interrupt)
@@ -36,6 +49,8 @@ for name, module in {
     "run": run,
     "results": results,
     "report": report,
+    "studies": studies,
+    "reproduce": reproduce,
     "validate": validate,
     "schema": schema,
     "doctor": doctor,

@@ -4,46 +4,8 @@ document = scenario.load("itc.toml")
 plan = make(document, engine, capabilities.engines)
 """
 
-from collections.abc import Mapping
-
-from thalweg.engine import Engine
-from thalweg.errors import ThalwegErrors
-from thalweg.plan import honours, seeds
+from thalweg.plan.experiments import make
 from thalweg.plan.models import Experiment, Plan
-from thalweg.plan.resolve import resolve
-from thalweg.plan.traces import Traces
-from thalweg.scenario import Document, sweep
+from thalweg.plan.possible import Possible, possible
 
-__all__ = ["Experiment", "Plan", "make"]
-
-FORMAT = 1
-
-
-def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Plan:
-    """Resolve every experiment of a checked scenario, in the order of its sweep; all repetitions of a point together.
-
-    Raises `ThalwegErrors` if `engine` does not honour something; `others` are asked who does.
-    """
-    raw = document.raw
-    assignments = list(sweep.points(raw.get("sweep", {})))
-    points = [sweep.apply(raw, assignment) for assignment in assignments]
-    if errors := honours.check(document, points, engine, others):
-        raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
-    traces = Traces()
-    experiments: list[Experiment] = []
-    for number, (assignment, point) in enumerate(zip(assignments, points, strict=True)):
-        resolved = resolve(point, document.file.parent, traces)
-        settings = {key: seeds.number(value) for key, value in assignment.items()}
-        for repetition in range(raw.get("repetitions", 1)):
-            seed = seeds.derive(raw.get("seed", 1), assignment, repetition)
-            experiments.append(resolved.experiment(experiment=number, repetition=repetition, sweep=settings, seed=seed))
-    return Plan(
-        format=FORMAT,
-        engine=engine.name,
-        name=raw["name"],
-        about=raw.get("about", ""),
-        source=raw.get("source", ""),
-        scenario_toml=document.text,
-        traces=traces.by_name,
-        experiments=experiments,
-    )
+__all__ = ["Experiment", "Plan", "Possible", "make", "possible"]

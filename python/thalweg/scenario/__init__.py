@@ -8,17 +8,17 @@ This layer imports nothing of ours but the errors.
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from thalweg.scenario.check import check as _check
 from thalweg.scenario.check import overridden
 from thalweg.scenario.document import Document, read
-from thalweg.scenario.sweep import Value
 
 __all__ = ["Document", "load"]
 
 
-def load(file: str | PathLike[str], settings: Mapping[str, Value] | None = None) -> Document:
-    """Read and check a scenario, with `settings` from the command line in the place of its own values.
+def load(file: str | PathLike[str], settings: Mapping[str, Any] | None = None) -> Document:
+    """Read and check a scenario, with `settings` in the place of its own values; a list is what a key's sweep tries.
 
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
     """

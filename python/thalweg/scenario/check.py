@@ -195,10 +195,10 @@ def _source(place: Place, assignment: Assignment, document: Document) -> Source:
     return document.source(("sweep", key) if key else place)
 
 
-def overridden(document: Document, settings: Mapping[str, Value]) -> Document:
-    """Give the document as the command line changes it: each setting replaces the value, and the sweep of its key.
+def overridden(document: Document, settings: Mapping[str, Value | list[Value]]) -> Document:
+    """Give the document with settings laid over it: each replaces the value, and the sweep of its key.
 
-    Raises `ThalwegErrors` if a key is unknown.
+    A list is what the sweep then tries. Raises `ThalwegErrors` if a key is unknown.
     """
     raw: Raw = document.raw
     places, errors = set(document.not_in_file), list[ThalwegError]()
@@ -209,6 +209,10 @@ def overridden(document: Document, settings: Mapping[str, Value]) -> Document:
             error.message = error.message.replace("cannot be swept", "cannot be set")
             error.code = "bad-set-key"
             errors.append(error)
+            continue
+        if isinstance(value, list):
+            raw = {**raw, "sweep": {**raw.get("sweep", {}), address: value}}
+            places.add(("sweep", address))
             continue
         raw = sweep.put(raw, place, value)
         places.add(place)

@@ -4,7 +4,7 @@ An engine that lacks something is no reason to stop: what it can run is compared
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -75,44 +75,26 @@ class Part:
 
         Raises `ThalwegErrors` if neither of them can run any of it.
         """
-        planned: list[Plan | None] = []
+        planned: list[plan.Possible | None] = []
         refusals: list[ThalwegErrors] = []
         for engine in engines:
             try:
-                planned.append(_plan(document, engine, known))
+                planned.append(plan.possible(document, engine, known))
             except ThalwegErrors as error:
                 planned.append(None)
                 refusals.append(error)
-        whole = next((each for each in planned if each is not None), None)
-        if whole is None:
+        some = next((each for each in planned if each is not None), None)
+        if some is None:
             raise refusals[0]
-        points = list({each.experiment: each for each in reversed(whole.experiments)}.values())[::-1]
+        points = some.points
         sides = [
-            _side(engine, each, points) if each else Side(engine, None, _all(points, refusals[0].message))
+            Side(engine, each.plan, each.reasons) if each else Side(engine, None, _all(points, refusals[0].message))
             for engine, each in zip(engines, planned, strict=True)
         ]
         # An engine that is compared with itself runs once.
         both = (sides[0], sides[0] if engines[0] == engines[1] else sides[1])
         raw = document.raw
-        return cls(str(raw["name"]), whole.about, points, both, list(raw.get("sweep", {})))
-
-
-def _plan(document: Document, engine: Engine, known: Mapping[str, Engine]) -> Plan:
-    """Plan as if the engine had every congestion control that any engine has."""
-    everyones = {name: each for other in known.values() for name, each in other.algorithms.items()}
-    return plan.make(document, replace(engine, algorithms=everyones | dict(engine.algorithms)), known)
-
-
-def _side(engine: Engine, whole: Plan, points: list[plan.Experiment]) -> Side:
-    """Leave out the points whose congestion controls the engine does not have."""
-    reasons = {}
-    for point in points:
-        lacking = [flow.cc for flow in point.flows if flow.cc not in engine.algorithms]
-        if lacking:
-            names = ", ".join(f"`{name}`" for name in dict.fromkeys(lacking))
-            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here"
-    rest = [each for each in whole.experiments if each.experiment not in reasons]
-    return Side(engine, whole.model_copy(update={"experiments": rest}) if rest else None, reasons)
+        return cls(str(raw["name"]), str(raw.get("about", "")), points, both, list(raw.get("sweep", {})))
 
 
 def _all(points: list[plan.Experiment], reason: str) -> dict[int, str]:

@@ -84,7 +84,7 @@ def test_the_version_is_printed(thalweg: Thalweg) -> None:
 
 def test_shells_complete_commands(thalweg: Thalweg) -> None:
     done = thalweg(_THALWEG_COMPLETE="complete_bash", COMP_WORDS="thalweg re", COMP_CWORD="1")
-    assert done.stdout.split() == ["results", "report"]
+    assert done.stdout.split() == ["results", "report", "reproduce"]
 
 
 def test_completion_can_be_installed(thalweg: Thalweg) -> None:

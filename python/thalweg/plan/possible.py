@@ -1,0 +1,54 @@
+"""What an engine can run of a scenario: points whose congestion controls it lacks are left out, with the reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from thalweg.engine import Algorithm, Engine
+from thalweg.plan.experiments import make
+from thalweg.plan.models import Experiment, Plan
+from thalweg.scenario import Document
+
+
+@dataclass(frozen=True)
+class Possible:
+    """A plan without what the engine lacks."""
+
+    points: list[Experiment]
+    """An experiment of each point of the sweep, whether or not the engine can run it."""
+    plan: Plan | None
+    """None: the engine can run none of them."""
+    reasons: dict[int, str]
+    """Points that the engine cannot run, and why."""
+
+
+def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *, any_cc: bool = False) -> Possible:
+    """Plan what `engine` can run of a checked scenario.
+
+    With `any_cc`, congestion controls that no engine has here are lacking, too, instead of mistakes: an engine that has
+    them may not run on this machine. Raises `ThalwegErrors` if the engine lacks anything but congestion controls.
+    """
+    # As if the engine had every algorithm that anybody knows.
+    algorithms = _named(document) if any_cc else {}
+    for other in (*known.values(), engine):
+        algorithms |= other.algorithms
+    whole = make(document, replace(engine, algorithms=algorithms), known)
+    points = list({each.experiment: each for each in reversed(whole.experiments)}.values())[::-1]
+    reasons = {}
+    for point in points:
+        lacking = [flow.cc for flow in point.flows if flow.cc not in engine.algorithms]
+        if lacking:
+            names = ", ".join(f"`{name}`" for name in dict.fromkeys(lacking))
+            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here"
+    rest = [each for each in whole.experiments if each.experiment not in reasons]
+    return Possible(points, whole.model_copy(update={"experiments": rest}) if rest else None, reasons)
+
+
+def _named(document: Document) -> dict[str, Algorithm]:
+    """Make up the algorithms that the scenario names."""
+    flows = document.raw["flow"]
+    names = [flow.get("cc") for flow in flows]
+    for key, values in document.raw.get("sweep", {}).items():
+        if key.startswith("flow.") and key.endswith(".cc"):
+            names += values
+    params = {param: "" for flow in flows for param in flow.get("cc_params", {})}
+    return {name: Algorithm(name, "", params) for name in names if isinstance(name, str)}

@@ -1,0 +1,30 @@
+"""Studies: a paper's experiments as scenarios, and its claims, judged one by one.
+
+    study = load(find("itc18-mixed-workload"))
+    planned = plan(study, engine, capabilities, quick=True)
+    run(planned, folder(study, "sim", RUNS, quick=True), runner)
+    planned.judged["large-cubic-yields"].verdict
+
+What a study's folder holds is told in docs/reference/studies.md.
+"""
+
+from thalweg.studies.bounds import Verdict
+from thalweg.studies.judge import Judged, judge
+from thalweg.studies.load import ALL, Study, find, load, ready_made
+from thalweg.studies.reproduce import RUNS, Reproduced, folder, plan, run
+
+__all__ = [
+    "ALL",
+    "RUNS",
+    "Judged",
+    "Reproduced",
+    "Study",
+    "Verdict",
+    "find",
+    "folder",
+    "judge",
+    "load",
+    "plan",
+    "ready_made",
+    "run",
+]

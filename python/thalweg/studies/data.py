@@ -1,0 +1,165 @@
+"""What a part's run measured, by points: the quantities of claims and figures are picked from it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.results import Run
+from thalweg.scenario import quantities
+from thalweg.studies.keys import DERIVED, is_one, is_range
+from thalweg.studies.models import Quantity
+from thalweg.studies.tried import Tried
+
+Window = tuple[str, str] | None
+
+ROUNDING = 1e-4
+"""Relative: a derived key is a quotient of whole numbers, and 1 BDP may be there as 0.99999."""
+
+AT = ["experiment", "repetition"]
+
+
+class NotTried(Exception):
+    """A quantity has no point in what was run; the message says why."""
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A quantity at the points that its conditions leave."""
+
+    points: pl.DataFrame
+    """A row per point: experiment, the keys of the sweep, the derived keys."""
+    values: pl.DataFrame
+    """A row per repetition with a value: experiment, repetition, value."""
+    open_keys: Sequence[str]
+    """Keys of the sweep that the conditions leave open."""
+    part: str
+
+
+@dataclass
+class PartData:
+    """A part on an engine, once something of it was run."""
+
+    tried: Tried
+    run: Run | None
+    """None: nothing is complete."""
+    _values: dict[Window, pl.DataFrame] = field(default_factory=dict)
+    _points: pl.DataFrame | None = None
+
+    @property
+    def sweep_keys(self) -> list[str]:
+        """Keys of the scenario's sweep, those included that have one value here."""
+        return [*(self.run.sweep_keys if self.run else ()), *self.tried.fixed]
+
+    def points(self) -> pl.DataFrame:
+        """Give a row per point: experiment, the keys of the sweep, the derived keys."""
+        if self._points is None:
+            assert self.run
+            fixed = [pl.lit(value).alias(key) for key, value in self.tried.fixed.items()]
+            points = self.run.points().with_columns(fixed)
+            derived = analysis.derived(self.run)
+            self._points = points.join(derived, on="experiment", how="left", maintain_order="left")
+        return self._points
+
+    def values(self, window: Window = None) -> pl.DataFrame:
+        """Give the value of every measure in every repetition, perhaps within a time window."""
+        if window not in self._values:
+            assert self.run
+            span = (_seconds(window[0]), _seconds(window[1])) if window else None
+            self._values[window] = analysis.repetitions(self.run, window=span)
+        return self._values[window]
+
+    def pick(self, quantity: Quantity) -> Picked:
+        """Pick a quantity.
+
+        Raises `NotTried` if there is no such point.
+        """
+        if self.tried.why_not:
+            raise NotTried(self.tried.why_not)
+        if self.run is None:
+            raise NotTried("nothing of it is complete")
+        points = chosen(self.points(), quantity.where)
+        if not points.height:
+            raise NotTried(self._why_no_point(quantity.where))
+        whose = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
+        values = (
+            self.values(quantity.window)
+            .filter(whose, pl.col("measure") == quantity.measure)
+            .drop_nulls("value")
+            .join(points.select("experiment"), on="experiment", how="semi")
+            .select(*AT, "value")
+        )
+        open_keys = [key for key in self.sweep_keys if key not in quantity.where or not is_one(quantity.where[key])]
+        return Picked(points, values, open_keys, self.tried.part)
+
+    def _why_no_point(self, where: Mapping[str, Any]) -> str:
+        """Say which condition no point meets."""
+        for number, point in self.tried.left_out.items():
+            frame = pl.DataFrame([{"experiment": number, **point, **self.tried.fixed}])
+            if chosen(frame, {key: each for key, each in where.items() if key in frame.columns}).height:
+                return self.tried.reasons[number]
+        for key, wanted in where.items():
+            if not chosen(self.points(), {key: wanted}).height:
+                there = ", ".join(str(each) for each in self.points()[key].unique(maintain_order=True).to_list()[:8])
+                return f"`{self.tried.part}` is not run at {key} = {_text(wanted)} here, only at {there}"
+        return f"`{self.tried.part}` is not run at such a point here"
+
+
+def chosen(points: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
+    """Keep the points that meet all conditions."""
+    for key, wanted in where.items():
+        points = points.filter(_meets(points[key], wanted))
+    return points
+
+
+def _meets(column: pl.Series, wanted: Any) -> pl.Series:
+    """Say which of a key's values meet a condition."""
+    if is_range(wanted):
+        known = pl.Series([number(each) for each in column.to_list()], dtype=pl.Float64)
+        low, high = (wanted.get(end) for end in ("at_least", "at_most"))
+        above = known > -math.inf if low is None else known >= low - ROUNDING * abs(low)
+        below = known < math.inf if high is None else known <= high + ROUNDING * abs(high)
+        return above & below
+    values = wanted if isinstance(wanted, list) else [wanted]
+    if not column.dtype.is_numeric():
+        return column.is_in([each for each in values if isinstance(each, bool) == (column.dtype == pl.Boolean)])
+    close = pl.Series([False] * len(column))
+    for value in values:
+        if isinstance(value, int | float):
+            close |= ((column - value).abs() <= ROUNDING * abs(value)).fill_null(value=False)
+    return close
+
+
+def _seconds(text: str) -> float:
+    return quantities.time(text) / 1e9
+
+
+def number(value: Any) -> float | None:
+    """Read a value of a sweep as a number, quantities in base units (bit/s, B, s, or as many BDPs)."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = analysis.quantity(value)
+    return found[1] if found else None
+
+
+def unit(key: str, value: Any) -> str:
+    """Give the unit of a key's number as reports have it; empty where it has none.
+
+    >>> unit("path.rtt", "45ms"), unit("rate_bps", 4e7), unit("path.buffer", "1bdp")
+    ('s', 'bit/s', '')
+    """
+    if key in DERIVED:
+        return next((name for end, name in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if key.endswith(end)), "")
+    found = analysis.quantity(value)
+    return {"rate": "bit/s", "size": "B", "time": "s"}.get(found[0], "") if found else ""
+
+
+def _text(wanted: Any) -> str:
+    if is_range(wanted):
+        return " and ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in wanted.items())
+    return " or ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)

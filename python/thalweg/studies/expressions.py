@@ -1,0 +1,96 @@
+"""Arithmetic over the keys of a point: numbers, names, + - * / **, brackets, min, max, sqrt, log, log2, exp.
+
+    value("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)", {"rate_bps": 1e9, "rcvbuf_bytes": 1e6, "rtt_s": 0.01})
+
+Nothing else is evaluated, so that a study from elsewhere stays data.
+"""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Collection, Mapping
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "min": min,
+    "max": max,
+    "sqrt": math.sqrt,
+    "log": math.log,
+    "log2": math.log2,
+    "exp": math.exp,
+}
+
+_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: math.pow,
+}
+
+
+def value(text: str, names: Mapping[str, float | None]) -> float | None:
+    """Compute an expression; None where a name has no value, or the result is no number.
+
+    >>> value("2 * rtt_s ** 2", {"rtt_s": 3.0}), value("1 / loss", {"loss": 0.0})
+    (18.0, None)
+    """
+    try:
+        found = _compute(ast.parse(text.strip(), mode="eval").body, names)
+    except (ZeroDivisionError, ValueError, OverflowError, TypeError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def mistake(text: str, names: Collection[str]) -> str | None:
+    """Say what is wrong with an expression over `names`, if anything.
+
+    >>> mistake("8 * rtt_s", ["rtt_s"]), mistake("8 * rtt", ["rtt_s"]), mistake("open(1)", [])
+    (None, 'there is no `rtt`', 'there is no function `open`')
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return "it is no arithmetic expression"
+    return _mistake(tree, names)
+
+
+def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
+    match node:
+        case ast.Constant(value=bool()):
+            return "it holds something that is no number"
+        case ast.Constant(value=int() | float()):
+            return None
+        case ast.Name(id=name):
+            return None if name in names else f"there is no `{name}`"
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
+            return _mistake(left, names) or _mistake(right, names)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            return _mistake(operand, names)
+        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]):
+            if name not in FUNCTIONS:
+                return f"there is no function `{name}`"
+            if not given or (name not in ("min", "max") and len(given) != 1):
+                return f"`{name}` has the wrong number of arguments"
+            return next(filter(None, (_mistake(each, names) for each in given)), None)
+        case _:
+            return "it holds something that is no arithmetic"
+
+
+def _compute(node: ast.expr, names: Mapping[str, float | None]) -> float:
+    match node:
+        case ast.Constant(value=number) if isinstance(number, int | float):
+            return float(number)
+        case ast.Name(id=name):
+            known = names[name]
+            if known is None:
+                raise ValueError(name)
+            return float(known)
+        case ast.BinOp(left=left, op=sign, right=right):
+            return _BINARY[type(sign)](_compute(left, names), _compute(right, names))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_compute(operand, names)
+        case ast.UnaryOp(operand=operand):
+            return _compute(operand, names)
+        case ast.Call(func=ast.Name(id=name), args=given):
+            return FUNCTIONS[name](*(_compute(each, names) for each in given))
+    raise ValueError("no arithmetic")

@@ -1,0 +1,154 @@
+"""What claims.toml can say: a study's parts, claims and figures.
+
+docs/reference/studies.md tells the same to people who write studies.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Value = bool | int | float | str
+
+Kind = Literal["value", "ratio", "difference", "gain", "harm"]
+"""What is made of a value and what it is held against."""
+
+Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
+"""How the points along a key become one number."""
+
+Over = Literal["every", "median", "mean", "min", "max", "share"]
+"""How the numbers of several points become one."""
+
+Drawing = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
+
+Trace = Literal["cwnd", "rate", "inflight_bdp", "pacing_rate", "rtt", "bandwidth", "gain", "queue"]
+"""Quantities over time that a figure can show."""
+
+
+class Table(BaseModel):
+    """A table of claims.toml: keys that are not declared are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Paper(Table):
+    """Where the claims come from."""
+
+    cite: str
+    url: str | None = None
+
+
+class Setup(Table):
+    """How an engine runs a part."""
+
+    set: dict[str, Any] = {}
+    """Laid over the scenario."""
+    quick: dict[str, Any] = {}
+    """Laid over it further, with --quick."""
+    scaled: str | None = None
+    """What differs from the paper's set-up, and why."""
+    why_not: str | None = None
+    """Why the engine does not run this part."""
+
+
+class Part(Table):
+    """A scenario that is run."""
+
+    scenario: str
+    """The file, as seen from the study's folder."""
+    about: str = ""
+    quick: dict[str, Any] = {}
+    """Laid over the scenario with --quick."""
+    engines: dict[str, Setup] = {}
+
+
+class Quantity(Table):
+    """One measure of one flow (or of the path) at some points of a part."""
+
+    measure: str
+    flow: str | None = None
+    where: dict[str, Any] = {}
+    window: tuple[str, str] | None = None
+
+
+class Against(Table):
+    """What a quantity is held against: what it does not say is as there."""
+
+    measure: str | None = None
+    flow: str | None = None
+    where: dict[str, Any] = {}
+    window: tuple[str, str] | None = None
+    part: str | None = None
+
+
+class Judge(Table):
+    """Which number is made of the quantities, and what the claim asks of it."""
+
+    kind: Kind = Field("value", alias="as")
+    along: str | None = None
+    take: Take | None = None
+    level: float | None = None
+    over: Over = "every"
+    at_least: float | None = None
+    at_most: float | None = None
+    at_least_share: float | None = Field(None, ge=0, le=1)
+    tolerance: float | None = Field(None, gt=0)
+
+
+class Claim(Table):
+    """A sentence of the paper that can be checked."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    text: str
+    source: str = ""
+    paper: str | float | None = None
+    trust: str | None = None
+    reason: str | None = None
+    part: str
+    value: Quantity
+    against: Against | None = None
+    judge: Judge
+
+
+class Curve(Table):
+    """Theory that is drawn over a figure."""
+
+    name: str
+    y: str
+    """An arithmetic expression over derived keys."""
+
+
+class Figure(Table):
+    """A figure of the paper, made from our runs."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    paper: str = ""
+    title: str
+    about: str = ""
+    part: str
+    kind: Drawing
+    value: Quantity | None = None
+    against: Against | None = None
+    as_: Kind = Field("value", alias="as")
+    x: str | None = None
+    y: str | None = None
+    series: list[str] = []
+    panels: list[str] = []
+    log_x: bool = False
+    log_y: bool = False
+    curves: list[Curve] = []
+    quantity: Trace | None = None
+    where: dict[str, Any] = {}
+    flows: list[str] = []
+
+
+class Claims(Table):
+    """A whole claims.toml."""
+
+    title: str
+    about: str
+    paper: Paper
+    parts: dict[str, Part] = Field(min_length=1)
+    claims: list[Claim] = []
+    figures: list[Figure] = []
+    tree: dict[str, Any] | None = None
+    policy: dict[str, Any] | None = None

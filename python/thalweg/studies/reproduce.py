@@ -1,0 +1,91 @@
+"""Runs a study on an engine, part by part, and judges its claims."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from thalweg.engine import Capabilities, Engine
+from thalweg.errors import Exit, ThalwegError
+from thalweg.results import Run, open_run
+from thalweg.run import Outcome
+from thalweg.studies.data import PartData
+from thalweg.studies.judge import Judged, judge
+from thalweg.studies.load import Study
+from thalweg.studies.tried import Tried, prepare
+
+RUNS = Path("runs") / "studies"
+"""Folder of the run directories and pages, in the current directory."""
+
+
+class Runner(Protocol):
+    """Runs a part, and shows how far it is."""
+
+    def __call__(self, tried: Tried, directory: Path) -> Outcome:
+        """Run what is missing in the directory."""
+
+
+@dataclass
+class Reproduced:
+    """A study on an engine."""
+
+    study: Study
+    engine: Engine
+    tried: Mapping[str, Tried]
+    judged: dict[str, Judged] = field(default_factory=dict)
+    """By the ids of claims."""
+    parts: dict[str, PartData] = field(default_factory=dict)
+    directories: dict[str, Path] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    seconds: float = 0.0
+    """What it took now, on the wall's clock."""
+
+    @property
+    def exit_code(self) -> Exit:
+        """Whether everything was run: FINE, FAILED (an experiment did), INTERRUPTED."""
+        return max((outcome.exit_code for outcome in self.outcomes), default=Exit.FINE)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether everything was run now, nothing being there from before."""
+        return bool(self.outcomes) and not any(outcome.present for outcome in self.outcomes)
+
+
+def plan(study: Study, engine: Engine, known: Capabilities, *, quick: bool) -> Reproduced:
+    """Say what is to be run.
+
+    Raises `ThalwegErrors` if what claims.toml lays over a scenario is wrong.
+    """
+    tried = {part: prepare(study, part, engine, known.engines, quick=quick) for part in study.claims.parts}
+    return Reproduced(study, engine, tried)
+
+
+def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
+    """Name the folder of a study's run directories on an engine."""
+    return out / study.name / (f"{engine}-quick" if quick else engine)
+
+
+def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], float] = time.monotonic) -> None:
+    """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging."""
+    start = clock()
+    for part, tried in planned.tried.items():
+        planned.parts[part] = PartData(tried, None)
+        if tried.plan is None:
+            continue
+        directory = tried.directory(place)
+        planned.directories[part] = directory
+        if planned.exit_code is not Exit.INTERRUPTED:
+            planned.outcomes.append(runner(tried, directory))
+        planned.parts[part] = PartData(tried, _opened(directory))
+    planned.judged = {claim.id: judge(claim, planned.parts) for claim in planned.study.claims.claims}
+    planned.seconds = clock() - start
+
+
+def _opened(directory: Path) -> Run | None:
+    try:
+        return open_run(directory)
+    except ThalwegError as error:
+        if error.code not in ("empty-run", "no-run"):  # nothing is complete yet
+            raise
+        return None

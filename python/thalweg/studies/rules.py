@@ -1,0 +1,190 @@
+"""Rules between the keys of a claims.toml, and between it and its scenarios."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from thalweg.analysis import MEASURES
+from thalweg.scenario import Document, words
+from thalweg.scenario.places import show
+from thalweg.scenario.positions import Place
+from thalweg.studies import expressions
+from thalweg.studies.keys import DERIVED, DROPPED, is_range, sides
+from thalweg.studies.mistakes import Mistakes, dotted
+from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity
+
+DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
+
+
+def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> None:
+    """Note every mistake."""
+    _ids("claims", [claim.id for claim in claims.claims], mistakes)
+    _ids("figures", [figure.id for figure in claims.figures], mistakes)
+    for number, claim in enumerate(claims.claims):
+        place: Place = ("claims", number)
+        if _part(claim.part, (*place, "part"), claims, mistakes):
+            _quantities(claim, place, claims, documents, mistakes)
+            _judge(claim.judge, (*place, "judge"), claim, documents[claim.part], mistakes)
+    for number, figure in enumerate(claims.figures):
+        place = ("figures", number)
+        if _part(figure.part, (*place, "part"), claims, mistakes):
+            _figure(figure, place, claims, documents, mistakes)
+
+
+def _ids(table: str, ids: Sequence[str], mistakes: Mistakes) -> None:
+    for number, each in enumerate(ids):
+        if each in ids[:number]:
+            mistakes.add("same-id", (table, number, "id"), f"two of {table} have the id `{each}`", hint="rename one")
+
+
+def _part(name: str, place: Place, claims: Claims, mistakes: Mistakes) -> bool:
+    if name not in claims.parts:
+        mistakes.unknown(place, "part", name, list(claims.parts))
+    return name in claims.parts
+
+
+def _quantities(
+    claim: Claim | Figure, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
+) -> None:
+    assert claim.value
+    _quantity(claim.value, (*place, "value"), documents[claim.part], mistakes)
+    kind = claim.judge.kind if isinstance(claim, Claim) else claim.as_
+    if kind != "value" and claim.against is None:
+        hint = "add `against = { where = { ... } }`"
+        mistakes.add("missing-key", place, f"`{dotted(place)}` is a {kind}, and has no `against`", hint=hint)
+    if claim.against is None:
+        return
+    if kind == "value":
+        hint = 'say which with `as`, such as `as = "ratio"`, or remove `against`'
+        mistakes.add("unused-key", (*place, "against"), f"`{dotted(place)}.against` is not used by a value", hint=hint)
+    part = claim.against.part
+    if part is not None and not _part(part, (*place, "against", "part"), claims, mistakes):
+        return
+    own = {key: value for key, value in claim.against.where.items() if value != DROPPED}
+    document = documents[part or claim.part]
+    _where(own, (*place, "against", "where"), document, mistakes)
+    value, against = sides(claim.value, claim.against, sweep_keys(document))
+    if against != value:
+        _measure(against, (*place, "against"), document, mistakes)
+
+
+def _quantity(quantity: Quantity, place: Place, document: Document, mistakes: Mistakes) -> None:
+    _measure(quantity, place, document, mistakes)
+    _where(quantity.where, (*place, "where"), document, mistakes)
+
+
+def _measure(quantity: Quantity, place: Place, document: Document, mistakes: Mistakes) -> None:
+    measure = MEASURES.get(quantity.measure)
+    if measure is None:
+        mistakes.unknown((*place, "measure"), "measure", quantity.measure, list(MEASURES))
+        return
+    flows = [str(flow["name"]) for flow in document.raw["flow"]]
+    if measure.of == "path" and quantity.flow is not None:
+        what = f"`{dotted(place)}.flow` is `{quantity.flow}`, but `{measure.name}` is a measure of the path"
+        mistakes.add("unused-key", (*place, "flow"), what, hint="remove `flow`")
+    elif measure.of == "flow" and quantity.flow is None:
+        what = f"`{dotted(place)}` has no `flow`, and `{measure.name}` is a measure of a flow"
+        mistakes.add("missing-key", place, what, expected=f"flow = {words.one_of(flows)}")
+    elif quantity.flow is not None and quantity.flow not in flows:
+        mistakes.unknown((*place, "flow"), "flow", quantity.flow, flows)
+
+
+def sweep_keys(document: Document) -> list[str]:
+    """Give the keys that a scenario sweeps."""
+    return list(document.raw.get("sweep", {}))
+
+
+def _where(where: Mapping[str, Any], place: Place, document: Document, mistakes: Mistakes) -> None:
+    for key, wanted in where.items():
+        if not _key(key, (*place, key), document, mistakes):
+            continue
+        swept = document.raw.get("sweep", {}).get(key)
+        if is_range(wanted):
+            limits = {"at_least", "at_most"}
+            if not wanted.keys() <= limits or not all(isinstance(each, int | float) for each in wanted.values()):
+                expected = "{ at_least = NUMBER }, { at_most = NUMBER }, or both"
+                mistakes.add("bad-value", (*place, key), f"`{key}` is no range", expected=expected)
+            continue
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            if not isinstance(value, bool | int | float | str):
+                mistakes.add("wrong-type", (*place, key), f"`{key}` is {show(value)}", expected="a value of its sweep")
+            elif swept is not None and value not in swept:
+                choices = [str(each) for each in swept]
+                mistakes.unknown((*place, key), "value of the sweep", str(value), choices)
+
+
+def _key(key: str, place: Place, document: Document, mistakes: Mistakes) -> bool:
+    known = [*sweep_keys(document), *DERIVED]
+    if key not in known:
+        mistakes.unknown(place, "key", key, known)
+    return key in known
+
+
+def _judge(judge: Judge, place: Place, claim: Claim, document: Document, mistakes: Mistakes) -> None:
+    if judge.along is not None:
+        _key(judge.along, (*place, "along"), document, mistakes)
+        if judge.take is None:
+            hint = 'add `take = "growth"`, or spread, slope, spearman, crossing'
+            mistakes.add("missing-key", place, f"`{dotted(place)}` has `along`, and no `take`", hint=hint)
+    elif judge.take is not None:
+        hint = 'add `along = "a key of the sweep"`'
+        mistakes.add("missing-key", place, f"`{dotted(place)}` has `take`, and no `along`", hint=hint)
+    if (judge.take == "crossing") != (judge.level is not None):
+        mistakes.add(
+            "missing-key" if judge.level is None else "unused-key",
+            place,
+            f'`{dotted(place)}`: `level` goes with `take = "crossing"`',
+            hint="add `level = NUMBER`" if judge.level is None else "remove `level`",
+        )
+    if judge.at_least is None and judge.at_most is None:
+        what = f"`{dotted(place)}` says nothing that could be wrong"
+        mistakes.add("missing-key", place, what, expected="at_least, at_most, or both")
+    elif judge.at_least is not None and judge.at_most is not None and judge.at_least > judge.at_most:
+        what = f"`{dotted(place)}`: `at_least` is above `at_most`"
+        mistakes.add("out-of-range", place, what, found=f"{judge.at_least:g} > {judge.at_most:g}")
+    if (judge.over == "share") != (judge.at_least_share is not None):
+        mistakes.add(
+            "missing-key" if judge.at_least_share is None else "unused-key",
+            place,
+            f'`{dotted(place)}`: `at_least_share` goes with `over = "share"`',
+            hint="add `at_least_share = 0.9`" if judge.at_least_share is None else "remove `at_least_share`",
+        )
+
+
+def _figure(
+    figure: Figure, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
+) -> None:
+    document = documents[figure.part]
+    _where(figure.where, (*place, "where"), document, mistakes)
+    for name, keys in (("series", figure.series), ("panels", figure.panels)):
+        for number, key in enumerate(keys):
+            _key(key, (*place, name, number), document, mistakes)
+    for number, curve in enumerate(figure.curves):
+        if why := expressions.mistake(curve.y, DERIVED):
+            expected = f"an arithmetic expression over {', '.join(DERIVED)}"
+            mistakes.add("bad-expression", (*place, "curves", number, "y"), f"`{curve.y}`: {why}", expected=expected)
+    flows = [str(flow["name"]) for flow in document.raw["flow"]]
+    for number, flow in enumerate(figure.flows):
+        if flow not in flows:
+            mistakes.unknown((*place, "flows", number), "flow", flow, flows)
+    needs = _needed(figure)
+    for key in needs:
+        if getattr(figure, key) is None:
+            what = f"`{key}` is missing in {dotted(place)}: a figure of kind `{figure.kind}` needs it"
+            mistakes.add("missing-key", place, what)
+    for key in ("x", "y"):
+        if name := getattr(figure, key):
+            _key(name, (*place, key), document, mistakes)
+    if figure.value is not None:
+        _quantities(figure, place, claims, documents, mistakes)
+
+
+def _needed(figure: Figure) -> Iterable[str]:
+    match figure.kind:
+        case "series":
+            return ("quantity",)
+        case "heatmap":
+            return ("value", "x", "y")
+        case "cdf":
+            return ("value",)
+        case _:
+            return ("value", "x")

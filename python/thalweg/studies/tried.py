@@ -1,0 +1,106 @@
+"""A part of a study as one engine is to run it: the scenario with what claims.toml lays over it, and its plan."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thalweg import engine as engines
+from thalweg import plan, scenario
+from thalweg.engine import Engine
+from thalweg.errors import Source, ThalwegErrors
+from thalweg.plan import Plan
+from thalweg.scenario import Document
+from thalweg.studies.load import CLAIMS, Study
+
+DIGITS = 8
+"""Hexadecimal digits of the plan's hash in a directory's name: enough to tell one's own runs apart."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A part on an engine."""
+
+    part: str
+    engine: Engine
+    plan: Plan | None = None
+    """None: the engine runs nothing of it."""
+    why_not: str = ""
+    """Why nothing of it is run."""
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    """Points of the sweep that are left out, and why."""
+    left_out: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """What the sweep would set there."""
+    document: Document | None = None
+    """The scenario with everything laid over it."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that the scenario sweeps and that have one value here."""
+    scaled: str = ""
+    """What differs from the paper's set-up."""
+
+    def directory(self, folder: Path) -> Path:
+        """Name its run directory: an edited scenario, or another version of the engine, gets one of its own."""
+        assert self.plan
+        text = f"{self.engine.version}\n{self.plan.model_dump_json()}"
+        return folder / f"{self.part}-{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
+
+
+def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine], *, quick: bool) -> Tried:
+    """Plan a part for an engine.
+
+    What the engine cannot do is told in what comes back. Raises `ThalwegErrors` if what claims.toml lays over the
+    scenario is wrong.
+    """
+    table = study.claims.parts[part]
+    setup = table.engines.get(engine.name)
+    if not engine.available:
+        return Tried(part, engine, why_not=engine.reason)
+    if setup is None and engine.name != engines.DEFAULT:
+        return Tried(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
+    if setup is not None and setup.why_not is not None:
+        return Tried(part, engine, why_not=setup.why_not)
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if setup is not None:
+        layers.append((f"engines.{engine.name}.set", setup.set))
+    if quick:
+        layers.append(("quick", table.quick))
+    if quick and setup is not None:
+        layers.append((f"engines.{engine.name}.quick", setup.quick))
+    laid: dict[str, Any] = {}
+    for _, settings in layers:
+        laid |= settings
+    document = _laid_over(study, part, laid)
+    swept = document.raw.get("sweep", {})
+    fixed = {key: laid[key] for key in study.documents[part].raw.get("sweep", {}) if key not in swept}
+    scaled = (setup.scaled if setup else None) or ""
+    try:
+        possible = plan.possible(document, engine, known, any_cc=True)
+    except ThalwegErrors as error:
+        if engine.name == engines.DEFAULT and setup is None:
+            raise
+        return Tried(part, engine, why_not=error.errors[0].message, document=document)
+    return Tried(
+        part,
+        engine,
+        possible.plan,
+        "" if possible.plan else next(iter(possible.reasons.values())),
+        possible.reasons,
+        {point.experiment: point.sweep for point in possible.points if point.experiment in possible.reasons},
+        document,
+        fixed,
+        scaled,
+    )
+
+
+def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document:
+    """Check the scenario with the settings; mistakes point to claims.toml."""
+    file = study.folder / study.claims.parts[part].scenario
+    try:
+        return scenario.load(file, settings)
+    except ThalwegErrors as errors:
+        for error in errors.errors:
+            if error.source and error.source.file == "--set":
+                error.source = Source(str(study.folder / CLAIMS))
+                error.message = f"in parts.{part}: {error.message}"
+        raise
