@@ -128,6 +128,14 @@ class MadeUpRun:
         } | values  # fmt: skip
         self._add("samples", number, repetition, row)
 
+    def state(self, number: int, repetition: int, t_us: int, key: str, value: float, name: str = "large") -> None:
+        """Add a value that only one algorithm has."""
+        row = {
+            "experiment": number, "repetition": repetition, "flow": name,
+            "copy": 0, "connection": 0, "t_us": t_us, "key": key, "value": float(value),
+        }  # fmt: skip
+        self._add("state", number, repetition, row)
+
     def queue(self, number: int, repetition: int, t_us: int, **values: Any) -> None:
         """Add a sample of the bottleneck."""
         row = {

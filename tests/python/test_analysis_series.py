@@ -46,7 +46,7 @@ def two_connections(directory: Path) -> MadeUpRun:
 
 def test_rate_is_that_of_the_acknowledged_bytes_and_zero_between_connections(tmp_path: Path) -> None:
     (series,) = analysis.series(open_run(two_connections(tmp_path).write()), [(0, 0)], limit=8)
-    (line,) = series.rate_bps
+    (line,) = series.lines["rate"]
     assert line.t_s == [0.125, 0.375, 0.625, 0.875, 1.125, 1.375, 1.625, 1.875]
     assert line.value == pytest.approx([8e6, 8e6, 8e6, 8e6, 0, 0, 16e6, 16e6])
 
@@ -54,10 +54,10 @@ def test_rate_is_that_of_the_acknowledged_bytes_and_zero_between_connections(tmp
 def test_windows_have_a_line_per_connection_and_many_connections_are_cut(tmp_path: Path) -> None:
     run = open_run(two_connections(tmp_path).write())
     (series,) = analysis.series(run, [(0, 0)])
-    assert [set(line.value) for line in series.cwnd_packets] == [{20}, {40}]
+    assert [set(line.value) for line in series.lines["cwnd"]] == [{20}, {40}]
     assert (series.connections, series.connections_drawn) == (2, 2)
     (cut,) = analysis.series(run, [(0, 0)], most_connections=1)
-    assert [set(line.value) for line in cut.cwnd_packets] == [{20}]
+    assert [set(line.value) for line in cut.lines["cwnd"]] == [{20}]
     assert (cut.connections, cut.connections_drawn) == (2, 1)
 
 
@@ -67,8 +67,31 @@ def test_queue_has_backlog_and_moments_of_drops(tmp_path: Path) -> None:
         made.queue(0, 0, t_ms * 1000, backlog_bytes=backlog, dropped_packets=dropped)
         made.queue(0, 0, t_ms * 1000, link="reverse", backlog_bytes=77)
     (series,) = analysis.series(open_run(made.write()), [(0, 0)])
-    assert series.backlog_bytes[0].value == [0, 3000, 6000, 0]
+    assert series.lines["queue"][0].value == [0, 3000, 6000, 0]
     assert series.drops_s == [0.2]
+
+
+def test_windows_in_flight_pacing_and_what_only_bbr_has_are_lines_of_connections_in_their_units(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", [experiment()])  # 40 Mbit/s and 45 ms: a BDP of 225 kB, 150 packets
+    made.transfer(0, 0)
+    for t_us in (0, 100_000):
+        made.sample(0, 0, t_us, inflight_packets=300, pacing_rate_bps=50_000_000, srtt_us=60_000)
+        made.state(0, 0, t_us, "bw_bps", 38e6)
+        made.state(0, 0, t_us, "pacing_gain", 1.25)
+        made.state(0, 0, t_us, "round", 7)
+    (series,) = analysis.series(open_run(made.write()), [(0, 0)])
+    of = {name: [line.value for line in lines] for name, lines in series.lines.items()}
+    assert of["inflight_bdp"] == [[2, 2]]
+    assert of["pacing_rate"] == [[50e6, 50e6]]
+    assert of["rtt"] == [[0.06, 0.06]]
+    assert of["bandwidth"] == [[38e6, 38e6]]
+    assert of["gain"] == [[1.25, 1.25]]
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    run = open_run(two_connections(tmp_path).write())
+    (series,) = analysis.series(run, [(0, 0)], quantities=["cwnd"])
+    assert list(series.lines) == ["cwnd"]
 
 
 def test_a_run_without_time_series_has_empty_ones(tmp_path: Path) -> None:
@@ -76,7 +99,8 @@ def test_a_run_without_time_series_has_empty_ones(tmp_path: Path) -> None:
     made.transfer(0, 0)
     run = open_run(made.write())
     (series,) = analysis.series(run, [(0, 0)])
-    assert (series.rate_bps, series.cwnd_packets, series.rtt_s, series.backlog_bytes) == ([], [], [], [])
+    assert set(series.lines) == set(analysis.QUANTITIES)
+    assert not any(series.lines.values())
     assert analysis.rtt_distributions(run).height == 0
 
 

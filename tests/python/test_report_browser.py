@@ -1,12 +1,13 @@
 """The report in a real browser, with the network watched."""
 
+import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 from browsers import Watched
 from made_up_runs import MadeUpRun, an_id, experiment, flow, large_and_medium
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from thalweg import analysis, report
 from thalweg.report.numbers import scale_for
 from thalweg.results import open_run
@@ -44,7 +45,7 @@ def test_every_chart_is_drawn_without_complaints_or_requests(
 
 def test_the_queue_shows_its_room_and_the_drops(browser: Browser, study: Path) -> None:
     page = Watched(browser, study / "report.html").drawn().page
-    queue = page.locator('[data-kind="backlog"]')
+    queue = page.locator('[data-kind="queue"]')
     assert queue.locator(".mark-rule.role-mark line").count() == 1
     assert queue.locator(".mark-rect.role-mark path").count() > 5
     page.close()
@@ -111,6 +112,111 @@ def test_choosing_another_point_draws_it(browser: Browser, study: Path) -> None:
     after = cwnd.inner_html(), cdf.inner_html(), page.locator(".replay").inner_text()
     assert all(a != b for a, b in zip(before, after, strict=True))
     assert ".experiment == 10 and" in after[2]
+    assert watched.complaints == []
+    page.close()
+
+
+def changed(page: Page, selector: str, before: str) -> None:
+    """Wait until an element holds something else."""
+    page.wait_for_function(
+        "([selector, before]) => document.querySelector(selector).innerHTML !== before", arg=[selector, before]
+    )
+
+
+def times(page: Page, kind: str) -> tuple[float, float]:
+    """The first and the last time at the axis of a chart."""
+    labels = page.locator(f'[data-kind="{kind}"] .role-axis-label').first.locator("text").all_text_contents()
+    return float(labels[0]), float(labels[-1])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_dragging_across_a_chart_shows_that_time_in_all_of_them_until_it_is_reset(
+    browser: Browser, study: Path, width: int
+) -> None:
+    watched = Watched(browser, study / "report.html", width).drawn()
+    page = watched.page
+    cwnd, rtt = '[data-kind="cwnd"]', '[data-kind="rtt"]'
+    reset = page.get_by_role("button", name="Show the whole time")
+    assert reset.is_disabled()
+    page.locator(cwnd).scroll_into_view_if_needed()
+    whole, before = page.locator(cwnd).inner_html(), page.locator(rtt).inner_html()
+    path = "svg .mark-line path"
+    points = page.locator(f"{cwnd} {path}").first.get_attribute("d") or ""
+    box = page.locator(f"{cwnd} path.background").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=4)
+    assert page.locator(".brush").is_visible()
+    page.mouse.up()
+    changed(page, cwnd, whole)
+    changed(page, rtt, before)
+    end = json.loads(page.locator("#data").text_content() or "")["series"]["entries"][0]["end"]
+    shown = [float(page.get_by_label(name).input_value()) for name in ("from (s)", "to (s)")]
+    assert shown == pytest.approx([end / 4, end / 2], rel=0.03)
+    assert times(page, "cwnd")[0] >= shown[0]
+    assert times(page, "cwnd")[1] <= shown[1]
+    assert page.locator(".brush").count() == 0
+    assert (page.locator(f"{cwnd} {path}").first.get_attribute("d") or "") != points
+    zoomed = page.locator(cwnd).inner_html()
+    reset.click()
+    changed(page, cwnd, zoomed)
+    assert (page.locator(f"{cwnd} {path}").first.get_attribute("d") or "") == points
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    page.close()
+
+
+def test_a_keyboard_zooms_moves_and_resets(browser: Browser, study: Path) -> None:
+    watched = Watched(browser, study / "report.html").drawn()
+    page = watched.page
+    whole = page.locator('[data-kind="rate"]').inner_html()
+    page.get_by_label("from (s)").focus()
+    page.keyboard.type("2")
+    page.keyboard.press("Enter")
+    changed(page, '[data-kind="rate"]', whole)
+    assert page.get_by_label("from (s)").input_value() == "2"
+    page.get_by_role("button", name="Zoom in").press("Enter")
+    zoomed = page.locator('[data-kind="rate"]').inner_html()
+    page.get_by_role("button", name="Earlier").press("Enter")
+    changed(page, '[data-kind="rate"]', zoomed)
+    page.get_by_role("button", name="Show the whole time").press("Enter")
+    page.wait_for_function("document.querySelector('#zoom input').value === '0'")
+    assert watched.complaints == []
+    page.close()
+
+
+def test_a_flow_that_is_switched_off_is_gone_and_comes_back(browser: Browser, study: Path) -> None:
+    watched = Watched(browser, study / "report.html").drawn()
+    page = watched.page
+    lines = page.locator('[data-kind="rate"] .mark-line path')
+    assert lines.count() == 2
+    page.get_by_role("checkbox", name="medium").uncheck()
+    page.wait_for_function("document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
+    page.get_by_role("checkbox", name="large").uncheck()
+    page.get_by_text("No flow that is shown has this.").first.wait_for()
+    page.get_by_role("checkbox", name="medium").check()
+    page.wait_for_function("document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
+    assert watched.complaints == []
+    page.close()
+
+
+def test_a_quantity_that_is_chosen_is_drawn_and_one_that_was_not_recorded_is_not_offered(
+    browser: Browser, tmp_path: Path
+) -> None:
+    run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow("a", "bbr")])])
+    run.transfer(0, 0, "a", cc="bbr")
+    for t_us in range(0, 1_000_001, 10_000):
+        run.sample(0, 0, t_us, "a", acked_bytes=t_us)
+        run.state(0, 0, t_us, "pacing_gain", 1.25 if t_us % 80_000 else 0.75, "a")
+    report.write([run.write()], tmp_path / "report.html")
+    watched = Watched(browser, tmp_path / "report.html").drawn()
+    page = watched.page
+    assert page.locator('[data-kind="gain"] svg').count() == 0
+    page.get_by_role("checkbox", name="Pacing gain").check()
+    page.locator('[data-kind="gain"] .mark-line path').wait_for()
+    assert page.get_by_role("checkbox", name="Pacing rate").count() == 0
+    assert page.get_by_role("checkbox", name="Bandwidth estimate").count() == 0
     assert watched.complaints == []
     page.close()
 

@@ -16,7 +16,7 @@ from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, o
 from thalweg.analysis.measured import OwnMeasure, measured
 from thalweg.analysis.measures import MEASURES, Measure
 from thalweg.analysis.repetitions import repetitions
-from thalweg.analysis.series import Line, Series, series, typical_repetitions
+from thalweg.analysis.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
 from thalweg.analysis.status import Failure, Status, are_copies, status
 from thalweg.analysis.summary import flow_names, summary
 from thalweg.analysis.sweep import Axis, axes, quantity
@@ -26,12 +26,14 @@ __all__ = [
     "DERIVED",
     "MEASURES",
     "METHOD",
+    "QUANTITIES",
     "Axis",
     "Estimate",
     "Failure",
     "Line",
     "Measure",
     "OwnMeasure",
+    "Quantity",
     "Series",
     "Status",
     "are_copies",

@@ -4,20 +4,56 @@ Rates are means over equal bins, so their area is the bytes that were acknowledg
 peaks kept.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import polars as pl
 
+from thalweg.analysis.derived import PACKET_BYTES, base_rtts, rates
 from thalweg.analysis.flows import BITS, EXPERIMENT, MICROSECONDS
 from thalweg.analysis.thin import Numbers, peaks
 from thalweg.results import Run
 
 CONNECTION = ["copy", "connection"]
+BATCH = 32
+"""Experiments whose tables are in memory at once."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that changes while an experiment runs."""
+
+    title: str
+    unit: Literal["bit/s", "s", "B", "BDP", "packets", ""]
+    about: str
+    column: str = ""
+    """Where in the samples it stands; empty: it is computed, or stands elsewhere."""
+    size: float = 1.0
+    """How much of the column's unit is one of `unit`."""
+    key: str = ""
+    """Its key in the table of the algorithm's state."""
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "rate": Quantity("Rate of acknowledged bytes", "bit/s", "of a flow, all its connections together"),
+    "cwnd": Quantity("Congestion window", "packets", "of a connection", column="cwnd_packets"),
+    "inflight_bdp": Quantity(
+        "In flight over BDP",
+        "BDP",
+        "of a connection; the BDP is that of the bottleneck's rate at that time and the flow's empty path",
+        column="inflight_bdp",
+    ),
+    "pacing_rate": Quantity("Pacing rate", "bit/s", "of a connection that paces", column="pacing_rate_bps"),
+    "rtt": Quantity("Smoothed round-trip time", "s", "of a connection", column="srtt_us", size=MICROSECONDS),
+    "bandwidth": Quantity("Bandwidth estimate", "bit/s", "of a connection whose algorithm has one (BBR)", key="bw_bps"),
+    "gain": Quantity("Pacing gain", "", "of a connection whose algorithm has one (BBR)", key="pacing_gain"),
+    "queue": Quantity("Queue of the bottleneck", "B", "the packet being sent is not counted"),
+}
+"""What can be drawn over time, in the order in which it is shown."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +72,8 @@ class Series:
 
     experiment: int
     repetition: int
-    rate_bps: list[Line]
-    """A line per flow: its connections together."""
-    cwnd_packets: list[Line]
-    """A line per connection."""
-    rtt_s: list[Line]
-    """The smoothed round-trip time, a line per connection."""
-    backlog_bytes: list[Line]
-    """The bottleneck's queue; no line without samples of it."""
+    lines: dict[str, list[Line]]
+    """The curves of each of `QUANTITIES` that was asked for, in its unit; none where it was not recorded."""
     drops_s: list[float]
     """Moments at which packets found no room in the queue, thinned to one per bin."""
     connections: int
@@ -52,63 +82,106 @@ class Series:
     """Connections that have a line."""
 
 
-def series(run: Run, chosen: Iterable[tuple[int, int]], limit: int = 300, most_connections: int = 60) -> list[Series]:
+def series(
+    run: Run,
+    chosen: Iterable[tuple[int, int]],
+    limit: int = 300,
+    most_connections: int = 60,
+    quantities: Collection[str] = tuple(QUANTITIES),
+) -> list[Series]:
     """Read the time series of the experiments `chosen` (experiment and repetition), in their order.
 
     A curve keeps about `limit` points, and so do the connections of one flow together; of more than `most_connections`
-    connections of a flow some have lines, spread evenly over all.
+    connections of a flow some have lines, spread evenly over all. What is not complete has no curves.
     """
     pairs = list(chosen)
-    wanted = pl.LazyFrame(pairs, schema=dict.fromkeys(EXPERIMENT, pl.UInt64), orient="row")
-    samples = (
-        run.scan("samples")
-        .join(wanted, on=EXPERIMENT, how="semi", maintain_order="left")
-        .select(*EXPERIMENT, "flow", *CONNECTION, "t_us", "cwnd_packets", "srtt_us", "acked_bytes")
+    ids = {(each["experiment"], each["repetition"]): each["id"] for each in run.meta["experiments"]}
+    complete = set(run.finished_ids)
+    found = []
+    for start in range(0, len(pairs), BATCH):
+        some = pairs[start : start + BATCH]
+        reader = _Reader(run, [id for pair in some if (id := ids.get(pair)) in complete], quantities)
+        found += [_one(*pair, reader, limit, most_connections, quantities) for pair in some]
+    return found
+
+
+class _Reader:
+    """The rows of a few experiments, by experiment."""
+
+    def __init__(self, run: Run, ids: list[str], quantities: Collection[str]) -> None:
+        self._samples = run.scan("samples", ids).select(
+            *EXPERIMENT, "flow", *CONNECTION, "t_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "srtt_us",
+            "acked_bytes",
+        ).sort("t_us").collect()  # fmt: skip
+        if "inflight_bdp" in quantities:
+            self._samples = _with_inflight_bdp(self._samples, run)
+        keys = [QUANTITIES[name].key for name in quantities if QUANTITIES[name].key]
+        state = run.scan("state", ids).filter(pl.col("key").is_in(keys))
+        self._state = state.sort("t_us").collect()
+        queue = run.scan("queue", ids).filter(pl.col("link") == "forward")
+        self._queue = queue.select(*EXPERIMENT, "t_us", "backlog_bytes", "dropped_packets").sort("t_us").collect()
+        self.samples, self.state, self.queue = (_Parts(frame) for frame in (self._samples, self._state, self._queue))
+
+
+class _Parts:
+    """A table cut by experiment."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._parts = frame.partition_by(EXPERIMENT, as_dict=True, maintain_order=True)
+        self._none = frame.clear()
+
+    def of(self, experiment: int, repetition: int) -> pl.DataFrame:
+        return self._parts.get((experiment, repetition), self._none)
+
+
+def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Add what is in flight in BDPs, as the measure `inflight_bdp` counts them; empty where a link has no rate."""
+    bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
+    ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
+    return (
+        samples.join_asof(rates(run), on="t_us", by="experiment", check_sortedness=False)
+        .join(base_rtts(run), on=["experiment", "flow"], how="left", maintain_order="left")
+        .with_columns(ratio.alias("inflight_bdp"))
+        .drop("rate_bps", "base_rtt_s")
     )
-    queue = (
-        run.scan("queue")
-        .filter(pl.col("link") == "forward")
-        .join(wanted, on=EXPERIMENT, how="semi", maintain_order="left")
-        .select(*EXPERIMENT, "t_us", "backlog_bytes", "dropped_packets")
-    )
-    by_sample = samples.collect().partition_by(EXPERIMENT, as_dict=True)
-    by_queue = queue.collect().partition_by(EXPERIMENT, as_dict=True)
-    empty_samples, empty_queue = samples.limit(0).collect(), queue.limit(0).collect()
-    return [
-        _one(*pair, by_sample.get(pair, empty_samples), by_queue.get(pair, empty_queue), limit, most_connections)
-        for pair in pairs
-    ]
 
 
 def _one(
-    experiment: int, repetition: int, samples: pl.DataFrame, queue: pl.DataFrame, limit: int, most_connections: int
+    experiment: int, repetition: int, reader: _Reader, limit: int, most_connections: int, quantities: Collection[str]
 ) -> Series:
-    flows = samples.partition_by("flow", as_dict=True, maintain_order=True)
-    rates, windows, rtts = [], [], []
+    samples, state, queue = (parts.of(experiment, repetition) for parts in (reader.samples, reader.state, reader.queue))
+    lines: dict[str, list[Line]] = {name: [] for name in QUANTITIES if name in quantities}
     total = drawn = 0
-    for (flow,), rows in flows.items():
-        rates.append(rate(str(flow), rows, bins=limit))
-        connections = rows.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
-        total += len(connections)
-        connections = spread(connections, most_connections)
+    for (flow,), rows in samples.partition_by("flow", as_dict=True, maintain_order=True).items():
+        if "rate" in lines:
+            lines["rate"].append(rate(str(flow), rows, bins=limit))
+        whole = rows.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
+        connections = spread(whole, most_connections)
+        total += len(whole)
         drawn += len(connections)
-        points = sum(connection.height for connection in connections)
-        for connection in connections:
-            share = max(4, limit * connection.height // max(1, points))
-            windows.append(_thinned(str(flow), connection, "cwnd_packets", 1, share))
-            rtts.append(_thinned(str(flow), connection, "srtt_us", MICROSECONDS, share))
-    backlog = [_thinned("queue", queue.sort("t_us"), "backlog_bytes", 1, limit)] if queue.height else []
-    return Series(
-        experiment,
-        repetition,
-        rates,
-        windows,
-        [line for line in rtts if line.t_s],
-        backlog,
-        _drops(queue.sort("t_us"), limit),
-        total,
-        drawn,
-    )
+        for name in lines:
+            if column := QUANTITIES[name].column:
+                lines[name] += _of_connections(str(flow), connections, column, QUANTITIES[name].size, limit)
+    for name in lines:
+        if not QUANTITIES[name].key:
+            continue
+        rows = state.filter(pl.col("key") == QUANTITIES[name].key)
+        for (flow,), of_flow in rows.partition_by("flow", as_dict=True, maintain_order=True).items():
+            whole = of_flow.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
+            lines[name] += _of_connections(str(flow), spread(whole, most_connections), "value", 1, limit)
+    if "queue" in lines and queue.height:
+        lines["queue"] = [_thinned("queue", queue, "backlog_bytes", 1, limit)]
+    kept = {name: [line for line in each if line.t_s] for name, each in lines.items()}
+    return Series(experiment, repetition, kept, _drops(queue, limit), total, drawn)
+
+
+def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
+    """Give a line per connection; the longer a connection, the more of the points it gets."""
+    points = sum(connection.height for connection in connections)
+    return [
+        _thinned(flow, connection, column, size, max(4, limit * connection.height // max(1, points)))
+        for connection in connections
+    ]
 
 
 def spread(items: list[T], most: int) -> list[T]:
@@ -142,12 +215,12 @@ def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
     return Line(flow, middle.tolist(), (acked * BITS / width_s).tolist())
 
 
-def _thinned(name: str, rows: pl.DataFrame, column: str, scale: float, limit: int) -> Line:
+def _thinned(name: str, rows: pl.DataFrame, column: str, size: float, limit: int) -> Line:
     known = rows.drop_nulls(column)
     t: Numbers = known["t_us"].cast(pl.Float64).to_numpy()
     y: Numbers = known[column].cast(pl.Float64).to_numpy()
     keep = peaks(t, y, limit)
-    return Line(name, (t[keep] / MICROSECONDS).tolist(), (y[keep] / scale).tolist())
+    return Line(name, (t[keep] / MICROSECONDS).tolist(), (y[keep] / size).tolist())
 
 
 def _drops(queue: pl.DataFrame, limit: int) -> list[float]:

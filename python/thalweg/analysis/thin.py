@@ -1,7 +1,5 @@
 """Thinning: fewer points that draw the same curve."""
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,9 +17,8 @@ def peaks(t: Numbers, y: Numbers, limit: int) -> npt.NDArray[np.intp]:
     bins = max(1, (limit - 2) // 2)
     edges = np.linspace(t[0], t[-1], bins + 1)
     of_bin = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, bins - 1)
-    starts = np.searchsorted(of_bin, np.arange(bins + 1))
-    keep = {0, len(t) - 1}
-    for low, high in pairwise(starts):
-        if high > low:
-            keep |= {int(low + np.argmin(y[low:high])), int(low + np.argmax(y[low:high]))}
-    return np.array(sorted(keep), dtype=np.intp)
+    # Sorted by bin and then by value, each bin begins with its smallest value and ends with its largest.
+    order = np.lexsort((y, of_bin))
+    starts = np.flatnonzero(np.diff(of_bin[order], prepend=-1))
+    ends = np.append(starts[1:], len(t)) - 1
+    return np.unique(np.concatenate([order[starts], order[ends], [0, len(t) - 1]]))

@@ -70,6 +70,112 @@ globalThis.thalweg = (() => {
     element.replaceChildren(paragraph);
   };
 
+  // --- zoom --------------------------------------------------------------------------------------------------------
+
+  // A part of the time, shown by all charts at once: dragged on one of them, typed, or moved with buttons, so that a
+  // keyboard does as well as a mouse. `whole()` gives both ends of the time, `take(range)` draws (null: all of it).
+  const zoom = (toolbar, whole, take) => {
+    let range = null;
+    const field = (title, end) => {
+      const label = document.createElement("label");
+      const input = document.createElement("input");
+      Object.assign(input, { type: "number", min: 0, step: "any", inputMode: "decimal" });
+      input.addEventListener("change", () => {
+        const wanted = [...(range ?? whole())];
+        wanted[end] = Number(input.value);
+        show(wanted);
+      });
+      label.append(title, input);
+      toolbar.append(label);
+      return input;
+    };
+    const button = (text, title, work) => {
+      const made = Object.assign(document.createElement("button"), { type: "button", textContent: text, title });
+      made.setAttribute("aria-label", title);
+      made.addEventListener("click", work);
+      toolbar.append(made);
+      return made;
+    };
+    const moved = (low, high) => () => {
+      const [a, b] = range ?? whole();
+      show([a + low * (b - a), b + high * (b - a)]);
+    };
+    const from = field("from (s)", 0);
+    const to = field("to (s)", 1);
+    button("+", "Zoom in", moved(0.25, -0.25));
+    const out = button("\u2212", "Zoom out", moved(-0.5, 0.5));
+    const earlier = button("\u2190", "Earlier", moved(-0.5, -0.5));
+    const later = button("\u2192", "Later", moved(0.5, 0.5));
+    const reset = button("Whole time", "Show the whole time", () => show(null));
+    const hint = document.createElement("span");
+    hint.textContent = "or drag across a chart";
+    toolbar.append(hint);
+    const write = () => {
+      const [a, b] = range ?? whole();
+      [from.value, to.value] = [Number(a.toPrecision(6)), Number(b.toPrecision(6))];
+      [out, earlier, later, reset].forEach((each) => { each.disabled = range === null; });
+      toolbar.classList.toggle("zoomed", range !== null);
+    };
+    const show = (wanted) => {
+      const [first, last] = whole();
+      let next = null;
+      if (wanted && wanted.every(Number.isFinite)) {
+        let [a, b] = wanted[0] < wanted[1] ? wanted : [wanted[1], wanted[0]];
+        if (a < first) [a, b] = [first, Math.min(last, b + (first - a))];
+        if (b > last) [a, b] = [Math.max(first, a - (b - last)), last];
+        if (b - a > 1e-6 * (last - first) && (a > first || b < last)) next = [a, b];
+      }
+      range = next;
+      write();
+      take(range);
+    };
+    // Where a pointer is within the plot of a chart, as a time.
+    const plot = (element, event) => [...element.querySelectorAll("svg path.background")]
+      .map((path) => path.getBoundingClientRect())
+      .filter((box) => box.width > 0 && event.clientX >= box.left - 4 && event.clientX <= box.right + 4 && event.clientY >= box.top && event.clientY <= box.bottom)
+      .sort((a, b) => a.width * a.height - b.width * b.height)[0];
+    const listen = (element) => {
+      element.classList.add("zooms");
+      element.addEventListener("pointerdown", (event) => {
+        const box = event.button === 0 && !event.target.closest("details") ? plot(element, event) : undefined;
+        if (!box) return;
+        const [a, b] = range ?? whole();
+        const place = (x) => Math.min(box.right, Math.max(box.left, x));
+        const brush = Object.assign(document.createElement("div"), { className: "brush" });
+        const own = element.getBoundingClientRect();
+        const start = place(event.clientX);
+        let end = start;
+        const drag = (moving) => {
+          end = place(moving.clientX);
+          Object.assign(brush.style, {
+            left: `${Math.min(start, end) - own.left}px`, width: `${Math.abs(end - start)}px`, top: `${box.top - own.top}px`, height: `${box.height}px`,
+          });
+          element.append(brush);
+        };
+        const stop = () => {
+          element.removeEventListener("pointermove", drag);
+          ["pointerup", "pointercancel"].forEach((each) => element.removeEventListener(each, finish));
+          brush.remove();
+        };
+        const finish = (ending) => {
+          stop();
+          const time = (x) => a + ((x - box.left) / box.width) * (b - a);
+          if (ending.type === "pointerup" && Math.abs(end - start) > 4) show([time(start), time(end)].sort((x, y) => x - y));
+        };
+        event.preventDefault();
+        element.setPointerCapture(event.pointerId);
+        element.addEventListener("pointermove", drag);
+        ["pointerup", "pointercancel"].forEach((each) => element.addEventListener(each, finish));
+      });
+      element.addEventListener("dblclick", () => show(null));
+    };
+    return { listen, write, range: () => range, forget: () => { range = null; write(); } };
+  };
+
+  // Points within a range of time, and the one before and after, so that a line goes to both edges.
+  const within = (points, range, time) => (range === null ? points : points.filter((point, i) =>
+    (time(points[Math.min(i + 1, points.length - 1)]) >= range[0] && time(points[Math.max(i - 1, 0)]) <= range[1])));
+
   // Drawings follow one another: a change during one is drawn once it is finished.
   let queue = Promise.resolve();
   const then = (work) => { queue = queue.then(work).catch((error) => console.error(error)); return queue; };
@@ -86,5 +192,5 @@ globalThis.thalweg = (() => {
     darkness.addEventListener("change", work);
   };
 
-  return { darkness, fill, theme, sample, draw, empty, then, whenLookChanges };
+  return { zoom, within, darkness, fill, theme, sample, draw, empty, then, whenLookChanges };
 })();

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg import analysis
-from thalweg.analysis import MEASURES, Line
+from thalweg.analysis import MEASURES
 from thalweg.report.charts import templates
 from thalweg.report.colours import PATH, colours
 from thalweg.report.content import Content
@@ -12,11 +12,7 @@ from thalweg.report.findings import subject
 from thalweg.report.labels import key_title, setting, short_values, value_text
 from thalweg.report.layout import layout
 from thalweg.report.numbers import rounded, scale_for
-
-POINTS_BUDGET = 180_000
-"""Points of all curves together: about 2 MB of the page."""
-MOST_SERIES = 1000
-"""Points of the sweep that have time series."""
+from thalweg.report.timelines import timelines
 
 Json = dict[str, Any]
 
@@ -63,7 +59,7 @@ def data(content: Content) -> Json:
         "points": points,
         "numbers": _numbers(content, index),
         "distributions": _distributions(content, index),
-        "series": _series(content, index),
+        "series": timelines(content, index),
     }
 
 
@@ -126,53 +122,3 @@ def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
         result["values"].append([rounded(value / scales[measure].size, 4) for value in values])
     result["titles"] = {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()}
     return result
-
-
-def _series(content: Content, index: dict[tuple[int, int], int]) -> Json:
-    chosen = _chosen(content)
-    curves = sum(2 + 3 * len(content.flows) for _ in chosen) or 1
-    limit = max(60, min(400, POINTS_BUDGET // (2 * curves)))
-    entries = []
-    for number, run in enumerate(content.runs):
-        seeds = {(e["experiment"], e["repetition"]): e for e in run.plan["experiments"]}
-        pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
-        for series in analysis.series(run, pairs, limit):
-            planned = seeds[series.experiment, series.repetition]
-            entries.append(
-                {
-                    "point": index[number, series.experiment],
-                    "repetition": series.repetition,
-                    "seed": str(planned["seed"]),
-                    "rate": [_curve(content, line, 1e6) for line in series.rate_bps],
-                    "cwnd": [_curve(content, line, 1) for line in series.cwnd_packets],
-                    "rtt": [_curve(content, line, 1e-3) for line in series.rtt_s],
-                    "backlog": [_curve(content, line, 1e3) for line in series.backlog_bytes],
-                    "drops": [rounded(moment, 6) for moment in series.drops_s],
-                    "room": _room_kb(planned["forward"]["buffer"]),
-                    "connections": [series.connections, series.connections_drawn],
-                }
-            )
-    return {"entries": entries, "first_flow": content.flows[0] if content.flows else ""}
-
-
-def _chosen(content: Content) -> list[tuple[int, int, int]]:
-    """Choose run, experiment and repetition: per point the repetition that is typical of the first flow."""
-    found = []
-    for number, (run, repetitions) in enumerate(zip(content.runs, content.repetitions, strict=True)):
-        typical = analysis.typical_repetitions(repetitions, content.flows[0]) if content.flows else {}
-        found += [(number, experiment, typical[experiment]) for experiment in sorted(typical)]
-        del run
-    return found[:MOST_SERIES]
-
-
-def _curve(content: Content, line: Line, size: float) -> Json:
-    flow = content.flows.index(line.name) if line.name in content.flows else -1
-    return {
-        "flow": flow,
-        "t": [rounded(t, 5) for t in line.t_s],
-        "v": [rounded(value / size, 4) for value in line.value],
-    }
-
-
-def _room_kb(buffer: Json) -> float | None:
-    return rounded(buffer["bytes"] / 1e3 if buffer["kind"] == "bytes" else buffer["packets"] * 1.5)

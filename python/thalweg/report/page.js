@@ -2,7 +2,7 @@
 // Fills in the chart templates of the page's data and draws them: again when the reader chooses another point, when the
 // width changes, and when the system turns dark or light. It asks nothing of the network and stores nothing.
 (() => {
-  const { darkness, fill, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
+  const { within, darkness, fill, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
   const points = data.points.run.map((run, i) => ({ run, experiment: data.points.experiment[i], axes: data.points.axes[i], cc: data.points.cc[i] }));
@@ -134,32 +134,45 @@
     return draw(element, spec, rows, theme);
   };
 
-  const TITLES = { rate: "rate (Mbit/s)", cwnd: "cwnd (packets)", rtt: "RTT (ms)", backlog: "backlog (kB)" };
-
-  const seriesRows = (kind, entry, number) => {
-    const rows = [];
-    entry[kind].forEach((curve, line) => {
-      const flow = data.flows[curve.flow];
-      const cc = points[number].cc[curve.flow];
-      curve.t.forEach((t, i) => rows.push({ t, v: curve.v[i], flow, cc, line: kind === "backlog" ? "backlog" : line }));
+  // Curves travel as 16-bit numbers: parts of the whole time and of the largest value, which end and top give.
+  const curves = (entry, kind) => {
+    const { flow, points: counts, top, packed } = entry.curves[kind];
+    const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const total = bytes.length / 4;
+    let start = 0;
+    return flow.map((which, line) => {
+      const points = Array.from({ length: counts[line] }, (_, i) => ({
+        t: (view.getUint16(2 * (start + i), true) / 65535) * entry.end, v: (view.getUint16(2 * (total + start + i), true) / 65535) * top,
+      }));
+      start += counts[line];
+      return { flow: which, line, points };
     });
-    return rows;
+  };
+
+  const hidden = new Set();
+  const seriesRows = (kind, entry, number, range) => {
+    if (!(kind in entry.curves)) return [];
+    return curves(entry, kind).filter(({ flow }) => flow < 0 || !hidden.has(flow)).flatMap(({ flow, line, points: all }) => within(all, range, (point) => point.t).map(({ t, v }) => ({
+      t, v, flow: flow < 0 ? "queue" : data.flows[flow], cc: flow < 0 ? PATH : points[number].cc[flow], line: kind === "queue" ? "backlog" : String(line),
+    })));
   };
 
   const drawSeries = (element, theme, number, entry) => {
     const { kind } = element.dataset;
-    const rows = entry ? seriesRows(kind, entry, number) : [];
-    if (!rows.length) return empty(element, "No samples at this point.");
-    const last = Math.max(...["rate", "cwnd", "backlog"].flatMap((each) => entry[each].map((curve) => curve.t.at(-1) ?? 0)));
-    if (kind === "backlog") {
+    const range = zoomed?.range() ?? null;
+    const rows = entry ? seriesRows(kind, entry, number, range) : [];
+    if (!rows.length) return empty(element, hidden.size && entry?.curves[kind] ? "No flow that is shown has this." : "Not recorded at this point.");
+    if (kind === "queue") {
       const top = Math.max(...rows.map((row) => row.v));
       // A queue that is far from full would be a line at the bottom if the room were drawn as well.
       if (entry.room !== null && entry.room <= 4 * top) rows.push({ v: entry.room, line: "room" });
-      entry.drops.forEach((t) => rows.push({ t, v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
+      entry.drops.filter((t) => range === null || (t >= range[0] && t <= range[1])).forEach((t) => rows.push({ t, v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
     }
-    const template = kind === "backlog" ? data.templates.queue : data.templates.lines;
+    const template = kind === "queue" ? data.templates.queue : data.templates.lines;
     const lines = new Set(rows.map((row) => row.line));
-    const spec = fill(template, { ...theme, t_domain: [0, last], x_title: kind === "backlog" ? "time (s)" : null, y_title: TITLES[kind] });
+    const isLast = element === all(".series .chart").filter(isShown).at(-1);
+    const spec = fill(template, { ...theme, t_domain: range ?? [0, entry.end], x_title: isLast ? "time (s)" : null, y_title: element.dataset.axis });
     if (spec.layer) spec.layer = spec.layer.filter((layer) => lines.has(layer.name));
     spec.width = element.clientWidth;
     spec.height = 172;
@@ -168,40 +181,70 @@
     return draw(element, spec, rows, theme);
   };
 
+  // Switches of the flows: of very many, the first ones.
+  const MOST_SWITCHES = 24;
   const showLegend = (lines) => {
     const legend = document.getElementById("point-legend");
-    legend.replaceChildren(...lines.filter((line) => line.cc !== PATH).map((line) => {
-      const item = document.createElement("span");
+    const known = lines.map((line, flow) => ({ ...line, flow: line.flow, number: flow })).filter((line) => line.cc !== PATH);
+    legend.replaceChildren(...known.slice(0, MOST_SWITCHES).map((line) => {
+      const label = document.createElement("label");
+      const box = document.createElement("input");
+      box.type = "checkbox";
+      box.checked = !hidden.has(line.number);
+      box.addEventListener("change", () => {
+        if (box.checked) hidden.delete(line.number);
+        else hidden.add(line.number);
+        then(drawPoint);
+      });
       const cc = document.createElement("small");
       cc.textContent = line.cc;
-      item.append(sample(line.colour, line.dash), `${line.flow} `, cc);
-      return item;
+      label.append(...(known.length > 1 ? [box] : []), sample(line.colour, line.dash), `${line.flow} `, cc);
+      return label;
     }));
+    if (known.length > MOST_SWITCHES) legend.append(`and ${known.length - MOST_SWITCHES} more`);
   };
+
+  const isShown = (element) => !element.closest("figure").hidden;
 
   const drawPoint = async () => {
     const number = current();
     const lines = styles(look(), number);
     const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour), dashes: lines.map((line) => line.dash) };
     showLegend(lines);
-    const entry = data.series.entries.find((each) => each.point === number);
+    const entry = entryOf(number);
     const text = document.getElementById("point-text");
     if (number < 0) text.textContent = "This run has no such point.";
-    else if (!entry) text.textContent = "There are no time series of this point.";
+    else if (!entry) text.textContent = data.series.left_out ? `This point has no time series here: ${data.series.left_out} of ${data.series.left_out + data.series.entries.length} points would make the page too heavy.` : "There are no time series of this point.";
     else {
       const [connections, drawn] = entry.connections;
       text.textContent = `Repetition ${entry.repetition} (seed ${entry.seed}) is drawn: its goodput of ${data.series.first_flow} is the median of all repetitions.`
-        + (drawn < connections ? ` Of ${connections} connections, ${drawn} have curves of cwnd and RTT.` : "");
+        + (drawn < connections ? ` Of ${connections} connections, ${drawn} have curves of their own.` : "");
       const replay = document.querySelector(`.replay[data-run="${points[number].run}"]`);
       const pick = `.experiment == ${points[number].experiment} and .repetition == ${entry.repetition}`;
       replay.textContent = `jq '.plan | .experiments |= map(select(${pick}))' ${replay.dataset.json} | thalweg-engine run --plan - --out replay`;
     }
-    for (const element of all("#detail .chart")) {
+    zoomed?.write();
+    for (const element of all("#detail .chart").filter(isShown)) {
       if (number < 0) empty(element, "Nothing to draw.");
       else if (element.dataset.kind === "cdf") await drawCdf(element, theme, number);
       else await drawSeries(element, theme, number, entry);
     }
   };
+
+  const entryOf = (number) => data.series.entries.find((each) => each.point === number);
+  const toolbar = document.getElementById("zoom");
+  const zoomed = toolbar && globalThis.thalweg.zoom(toolbar, () => [0, entryOf(current())?.end || 1], () => then(drawTime));
+  const drawTime = async () => {
+    const number = current();
+    const lines = styles(look(), number);
+    const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour), dashes: lines.map((line) => line.dash) };
+    for (const element of all(".series .chart").filter(isShown)) await drawSeries(element, theme, number, entryOf(number));
+  };
+  all(".series .chart").forEach((element) => zoomed?.listen(element));
+  const quantities = all("#quantities input");
+  const showQuantities = () => quantities.forEach((box) => { document.querySelector(`.series [data-kind="${box.value}"]`).closest("figure").hidden = !box.checked; });
+  quantities.forEach((box) => box.addEventListener("change", () => { showQuantities(); then(drawTime); }));
+  showQuantities();
 
   const drawCharts = async () => {
     const theme = look();
@@ -221,8 +264,8 @@
 
   const offer = () => {
     const forPoint = document.getElementById("point-choices");
-    if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value; then(drawPoint); });
-    data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) => { wanted.axes[i] = value; then(drawPoint); }));
+    if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value; zoomed?.forget(); then(drawPoint); });
+    data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) => { wanted.axes[i] = value; zoomed?.forget(); then(drawPoint); }));
     const forCharts = document.getElementById("chart-choices");
     data.layout.chosen.forEach((i) => choice(forCharts, data.axes[i].title, data.axes[i].values, 0, (value) => { chosen.set(i, value); then(drawCharts); }));
   };

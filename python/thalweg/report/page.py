@@ -13,6 +13,7 @@ from thalweg.report.embed import data, figures
 from thalweg.report.findings import findings
 from thalweg.report.offline import render
 from thalweg.report.table import table
+from thalweg.report.timelines import present
 from thalweg.report.upkeep import lines
 from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
 from thalweg.results import Run
@@ -34,7 +35,8 @@ def page(content: Content) -> str:
         table=table(content),
         figures=figures(content),
         upkeep=lines(content),
-        has_series=any(entry["rate"] or entry["backlog"] for entry in embedded["series"]["entries"]),
+        quantities=present(embedded["series"]),
+        has_series=any(entry["curves"] for entry in embedded["series"]["entries"]),
         distributions=_distribution_names(embedded),
         cdf_titles=embedded["distributions"]["titles"],
         has_intervals=any(cell.low is not None for cell in content.cells.values()),
