@@ -1,5 +1,8 @@
 """`thalweg reproduce`: a paper's experiments, run here, and its claims, judged one by one."""
 
+import os
+import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +12,12 @@ import typer
 from thalweg import engine
 from thalweg.cli import output, reproduce_output, typed
 from thalweg.cli.options import option
-from thalweg.errors import Exit
+from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
     from thalweg.engine import Capabilities, Engine
     from thalweg.run import Outcome
-    from thalweg.studies import Study
+    from thalweg.studies import Reproduced, Study
     from thalweg.studies.tried import Tried
 
 EPILOG = "Example: thalweg reproduce itc18-mixed-workload --quick"
@@ -34,34 +37,59 @@ def command(
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Fail, with exit code 1, if a claim no longer holds that held when recorded."),
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep what was found in the study's found.json, for --check.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
 ) -> None:
     """Run a paper's experiments, and judge its claims.
 
-    Prints claim by claim what the paper found, what the engines found, and whether the claim holds there. Which
-    studies there are: thalweg studies. How claims are judged is told in docs/reference/studies.md.
+    Prints claim by claim what the paper found, what the engines found, and whether the claim holds there, and writes a
+    page with the figures. That claims do not hold is no failure. Which studies there are: thalweg studies. How claims
+    are judged is told in docs/reference/studies.md.
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
     from thalweg import studies
 
-    wanted = list(studies.ready_made().values()) if name == studies.ALL else [studies.find(name)]
-    loaded = [studies.load(folder) for folder in wanted]
+    folders = list(studies.ready_made().values()) if name == studies.ALL else [studies.find(name)]
+    loaded = [studies.load(folder) for folder in folders]
+    if record:
+        _check_recordable(loaded)
     known = engine.capabilities()
     engines = _engines(engine_name, known)
-    ended = Exit.FINE
-    for study in loaded:
-        planned = [studies.plan(study, each, known, quick=quick) for each in engines]
+    whole = [[studies.plan(study, each, known, quick=quick) for each in engines] for study in loaded]
+    ended, told = Exit.FINE, []
+    for study, planned in zip(loaded, whole, strict=True):
         for each in planned:
             place = studies.folder(study, each.engine.name, out or studies.RUNS, quick=quick)
-            studies.run(each, place, partial(_run, study, known, threads))
-            ended = max(ended, each.exit_code)
-            if each.exit_code is Exit.INTERRUPTED:
-                break
-        reproduce_output.show(study, planned)
+            if ended is not Exit.INTERRUPTED:
+                studies.run(each, place, partial(_run, study, known, threads))
+                ended = max(ended, each.exit_code)
+        done = [each for each in planned if each.judged]
+        page = None
+        if ended is not Exit.INTERRUPTED:
+            page = studies.folder(study, engine_name, out or studies.RUNS, quick=quick).with_suffix(".html")
+            studies.write_page(study, done, page, quick=quick)
+        if as_json:
+            told.append(reproduce_output.as_json(study, done, page, quick=quick))
+        elif done:
+            reproduce_output.show(study, done, page)
+        if check and not _is_as_recorded(study, done, quick=quick):
+            ended = max(ended, Exit.FAILED)
+        if record:
+            _record(study, done, quick=quick)
         if ended is Exit.INTERRUPTED:
-            output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
             break
-    raise typer.Exit(ended if ended is Exit.INTERRUPTED else Exit.FINE)
+    if as_json:
+        output.data_json({"studies": told, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
+    if ended is Exit.INTERRUPTED:
+        output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
+    raise typer.Exit(ended)
 
 
 def _engines(name: str, known: "Capabilities") -> "list[Engine]":
@@ -83,3 +111,52 @@ def _run(study: "Study", known: "Capabilities", threads: int | None, tried: "Tri
             command=typed.words(),
             listener=progress.event,
         )
+
+
+def _check_recordable(studies: "Sequence[Study]") -> None:
+    """Refuse to run for hours what cannot be kept."""
+    for study in studies:
+        if not os.access(study.folder, os.W_OK):
+            raise ThalwegError(
+                "cannot-write",
+                f"what is found cannot be kept: `{study.folder}` cannot be written",
+                place="--record",
+                hint="--record is for a checkout of the sources, or a study of your own",
+                exit_code=Exit.CANNOT_WRITE,
+            )
+
+
+def _record(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> None:
+    """Keep what was found; half a study is not kept."""
+    from thalweg.studies import found
+
+    for each in done:
+        if each.engine.available and not each.directories:
+            continue
+        if each.engine.available and each.exit_code is Exit.FINE:
+            output.talk(f"recorded: {found.record(study, each, quick=quick)} ({each.engine.name})")
+        else:
+            why = each.engine.reason or "not every experiment is complete"
+            output.talk(f"{study.name}: not recorded for {each.engine.name}: {why}")
+
+
+def _is_as_recorded(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> bool:
+    """Say which claims held and do not now; that nothing could be compared is no success either."""
+    from thalweg.studies import found
+
+    is_fine = True
+    for each in done:
+        if not each.engine.available:
+            output.talk(f"--check: {study.name} on {each.engine.name} cannot run here: {each.engine.reason}")
+        if (not each.directories and found.recorded(study, each, quick=quick) is None) or not each.engine.available:
+            continue
+        if found.recorded(study, each, quick=quick) is None:
+            words = ["thalweg", "reproduce", study.name, "--engine", each.engine.name, *(["--quick"] if quick else [])]
+            hint = shlex.join([*words, "--record"])
+            output.talk(f"--check: nothing was recorded of {study.name} on {each.engine.name}; to do that: {hint}")
+            is_fine = False
+        for broken in found.broken(study, each, quick=quick):
+            now = f"{broken.now.verdict}{f' ({broken.now.note})' if broken.now.note else ''}"
+            output.talk(f"--check: {study.name}: `{broken.claim}` held on {each.engine.name}; now: {now}")
+            is_fine = False
+    return is_fine

@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from thalweg.cli import output
+from thalweg.run import duration
 from thalweg.studies import Judged, Reproduced, Study, Verdict, texts
 from thalweg.studies.models import Claim
 
@@ -22,22 +25,73 @@ NARROWEST = 100
 """Columns of the table where standard output is no terminal, which has a width of its own."""
 
 
-def show(study: Study, reproduced: Sequence[Reproduced]) -> None:
-    """Print the claims as a table, with a column per engine, and the count of verdicts."""
+def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None) -> None:
+    """Print the claims as a table with a column per engine, then a line per engine that counts, and the page."""
     terminal = Console(file=sys.stdout)
     if not terminal.is_terminal:
         terminal = Console(file=sys.stdout, width=max(NARROWEST, terminal.width))
     table = Table(title=study.claims.title, title_justify="left", show_lines=True)
-    table.add_column("Claim", ratio=3)
-    table.add_column("Paper", ratio=1)
+    table.add_column("Claim", ratio=3, overflow="fold")
+    table.add_column("Paper", ratio=1, overflow="fold")
     for each in reproduced:
-        table.add_column(each.engine.name, ratio=2)
+        table.add_column(each.engine.name, ratio=2, overflow="fold")
     for claim in study.claims.claims:
-        cells = [_cell(claim, each.judged.get(claim.id)) for each in reproduced]
+        cells = [_cell(claim, each.judged[claim.id]) for each in reproduced]
         table.add_row(_claim(claim), Text(texts.paper(claim)), *cells)
-    terminal.print(table)
+    try:
+        terminal.print(table)
+    except BrokenPipeError:
+        raise output.NobodyReads from None
+    for each in reproduced:
+        for part, tried in each.tried.items():
+            if tried.plan and tried.scaled:
+                output.data(f"{each.engine.name}, {part}: {tried.scaled}")
     for each in reproduced:
         output.data(_count(each))
+    if page:
+        output.data(f"page  {page}")
+
+
+def as_json(study: Study, reproduced: Sequence[Reproduced], page: Path | None, *, quick: bool) -> dict[str, Any]:
+    """Give everything that was found."""
+    return {
+        "study": study.name,
+        "quick": quick,
+        "page": str(page) if page else None,
+        "engines": [_engine(study, each) for each in reproduced],
+    }
+
+
+def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
+    return {
+        "engine": reproduced.engine.name,
+        "available": reproduced.engine.available,
+        "result_version": reproduced.engine.version,
+        "seconds": round(reproduced.seconds, 1),
+        "experiments": reproduced.experiments,
+        "failed": reproduced.failed,
+        "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
+        "scaled": {part: tried.scaled for part, tried in reproduced.tried.items() if tried.plan and tried.scaled},
+        "claims": [_judged(claim, reproduced.judged[claim.id]) for claim in study.claims.claims],
+    }
+
+
+def _judged(claim: Claim, judged: Judged) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "text": claim.text.strip(),
+        "source": claim.source,
+        "paper": claim.paper,
+        "asked": texts.asked(claim),
+        "verdict": judged.verdict,
+        "value": judged.value,
+        "low": judged.low,
+        "high": judged.high,
+        "n": judged.n,
+        "points": judged.points,
+        "where": judged.where,
+        "note": judged.note,
+    }
 
 
 def _claim(claim: Claim) -> Text:
@@ -51,9 +105,7 @@ def _claim(claim: Claim) -> Text:
     return text
 
 
-def _cell(claim: Claim, judged: Judged | None) -> Text:
-    if judged is None:
-        return Text("not judged yet", style="dim")
+def _cell(claim: Claim, judged: Judged) -> Text:
     text = Text(judged.verdict, style=STYLES[judged.verdict])
     for line in (texts.ours(judged, texts.unit(claim)), judged.note):
         if line:
@@ -65,5 +117,9 @@ def _cell(claim: Claim, judged: Judged | None) -> Text:
 
 def _count(reproduced: Reproduced) -> str:
     verdicts = [judged.verdict for judged in reproduced.judged.values()]
-    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in STYLES if verdicts.count(verdict)]
-    return f"{reproduced.engine.name}: {', '.join(counts)} ({len(verdicts)} claims, {reproduced.seconds:.0f} s)"
+    judged = len(verdicts) - verdicts.count("cannot run here")
+    others = [f"{verdicts.count(each)} {each}" for each in STYLES if each != "holds" and verdicts.count(each)]
+    rest = f": {', '.join(others)}" if others else ""
+    failed = f"; {reproduced.failed} experiments failed" if reproduced.failed else ""
+    took = f"; it took {duration(reproduced.seconds)}" if reproduced.directories else ""
+    return f"{reproduced.engine.name}: {verdicts.count('holds')} of {judged} claims hold{rest}{failed}{took}"

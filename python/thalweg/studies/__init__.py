@@ -11,6 +11,7 @@ What a study's folder holds is told in docs/reference/studies.md.
 from thalweg.studies.bounds import Verdict
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import ALL, Study, find, load, ready_made
+from thalweg.studies.page import write as write_page
 from thalweg.studies.reproduce import RUNS, Reproduced, folder, plan, run
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "plan",
     "ready_made",
     "run",
+    "write_page",
 ]

@@ -120,6 +120,15 @@ class Quantities:
         ends = self._finished(self.centre - half), self._finished(self.centre + half)
         return np.minimum(*ends), np.maximum(*ends)
 
+    def on_log_scale(self) -> "Quantities":
+        """Give the same values with logarithmic centres, where they are above 0: ratios will be made of them."""
+        if self.against is not None or not np.all(self.centre > 0):
+            return self
+        slopes = 1 / self.centre, self.slopes[1]
+        yes, no = np.ones_like(self.is_log), np.zeros_like(self.is_log)
+        zero, centre = np.zeros(len(self.centre)), np.log(self.centre)
+        return Quantities.of(self.points, self.value, None, centre, slopes, zero, yes, no, self.finish)
+
     def draws(self) -> Numbers | None:
         """Draw from what the repetitions leave possible: a row per draw, a column per point.
 

@@ -113,7 +113,8 @@ def _numbers(found: Quantities, judge: Judge) -> _Numbers:
         draws = found.draws() if len(found.centre) > 1 or judge.over == "share" else None
         return _Numbers(found.estimate, draws, found, together, experiments, n)
     assert judge.take
-    take, level, draws = judge.take, judge.level, found.draws()
+    take, level = judge.take, judge.level
+    draws = (found.on_log_scale() if take in ("growth", "spread") else found).draws()
     centre = [reduce.along(take, group.key, found.estimate[group.rows], level).item() for group in together]
     drawn = [] if draws is None else [reduce.along(take, group.key, draws[:, group.rows], level) for group in together]
     return _Numbers(np.array(centre), np.stack(drawn, axis=-1) if drawn else None, None, together, experiments, n)

@@ -105,7 +105,7 @@ class Mistakes:
                 hint=words.did_you_mean(given, choices),
             )
         elif kind == "string_pattern_mismatch":
-            expected = "lower-case letters, digits and dashes, beginning with a letter or digit"
+            expected = "lower-case letters, digits, dashes (and dots in a claim's), beginning with a letter or digit"
             self.add("bad-name", place, f"`{name}` is {found}", found=found, expected=expected)
         else:
             expected = details["msg"][0].lower() + details["msg"][1:]

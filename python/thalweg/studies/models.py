@@ -97,7 +97,7 @@ class Judge(Table):
 class Claim(Table):
     """A sentence of the paper that can be checked."""
 
-    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     text: str
     source: str = ""
     paper: str | float | None = None

@@ -47,6 +47,16 @@ class Reproduced:
         return max((outcome.exit_code for outcome in self.outcomes), default=Exit.FINE)
 
     @property
+    def experiments(self) -> int:
+        """Experiments that were asked for."""
+        return sum(outcome.experiments for outcome in self.outcomes)
+
+    @property
+    def failed(self) -> int:
+        """Experiments that failed now."""
+        return sum(len(outcome.failed) for outcome in self.outcomes)
+
+    @property
     def is_fresh(self) -> bool:
         """Whether everything was run now, nothing being there from before."""
         return bool(self.outcomes) and not any(outcome.present for outcome in self.outcomes)

@@ -61,7 +61,7 @@ def asked(claim: Claim) -> str:
         for word, value in (("at least", judge.at_least), ("at most", judge.at_most))
         if value is not None
     ]
-    text = f"{_subject(judge)} {' and '.join(ends)}"
+    text = f"{_subject(judge)} {' and '.join(ends)}".strip()
     match judge.over:
         case "share":
             return f"{text} at {number(judge.at_least_share, 'ratio')} of the points or more"

@@ -1,5 +1,6 @@
 """`thalweg reproduce` as a user calls it, on small studies of the user's own."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,18 @@ value = { measure = "utilisation", where = { "flow.bulk.cc" = "cubic" } }
 judge = { at_most = 0.1 }
 """
 
+FIGURE = """\
+[[figures]]
+id = "queue"
+title = "Queueing delay over the buffer"
+part = "alone"
+kind = "lines"
+value = { measure = "queueing_delay" }
+x = "path.buffer"
+series = ["flow.bulk.cc"]
+curves = [{ name = "full", y = "8 * buffer_bytes / rate_bps" }]
+"""
+
 Study = Callable[..., Path]
 
 
@@ -76,7 +89,7 @@ def test_each_claim_is_told_with_its_number_and_its_verdict(thalweg: Callable[..
     assert done.returncode == 0, done.stderr
     assert "cubic-fills-the-queue" in done.stdout
     assert "far more" in done.stdout
-    assert "sim: 1 holds, 1 does not hold" in done.stdout
+    assert "sim: 1 of 2 claims hold: 1 does not hold" in done.stdout
 
 
 def test_an_unknown_study_is_answered_with_those_there_are(thalweg: Callable[..., Any]) -> None:
@@ -92,3 +105,65 @@ def test_a_mistake_names_the_key_the_line_and_what_was_meant(thalweg: Callable[.
     assert "`claims.0.value.measure` names no measure: `queuing_delay`" in done.stderr
     assert "mine/claims.toml:13" in done.stderr
     assert "did you mean `queueing_delay`?" in done.stderr
+
+
+def test_json_has_every_number_behind_a_verdict(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE)
+    found = json.loads(thalweg("reproduce", "./mine", "--json").stdout)
+    [engine] = found["studies"][0]["engines"]
+    [claim] = engine["claims"]
+    assert (claim["verdict"], claim["n"], engine["failed"]) == ("holds", 3, 0)
+    assert 1.5 < claim["low"] < claim["value"] < claim["high"]
+
+
+def test_the_page_shows_the_claims_and_the_figures(thalweg: Callable[..., Any], study: Study, tmp_path: Path) -> None:
+    study(QUEUE, FIGURE)
+    done = thalweg("reproduce", "./mine", "--out", "here")
+    assert done.stdout.splitlines()[-1] == "page  here/mine/sim.html"
+    page = (tmp_path / "here/mine/sim.html").read_text()
+    assert "CUBIC keeps more in the queue than BBR." in page
+    assert "Queueing delay over the buffer" in page
+
+
+def test_a_claim_that_no_longer_holds_fails_the_check(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE)
+    assert thalweg("reproduce", "./mine", "--record").returncode == 0
+    assert thalweg("reproduce", "./mine", "--check").returncode == 0
+    study(QUEUE.replace("at_least = 1.5", "at_least = 1000"))
+    done = thalweg("reproduce", "./mine", "--check")
+    assert done.returncode == 1
+    assert "`cubic-fills-the-queue` held on sim; now: does not hold" in done.stderr
+    assert thalweg("reproduce", "./mine").returncode == 0, "without --check, verdicts are no failure"
+
+
+def test_a_check_without_a_record_is_no_success(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE)
+    done = thalweg("reproduce", "./mine", "--check")
+    assert done.returncode == 1
+    assert "thalweg reproduce mine --engine sim --record" in done.stderr
+
+
+def test_what_an_engine_lacks_is_told_and_the_rest_is_judged(thalweg: Callable[..., Any], study: Study) -> None:
+    claim = QUEUE.replace('"cubic"', '"made-up"').replace("cubic-fills", "made-up-fills")
+    study(QUEUE, claim, scenario=SCENARIO.replace('["cubic", "bbr"]', '["cubic", "bbr", "made-up"]'))
+    [engine] = json.loads(thalweg("reproduce", "./mine", "--json").stdout)["studies"][0]["engines"]
+    rest, lacking = engine["claims"]
+    assert rest["verdict"] == "holds"
+    assert (lacking["verdict"], lacking["note"]) == (
+        "cannot run here",
+        "the engine sim has no congestion control `made-up` here",
+    )
+
+
+def test_quick_tries_less_and_says_what_it_leaves_out(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE.replace('"4bdp"', '"1bdp"'))
+    [engine] = json.loads(thalweg("reproduce", "./mine", "--quick", "--json").stdout)["studies"][0]["engines"]
+    assert engine["experiments"] == 4
+    assert engine["claims"][0]["note"] == "`alone` is not run at path.buffer = 1bdp here, only at 4bdp"
+
+
+def test_an_unknown_engine_is_answered_with_those_there_are(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE)
+    done = thalweg("reproduce", "./mine", "--engine", "vm")
+    assert done.returncode == 2
+    assert "expected one of sim, kernel, uml" in done.stderr
