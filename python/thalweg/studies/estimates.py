@@ -220,7 +220,7 @@ def _lost(ratio: Numbers) -> Numbers:
 
 def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataFrame, pl.Series]:
     """Give the points that have a partner, and the partners' experiments."""
-    keys = [key for key in picked.open_keys if key in other.open_keys]
+    keys = [key for key in picked.open_keys if key in other.open_keys and not _are_set_apart(picked, other, key)]
     partner = pl.col("experiment").alias("_partner")
     if keys:
         others = other.points.select(partner, *keys)
@@ -235,6 +235,12 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
         more = [key for key in other.open_keys if key not in keys]
         raise ValueError(f"each point has several partners: `against` leaves open {', '.join(more)}")
     return points.drop("_partner"), points["_partner"]
+
+
+def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
+    """Say whether each side has one value of a key, and another one: a condition on a derived key has chosen them."""
+    mine, others = picked.points[key].unique(), other.points[key].unique()
+    return len(mine) == len(others) == 1 and mine[0] != others[0]
 
 
 def _side(picked: Picked, experiments: pl.Series) -> Side:

@@ -116,6 +116,14 @@ def test_json_has_every_number_behind_a_verdict(thalweg: Callable[..., Any], stu
     assert 1.5 < claim["low"] < claim["value"] < claim["high"]
 
 
+def test_sides_may_be_set_apart_by_a_derived_key(thalweg: Callable[..., Any], study: Study) -> None:
+    deep = QUEUE.replace('"path.buffer" = "4bdp"', "buffer_bdp = { at_least = 3 }")
+    study(deep.replace('{ where = { "flow.bulk.cc" = "bbr" } }', "{ where = { buffer_bdp = { at_most = 2 } } }"))
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 0, done.stderr
+    assert "sim: 1 of 1 claims hold" in done.stdout
+
+
 def test_the_page_shows_the_claims_and_the_figures(thalweg: Callable[..., Any], study: Study, tmp_path: Path) -> None:
     study(QUEUE, FIGURE)
     done = thalweg("reproduce", "./mine", "--out", "here")
