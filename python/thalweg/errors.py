@@ -15,7 +15,7 @@ class Exit(IntEnum):
     FINE = 0
     """Everything asked for was done."""
     FAILED = 1
-    """Something ran and failed."""
+    """Something ran and failed, or a check did not hold: `compare` found a real difference."""
     USAGE = 2
     """The command line or the scenario is wrong."""
     CANNOT_WRITE = 3

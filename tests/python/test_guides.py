@@ -18,7 +18,12 @@ GUIDES = ROOT / "docs" / "guide"
 DONE_BEFORE = {"thalweg kernel build"}
 """Commands of guides that take minutes, and that the set-up of the tests has typed already."""
 
-EXPECTED_TO_FAIL = {"thalweg check wrong.toml": 2}
+EXPECTED_TO_FAIL = {
+    "thalweg check wrong.toml": 2,
+    "thalweg compare runs/before runs/after": 1,
+    "thalweg compare runs/before runs/after --tolerance 10% --measure goodput --all": 1,
+    "thalweg compare runs/before --by path.buffer --measure latency_under_load --measure stability --measure jain": 1,
+}
 """Commands that the guide shows because they fail, and their exit codes."""
 
 
@@ -59,6 +64,10 @@ def test_the_commands_of_the_first_experiment_work_in_their_order(tmp_path: Path
     follow("first-experiment.md", tmp_path)
     assert (tmp_path / "both.html").exists()
     assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def test_the_commands_that_compare_work_in_their_order(tmp_path: Path) -> None:
+    follow("compare.md", tmp_path)
 
 
 @pytest.mark.usefixtures("kernel")

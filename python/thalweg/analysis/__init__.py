@@ -7,8 +7,10 @@
 The measures are defined in docs/reference/analysis.md.
 """
 
+from thalweg.analysis.comparison import Compared, Comparison, compare
 from thalweg.analysis.derived import KEYS as DERIVED
 from thalweg.analysis.derived import derived
+from thalweg.analysis.difference import Difference, difference, half_width, holm
 from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
 from thalweg.analysis.fairness import jain
 from thalweg.analysis.harm import harm
@@ -28,6 +30,9 @@ __all__ = [
     "METHOD",
     "QUANTITIES",
     "Axis",
+    "Compared",
+    "Comparison",
+    "Difference",
     "Estimate",
     "Failure",
     "Line",
@@ -38,10 +43,14 @@ __all__ = [
     "Status",
     "are_copies",
     "axes",
+    "compare",
     "derived",
+    "difference",
     "estimate",
     "flow_names",
+    "half_width",
     "harm",
+    "holm",
     "jain",
     "measured",
     "overlap",

@@ -13,6 +13,7 @@ import typer
 from thalweg import __version__
 from thalweg.cli import (
     check,
+    compare,
     doctor,
     interrupt,
     kernel,
@@ -31,8 +32,8 @@ signal.signal(signal.SIGINT, interrupt)
 
 EPILOG = (
     "Begin with: thalweg run scenarios/quickstart.toml\n\n"
-    "Exit codes: 0 fine; 1 something ran and failed; 2 wrong usage or scenario; 3 cannot write; "
-    "4 something is missing on this machine; 130 interrupted."
+    "Exit codes: 0 fine; 1 something ran and failed, or a check did not hold; 2 wrong usage or scenario; "
+    "3 cannot write; 4 something is missing on this machine; 130 interrupted."
 )
 
 commands = typer.Typer(
@@ -49,6 +50,7 @@ for name, module in {
     "run": run,
     "results": results,
     "report": report,
+    "compare": compare,
     "studies": studies,
     "reproduce": reproduce,
     "validate": validate,

@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 import polars as pl
 
-from thalweg.analysis import Estimate
+from thalweg.analysis import Estimate, half_width
 from thalweg.plan import Experiment
 from thalweg.plan.models import Flow, LoadUnlimited, RepeatOnce
-from thalweg.validate import noise
 from thalweg.validate.errors import ERRORS
 from thalweg.validate.part import Part, Side
 
@@ -98,7 +97,7 @@ def _measures(part: Part, experiment: int, flow: str | None, wanted: list[str]) 
                 found[name] = Compared(_median(first), _median(second), None)
                 continue
             error = ERRORS[name].of(first.median, second.median)
-            found[name] = Compared(first.median, second.median, error, noise.of_difference(first, second))
+            found[name] = Compared(first.median, second.median, error, half_width(first, second))
     return found
 
 

@@ -11,7 +11,7 @@ from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]
 
-COMMANDS = ["check", "run", "results", "report", "validate", "schema", "doctor", "kernel"]
+COMMANDS = ["check", "run", "results", "report", "compare", "validate", "schema", "doctor", "kernel"]
 
 
 def test_the_help_names_every_command_and_exit_code(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:

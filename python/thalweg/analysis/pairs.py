@@ -1,0 +1,117 @@
+"""Which points of one run, or of two, belong together: those that differ in nothing but what is compared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.results import Run
+
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two points that are compared."""
+
+    point: Point
+    """What the sweep sets at both."""
+    first: int
+    """Number of the experiment on the first side."""
+    second: int
+    values: tuple[Any, Any] | None = None
+    """Within one run: the values that the key by which it is compared has on both sides."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """All pairs, and what has no partner."""
+
+    pairs: Sequence[Pair]
+    alone: Sequence[str] = ()
+    """What could not be paired, in words."""
+
+
+def of_runs(first: Run, second: Run) -> Pairing:
+    """Pair the points of two runs by the keys of their sweeps.
+
+    Raises `ThalwegError` if no point of the one belongs to one of the other.
+    """
+    keys = [key for key in first.sweep_keys if key in second.sweep_keys]
+    sides = [_points(run, keys) for run in (first, second)]
+    pairs, alone = [], []
+    for name, run, side in zip(("A", "B"), (first, second), sides, strict=True):
+        own = [key for key in run.sweep_keys if key not in keys]
+        if any(len(numbers) > 1 for numbers in side.values()):
+            raise ThalwegError(
+                "cannot-pair",
+                f"the run {name} has several points for each of the other's: only {name} sweeps {_names(own)}",
+                place=str(run.path),
+                expected="two runs that sweep the same keys",
+                hint=f"run the scenario without {_names(own)} in its [sweep], or compare within {name}: "
+                f"thalweg compare {run.path} --by {own[0]}",
+            )
+    for values, (number, *_) in sides[0].items():
+        point = dict(zip(keys, values, strict=True))
+        if partner := sides[1].get(values):
+            pairs.append(Pair(point, number, partner[0]))
+        else:
+            alone.append(f"only A has {_words(point)}")
+    alone += [
+        f"only B has {_words(dict(zip(keys, values, strict=True)))}" for values in sides[1] if values not in sides[0]
+    ]
+    if not pairs:
+        raise ThalwegError(
+            "cannot-pair",
+            f"no point of `{first.path}` is in `{second.path}`: {alone[0]}; {alone[-1]}",
+            expected="two runs that share values of their sweeps",
+            hint="`thalweg results` shows the points of a run",
+        )
+    return Pairing(pairs, alone)
+
+
+def within(run: Run, key: str) -> Pairing:
+    """Pair the points of a run that differ in one key of the sweep: its first value with each of the others.
+
+    Raises `ThalwegError` if the sweep does not have the key with several values.
+    """
+    points = run.points()
+    values = points[key].unique(maintain_order=True).to_list() if key in run.sweep_keys else []
+    if len(values) < 2:
+        known = [each for each in run.sweep_keys if points[each].n_unique() > 1]
+        near = get_close_matches(key, known, n=1)
+        raise ThalwegError(
+            "cannot-pair",
+            f"the sweep of `{run.path}` does not vary `{key}`",
+            place="--by",
+            found=f"`{key}`",
+            expected=f"one of {_names(known)}" if known else "a run with a sweep",
+            hint=f"did you mean `{near[0]}`?" if near else None,
+        )
+    rest = [each for each in run.sweep_keys if each != key]
+    by_value = {value: _points(run, rest, {key: value}) for value in values}
+    pairs = [
+        Pair(dict(zip(rest, at, strict=True)), number, by_value[value][at][0], (values[0], value))
+        for value in values[1:]
+        for at, (number, *_) in by_value[values[0]].items()
+        if at in by_value[value]
+    ]
+    return Pairing(pairs)
+
+
+def _points(run: Run, keys: Sequence[str], where: Point | None = None) -> dict[tuple[Any, ...], list[int]]:
+    """Give the numbers of the points by the values of some keys."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row in run.points().to_dicts():
+        if all(row[key] == value for key, value in (where or {}).items()):
+            found.setdefault(tuple(row[key] for key in keys), []).append(row["experiment"])
+    return found
+
+
+def _names(keys: Sequence[str]) -> str:
+    return ", ".join(f"`{key}`" for key in keys)
+
+
+def _words(point: Point) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in point.items()) or "points"

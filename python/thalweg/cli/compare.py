@@ -1,0 +1,108 @@
+"""`thalweg compare`: which differences between two runs, or within one, are real?"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg.cli import comparison_output, output
+from thalweg.cli.options import option
+from thalweg.errors import Exit, ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.results import Run
+
+MOST_ALONE = 5
+"""Things without a partner that are named; the others are counted."""
+
+EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
+
+
+def command(
+    first: Annotated[Path, typer.Argument(metavar="A", help="Run directory.", show_default=False)],
+    second: Annotated[
+        Path | None, typer.Argument(metavar="B", help="Another run directory.", show_default=False)
+    ] = None,
+    by: Annotated[
+        str | None, option("--by", "KEY", "Compare within A, by a key of its sweep: its first value with the others.")
+    ] = None,
+    measures: Annotated[
+        list[str] | None, option("--measure", "NAME", "A measure to compare. [default: the usual ones]")
+    ] = None,
+    flows: Annotated[
+        list[str] | None, option("--flow", "NAME", "A flow to compare. [default: all, and the path]")
+    ] = None,
+    tolerance: Annotated[
+        str, typer.Option("--tolerance", metavar="PERCENT", help="Change that is too small to matter.")
+    ] = "0%",
+    every: Annotated[bool, typer.Option("--all", help="Print every row, not the largest real ones only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
+) -> None:
+    """Say which differences are real.
+
+    Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
+    changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for
+    the number of rows. Measures and verdicts are defined in docs/reference/analysis.md.
+
+    Exit code 1 if there is a real difference larger than the tolerance, 0 if there is none.
+    """
+    if (second is None) == (by is None):
+        raise ThalwegError(
+            "bad-usage",
+            "there is nothing to compare with" if by is None else "B and --by ask for two different comparisons",
+            expected="two run directories, or one and --by KEY",
+            hint=f"thalweg compare {first} OTHER" if by is None else f"thalweg compare {first} --by {by}",
+        )
+    limit = _tolerance(tolerance)
+    from thalweg import analysis
+    from thalweg.results import open_run
+
+    runs = [open_run(directory) for directory in (first, second) if directory is not None]
+    other = runs[1] if second else None
+    found = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
+    if as_json:
+        output.data_json(comparison_output.as_json(runs, found, by, limit))
+    else:
+        comparison_output.show(runs, found, by, limit, every=every)
+        _talk_of(runs, found.alone)
+    raise typer.Exit(Exit.FAILED if found.real else Exit.FINE)
+
+
+def _tolerance(text: str) -> float:
+    number, is_percent = text.removesuffix("%").strip(), text.endswith("%")
+    try:
+        value = float(number) / (100 if is_percent else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ThalwegError(
+            "bad-usage",
+            f"`{text}` is no tolerance",
+            place="--tolerance",
+            found=f"`{text}`",
+            expected="a percentage, or a ratio",
+            hint="--tolerance 5%",
+        )
+    return value
+
+
+def _talk_of(runs: list["Run"], alone: Sequence[str]) -> None:
+    """Say what is not in the comparison, and what should make the reader doubt it."""
+    from thalweg import analysis
+
+    for name, run in zip("AB", runs, strict=False):
+        marked = {mark.id for mark in run.untrustworthy}
+        if marked:
+            output.talk(f"{name}: {len(marked)} experiments are untrustworthy, and left out")
+        if len(run.finished_ids) < len(run.expected_ids):
+            output.talk(f"{name}: {len(run.finished_ids)} of {len(run.expected_ids)} experiments are finished")
+        if analysis.are_copies(analysis.summary(run, measures=["goodput"])):
+            output.talk(
+                f"{name}: its repetitions are copies of one another, so any difference looks real: set start_jitter"
+            )
+    for line in output.counted(alone)[:MOST_ALONE]:
+        output.talk(f"not compared:{line[5:]}")
+    if len(alone) > MOST_ALONE:
+        output.talk(f"not compared: {len(alone) - MOST_ALONE} more")

@@ -1,0 +1,124 @@
+"""`thalweg compare` as a user or a CI job calls it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from thalweg.errors import Exit
+
+Thalweg = Callable[..., Any]
+
+
+BUFFERS = ["0.5bdp", "1bdp", "2bdp", "4bdp", "8bdp"]
+
+
+def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
+    """A large flow and a medium one, which takes longer with cubic than with bbr; retransmits are the same."""
+    points = [{"flow.medium.cc": cc, "path.buffer": buffer} for cc in ("bbr", "cubic") for buffer in BUFFERS]
+    flows = [flow("large"), flow("medium")]
+    made = MadeUpRun(
+        directory,
+        [
+            experiment(number, n, sweep=dict(point), flows=flows)
+            for number, point in enumerate(points)
+            for n in range(3)
+        ],
+        engine,
+    )
+    for number, point in enumerate(points):
+        for n in range(3):
+            took = {"large": 8.0, "medium": 0.4 if point["flow.medium.cc"] == "bbr" else 0.9}
+            for name, seconds in took.items():
+                cc = "cubic" if name == "large" else point["flow.medium.cc"]
+                end_us = round(seconds * slower * 1e6 * (1 + n / 100))
+                made.transfer(number, n, name, cc=cc, end_us=end_us, acked_bytes=1_000_000)
+    return str(made.write())
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[str, str]:
+    """A study, and the same with everything a tenth slower."""
+    return a_study(tmp_path / "before"), a_study(tmp_path / "after", "kernel", slower=1.1)
+
+
+def test_a_real_difference_is_told_in_a_sentence_and_fails(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", *runs, "--flow", "large", "--measure", "goodput")
+    assert done.returncode == Exit.FAILED
+    sentence, _, heading, *rows = done.stdout.splitlines()
+    assert "differences are real" in sentence
+    assert "goodput of large at flow.medium.cc = " in sentence
+    assert heading.split()[:2] == ["flow.medium.cc", "path.buffer"]
+    assert len(rows) == 10
+    assert all(row.rstrip().endswith("real") for row in rows)
+    assert "engine kernel" in done.stderr
+
+
+def test_a_run_compared_with_itself_is_fine(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", runs[0], runs[0])
+    assert done.returncode == Exit.FINE
+    assert done.stdout.startswith("No real difference in ")
+
+
+def test_a_tolerance_lets_small_differences_pass(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", *runs, "--flow", "large", "--measure", "goodput", "--tolerance", "20%")
+    assert done.returncode == Exit.FINE
+    assert "smaller than the tolerance of 20 %" in done.stdout
+
+
+def test_all_rows_are_printed_where_they_are_asked_for(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    few = thalweg("compare", *runs)
+    every = thalweg("compare", *runs, "--all")
+    assert len(few.stdout.splitlines()) < len(every.stdout.splitlines())
+    assert "more real differences: --all" in few.stderr
+    assert " not seen" in every.stdout
+
+
+def test_json_has_every_row_with_its_numbers(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", runs[0], "--by", "flow.medium.cc", "--measure", "completion_time", "--json")
+    assert done.returncode == Exit.FAILED
+    said = json.loads(done.stdout)
+    assert (said["by"], said["real"]) == ("flow.medium.cc", sum(row["verdict"] == "real" for row in said["rows"]))
+    row = next(row for row in said["rows"] if row["flow"] == "medium" and row["point"]["path.buffer"] == "8bdp")
+    assert row["values"] == ["bbr", "cubic"]
+    assert (row["first"]["n"], row["unit"], row["verdict"]) == (3, "s", "real")
+    change = row["change"]
+    assert change["kind"] == "relative"
+    assert 0 < change["low"] < row["second"]["mean"] / row["first"]["mean"] - 1 < change["high"]
+
+
+def test_a_comparison_within_a_run_names_both_values(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    done = thalweg("compare", runs[0], "--by", "flow.medium.cc", "--flow", "medium", "--measure", "completion_time")
+    assert "bbr > cubic" in done.stdout
+
+
+def test_something_to_compare_with_is_needed_and_only_one(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+    for arguments in ([runs[0]], [*runs, "--by", "path.buffer"]):
+        done = thalweg("compare", *arguments)
+        assert done.returncode == Exit.USAGE
+        assert "expected two run directories, or one and --by KEY" in done.stderr
+
+
+@pytest.mark.parametrize("tolerance", ["much", "-1%", "nan"])
+def test_a_tolerance_is_a_number(thalweg: Thalweg, runs: tuple[str, str], tolerance: str) -> None:
+    done = thalweg("compare", *runs, f"--tolerance={tolerance}")
+    assert done.returncode == Exit.USAGE
+    assert f"`{tolerance}` is no tolerance" in done.stderr
+
+
+def test_what_makes_a_comparison_doubtful_is_said(thalweg: Thalweg, tmp_path: Path) -> None:
+    paths = []
+    for name in ("a", "b"):
+        made = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
+        for repetition in range(3):
+            mark = "the host was busy" if repetition == 2 else None
+            made.transfer(0, repetition, name, untrustworthy=mark)
+        paths.append(str(made.write()))
+    done = thalweg("compare", *paths)
+    assert "A: 1 experiments are untrustworthy, and left out" in done.stderr
+    assert "A: 3 of 4 experiments are finished" in done.stderr
+    assert "A: its repetitions are copies of one another" in done.stderr
+    assert "not compared: only A has goodput of a" in done.stderr
+    assert done.returncode == Exit.FINE

@@ -1,0 +1,218 @@
+"""Which differences are real: pairs, intervals and verdicts, against answers worked out by hand."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from scipy import stats
+from thalweg import analysis
+from thalweg.analysis import Estimate, estimate
+from thalweg.errors import ThalwegError
+from thalweg.results import Run, open_run
+
+Point = Mapping[str, Any]
+
+
+def a_run(directory: Path, points: Sequence[tuple[Point, Sequence[float]]], name: str = "large") -> Run:
+    """A run whose flow takes so many seconds at each point, by repetition: 1 MB each time."""
+    made = MadeUpRun(
+        directory,
+        [
+            experiment(number, repetition, sweep=dict(point), flows=[flow(name)])
+            for number, (point, seconds) in enumerate(points)
+            for repetition in range(len(seconds))
+        ],
+    )
+    for number, (point, seconds) in enumerate(points):
+        for repetition, took in enumerate(seconds):
+            cc = str(point.get(f"flow.{name}.cc", "cubic"))
+            made.transfer(number, repetition, name, cc=cc, end_us=round(took * 1e6))
+    return open_run(made.write())
+
+
+def only(found: analysis.Comparison, measure: str = "completion_time") -> analysis.Compared:
+    (row,) = [row for row in found.rows if row.measure == measure]
+    return row
+
+
+def test_the_interval_of_a_difference_is_welchs() -> None:
+    a, b = [10.0, 12.0, 11.0, 13.0], [20.0, 26.0, 23.0]
+    found = analysis.difference(estimate(a), estimate(b))
+    expected = stats.ttest_ind(b, a, equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    assert (found.low, found.high) == (pytest.approx(interval.low), pytest.approx(interval.high))
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.value == pytest.approx(11.5)
+
+
+def test_the_interval_of_a_ratio_is_fiellers() -> None:
+    a, b = [10.0, 12.0, 11.0, 13.0], [20.0, 26.0, 23.0]
+    found = analysis.difference(estimate(a), estimate(b))
+    assert found.ratio == pytest.approx(2.0)
+    v, w = np.var(a, ddof=1) / 4, np.var(b, ddof=1) / 3
+    freedom = (4 * v + w) ** 2 / ((4 * v) ** 2 / 3 + w**2 / 2)  # Welch's, of b - 2 a
+    for bound in (found.ratio_low, found.ratio_high):
+        assert bound is not None
+        t = abs(np.mean(b) - bound * np.mean(a)) / math.sqrt(bound**2 * v + w)  # of b - bound * a
+        assert t == pytest.approx(stats.t.ppf(0.975, freedom))
+
+
+def test_a_first_value_that_may_be_nothing_leaves_the_ratio_without_an_interval() -> None:
+    found = analysis.difference(estimate([0.0, 1.0]), estimate([5.0, 6.0]))
+    assert (found.ratio, found.ratio_low, found.ratio_high) == (11.0, None, None)
+    assert analysis.difference(estimate([0.0, 0.0]), estimate([5.0, 6.0])).ratio is None
+
+
+def test_one_repetition_on_a_side_leaves_no_interval() -> None:
+    found = analysis.difference(estimate([1.0]), estimate([2.0, 2.1]))
+    assert (found.value, found.low, found.p, found.ratio) == (pytest.approx(1.05), None, None, pytest.approx(2.05))
+
+
+def test_values_without_any_spread_differ_if_they_are_not_the_same() -> None:
+    sums = [Estimate(3, value, value, value, value) for value in (0.1 + 0.2, 0.3, 0.4)]
+    assert analysis.difference(sums[0], sums[1]).p == 1.0
+    assert analysis.difference(sums[0], sums[2]).p == 0.0
+
+
+def test_points_of_two_runs_are_paired_by_what_their_sweeps_set_whatever_the_order(tmp_path: Path) -> None:
+    small, large, other = ({"path.buffer": size} for size in ("1bdp", "2bdp", "8bdp"))
+    first = a_run(tmp_path / "a", [(small, [1, 1.1]), (large, [2, 2.1]), (other, [9, 9])])
+    second = a_run(tmp_path / "b", [(large, [4, 4.1]), (small, [1, 1.1])])
+    found = analysis.compare(first, second, measures=["completion_time"])
+    means = {row.pair.point["path.buffer"]: (row.first.mean, row.second.mean) for row in found.rows}
+    assert means == {"1bdp": pytest.approx((1.05, 1.05)), "2bdp": pytest.approx((2.05, 4.05))}
+    assert found.alone == ["only A has path.buffer = 8bdp"]
+
+
+def test_a_key_that_only_one_run_sweeps_cannot_be_paired(tmp_path: Path) -> None:
+    first = a_run(tmp_path / "a", [({"path.rtt": rtt}, [1, 1]) for rtt in ("10ms", "20ms")])
+    second = a_run(tmp_path / "b", [({}, [1, 1])])
+    with pytest.raises(ThalwegError, match=r"only A sweeps `path\.rtt`"):
+        analysis.compare(first, second)
+    with pytest.raises(ThalwegError, match=r"only B sweeps `path\.rtt`"):
+        analysis.compare(second, first)
+
+
+def test_runs_without_a_common_point_cannot_be_compared(tmp_path: Path) -> None:
+    first = a_run(tmp_path / "a", [({"path.rtt": "10ms"}, [1, 1])])
+    second = a_run(tmp_path / "b", [({"path.rtt": "20ms"}, [1, 1])])
+    with pytest.raises(ThalwegError, match=r"only A has path\.rtt = 10ms; only B has path\.rtt = 20ms"):
+        analysis.compare(first, second)
+
+
+def test_runs_of_one_point_each_are_compared_whatever_was_changed_between_them(tmp_path: Path) -> None:
+    first, second = (a_run(tmp_path / name, [({}, seconds)]) for name, seconds in (("a", [1, 1.1]), ("b", [2, 2.1])))
+    row = only(analysis.compare(first, second))
+    assert (row.change[0], row.verdict) == (pytest.approx(1 / 1.05), "real")
+
+
+def test_within_a_run_the_first_value_of_a_key_is_compared_with_each_of_the_others(tmp_path: Path) -> None:
+    points = [
+        ({"flow.large.cc": cc, "path.rtt": rtt}, [seconds, seconds + 0.01])
+        for cc, seconds in (("cubic", 1), ("bbr", 2), ("reno", 3))
+        for rtt in ("10ms", "20ms")
+    ]
+    found = analysis.compare(a_run(tmp_path, points), by="flow.large.cc", measures=["completion_time"])
+    pairs = {(row.pair.values, row.pair.point["path.rtt"]): (row.ccs, round(row.second.mean)) for row in found.rows}
+    assert pairs == {
+        (("cubic", other), rtt): (("cubic", other), seconds)
+        for other, seconds in (("bbr", 2), ("reno", 3))
+        for rtt in ("10ms", "20ms")
+    }
+
+
+def test_a_key_that_is_not_swept_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    run = a_run(tmp_path, [({"flow.large.cc": cc}, [1, 1]) for cc in ("cubic", "bbr")])
+    with pytest.raises(ThalwegError, match=r"does not vary `flow\.large\.c`") as raised:
+        analysis.compare(run, by="flow.large.c")
+    assert "`flow.large.cc`" in raised.value.text()
+
+
+def test_a_difference_within_the_tolerance_is_too_small(tmp_path: Path) -> None:
+    first = a_run(tmp_path / "a", [({}, [1.00, 1.001, 0.999])])
+    second = a_run(tmp_path / "b", [({}, [1.03, 1.031, 1.029])])
+    assert only(analysis.compare(first, second)).verdict == "real"
+    assert only(analysis.compare(first, second, tolerance=0.05)).verdict == "too small"
+    assert only(analysis.compare(first, second, tolerance=0.02)).verdict == "real"
+
+
+def test_what_more_repetitions_would_tell_is_not_called_the_same(tmp_path: Path) -> None:
+    wide = a_run(tmp_path / "a", [({}, [1.0, 1.5, 0.5])])
+    narrow = a_run(tmp_path / "b", [({}, [1.0, 1.01, 0.99])])
+    same = a_run(tmp_path / "c", [({}, [1.01, 1.0, 0.99])])
+    once = a_run(tmp_path / "d", [({}, [1.0])])
+    assert only(analysis.compare(wide, narrow)).verdict == "not seen"
+    assert only(analysis.compare(wide, narrow, tolerance=0.05)).verdict == "too few"
+    assert only(analysis.compare(narrow, same, tolerance=0.05)).verdict == "not seen"
+    assert only(analysis.compare(once, narrow)).verdict == "too few"
+
+
+def test_among_many_rows_one_that_would_be_real_alone_is_not(tmp_path: Path) -> None:
+    first = [({"path.rtt": f"{ms}ms"}, [1.0, 1.1, 1.2]) for ms in range(20)]
+    second = [(first[0][0], [1.3, 1.4, 1.5]), *first[1:]]
+    alone = [a_run(tmp_path / name, points[:1]) for name, points in (("a", first), ("b", second))]
+    assert only(analysis.compare(*alone, measures=["completion_time"])).verdict == "real"
+    many = [a_run(tmp_path / name, points) for name, points in (("c", first), ("d", second))]
+    found = analysis.compare(*many, measures=["completion_time"])
+    row = next(row for row in found.rows if row.pair.point["path.rtt"] == "0ms")
+    assert row.difference.p is not None
+    assert row.difference.p < 0.05
+    assert row.p == pytest.approx(20 * row.difference.p)
+    assert (row.verdict, found.real) == ("too few", [])
+
+
+def test_a_run_is_no_different_from_itself(tmp_path: Path) -> None:
+    run = a_run(tmp_path, [({}, [1.0, 1.1, 1.2])])
+    found = analysis.compare(run, run, tolerance=0.5)
+    assert {row.verdict for row in found.rows if row.change[1] is not None} == {"not seen"}
+
+
+def test_the_largest_real_difference_comes_first_and_shares_differ_in_points(tmp_path: Path) -> None:
+    runs = []
+    for name, lost in (("a", 0), ("b", 300)):
+        made = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(3)])
+        for repetition in range(3):
+            end_us = (1_000_000 if lost == 0 else 3_000_000) + repetition
+            made.transfer(0, repetition, end_us=end_us, retransmits=lost + repetition)
+        runs.append(open_run(made.write()))
+    found = analysis.compare(*runs)
+    assert [row.measure for row in found.real] == ["completion_time", "goodput", "retransmit_ratio"]
+    ratio = only(found, "retransmit_ratio")
+    assert ratio.change[0] == pytest.approx(0.3)
+    assert not ratio.is_relative
+
+
+def test_something_instead_of_nothing_is_larger_than_any_ratio(tmp_path: Path) -> None:
+    runs = []
+    for name, timeouts in (("a", 0), ("b", 7)):
+        made = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(2)])
+        for repetition in range(2):
+            made.transfer(0, repetition, timeouts=timeouts)
+        runs.append(open_run(made.write()))
+    row = only(analysis.compare(*runs, measures=["timeouts"]), "timeouts")
+    assert (row.change[0], row.size, row.verdict) == (None, math.inf, "real")
+
+
+def test_what_only_one_side_has_is_named(tmp_path: Path) -> None:
+    first = a_run(tmp_path / "a", [({}, [1, 1.1])])
+    second = a_run(tmp_path / "b", [({}, [1, 1.1])], name="other")
+    found = analysis.compare(first, second, measures=["goodput"])
+    assert found.rows == []
+    assert found.alone == ["only A has goodput of large", "only B has goodput of other"]
+
+
+@pytest.mark.parametrize("asked", [{"measures": ["godput"]}, {"flows": ["larg"]}])
+def test_names_that_are_not_known_are_refused_with_a_guess(tmp_path: Path, asked: dict[str, Any]) -> None:
+    run = a_run(tmp_path, [({}, [1, 1.1])])
+    with pytest.raises(ThalwegError, match="is not known") as raised:
+        analysis.compare(run, run, **asked)
+    assert "did you mean" in raised.value.text()
+
+
+def test_the_flows_that_are_named_are_compared_alone(tmp_path: Path) -> None:
+    run = a_run(tmp_path, [({}, [1, 1.1])])
+    assert {row.flow for row in analysis.compare(run, run, flows=["large"]).rows} == {"large"}
