@@ -7,6 +7,7 @@ import typer
 
 from thalweg.cli import output
 from thalweg.cli.options import option
+from thalweg.errors import Exit, ThalwegError
 
 EPILOG = "Example: thalweg report runs/quickstart-sim-* --output both.html"
 
@@ -19,12 +20,28 @@ def command(
         Path | None,
         option("--output", "FILE", "Where to write it. [default: report.html in RUN_DIR, or here for several]"),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        option("--figures", "DIR", "Write every figure as a file into DIR; the report only if --output is given."),
+    ] = None,
+    form: Annotated[
+        str | None, option("--format", "FORMAT", "Format of the figures: svg, png or pdf. [default: svg]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print where it is as JSON.")] = False,
 ) -> None:
     """Write the report of runs again.
 
     Several runs are shown together in one file. Nothing is run.
     """
+    if figures is not None:
+        _figures(runs, figures, form or "svg", as_json)
+        if to is None:
+            return
+    if form is not None:
+        raise ThalwegError(
+            "no-figures", "`--format` is about figures, and none were asked for", place="--format",
+            hint=f"thalweg report RUN_DIR --figures DIR --format {form}", exit_code=Exit.USAGE,
+        )  # fmt: skip
     target = to or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
     from thalweg.report import write
 
@@ -33,3 +50,18 @@ def command(
         output.data_json({"report": str(target)})
     else:
         output.data(str(target))
+
+
+def _figures(runs: list[Path], directory: Path, form: str, as_json: bool) -> None:
+    from thalweg.report import figures
+
+    files, left_out = figures(runs, directory, form)
+    if left_out:
+        output.talk(
+            f"{left_out} points of the sweep are too many for figures of their own: figures over the sweep show them"
+        )
+    if as_json:
+        output.data_json({"figures": [str(file) for file in files]})
+    else:
+        for file in files:
+            output.data(str(file))

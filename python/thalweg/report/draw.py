@@ -200,7 +200,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
                 "x": along[row["x"]],
                 "y": up[row["y"]],
                 "value": rounded(shown),
-                "number": f"{shown:.3g}" if abs(shown) < 100 else f"{shown:.0f}",
+                "number": f"{shown:.2g}" if abs(shown) < 10 else f"{shown:.0f}",
                 "is_dark": _part(shown, low, high, middle, figure.value.is_log) > DARK,
                 "panel": row["place"],
                 "engine": row.get("engine"),

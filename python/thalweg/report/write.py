@@ -7,6 +7,18 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.report.content import Content
 from thalweg.report.files import replace
 from thalweg.report.page import page
+from thalweg.report.paper import save
+from thalweg.report.sweeps import MOST_POINTS, heat_maps, point_figures, sweep_figures
+
+
+def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tuple[list[Path], int]:
+    """Write every figure of a report as a file for papers; see `thalweg.report.paper.save`.
+
+    Returns the files, and the number of points of the sweep that have no figures of their own because they are many.
+    """
+    content = Content(run_dirs)
+    drawn = [*sweep_figures(content), *heat_maps(content), *point_figures(content)]
+    return save(drawn, directory, form), max(0, len(content.points) - MOST_POINTS)
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:

@@ -1,0 +1,115 @@
+"""Figures as files for papers: what they hold, what they are called, and when they are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from made_up_studies import figures
+from thalweg.errors import Exit, ThalwegError
+from thalweg.report import paper
+from thalweg.report.content import Content
+from thalweg.report.figure import Figure
+from thalweg.report.sweeps import heat_maps
+
+SIGNATURES = {"svg": b"<svg", "png": b"\x89PNG\r\n", "pdf": b"%PDF-"}
+
+
+def grid(directory: Path, rates: int = 3, buffers: int = 3) -> MadeUpRun:
+    """A sweep over rates and buffers, of one flow that takes twice as long at half the rate."""
+    points = [(rate, buffer) for rate in range(1, rates + 1) for buffer in range(1, buffers + 1)]
+    run = MadeUpRun(
+        directory / "run",
+        [
+            experiment(number, sweep={"path.rate": f"{10 * rate}Mbps", "path.buffer": f"{buffer}bdp"}, flows=[flow()])
+            for number, (rate, buffer) in enumerate(points)
+        ],
+    )
+    for number, (rate, _) in enumerate(points):
+        run.transfer(number, 0, end_us=6_000_000 // rate)
+        for t_us in range(0, 1_000_001, 100_000):
+            run.sample(number, 0, t_us, acked_bytes=t_us)
+    return run
+
+
+@pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.kind)
+def test_a_figure_of_every_kind_is_a_drawing_with_its_title_and_its_panels(figure: Figure) -> None:
+    svg = paper.rendered(figure, "svg").decode()
+    assert figure.title in svg
+    if "panel" in figure.rows.columns:
+        for panel in figure.rows["panel"].unique():
+            assert f">{panel}" in svg
+    if "series" in figure.rows.columns:
+        for name in figure.rows["series"].unique():
+            assert f">{name}</text>" in svg
+
+
+@pytest.mark.parametrize("form", paper.FORMATS)
+def test_each_format_is_what_it_says_and_files_are_named_after_figures(tmp_path: Path, form: str) -> None:
+    files = paper.save(figures()[:2], tmp_path / "new" / "figures", form)
+    assert [file.name for file in files] == [f"times.{form}", f"goodput.{form}"]
+    assert all(file.read_bytes().startswith(SIGNATURES[form]) for file in files)
+    assert sorted((tmp_path / "new" / "figures").iterdir()) == sorted(files)
+
+
+def test_theory_is_dashed_and_named(tmp_path: Path) -> None:
+    svg = paper.rendered(figures()[-1], "svg").decode()
+    assert "equation 7</text>" in svg
+    assert 'stroke-dasharray="5,3"' in svg
+
+
+def test_the_figures_of_a_run_are_its_charts_heat_maps_and_points(tmp_path: Path, thalweg: Any) -> None:
+    run = grid(tmp_path).write()
+    done = thalweg("report", str(run), "--figures", "figures", "--format", "svg")
+    names = {Path(line).name for line in done.stdout.splitlines()}
+    assert done.returncode == 0
+    assert names == {file.name for file in (tmp_path / "figures").iterdir()}
+    assert {"bars-goodput-large.svg", "map-goodput-large.svg", "rate-rate-10Mbps-buffer-1bdp.svg"} <= names
+    assert "cdf-rtt-rate-30Mbps-buffer-3bdp.svg" in names
+    assert not (run / "report.html").exists()
+
+
+def test_a_heat_map_needs_three_values_of_two_ordered_dimensions(tmp_path: Path) -> None:
+    assert heat_maps(Content([grid(tmp_path / "a", 3, 2).write()])) == []
+    maps = heat_maps(Content([grid(tmp_path / "b", 4, 3).write()]))
+    goodput = next(each for each in maps if each.id == "map-goodput-large")
+    assert goodput.x.title == "rate (Mbps)"
+    assert goodput.rows.height == 12
+    assert goodput.rows.filter(x="20", y="3")["value"].to_list() == [pytest.approx(8e6 / 3)]
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_drawn(
+    tmp_path: Path, thalweg: Any, place: str
+) -> None:
+    run = grid(tmp_path).write()
+    (tmp_path / "file").write_text("mine")
+    done = thalweg("report", str(run), "--figures", place)
+    assert done.returncode == Exit.CANNOT_WRITE
+    assert "--figures DIR" in done.stderr
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ThalwegError, match="No space left"):
+        paper.save(figures()[:1], tmp_path / "figures", "svg")
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
+def test_a_format_that_is_not_known_or_that_nothing_asked_for_is_refused(tmp_path: Path, thalweg: Any) -> None:
+    run = grid(tmp_path).write()
+    unknown = thalweg("report", str(run), "--figures", "figures", "--format", "jpeg")
+    assert unknown.returncode == Exit.USAGE
+    assert "svg, png or pdf" in unknown.stderr
+    alone = thalweg("report", str(run), "--format", "pdf")
+    assert alone.returncode == Exit.USAGE
+    assert "--figures DIR --format pdf" in alone.stderr
+
+
+def test_figures_of_the_same_name_do_not_overwrite_one_another(tmp_path: Path) -> None:
+    first = figures()[1]
+    assert len({file.name.lower() for file in paper.save([first, first], tmp_path)}) == 2
