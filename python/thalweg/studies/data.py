@@ -11,7 +11,8 @@ from thalweg import analysis
 from thalweg.results import Run
 from thalweg.scenario import quantities
 from thalweg.studies.keys import DERIVED, is_one, is_range
-from thalweg.studies.models import Quantity
+from thalweg.studies.made import made
+from thalweg.studies.models import Made, Quantity
 from thalweg.studies.tried import Tried
 
 Window = tuple[str, str] | None
@@ -46,6 +47,8 @@ class PartData:
     tried: Tried
     run: Run | None
     """None: nothing is complete."""
+    measures: Mapping[str, Made] = field(default_factory=dict)
+    """Of the study's own."""
     _values: dict[Window, pl.DataFrame] = field(default_factory=dict)
     _points: pl.DataFrame | None = None
 
@@ -85,10 +88,13 @@ class PartData:
         if not points.height:
             raise NotTried(self._why_no_point(quantity.where))
         whose = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
+        values = self.values(quantity.window).filter(whose)
+        if (own := self.measures.get(quantity.measure)) is not None:
+            values = made(own, values, self.points())
+        else:
+            values = values.filter(pl.col("measure") == quantity.measure)
         values = (
-            self.values(quantity.window)
-            .filter(whose, pl.col("measure") == quantity.measure)
-            .drop_nulls("value")
+            values.drop_nulls("value")
             .join(points.select("experiment"), on="experiment", how="semi")
             .select(*AT, "value")
         )

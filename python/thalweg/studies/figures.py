@@ -185,7 +185,8 @@ def _key_axis(key: str | None, rows: pl.DataFrame, column: str, *, is_log: bool)
 
 def _title(wanted: Wanted) -> str:
     assert wanted.value
-    title = MEASURES[wanted.value.measure].title
+    known = MEASURES.get(wanted.value.measure)
+    title = known.title if known else wanted.value.measure.replace("_", " ").capitalize()
     lowered = title[0].lower() + title[1:]
     words = {"ratio": f"Ratio of {lowered}", "gain": f"Gain in {lowered}", "harm": f"Harm to {lowered}"}
     return words.get(wanted.as_, f"Difference in {lowered}" if wanted.as_ == "difference" else title)
@@ -195,7 +196,8 @@ def _unit(wanted: Wanted) -> Unit:
     assert wanted.value
     if wanted.as_ == "ratio":
         return ""
-    return "ratio" if wanted.as_ in ("gain", "harm") else MEASURES[wanted.value.measure].unit
+    known = MEASURES.get(wanted.value.measure)
+    return "ratio" if wanted.as_ in ("gain", "harm") else known.unit if known else ""
 
 
 def _as_unit(text: str) -> Unit:

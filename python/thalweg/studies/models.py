@@ -61,6 +61,16 @@ class Part(Table):
     engines: dict[str, Setup] = {}
 
 
+class Made(Table):
+    """A measure of the study's own, made of others at the same point and repetition."""
+
+    about: str
+    expression: str
+    """Arithmetic over measures of flows, and over `least_` and `most_` before their names."""
+    among: list[str] = Field(min_length=1)
+    """Keys of the sweep: `least_` and `most_` are over the points that differ in nothing else."""
+
+
 class Quantity(Table):
     """One measure of one flow (or of the path) at some points of a part."""
 
@@ -147,6 +157,7 @@ class Claims(Table):
     title: str
     about: str
     paper: Paper
+    measures: dict[str, Made] = {}
     parts: dict[str, Part] = Field(min_length=1)
     claims: list[Claim] = []
     figures: list[Figure] = []

@@ -80,14 +80,14 @@ def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], fl
     """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging."""
     start = clock()
     for part, tried in planned.tried.items():
-        planned.parts[part] = PartData(tried, None)
+        planned.parts[part] = PartData(tried, None, planned.study.claims.measures)
         if tried.plan is None:
             continue
         directory = tried.directory(place)
         planned.directories[part] = directory
         if planned.exit_code is not Exit.INTERRUPTED:
             planned.outcomes.append(runner(tried, directory))
-        planned.parts[part] = PartData(tried, _opened(directory))
+        planned.parts[part] = PartData(tried, _opened(directory), planned.study.claims.measures)
     planned.judged = {claim.id: judge(claim, planned.parts) for claim in planned.study.claims.claims}
     planned.seconds = clock() - start
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from thalweg.analysis import MEASURES
+from thalweg.analysis import MEASURES, Measure
 from thalweg.scenario import Document, words
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place
 from thalweg.studies import expressions
 from thalweg.studies.keys import DERIVED, DROPPED, is_range, sides
+from thalweg.studies.made import LEAST, MOST, NAMES
 from thalweg.studies.mistakes import Mistakes, dotted
 from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity
 
@@ -19,8 +20,15 @@ def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes)
     """Note every mistake."""
     _ids("claims", [claim.id for claim in claims.claims], mistakes)
     _ids("figures", [figure.id for figure in claims.figures], mistakes)
+    for name, measure in claims.measures.items():
+        place: Place = ("measures", name)
+        if name in MEASURES:
+            mistakes.add("same-id", place, f"there is a measure `{name}` already", hint="give it another name")
+        if why := expressions.mistake(measure.expression, NAMES):
+            expected = f"arithmetic over measures of flows, and `{LEAST}` and `{MOST}` before their names"
+            mistakes.add("bad-expression", (*place, "expression"), f"`{name}`: {why}", expected=expected)
     for number, claim in enumerate(claims.claims):
-        place: Place = ("claims", number)
+        place = ("claims", number)
         if _part(claim.part, (*place, "part"), claims, mistakes):
             _quantities(claim, place, claims, documents, mistakes)
             _judge(claim.judge, (*place, "judge"), claim, documents[claim.part], mistakes)
@@ -46,7 +54,7 @@ def _quantities(
     claim: Claim | Figure, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
 ) -> None:
     assert claim.value
-    _quantity(claim.value, (*place, "value"), documents[claim.part], mistakes)
+    _quantity(claim.value, (*place, "value"), documents[claim.part], claims, mistakes)
     kind = claim.judge.kind if isinstance(claim, Claim) else claim.as_
     if kind != "value" and claim.against is None:
         hint = "add `against = { where = { ... } }`"
@@ -64,18 +72,24 @@ def _quantities(
     _where(own, (*place, "against", "where"), document, mistakes)
     value, against = sides(claim.value, claim.against, sweep_keys(document))
     if against != value:
-        _measure(against, (*place, "against"), document, mistakes)
+        _measure(against, (*place, "against"), document, claims, mistakes)
 
 
-def _quantity(quantity: Quantity, place: Place, document: Document, mistakes: Mistakes) -> None:
-    _measure(quantity, place, document, mistakes)
+def _quantity(quantity: Quantity, place: Place, document: Document, claims: Claims, mistakes: Mistakes) -> None:
+    _measure(quantity, place, document, claims, mistakes)
     _where(quantity.where, (*place, "where"), document, mistakes)
 
 
-def _measure(quantity: Quantity, place: Place, document: Document, mistakes: Mistakes) -> None:
-    measure = MEASURES.get(quantity.measure)
+def _measure(quantity: Quantity, place: Place, document: Document, claims: Claims, mistakes: Mistakes) -> None:
+    measure, own = MEASURES.get(quantity.measure), claims.measures.get(quantity.measure)
+    if own is not None:
+        measure = Measure(quantity.measure, quantity.measure, "count", "flow", own.about)
+        for key in own.among:
+            if key not in sweep_keys(document):
+                place_of_key: Place = ("measures", quantity.measure, "among")
+                mistakes.unknown(place_of_key, "key of the sweep", key, sweep_keys(document))
     if measure is None:
-        mistakes.unknown((*place, "measure"), "measure", quantity.measure, list(MEASURES))
+        mistakes.unknown((*place, "measure"), "measure", quantity.measure, [*MEASURES, *claims.measures])
         return
     flows = [str(flow["name"]) for flow in document.raw["flow"]]
     if measure.of == "path" and quantity.flow is not None:

@@ -23,7 +23,8 @@ def unit(claim: Claim) -> str:
         return "number"
     if judge.kind in ("gain", "harm"):
         return "ratio"
-    return MEASURES[claim.value.measure].unit
+    measure = MEASURES.get(claim.value.measure)
+    return measure.unit if measure else "number"
 
 
 def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:

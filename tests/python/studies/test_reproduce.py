@@ -107,6 +107,39 @@ def test_a_mistake_names_the_key_the_line_and_what_was_meant(thalweg: Callable[.
     assert "did you mean `queueing_delay`?" in done.stderr
 
 
+OWN = """\
+[measures.lag]
+about = "How far behind the best algorithm's goodput."
+expression = "1 - goodput / most_goodput"
+among = ["flow.bulk.cc"]
+[parts.alone]"""
+
+BEHIND = """\
+[[claims]]
+id = "bbr-is-behind"
+text = "BBR is not ahead."
+part = "alone"
+value = { measure = "lag", flow = "bulk", where = { "flow.bulk.cc" = "bbr" } }
+judge = { at_least = -0.5, at_most = 0.5 }
+"""
+
+
+def test_a_study_may_make_a_measure_of_its_own(thalweg: Callable[..., Any], study: Study) -> None:
+    study(BEHIND, head=HEAD.replace("[parts.alone]", OWN))
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 0, done.stderr
+    assert "sim: 1 of 1 claims hold" in done.stdout
+
+
+def test_a_mistake_in_a_measure_of_its_own_is_told(thalweg: Callable[..., Any], study: Study) -> None:
+    own = OWN.replace("most_goodput", "best_goodput").replace("flow.bulk.cc", "flow.bulk.size")
+    study(BEHIND, head=HEAD.replace("[parts.alone]", own))
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 2
+    assert "`lag`: there is no `best_goodput`" in done.stderr
+    assert "flow.bulk.size" in done.stderr
+
+
 def test_json_has_every_number_behind_a_verdict(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     found = json.loads(thalweg("reproduce", "./mine", "--json").stdout)

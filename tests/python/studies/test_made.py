@@ -1,0 +1,55 @@
+"""Measures of a study's own, made of others and of the best of like points."""
+
+import math
+
+import polars as pl
+import pytest
+from thalweg.studies.made import made
+from thalweg.studies.models import Made
+
+COST = Made(
+    about="How far from the best of both.",
+    expression="(rtt_min - least_rtt_min) / least_rtt_min + (most_goodput - goodput) / most_goodput",
+    among=["flow.arm.cc"],
+)
+
+POINTS = pl.DataFrame(
+    [
+        {"experiment": number, "path.loss": loss, "flow.arm.cc": cc, "loss": loss}
+        for number, (loss, cc) in enumerate((loss, cc) for loss in (0.0, 0.1) for cc in ("cubic", "bbr"))
+    ],
+    schema_overrides={"experiment": pl.UInt64},
+)
+
+
+def values(rows: list[tuple[int, int, float | None, float | None]]) -> pl.DataFrame:
+    tidy = [
+        (experiment, repetition, measure, value)
+        for experiment, repetition, rtt, goodput in rows
+        for measure, value in (("rtt_min", rtt), ("goodput", goodput))
+    ]
+    schema = {"experiment": pl.UInt64, "repetition": pl.UInt64, "measure": pl.String, "value": pl.Float64}
+    return pl.DataFrame(tidy, schema=schema, orient="row")
+
+
+def test_the_best_is_that_of_points_that_differ_in_nothing_else_and_of_the_same_repetition() -> None:
+    found = made(
+        COST,
+        values([(0, 0, 2.0, 10.0), (1, 0, 1.0, 5.0), (2, 0, 4.0, 1.0), (3, 0, 4.0, 2.0), (0, 1, 3.0, 7.0)]),
+        POINTS,
+    )
+    costs = {(row[0], row[1]): row[2] for row in found.iter_rows()}
+    # At no loss bbr has the smaller RTT and cubic the larger goodput; at 10 % only the goodput differs; in the second
+    # repetition cubic is alone.
+    assert costs == {(0, 0): 1.0, (1, 0): 0.5, (2, 0): 0.5, (3, 0): 0.0, (0, 1): 0.0}
+
+
+def test_a_value_that_is_missing_leaves_the_measure_without_one() -> None:
+    found = made(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
+    assert dict(found.select("experiment", "value").iter_rows()) == {0: None, 1: 0.5}
+
+
+@pytest.mark.parametrize("expression", ["goodput / 0", "1e308 * 1e308 * goodput"])
+def test_what_is_no_number_is_no_value(expression: str) -> None:
+    found = made(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
+    assert [value for value in found["value"] if value is not None and math.isfinite(value)] == []
