@@ -18,6 +18,9 @@ Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
 Over = Literal["every", "median", "mean", "min", "max", "share"]
 """How the numbers of several points become one."""
 
+Condition = Literal["buffer_bdp", "loss_ratio", "rtt_s"]
+"""What a policy may ask of a destination."""
+
 Drawing = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
 
 Trace = Literal["cwnd", "rate", "inflight_bdp", "pacing_rate", "rtt", "bandwidth", "gain", "queue"]
@@ -151,6 +154,65 @@ class Figure(Table):
     flows: list[str] = []
 
 
+class Learn(Table):
+    """A decision tree that is to be learned."""
+
+    name: str
+    features: list[str] = Field(min_length=1)
+    """Derived keys that it may ask for."""
+    depth: int = Field(3, ge=1, le=8)
+    """Most questions from the root to a leaf."""
+
+
+class Tree(Table):
+    """Decision trees learned from the points of a part: on which side of a level a quantity is."""
+
+    part: str
+    about: str = ""
+    value: Quantity
+    against: Against | None = None
+    as_: Kind = Field("value", alias="as")
+    level: float = 0.0
+    above: str
+    """What is said of points above the level."""
+    below: str
+    """What is said of the others."""
+    folds: int = Field(5, ge=2)
+    source: str = ""
+    paper: str = ""
+    """The paper's tree, line by line."""
+    learn: list[Learn] = Field(min_length=1)
+
+
+class Range(Table):
+    """A condition of a policy."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+class Rule(Table):
+    """A rule of a policy; docs/reference/policy.md says what the agent reads of it."""
+
+    name: str
+    algorithm: str
+    when: dict[Condition, Range] = Field(min_length=1)
+    reason: str
+    source: str
+    cost: str = ""
+    """What it does to others, or costs the flow itself."""
+    claims: list[str] = Field(min_length=1)
+    """Claims that must hold for the rule to be written."""
+
+
+class Policy(Table):
+    """The rules for servers that follow from a study."""
+
+    about: str = ""
+    default: str
+    rules: list[Rule]
+
+
 class Claims(Table):
     """A whole claims.toml."""
 
@@ -161,5 +223,5 @@ class Claims(Table):
     parts: dict[str, Part] = Field(min_length=1)
     claims: list[Claim] = []
     figures: list[Figure] = []
-    tree: dict[str, Any] | None = None
-    policy: dict[str, Any] | None = None
+    tree: Tree | None = None
+    policy: Policy | None = None

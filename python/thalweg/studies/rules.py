@@ -11,7 +11,7 @@ from thalweg.studies import expressions
 from thalweg.studies.keys import DERIVED, DROPPED, is_range, sides
 from thalweg.studies.made import LEAST, MOST, NAMES
 from thalweg.studies.mistakes import Mistakes, dotted
-from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity
+from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity, Tree
 
 DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
@@ -36,6 +36,17 @@ def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes)
         place = ("figures", number)
         if _part(figure.part, (*place, "part"), claims, mistakes):
             _figure(figure, place, claims, documents, mistakes)
+    if claims.tree is not None and _part(claims.tree.part, ("tree", "part"), claims, mistakes):
+        _quantities(claims.tree, ("tree",), claims, documents, mistakes)
+        for number, each in enumerate(claims.tree.learn):
+            for name in each.features:
+                if name not in DERIVED:
+                    mistakes.unknown(("tree", "learn", number, "features"), "derived key", name, DERIVED)
+    for number, rule in enumerate(claims.policy.rules if claims.policy else ()):
+        for name in rule.claims:
+            known = [claim.id for claim in claims.claims]
+            if name not in known:
+                mistakes.unknown(("policy", "rules", number, "claims"), "claim", name, known)
 
 
 def _ids(table: str, ids: Sequence[str], mistakes: Mistakes) -> None:
@@ -51,7 +62,7 @@ def _part(name: str, place: Place, claims: Claims, mistakes: Mistakes) -> bool:
 
 
 def _quantities(
-    claim: Claim | Figure, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
+    claim: Claim | Figure | Tree, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
 ) -> None:
     assert claim.value
     _quantity(claim.value, (*place, "value"), documents[claim.part], claims, mistakes)

@@ -1,0 +1,106 @@
+"""Decision trees that are learned from a grid, on a made-up one in which the answer is known."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow, link
+from thalweg.engine import Engine
+from thalweg.results import open_run
+from thalweg.studies import tree
+from thalweg.studies.data import PartData
+from thalweg.studies.models import Tree
+from thalweg.studies.tried import Tried
+
+RTT_S = 0.04
+RATES = [10, 20, 50, 100, 200, 500]
+BUFFERS_KB = [20, 50, 100, 500, 2000]
+
+
+def table(*learn: dict[str, Any], **changes: Any) -> Tree:
+    values: dict[str, Any] = {
+        "part": "grid",
+        "value": {"measure": "goodput", "flow": "large", "where": {"flow.large.cc": "bbr"}},
+        "against": {"where": {"flow.large.cc": "cubic"}},
+        "as": "gain",
+        "above": "bbr",
+        "below": "cubic",
+        "source": "fig. 4",
+        "paper": "rate > 875 Mbit/s   bbr",
+        "learn": learn or ({"name": "one question", "features": ["buffer_bdp"], "depth": 1},),
+    }
+    return Tree.model_validate(values | changes)
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> dict[str, PartData]:
+    """BBR is ahead by 50 % where the buffer is below 0.3 BDP, and behind by 3 % elsewhere: 13 of 30 paths."""
+    experiments, gains = [], []
+    for rate in RATES:
+        for buffer in BUFFERS_KB:
+            for cc in ("cubic", "bbr"):
+                sweep = {"path.rate": f"{rate}Mbps", "path.buffer": f"{buffer}kB", "flow.large.cc": cc}
+                path = link(rate * 1_000_000, buffer * 1000)
+                flows = [flow(cc=cc)]
+                experiments.append(
+                    experiment(len(experiments), sweep=sweep, forward=path, flows=flows, rtt_ns=int(RTT_S * 1e9))
+                )
+                is_shallow = buffer * 1000 < 0.3 * rate * 1e6 * RTT_S / 8
+                gains.append({"cubic": 1.0, "bbr": 1.5 if is_shallow else 0.97}[cc])
+    made = MadeUpRun(tmp_path / "run", experiments)
+    for number, gain in enumerate(gains):
+        made.transfer(number, 0, cc=experiments[number]["flows"][0]["cc"], acked_bytes=int(1_000_000 * gain))
+    engine = Engine("sim", "", "3", True, None, {}, frozenset())
+    return {"grid": PartData(Tried("grid", engine), open_run(made.write()))}
+
+
+def test_a_tree_finds_the_threshold_that_the_grid_was_made_with(grid: dict[str, PartData]) -> None:
+    found = tree.learn(table(), grid)
+    assert (found.points, found.labels) == (30, {"bbr": 13, "cubic": 17})
+    (one,) = found.learned
+    assert one.rules == [
+        "buffer_bdp <= 0.3",
+        "    bbr   (13 of 13 points)",
+        "buffer_bdp > 0.3",
+        "    cubic   (17 of 17 points)",
+    ]
+    assert one.accuracy > 0.9
+    assert len(one.folds) == 5
+
+
+def test_rules_are_written_with_units_and_without_questions_that_decide_nothing(grid: dict[str, PartData]) -> None:
+    deep = {"name": "deep", "features": ["rate_bps", "buffer_bytes"], "depth": 3}
+    (found,) = tree.learn(table(deep), grid).learned
+    asked = [line.strip() for line in found.rules if "points)" not in line]
+    assert all(line.endswith(("Mbit/s", "kB", "MB")) for line in asked)
+    leaves = [line.split()[0] for line in found.rules if "points)" in line]
+    assert set(leaves) == {"bbr", "cubic"}
+    pairs = [(a, b) for a, b in zip(found.rules, found.rules[1:], strict=False) if "points)" in a and "points)" in b]
+    assert pairs == []
+
+
+def test_the_same_grid_gives_the_same_trees(grid: dict[str, PartData]) -> None:
+    trees = table({"name": "deep", "features": ["rate_bps", "rtt_s", "buffer_bytes"], "depth": 3})
+    assert tree.learn(trees, grid) == tree.learn(trees, grid)
+
+
+def test_what_is_said_most_often_is_what_a_tree_has_to_beat(grid: dict[str, PartData]) -> None:
+    found = tree.learn(table({"name": "useless", "features": ["rtt_s"], "depth": 2}), grid)
+    assert found.guess == pytest.approx(17 / 30)
+    assert found.learned[0].rules == ["cubic   (17 of 30 points)"]
+    assert found.learned[0].accuracy < 0.6
+
+
+def test_too_few_points_of_a_kind_give_no_tree_and_the_reason(grid: dict[str, PartData]) -> None:
+    found = tree.learn(table(level=0.6), grid)
+    assert found.learned == []
+    assert "too few for 5 folds" in found.note
+    assert "no tree" in tree.section(table(), {"sim": found})
+
+
+def test_the_page_shows_the_papers_tree_beside_ours_with_its_accuracy(grid: dict[str, PartData]) -> None:
+    text = tree.section(table(), {"sim": tree.learn(table(), grid)})
+    assert "rate > 875 Mbit/s   bbr" in text
+    assert "buffer_bdp <= 0.3" in text
+    assert "**sim**: 30 points, bbr in 13, cubic in 17" in text
+    assert "5-fold cross-validation" in text
