@@ -44,6 +44,10 @@ def command(
     record: Annotated[
         bool, typer.Option("--record", help="Keep what was found in the study's found.json, for --check.")
     ] = False,
+    policy: Annotated[
+        Path | None,
+        option("--policy", "FILE", "Write the policy for servers that follows."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
 ) -> None:
     """Run a paper's experiments, and judge its claims.
@@ -62,6 +66,8 @@ def command(
         _check_recordable(loaded)
     known = engine.capabilities()
     engines = _engines(engine_name, known)
+    if policy is not None:
+        _check_policy(loaded, engines)
     whole = [[studies.plan(study, each, known, quick=quick) for each in engines] for study in loaded]
     ended, told = Exit.FINE, []
     for study, planned in zip(loaded, whole, strict=True):
@@ -83,6 +89,8 @@ def command(
             ended = max(ended, Exit.FAILED)
         if record:
             _record(study, done, quick=quick)
+        if policy is not None and done:
+            _write_policy(study, done[0], policy, quick=quick)
         if ended is Exit.INTERRUPTED:
             break
     if as_json:
@@ -124,6 +132,28 @@ def _check_recordable(studies: "Sequence[Study]") -> None:
                 hint="--record is for a checkout of the sources, or a study of your own",
                 exit_code=Exit.CANNOT_WRITE,
             )
+
+
+def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> None:
+    """A policy is that of one study on one engine."""
+    from thalweg.studies import lessons
+
+    if len(studies) > 1 or len(engines) > 1:
+        raise ThalwegError(
+            "several-policies",
+            "a policy is that of one study on one engine",
+            place="--policy",
+            hint="name a study and an engine",
+        )
+    if studies[0].claims.policy is None:
+        raise lessons.no_policy(studies[0])
+
+
+def _write_policy(study: "Study", done: "Reproduced", file: Path, *, quick: bool) -> None:
+    from thalweg.studies import lessons, policy
+
+    policy.write(lessons.policy_file(study, done, quick=quick), file)
+    output.talk(f"policy  {file}")
 
 
 def _record(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> None:

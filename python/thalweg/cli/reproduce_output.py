@@ -11,7 +11,7 @@ from rich.text import Text
 
 from thalweg.cli import output
 from thalweg.run import duration
-from thalweg.studies import Judged, Reproduced, Study, Verdict, texts
+from thalweg.studies import Judged, Reproduced, Study, Verdict, lessons, texts
 from thalweg.studies.models import Claim
 
 STYLES: dict[Verdict, str] = {
@@ -73,6 +73,7 @@ def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
         "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
         "scaled": {part: tried.scaled for part, tried in reproduced.tried.items() if tried.plan and tried.scaled},
         "claims": [_judged(claim, reproduced.judged[claim.id]) for claim in study.claims.claims],
+        "trees": lessons.trees(study, reproduced),
     }
 
 

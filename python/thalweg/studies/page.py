@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thalweg import analysis, engine
 from thalweg.report import study as report
-from thalweg.studies import figures, texts
+from thalweg.studies import figures, lessons, texts
 from thalweg.studies.judge import Judged
 from thalweg.studies.load import Study
 from thalweg.studies.models import Claim
@@ -28,6 +28,7 @@ def page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> repo
         claims=[_claim(claim, reproduced) for claim in claims.claims],
         figures=drawn.figures,
         made=[_made(study, each, quick=quick) for each in reproduced if each.directories],
+        sections=lessons.sections(study, reproduced, quick=quick),
         is_quick=quick,
         cautions=[*(caution for each in reproduced for caution in _cautions(each)), *drawn.left_out],
     )
