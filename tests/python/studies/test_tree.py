@@ -71,10 +71,13 @@ def test_a_tree_finds_the_threshold_that_the_grid_was_made_with(grid: dict[str, 
 def test_rules_are_written_with_units_and_without_questions_that_decide_nothing(grid: dict[str, PartData]) -> None:
     (found,) = tree.learn(table({"name": "deep", "features": ["rate_bps"], "depth": 3}), grid).learned
     assert [line.replace("\u202f", " ") for line in found.rules] == [
-        "rate_bps <= 75 Mbit/s",
-        "    cubic   (12 of 15 points)",
-        "rate_bps > 75 Mbit/s",
-        "    bbr   (10 of 15 points)",
+        "rate_bps <= 35 Mbit/s",
+        "    cubic   (9 of 10 points)",
+        "rate_bps > 35 Mbit/s",
+        "    rate_bps <= 75 Mbit/s",
+        "        cubic   (3 of 5 points)",
+        "    rate_bps > 75 Mbit/s",
+        "        bbr   (10 of 15 points)",
     ]
 
 
