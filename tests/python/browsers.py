@@ -28,6 +28,11 @@ class Watched:
         self.page.wait_for_selector("html[data-drawn]", state="attached")
         return self
 
+    def ready(self) -> "Watched":
+        """Wait until figures are drawn once they come into view."""
+        self.page.wait_for_selector("html[data-figures]", state="attached")
+        return self
+
     def overflow(self) -> int:
         """Give by how many pixels the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

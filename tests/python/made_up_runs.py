@@ -174,6 +174,23 @@ def an_id(number: int, repetition: int) -> str:
     return f"{number:08x}{repetition:08x}"
 
 
+def grid(directory: Path, rates: int = 3, buffers: int = 3) -> MadeUpRun:
+    """A sweep over rates and buffers, of one flow that takes twice as long at half the rate."""
+    points = [(rate, buffer) for rate in range(1, rates + 1) for buffer in range(1, buffers + 1)]
+    run = MadeUpRun(
+        directory / "run",
+        [
+            experiment(number, sweep={"path.rate": f"{10 * rate}Mbps", "path.buffer": f"{buffer}bdp"}, flows=[flow()])
+            for number, (rate, buffer) in enumerate(points)
+        ],
+    )
+    for number, (rate, _) in enumerate(points):
+        run.transfer(number, 0, end_us=6_000_000 // rate)
+        for t_us in range(0, 1_000_001, 100_000):
+            run.sample(number, 0, t_us, acked_bytes=t_us)
+    return run
+
+
 def large_and_medium(directory: Path, repetitions: int = 10, engine: str = "sim", slower: float = 1.0) -> MadeUpRun:
     """Make up a study: a large flow and medium flows that come back to back, four mixes, five buffers.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from browsers import Watched
-from made_up_runs import MadeUpRun, an_id, experiment, flow, large_and_medium
+from made_up_runs import MadeUpRun, an_id, experiment, flow, grid, large_and_medium
 from playwright.sync_api import Browser, Page
 from thalweg import analysis, report
 from thalweg.report.numbers import scale_for
@@ -181,7 +181,7 @@ def test_a_keyboard_zooms_moves_and_resets(browser: Browser, study: Path) -> Non
     page.get_by_role("button", name="Earlier").press("Enter")
     changed(page, '[data-kind="rate"]', zoomed)
     page.get_by_role("button", name="Show the whole time").press("Enter")
-    page.wait_for_function("document.querySelector('#zoom input').value === '0'")
+    page.wait_for_function("() => document.querySelector('#zoom input').value === '0'")
     assert watched.complaints == []
     page.close()
 
@@ -192,11 +192,11 @@ def test_a_flow_that_is_switched_off_is_gone_and_comes_back(browser: Browser, st
     lines = page.locator('[data-kind="rate"] .mark-line path')
     assert lines.count() == 2
     page.get_by_role("checkbox", name="medium").uncheck()
-    page.wait_for_function("document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
+    page.wait_for_function("() => document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
     page.get_by_role("checkbox", name="large").uncheck()
     page.get_by_text("No flow that is shown has this.").first.wait_for()
     page.get_by_role("checkbox", name="medium").check()
-    page.wait_for_function("document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
+    page.wait_for_function("() => document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
     assert watched.complaints == []
     page.close()
 
@@ -225,7 +225,7 @@ def test_a_point_can_be_chosen_with_the_keyboard_alone(browser: Browser, study: 
     page = Watched(browser, study / "report.html").drawn().page
     page.get_by_role("combobox", name="buffer").focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("document.querySelector('.replay').textContent.includes('.experiment == 1 and')")
+    page.wait_for_function("() => document.querySelector('.replay').textContent.includes('.experiment == 1 and')")
     page.close()
 
 
@@ -278,5 +278,23 @@ def test_two_engines_are_panels_of_one_chart_and_a_choice_of_the_detail(browser:
     before = page.locator('[data-kind="cdf"]').first.inner_html()
     page.get_by_role("combobox", name="engine").select_option("kernel")
     page.wait_for_function("before => document.querySelector('[data-kind=cdf]').innerHTML !== before", arg=before)
+    assert watched.complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_two_ordered_dimensions_are_a_heat_map_with_the_number_in_each_cell(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    report.write([grid(tmp_path).write()], tmp_path / "report.html")
+    watched = Watched(browser, tmp_path / "report.html", width).drawn()
+    page = watched.page
+    page.locator("#maps .chart").first.scroll_into_view_if_needed()
+    cells = page.locator("#maps .chart").first.locator(".mark-rect.role-mark path")
+    cells.first.wait_for()
+    assert cells.count() == 9
+    texts = page.locator("#maps .chart").first.locator(".mark-text.role-mark text").all_text_contents()
+    assert sorted(texts) == sorted(["1.3", "2.7", "4"] * 3)
+    assert watched.overflow() == 0
     assert watched.complaints == []
     page.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from made_up_runs import grid
 from made_up_studies import figures
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report import paper
@@ -13,23 +13,6 @@ from thalweg.report.figure import Figure
 from thalweg.report.sweeps import heat_maps
 
 SIGNATURES = {"svg": b"<svg", "png": b"\x89PNG\r\n", "pdf": b"%PDF-"}
-
-
-def grid(directory: Path, rates: int = 3, buffers: int = 3) -> MadeUpRun:
-    """A sweep over rates and buffers, of one flow that takes twice as long at half the rate."""
-    points = [(rate, buffer) for rate in range(1, rates + 1) for buffer in range(1, buffers + 1)]
-    run = MadeUpRun(
-        directory / "run",
-        [
-            experiment(number, sweep={"path.rate": f"{10 * rate}Mbps", "path.buffer": f"{buffer}bdp"}, flows=[flow()])
-            for number, (rate, buffer) in enumerate(points)
-        ],
-    )
-    for number, (rate, _) in enumerate(points):
-        run.transfer(number, 0, end_us=6_000_000 // rate)
-        for t_us in range(0, 1_000_001, 100_000):
-            run.sample(number, 0, t_us, acked_bytes=t_us)
-    return run
 
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.kind)

@@ -115,7 +115,7 @@ def written(directory: Path, **changes: Any) -> Path:
 def test_every_figure_is_drawn_once_it_is_seen_without_complaints_or_requests(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:
-    watched = Watched(browser, written(tmp_path), width).drawn()
+    watched = Watched(browser, written(tmp_path), width).ready()
     for chart in watched.page.locator(".chart").all():
         chart.scroll_into_view_if_needed()
         chart.locator("svg .mark-group, svg .mark-rect").first.wait_for()
@@ -130,7 +130,7 @@ def test_every_figure_is_drawn_once_it_is_seen_without_complaints_or_requests(
 
 
 def test_the_paper_s_figure_is_named_and_theory_is_dashed(browser: Browser, tmp_path: Path) -> None:
-    shown = Watched(browser, written(tmp_path)).drawn().page
+    shown = Watched(browser, written(tmp_path)).ready().page
     assert "Stands where the paper's Figure 7 stood" in shown.locator("#figure-loss").inner_text()
     shown.locator("#figure-loss .chart").scroll_into_view_if_needed()
     shown.locator('#figure-loss path[stroke-dasharray="5,3"]').first.wait_for()
@@ -138,7 +138,7 @@ def test_the_paper_s_figure_is_named_and_theory_is_dashed(browser: Browser, tmp_
 
 
 def test_cells_show_their_numbers_where_there_is_room(browser: Browser, tmp_path: Path) -> None:
-    shown = Watched(browser, written(tmp_path)).drawn().page
+    shown = Watched(browser, written(tmp_path)).ready().page
     shown.locator("#figure-gain .chart").scroll_into_view_if_needed()
     shown.locator("#figure-gain .mark-rect path").first.wait_for()
     assert shown.locator("#figure-gain .mark-rect.role-mark path").count() == 128
@@ -147,16 +147,33 @@ def test_cells_show_their_numbers_where_there_is_room(browser: Browser, tmp_path
 
 
 def test_a_line_and_an_engine_can_be_switched_off(browser: Browser, tmp_path: Path) -> None:
-    watched = Watched(browser, written(tmp_path)).drawn()
+    watched = Watched(browser, written(tmp_path)).ready()
     page = watched.page
     chart = page.locator("#figure-times .chart")
     chart.scroll_into_view_if_needed()
     lines = chart.locator(".mark-line path")
-    page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 16")
+    page.wait_for_function("() => document.querySelectorAll('#figure-times .mark-line path').length === 16")
     page.get_by_role("checkbox", name="cubic large, cubic medium").uncheck()
-    page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 12")
+    page.wait_for_function("() => document.querySelectorAll('#figure-times .mark-line path').length === 12")
     page.get_by_role("combobox", name="engine").select_option("uml")
-    page.wait_for_function("document.querySelectorAll('#figure-times .mark-line path').length === 6")
+    page.wait_for_function("() => document.querySelectorAll('#figure-times .mark-line path').length === 6")
     assert lines.count() == 6
+    assert watched.complaints == []
+    page.close()
+
+
+def test_a_figure_over_time_zooms_and_is_whole_again(browser: Browser, tmp_path: Path) -> None:
+    watched = Watched(browser, written(tmp_path)).ready()
+    page = watched.page
+    figure = page.locator("#figure-rates")
+    figure.scroll_into_view_if_needed()
+    figure.locator(".mark-line path").first.wait_for()
+    axis = "#figure-rates [aria-label^=X-axis] .role-axis-label text"
+    last = f"[...document.querySelectorAll('{axis}')].at(-1)?.textContent"
+    page.wait_for_function(f"() => Number({last}) > 10")
+    figure.get_by_label("to (s)").fill("10")
+    figure.get_by_label("to (s)").press("Enter")
+    page.wait_for_function(f"() => Number({last}) <= 10")
+    assert figure.get_by_role("button", name="Show the whole time").is_enabled()
     assert watched.complaints == []
     page.close()

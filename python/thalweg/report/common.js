@@ -43,6 +43,7 @@ globalThis.thalweg = (() => {
     axisX: { domain: false, ticks: false },
     axisY: { grid: true, gridColor: theme.line, domain: false, ticks: false },
     header: { labelColor: theme.ink, labelFontSize: 12, labelFontWeight: 600 },
+    legend: { labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400 },
     facet: { spacing: 22 },
   });
 

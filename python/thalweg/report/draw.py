@@ -204,6 +204,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
                 "is_dark": _part(shown, low, high, middle, figure.value.is_log) > DARK,
                 "panel": row["place"],
                 "engine": row.get("engine"),
+                "choice": row.get("choice"),
                 "text": _with_interval(value, row["value"], row["low"], row["high"]),
             }
         )

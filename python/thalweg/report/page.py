@@ -9,9 +9,12 @@ from thalweg import analysis
 from thalweg.report.cautions import cautions
 from thalweg.report.colours import colours
 from thalweg.report.content import Content
+from thalweg.report.draw import draw, packed
 from thalweg.report.embed import data, figures
+from thalweg.report.figure import Figure
 from thalweg.report.findings import findings
 from thalweg.report.offline import render
+from thalweg.report.sweeps import heat_maps
 from thalweg.report.table import table
 from thalweg.report.timelines import present
 from thalweg.report.upkeep import lines
@@ -21,10 +24,12 @@ from thalweg.results import Run
 
 def page(content: Content) -> str:
     """Write the whole page."""
-    embedded = data(content)
+    maps = heat_maps(content)
+    drawings = [draw(figure) for figure in maps]
+    embedded = data(content) | {"figures": [packed(drawing) for drawing in drawings], "choices": _choices(maps)}
     return render(
         "page.html.j2",
-        ["common.js", "page.js"],
+        ["common.js", "page.js", *(["figures.js"] if maps else [])],
         embedded,
         content=content,
         title=_title(content),
@@ -34,6 +39,7 @@ def page(content: Content) -> str:
         findings=findings(content),
         table=table(content),
         figures=figures(content),
+        maps=list(zip(maps, drawings, strict=True)),
         upkeep=lines(content),
         quantities=present(embedded["series"]),
         has_series=any(entry["curves"] for entry in embedded["series"]["entries"]),
@@ -43,6 +49,12 @@ def page(content: Content) -> str:
         hues=colours(content.ccs.values()),
         method=analysis.METHOD.replace("95 %", "95\N{NO-BREAK SPACE}%"),
     )
+
+
+def _choices(maps: list[Figure]) -> list[dict[str, Any]]:
+    """Let the reader choose what is too much for the panels of heat maps."""
+    values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
+    return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
 
 
 def _title(content: Content) -> str:

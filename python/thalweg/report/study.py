@@ -125,10 +125,12 @@ def write(page: StudyPage, output: Path) -> None:
 def html(page: StudyPage) -> str:
     """Write the page as text."""
     drawings = [draw(figure) for figure in page.figures]
+    engines = [{"title": "engine", "column": "engine", "values": list(page.engines), "has_all": True}]
+    choices = engines if len(page.engines) > 1 else []
     return render(
         "study.html.j2",
-        ["common.js", "study.js"],
-        {"engines": list(page.engines), "figures": [packed(drawing) for drawing in drawings]},
+        ["common.js", "figures.js"],
+        {"choices": choices, "figures": [packed(drawing) for drawing in drawings]},
         page=page,
         headlines=headlines(page),
         symbols=SYMBOLS,

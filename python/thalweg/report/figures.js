@@ -1,12 +1,14 @@
 "use strict";
-// Draws the figures of a study: when they come into view, again when the reader chooses an engine, hides a line or zooms,
-// and when the width or the colours change.
+// Draws figures (see draw.py): when they come into view, again when the reader makes a choice, hides a line or zooms, and
+// when the width or the colours change.
 (() => {
-  const { darkness, fill, theme, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
-  const { figures, engines } = JSON.parse(document.getElementById("data").textContent);
+  const { darkness, fill, theme, sample, draw, empty, then, whenLookChanges, zoom, within } = globalThis.thalweg;
+  const { figures, choices } = JSON.parse(document.getElementById("data").textContent);
   const charts = [...document.querySelectorAll(".chart[data-figure]")];
-  const states = figures.map(() => ({ hidden: new Set(), zoom: null, is_drawn: false }));
-  let engine = null; // null: all
+  const states = figures.map(() => ({ hidden: new Set(), zoom: null, isDrawn: false }));
+  // A choice keeps the rows whose column has one of its values; null: all of them.
+  const chosen = Object.fromEntries(choices.map(({ column, values, has_all }) => [column, has_all ? null : values[0]]));
+  const isChosen = (row) => choices.every(({ column }) => chosen[column] === null || row[column] === undefined || row[column] === null || row[column] === chosen[column]);
 
   // Rows travel as columns; a column of texts as the numbers of its distinct values.
   const unpacked = ({ columns, texts }) => {
@@ -35,21 +37,33 @@
     (spec.layer ?? [spec]).forEach((layer) => { if (layer.encoding[name]?.axis) layer.encoding[name].axis.labelAngle = angle; });
   };
 
+  const ends = (figure) => figure.rows.reduce(([low, high], row) => [Math.min(low, row.x), Math.max(high, row.x)], [0, 0]);
+
+  // Of curves over time, the points that a zoomed figure shows.
+  const zoomed = (rows, range) => {
+    if (!range) return rows;
+    const lines = new Map();
+    rows.forEach((row) => {
+      const key = `${row.panel}\n${row.line}`;
+      lines.set(key, [...(lines.get(key) ?? []), row]);
+    });
+    return [...lines.values()].flatMap((points) => within(points, range, (row) => row.x));
+  };
+
   const drawFigure = async (element) => {
     const number = Number(element.dataset.figure);
     const figure = figures[number];
     const state = states[number];
     const look = theme();
-    const rows = figure.rows.filter((row) => !state.hidden.has(row.series) && (engine === null || row.engine === engine || row.engine === null));
-    if (!rows.some((row) => row.kind !== "theory")) return empty(element, figure.rows.length ? "Nothing is chosen, or this engine did not run it." : "Nothing was measured.");
+    const rows = figure.rows.filter((row) => !state.hidden.has(row.series) && isChosen(row));
+    if (!rows.some((row) => row.kind !== "theory")) return empty(element, figure.rows.length ? "Nothing that is chosen was measured." : "Nothing was measured.");
     const panels = figure.panels.filter((panel) => rows.some((row) => row.panel === panel));
     const width = element.clientWidth;
     const { columns, each } = layout(figure.kind, panels.length, width);
-    const ends = rows.reduce(([low, high], row) => [Math.min(low, row.x), Math.max(high, row.x)], [Infinity, -Infinity]);
     const spec = fill(figure.spec, {
       ...look, names: figure.lines.map((line) => line.name), colours: figure.lines.map(colour), dashes: figure.lines.map((line) => line.dash),
       shapes: figure.lines.map((line) => line.shape), panels, x_domain: figure.x_domain, y_domain: figure.y_domain,
-      t_domain: state.zoom ?? [Math.min(0, ends[0]), ends[1]], gradient: Math.min(260, width - 120),
+      t_domain: state.zoom?.range() ?? ends(figure), gradient: Math.min(260, width - 120),
     });
     const inner = spec.spec;
     const isMap = figure.kind === "heatmap";
@@ -65,8 +79,8 @@
     if (panels.length > 1 && isMap) spec.spacing = 24;
     const whole = panels.length > 1 ? spec : { ...inner, $schema: spec.$schema, data: spec.data };
     whole.description = figure.description;
-    await draw(element, whole, figure.kind === "series" && state.zoom ? rows : rows, look);
-    state.is_drawn = true;
+    state.zoom?.write();
+    await draw(element, whole, zoomed(rows, state.zoom?.range()), look);
   };
 
   // --- legends: a line that is switched off is gone from the drawing -------------------------------------------------
@@ -93,36 +107,47 @@
     legend.hidden = !legend.childNodes.length;
   };
 
-  if (engines.length > 1) {
+  choices.forEach(({ title, column, values, has_all: hasAll }) => {
     const label = document.createElement("label");
     const select = document.createElement("select");
-    ["all, side by side", ...engines].forEach((text, i) => select.add(new Option(text, String(i))));
+    (hasAll ? ["all, side by side", ...values] : values).forEach((text, i) => select.add(new Option(text, String(i))));
     select.addEventListener("change", () => {
-      engine = select.value === "0" ? null : engines[Number(select.value) - 1];
-      states.forEach((state) => { state.is_drawn = false; });
-      watch();
+      chosen[column] = hasAll ? [null, ...values][Number(select.value)] : values[Number(select.value)];
+      redraw();
     });
-    label.append("engine", select);
+    label.append(title, select);
     document.getElementById("figure-choices").append(label);
-  }
+  });
+
+  charts.forEach((element) => {
+    const number = Number(element.dataset.figure);
+    if (figures[number].kind !== "series") return;
+    const toolbar = document.createElement("div");
+    toolbar.className = "zoom";
+    element.before(toolbar);
+    states[number].zoom = zoom(toolbar, () => ends(figures[number]), () => then(() => drawFigure(element)));
+    states[number].zoom.listen(element);
+    states[number].zoom.write();
+  });
 
   // A page can hold many figures: each is drawn once it is about to be seen.
   let watcher;
   const watch = () => {
     watcher?.disconnect();
     watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
-      if (!entry.isIntersecting || states[Number(entry.target.dataset.figure)].is_drawn) return;
+      if (!entry.isIntersecting || states[Number(entry.target.dataset.figure)].isDrawn) return;
+      states[Number(entry.target.dataset.figure)].isDrawn = true;
       then(() => drawFigure(entry.target));
     }), { rootMargin: "600px" });
     charts.forEach((element) => watcher.observe(element));
   };
   const redraw = () => {
-    states.forEach((state) => { state.is_drawn = false; });
+    states.forEach((state) => { state.isDrawn = false; });
     charts.forEach(offerLines);
     watch();
   };
   redraw();
   whenLookChanges(redraw);
-  addEventListener("beforeprint", () => charts.forEach((element) => { if (!states[Number(element.dataset.figure)].is_drawn) then(() => drawFigure(element)); }));
-  then(() => { document.documentElement.dataset.drawn = "yes"; });
+  addEventListener("beforeprint", () => charts.forEach((element) => { if (!states[Number(element.dataset.figure)].isDrawn) then(() => drawFigure(element)); }));
+  document.documentElement.dataset.figures = "ready";
 })();
