@@ -76,6 +76,9 @@ pub struct Run {
     /// Run only every N-th experiment of the plan, beginning with the I-th.
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     pub shard: Shard,
+    /// Run only the experiments that FILE lists, as JSON: [[experiment, repetition], ...].
+    #[arg(long, value_name = "FILE")]
+    pub due: Option<PathBuf>,
 }
 
 /// A part of a plan: every `of`-th experiment, beginning with the `number`-th.

@@ -148,6 +148,19 @@ fn shards_that_do_not_exist_are_refused() {
 }
 
 #[test]
+fn what_is_due_must_be_in_the_plan() {
+    let bench = Bench::with(&plan(1));
+    for (content, found) in [("[[0, 1]]", "[0, 1]"), ("[0]", "invalid type"), ("[", "EOF")] {
+        fs::write(bench.path("due.json"), content).unwrap();
+        let due = bench.path("due.json").display().to_string();
+        let output = bench.run("run", &["--due", &due]).output().unwrap();
+        assert_eq!((output.status.code(), &events(&output)[0]["code"]), (Some(2), &json!("bad-due")), "{content}");
+        assert!(events(&output)[0]["found"].as_str().unwrap().contains(found), "{content}");
+    }
+    assert!(!bench.path("run").exists(), "nothing is made for a list that is refused");
+}
+
+#[test]
 fn merging_what_is_no_run_directory_is_refused() {
     let bench = Bench::with(&plan(1));
     let output = Command::new(ENGINE)

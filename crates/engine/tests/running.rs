@@ -143,6 +143,21 @@ fn merged_shards_are_the_whole_run() {
 }
 
 #[test]
+fn experiments_that_are_not_due_wait_for_the_next_time() {
+    let bench = Bench::with(&plan(4));
+    let whole = bench.run_whole("whole");
+    fs::write(bench.path("due.json"), "[[0, 0], [0, 2]]").unwrap();
+    let due = bench.path("due.json").display().to_string();
+    let some = bench.run("run", &["--due", &due]).output().unwrap();
+    assert_eq!(some.status.code(), Some(0));
+    assert_eq!(events(&some)[0]["experiments"], 2);
+    assert_eq!(fs::read_dir(bench.path("run/flows")).unwrap().count(), 2);
+    let rest = events(&bench.run("run", &[]).output().unwrap());
+    assert_eq!([&rest[0]["experiments"], &rest[0]["present"], &rest[0]["pending"]], [4, 2, 2]);
+    assert!(tables(&bench.path("run")) == whole, "the plan stays whole, whatever was due when");
+}
+
+#[test]
 fn the_smallest_run_says_when_a_flow_names_an_algorithm_that_does_not_exist() {
     let mut plan = plan(2);
     plan["experiments"][1]["flows"][0]["cc"] = json!("cubick");

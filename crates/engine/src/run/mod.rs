@@ -1,5 +1,6 @@
 //! `thalweg-engine run`.
 
+mod due;
 mod guard;
 mod signals;
 mod work;
@@ -23,6 +24,7 @@ use work::{Halt, Work};
 pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     let plan = plan_file::read(&options.plan)?;
     let engine = find_engine(&plan.engine)?;
+    let chosen = due::chosen(options, &plan)?;
     // Installed only now: until here there is nothing to end in order, and a signal should simply kill.
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::set_on_signal(&interrupted);
@@ -31,7 +33,7 @@ pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     let run = RunFile::new(plan, env!("CARGO_PKG_VERSION"), &engine.result_version(), host, machine::command()?);
     let directory = RunDirectory::open(&options.out, run)?;
     let threads = options.threads.map_or_else(|| if engine.is_real_time() { 1 } else { machine::cores() }, usize::from);
-    execute(engine, &directory, options.shard, threads, output, &interrupted)
+    execute(engine, &directory, &chosen, threads, output, &interrupted)
 }
 
 fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
@@ -52,17 +54,16 @@ fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
     }
 }
 
-/// Runs the experiments of `shard` that `directory` lacks.
+/// Runs those of the `chosen` experiments that `directory` lacks; they are places in the plan.
 fn execute(
     engine: &dyn Engine,
     directory: &RunDirectory,
-    shard: arguments::Shard,
+    chosen: &[usize],
     threads: usize,
     output: &Output,
     interrupted: &AtomicBool,
 ) -> Result<Exit, Problem> {
     let start = Instant::now();
-    let chosen: Vec<usize> = (0..directory.run().experiments.len()).filter(|&index| shard.has(index)).collect();
     let is_pending = |index: &usize| !directory.was_present(&directory.run().experiments[*index].id);
     let pending: Vec<usize> = chosen.iter().copied().filter(is_pending).collect();
     let present = chosen.len() - pending.len();

@@ -151,8 +151,8 @@ fn run_on(engine: &dyn Engine, directory: &RunDirectory, interrupted: &AtomicBoo
     guard::install();
     let heard = Heard::default();
     let output = Output::new(heard.clone());
-    let shard = "1/1".parse().unwrap();
-    let exit = execute(engine, directory, shard, 1, &output, interrupted).unwrap();
+    let all: Vec<usize> = (0..directory.run().experiments.len()).collect();
+    let exit = execute(engine, directory, &all, 1, &output, interrupted).unwrap();
     let text = String::from_utf8(heard.0.lock().unwrap().clone()).unwrap();
     (exit, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
@@ -250,7 +250,8 @@ fn a_run_stops_in_order_when_its_reader_dies() {
         let directory = open(temporary.path(), 100);
         let output = Output::new(Dies(lines));
         let engine = Scripted(|_, _: &dyn Fn() -> bool| Ok(()));
-        let exit = execute(&engine, &directory, "1/1".parse().unwrap(), 1, &output, &AtomicBool::new(false)).unwrap();
+        let all: Vec<usize> = (0..100).collect();
+        let exit = execute(&engine, &directory, &all, 1, &output, &AtomicBool::new(false)).unwrap();
         assert_eq!(exit, Exit::Interrupted);
         let journal = journal(temporary.path());
         assert_eq!(journal.last().unwrap()["event"], "interrupted");
