@@ -26,11 +26,13 @@ class Status:
     finished: int
     failures: list[Failure]
     untrustworthy: list[Untrustworthy]
+    not_needed: int = 0
+    """Experiments that were planned, and that a study could do without."""
 
     @property
     def missing(self) -> int:
-        """Experiments that are neither finished nor failed: the run was interrupted, or is still going on."""
-        return self.expected - self.finished - len(self.failures)
+        """Experiments that are wanted, and neither finished nor failed: the run was interrupted, or still goes on."""
+        return self.expected - self.finished - len(self.failures) - self.not_needed
 
 
 def status(run: Run) -> Status:
@@ -42,7 +44,12 @@ def status(run: Run) -> Status:
         for entry in run.meta["experiments"]
         if entry["id"] not in finished and (event := last.get(entry["id"]))
     ]
-    return Status(len(run.expected_ids), len(finished), failures, list(run.untrustworthy))
+    not_needed = sum(
+        (entry["experiment"], entry["repetition"]) in run.not_needed
+        for entry in run.meta["experiments"]
+        if entry["id"] not in finished and entry["id"] not in last
+    )
+    return Status(len(run.expected_ids), len(finished), failures, list(run.untrustworthy), not_needed)
 
 
 def are_copies(summary: pl.DataFrame) -> bool:

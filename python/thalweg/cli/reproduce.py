@@ -104,12 +104,22 @@ def _engines(name: str, known: "Capabilities") -> "list[Engine]":
     return list(known.engines.values()) if name == EVERY else [engine.choose(name, known)]
 
 
-def _run(study: "Study", known: "Capabilities", threads: int | None, tried: "Tried", directory: Path) -> "Outcome":
+def _run(
+    study: "Study",
+    known: "Capabilities",
+    threads: int | None,
+    tried: "Tried",
+    directory: Path,
+    due: "Sequence[tuple[int, int]]",
+) -> "Outcome":
     from thalweg.run import Progress, execute, real_time_s
 
     assert tried.plan
-    title = f"{study.name}: {tried.part} on {tried.engine.name}"
-    seconds = real_time_s(tried.plan, tried.engine)
+    more = "" if any(repetition == 0 for _, repetition in due) else ", more repetitions"
+    title = f"{study.name}: {tried.part} on {tried.engine.name}{more}"
+    wanted = set(due)
+    some = [each for each in tried.plan.experiments if (each.experiment, each.repetition) in wanted]
+    seconds = real_time_s(tried.plan.model_copy(update={"experiments": some}), tried.engine)
     with Progress(output.console(), title=title, real_time_s=seconds) as progress:
         return execute(
             tried.plan,
@@ -118,6 +128,7 @@ def _run(study: "Study", known: "Capabilities", threads: int | None, tried: "Tri
             threads=threads,
             command=typed.words(),
             listener=progress.event,
+            due=due if len(some) < len(tried.plan.experiments) else None,
         )
 
 

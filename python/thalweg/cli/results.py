@@ -60,7 +60,9 @@ def command(
         return
     output.data(_table(summary, run.sweep_keys))
     output.talk(f"n repetitions; {analysis.METHOD}")
-    if status.finished < status.expected:
+    if status.not_needed:
+        output.talk(f"{status.not_needed} of {status.expected} experiments were not needed: a study was sure enough")
+    if status.missing or status.failures:
         output.talk(f"{status.finished} of {status.expected} experiments are finished, {len(status.failures)} failed")
     if status.untrustworthy:
         marked = {mark.id for mark in status.untrustworthy}

@@ -1,10 +1,14 @@
 """`thalweg studies`: which studies there are."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thalweg.cli import output
+from thalweg.errors import ThalwegError, ThalwegErrors
+
+if TYPE_CHECKING:
+    from thalweg.studies import Study
 
 EPILOG = "Example: thalweg studies"
 
@@ -18,23 +22,32 @@ def command(
     """
     from thalweg.studies import load, ready_made
 
-    studies = [load(folder) for folder in ready_made().values()]
-    if as_json:
-        output.data_json(
-            [
-                {
-                    "name": study.name,
-                    "title": study.claims.title,
-                    "about": study.claims.about.strip(),
-                    "paper": study.claims.paper.model_dump(),
-                    "folder": str(study.folder),
-                    "parts": list(study.claims.parts),
-                    "claims": [{"id": claim.id, "text": claim.text} for claim in study.claims.claims],
-                }
-                for study in studies
-            ]
-        )
+    studies: list[Study] = []
+    mistakes: list[ThalwegError] = []
+    for folder in ready_made().values():
+        try:
+            studies.append(load(folder))
+        except ThalwegError as error:
+            mistakes += error.errors
+    if as_json and not mistakes:
+        output.data_json([_as_json(study) for study in studies])
         return
-    rows = [[study.name, str(len(study.claims.claims)), study.claims.title] for study in studies]
-    output.data(output.table(["study", "claims", "title"], rows, numbers=[1]))
+    if not as_json:
+        rows = [[study.name, str(len(study.claims.claims)), study.claims.title] for study in studies]
+        output.data(output.table(["study", "claims", "title"], rows, numbers=[1]))
+    if mistakes:
+        raise ThalwegErrors(mistakes)
     output.talk("to run one and judge its claims: thalweg reproduce NAME --quick")
+
+
+def _as_json(study: "Study") -> dict[str, object]:
+    return {
+        "name": study.name,
+        "title": study.claims.title,
+        "about": study.claims.about.strip(),
+        "paper": study.claims.paper.model_dump(),
+        "folder": str(study.folder),
+        "parts": list(study.claims.parts),
+        "claims": [{"id": claim.id, "text": claim.text.strip()} for claim in study.claims.claims],
+        "figures": [{"id": figure.id, "title": figure.title} for figure in study.claims.figures],
+    }

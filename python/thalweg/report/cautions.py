@@ -60,6 +60,9 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         ]
         text = f"{who}{len(items)} of {status.expected} experiments failed."
         found.append(Caution(text, _shortened(items), "The same command tries them again.", again))
+    if status.not_needed:
+        text = f"{who}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
+        found.append(Caution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
         text = f"{who}{status.missing} of {status.expected} experiments are not there (yet)."
         found.append(Caution(text, [], "The same command goes on where it stopped.", again))

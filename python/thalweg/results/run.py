@@ -20,6 +20,9 @@ import polars as pl
 from thalweg.errors import ThalwegError
 from thalweg.results import journal, tables
 
+NOT_NEEDED = "not-needed.json"
+"""File in a run directory: what a study could do without."""
+
 FORMAT = 1
 """The form of run directories that this version reads."""
 
@@ -172,6 +175,15 @@ class Run:
         marked = self.scan("flows").select("experiment", "repetition", "untrustworthy").drop_nulls()
         rows = marked.unique().sort("experiment", "repetition", "untrustworthy").collect().iter_rows()
         return [Untrustworthy(places[row[:2]], *row) for row in rows if row[:2] in places]
+
+    @cached_property
+    def not_needed(self) -> frozenset[tuple[int, int]]:
+        """Experiments and repetitions that a study could do without: they are not missing."""
+        try:
+            noted = json.loads((self.path / NOT_NEEDED).read_text(encoding="utf-8"))
+            return frozenset((int(experiment), int(repetition)) for experiment, repetition in noted["experiments"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return frozenset()
 
     @cached_property
     def measured(self) -> Sequence[Measured]:

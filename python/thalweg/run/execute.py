@@ -54,16 +54,37 @@ def execute(
     threads: int | None = None,
     command: Sequence[str] = (),
     listener: Callable[[Event], None] = lambda event: None,
+    due: Sequence[tuple[int, int]] | None = None,
 ) -> Outcome:
     """Run what is missing of `plan` in the run directory `out`, and call `listener` with every event.
 
     An event of our own, `stopping`, says that the engine was asked to end: Ctrl-C and its like are passed on, and the
-    engine ends in order. `command` is what the user typed; the run directory keeps it. Raises `ThalwegError` if the
+    engine ends in order. `command` is what the user typed; the run directory keeps it. `due` are the experiments and
+    repetitions to run now, if not all. Raises `ThalwegError` if the
     engine refuses the plan, cannot write the run directory, or dies.
     """
     arguments = [str(binary), "run", "--plan", "-", "--out", str(out)]
     if threads is not None:
         arguments += ["--threads", str(threads)]
+    with _listed(due) as listed:
+        return _execute(plan, out, [*arguments, *listed], command, listener)
+
+
+@contextmanager
+def _listed(due: Sequence[tuple[int, int]] | None) -> Iterator[list[str]]:
+    """Write what is due into a file, and give the arguments that name it."""
+    if due is None:
+        yield []
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(list(due), file)
+        file.flush()
+        yield ["--due", file.name]
+
+
+def _execute(
+    plan: Plan, out: Path, arguments: Sequence[str], command: Sequence[str], listener: Callable[[Event], None]
+) -> Outcome:
     environment = os.environ | {"THALWEG_COMMAND": json.dumps(list(command))} if command else dict(os.environ)
     outcome, refusal = Outcome(), None
     with tempfile.TemporaryFile() as said, _started(arguments, environment, said) as engine:

@@ -32,6 +32,10 @@ MOST_EXPONENT = 60.0
 """Draws on a logarithmic scale end here: e to this power is no number that anything measures."""
 
 
+class SeveralPartners(Exception):
+    """Points of the other side cannot be told apart by the keys that both sides leave open; the message names them."""
+
+
 @dataclass(frozen=True)
 class Side:
     """Means of a quantity, an entry per point."""
@@ -175,7 +179,7 @@ def of_pair(picked: Picked, other: Picked, kind: Kind, measure: str, *, is_same:
     """Hold a quantity against another one, point by point.
 
     `is_same` says that both are the same measure of the same flow: a point is not held against itself. Raises
-    `NotTried` if no points belong together, `ValueError` if several of the others belong to one.
+    `NotTried` if no points belong together, `SeveralPartners` if several of the others belong to one.
     """
     points, partner = _partners(picked, other, is_same=is_same)
     value, against = _side(picked, points["experiment"]), _side(other, partner)
@@ -233,7 +237,7 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
         raise NotTried("no point has a partner to be held against")
     if points["experiment"].n_unique() < points.height:
         more = [key for key in other.open_keys if key not in keys]
-        raise ValueError(f"each point has several partners: `against` leaves open {', '.join(more)}")
+        raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(more)}")
     return points.drop("_partner"), points["_partner"]
 
 
@@ -281,7 +285,7 @@ def _together(
 
     def merged(name: str, own: Any, missing: float) -> Any:
         column = rows[name].cast(pl.Float64).fill_nan(None).fill_null(missing).to_numpy()
-        return np.where(is_joint, column if name in "xy" else column / np.maximum(n, 1), own)
+        return np.where(is_joint, column if name in ("x", "y") else column / np.maximum(n, 1), own)
 
     sides = [
         Side(

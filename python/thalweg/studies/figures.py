@@ -20,6 +20,7 @@ from thalweg.studies.models import Curve, Quantity
 from thalweg.studies.models import Figure as Wanted
 from thalweg.studies.reproduce import Reproduced
 from thalweg.studies.shares import pooled, with_shares
+from thalweg.studies.timelines import scaled, timelines
 
 NUMBERS = ("lines", "points")
 """Kinds whose x are numbers where the key has numbers; others have a place for each value."""
@@ -68,7 +69,7 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
 
 def _rows(wanted: Wanted, parts: dict[str, PartData], data: PartData) -> pl.DataFrame:
     if wanted.kind == "series":
-        raise NotTried("its time series are in the reports of the runs: thalweg report DIR")
+        return timelines(wanted, data)
     assert wanted.value
     value = Quantity(**{**dict(wanted.value), "where": {**wanted.where, **wanted.value.where}})
     if wanted.kind == "cdf":
@@ -157,6 +158,8 @@ def _figure(wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | 
         y, value = _key_axis(wanted.y, rows, "y", is_log=wanted.log_y), quantity
     elif wanted.kind == "cdf":
         x, y = Scaled(name, _unit(wanted), wanted.log_x), Scaled("Share", "ratio")
+    elif wanted.kind == "series":
+        x, y = Scaled("Time", "s"), scaled(wanted)
     return Figure(
         id=wanted.id,
         title=wanted.title,

@@ -10,7 +10,7 @@ import polars as pl
 
 from thalweg.report.labels import setting
 from thalweg.studies.data import number
-from thalweg.studies.keys import DERIVED
+from thalweg.studies.keys import DERIVED, decides_derived
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def groups(points: pl.DataFrame, along: str | None) -> list[Group]:
             Group(point, np.array([row]), none)
             for row, point in enumerate(points.select(names).iter_rows(named=True) if names else [{}] * points.height)
         ]
-    keys = [name for name in names if name != along and not (along in DERIVED and _decides_derived(name))]
+    keys = [name for name in names if name != along and not (along in DERIVED and decides_derived(name))]
     numbered = points.with_row_index("_row")
     parts = numbered.partition_by(keys, maintain_order=True) if keys else [numbered]
     order = np.array(numbers(points[along].to_list()))
@@ -77,7 +77,3 @@ def point_text(point: Mapping[str, Any]) -> str:
     'buffer 1bdp, large bbr'
     """
     return ", ".join(setting(key, value) for key, value in point.items())
-
-
-def _decides_derived(key: str) -> bool:
-    return key.startswith(("path.", "host.")) or key.endswith(".count")

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thalweg import analysis
+from thalweg.errors import ThalwegError
 from thalweg.studies import reduce
 from thalweg.studies.bounds import Bounds, Numbers, Verdict
 from thalweg.studies.data import NotTried, PartData
-from thalweg.studies.estimates import Quantities, of_pair, of_value
+from thalweg.studies.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.grouping import Group, groups, point_text
 from thalweg.studies.keys import sides
 from thalweg.studies.models import Against, Claim, Judge, Kind, Quantity
@@ -48,6 +49,13 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
         found = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
     except NotTried as why:
         return Judged("cannot run here", note=str(why))
+    except SeveralPartners as why:
+        raise ThalwegError(
+            "several-partners",
+            f"the claim `{claim.id}` cannot be judged: {why}",
+            place=f"claims.{claim.id}.against",
+            hint="name a value of that key in `against.where`, or leave the key open in `value.where`, too",
+        ) from None
     has_value = ~np.isnan(found.centre)
     looked_at = frozenset[tuple[str, int]]().union(*_experiments(found, range(len(has_value))))
     found_there = found.only(has_value)

@@ -23,6 +23,11 @@ def is_one(wanted: Any) -> bool:
     return not isinstance(wanted, Mapping | list)
 
 
+def decides_derived(key: str) -> bool:
+    """Say whether derived keys follow from a key of the sweep."""
+    return key.startswith(("path.", "host.")) or key.endswith(".count")
+
+
 def sides(value: Quantity, against: Against | None, known: Sequence[str]) -> tuple[Quantity, Quantity]:
     """Complete what a quantity is held against by what it inherits.
 

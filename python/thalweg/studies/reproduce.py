@@ -1,7 +1,7 @@
 """Runs a study on an engine, part by part, and judges its claims."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,8 @@ from thalweg.run import Outcome
 from thalweg.studies.data import PartData
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import Study
+from thalweg.studies.models import Claim
+from thalweg.studies.rounds import Pair, Schedule, finished
 from thalweg.studies.tried import Tried, prepare
 
 RUNS = Path("runs") / "studies"
@@ -20,10 +22,10 @@ RUNS = Path("runs") / "studies"
 
 
 class Runner(Protocol):
-    """Runs a part, and shows how far it is."""
+    """Runs experiments of a part, and shows how far it is."""
 
-    def __call__(self, tried: Tried, directory: Path) -> Outcome:
-        """Run what is missing in the directory."""
+    def __call__(self, tried: Tried, directory: Path, due: Sequence[Pair]) -> Outcome:
+        """Run what is due in the directory."""
 
 
 @dataclass
@@ -77,19 +79,48 @@ def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
 
 
 def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], float] = time.monotonic) -> None:
-    """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging."""
-    start = clock()
-    for part, tried in planned.tried.items():
-        planned.parts[part] = PartData(tried, None, planned.study.claims.measures)
-        if tried.plan is None:
-            continue
-        directory = tried.directory(place)
-        planned.directories[part] = directory
-        if planned.exit_code is not Exit.INTERRUPTED:
-            planned.outcomes.append(runner(tried, directory))
-        planned.parts[part] = PartData(tried, _opened(directory), planned.study.claims.measures)
-    planned.judged = {claim.id: judge(claim, planned.parts) for claim in planned.study.claims.claims}
+    """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging.
+
+    Where all claims that look at a point have a tolerance, its repetitions end once they are sure enough.
+    """
+    start, claims = clock(), planned.study.claims.claims
+    own = planned.study.claims.measures
+    planned.parts = {part: PartData(tried, None, own) for part, tried in planned.tried.items()}
+    schedules = {part: Schedule(tried.plan) for part, tried in planned.tried.items() if tried.plan}
+    planned.directories = {part: planned.tried[part].directory(place) for part in schedules}
+    tolerant = {part for claim in claims if claim.judge.tolerance is not None for part in _parts(claim)}
+    due = {part: schedule.first(may_stop_early=part in tolerant) for part, schedule in schedules.items()}
+    while any(due.values()):
+        for part in due:
+            if due[part] and planned.exit_code is not Exit.INTERRUPTED:
+                planned.outcomes.append(_run_part(planned, part, due[part], runner))
+        planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
+        if planned.exit_code is Exit.INTERRUPTED:
+            break
+        due = {part: schedule.next(part, claims, planned.judged) for part, schedule in schedules.items()}
+    else:
+        for part, schedule in schedules.items():
+            schedule.note(planned.directories[part])
+    if not planned.judged:  # this engine runs nothing of the study
+        planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
     planned.seconds = clock() - start
+
+
+def _parts(claim: Claim) -> set[str]:
+    return {claim.part, (claim.against.part if claim.against else None) or claim.part}
+
+
+def _run_part(planned: Reproduced, part: str, due: Sequence[Pair], runner: Runner) -> Outcome:
+    tried, directory = planned.tried[part], planned.directories[part]
+    before = planned.parts[part].run or _opened(directory)
+    if set(due) <= finished(before):
+        outcome = Outcome(experiments=len(due), present=len(due))
+        run = before
+    else:
+        outcome = runner(tried, directory, due)
+        run = _opened(directory)
+    planned.parts[part] = PartData(tried, run, planned.study.claims.measures)
+    return outcome
 
 
 def _opened(directory: Path) -> Run | None:

@@ -8,7 +8,7 @@ from thalweg.scenario import Document, words
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place
 from thalweg.studies import expressions
-from thalweg.studies.keys import DERIVED, DROPPED, is_range, sides
+from thalweg.studies.keys import DERIVED, DROPPED, decides_derived, is_one, is_range, sides
 from thalweg.studies.made import LEAST, MOST, NAMES
 from thalweg.studies.mistakes import Mistakes, dotted
 from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity, Tree
@@ -201,6 +201,28 @@ def _figure(
             _key(name, (*place, key), document, mistakes)
     if figure.value is not None:
         _quantities(figure, place, claims, documents, mistakes)
+        _open_keys(figure, place, document, mistakes)
+
+
+def _open_keys(figure: Figure, place: Place, document: Document, mistakes: Mistakes) -> None:
+    """Refuse points on top of one another: every key that varies tells lines, panels or places apart."""
+    assert figure.value
+    if figure.kind not in ("lines", "bars", "heatmap"):
+        return
+    where = {**figure.where, **figure.value.where}
+    told = {*figure.series, *figure.panels, figure.x, figure.y}
+    if figure.against is not None and figure.against.part is None:
+        told |= {key for key, each in figure.against.where.items() if is_one(each) and each != DROPPED}
+    for key, values in document.raw.get("sweep", {}).items():
+        is_fixed = key in where and not isinstance(where[key], dict) and len(_listed(where[key])) == 1
+        is_derived = decides_derived(key) and any(each in DERIVED for each in (*told, *where))
+        if len(values) > 1 and key not in told and not is_fixed and not is_derived:
+            hint = f'put "{key}" into `series` or `panels`, or give it a value in `where`'
+            mistakes.add("open-key", place, f"the figure `{figure.id}` does not say what becomes of `{key}`", hint=hint)
+
+
+def _listed(wanted: Any) -> list[Any]:
+    return wanted if isinstance(wanted, list) else [wanted]
 
 
 def _needed(figure: Figure) -> Iterable[str]:

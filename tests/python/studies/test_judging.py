@@ -1,0 +1,220 @@
+"""Claims are judged on runs that are made up, so that the right answer is known."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from scipy import stats
+from thalweg import analysis
+from thalweg.engine import Engine
+from thalweg.errors import ThalwegError
+from thalweg.results import open_run
+from thalweg.studies import Judged, judge
+from thalweg.studies.data import PartData
+from thalweg.studies.estimates import Quantities, Side
+from thalweg.studies.models import Claim
+from thalweg.studies.reduce import along
+from thalweg.studies.tried import Tried
+
+SIM = Engine("sim", "", "1", True, None, {}, frozenset())
+
+CC, BUFFER = "flow.large.cc", "path.buffer"
+
+
+def made_up(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | None]]) -> dict[str, PartData]:
+    """A part whose large flow takes these times, a list of repetitions per congestion control and buffer.
+
+    The medium flow takes what the large one leaves of 10 s. None: the transfer did not complete.
+    """
+    experiments = [
+        experiment(number, repetition, sweep={CC: cc, BUFFER: buffer}, flows=[flow("large", cc), flow("medium", cc)])
+        for number, ((cc, buffer), values) in enumerate(times_s.items())
+        for repetition in range(len(values))
+    ]
+    run = MadeUpRun(directory, experiments)
+    for number, values in enumerate(times_s.values()):
+        for repetition, seconds in enumerate(values):
+            took = {"end_us": int((seconds or 5.0) * 1e6), "completed": seconds is not None}
+            run.transfer(number, repetition, "large", **took)
+            run.transfer(number, repetition, "medium", end_us=int((10 - (seconds or 5.0)) * 1e6))
+    return {"made-up": PartData(Tried("made-up", SIM), open_run(run.write()))}
+
+
+def claim(judge: Mapping[str, Any], where: Mapping[str, Any], **rest: Any) -> Claim:
+    value = {"measure": "completion_time", "flow": "large", "where": where}
+    return Claim.model_validate({"id": "a", "text": "b", "part": "made-up", "value": value, "judge": judge} | rest)
+
+
+def judged(parts: dict[str, PartData], judge_: Mapping[str, Any], where: Mapping[str, Any], **rest: Any) -> Judged:
+    return judge(claim(judge_, where, **rest), parts)
+
+
+@pytest.fixture
+def race(tmp_path: Path) -> dict[str, PartData]:
+    """BBR takes 2 s whatever the buffer, CUBIC 1, 2 and 4 s."""
+    calm = (-0.01, 0.0, 0.01)
+    return made_up(
+        tmp_path / "race",
+        {
+            (cc, buffer): [seconds + each for each in calm]
+            for cc, times in (("bbr", (2, 2, 2)), ("cubic", (1, 2, 4)))
+            for buffer, seconds in zip(("1bdp", "2bdp", "4bdp"), times, strict=True)
+        },
+    )
+
+
+def test_a_mean_has_students_interval(race: dict[str, PartData]) -> None:
+    found = judged(race, {"at_most": 3}, {CC: "bbr", BUFFER: "1bdp"})
+    half = stats.t.ppf(0.975, 2) * 0.01 / math.sqrt(3)
+    assert (found.verdict, found.n) == ("holds", 3)
+    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
+
+
+def test_a_ratio_and_its_inverse_say_the_same(race: dict[str, PartData]) -> None:
+    one = judged(race, {"as": "ratio", "at_most": 9}, {CC: "bbr", BUFFER: "4bdp"}, against={"where": {CC: "cubic"}})
+    other = judged(race, {"as": "ratio", "at_most": 9}, {CC: "cubic", BUFFER: "4bdp"}, against={"where": {CC: "bbr"}})
+    assert one.value == pytest.approx(0.5)
+    assert (one.low, one.high) == pytest.approx((1 / other.high, 1 / other.low))  # type: ignore[operator]
+
+
+def test_sides_are_paired_on_the_keys_that_both_leave_open(race: dict[str, PartData]) -> None:
+    found = judged(race, {"as": "ratio", "at_most": 1.2}, {CC: "bbr"}, against={"where": {CC: "cubic"}})
+    assert (found.verdict, found.points, found.where) == ("does not hold", 3, "buffer 1bdp")
+    assert found.value == pytest.approx(2.0)
+    assert found.note == "2 of 3 points meet the bounds"
+
+
+def test_several_partners_of_a_point_are_a_mistake_of_the_study(race: dict[str, PartData]) -> None:
+    with pytest.raises(ThalwegError, match=r"leaves open path\.buffer"):
+        judged(race, {"as": "ratio", "at_most": 1}, {CC: "bbr", BUFFER: "1bdp"}, against={"where": {BUFFER: "*"}})
+
+
+def test_gain_and_harm_follow_from_the_ratio(race: dict[str, PartData]) -> None:
+    where, against = {CC: "cubic", BUFFER: "4bdp"}, {"where": {CC: "bbr"}}
+    assert judged(race, {"as": "gain", "at_most": 9}, where, against=against).value == pytest.approx(1.0)
+    # It takes twice as long: half of what it could have is lost.
+    harm = judged(race, {"as": "harm", "at_most": 9}, where, against=against)
+    assert harm.value == pytest.approx(analysis.harm(4.0, 2.0, more_is_better=False))
+    assert harm.value == pytest.approx(0.5)
+
+
+def test_what_is_open_spans_a_bound_and_is_not_settled(tmp_path: Path) -> None:
+    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [1.0, 2.0, 3.0]})
+    assert judged(parts, {"at_least": 1.5}, {}).verdict == "not settled"
+    assert judged(parts, {"at_most": 9}, {}).verdict == "holds"
+
+
+def test_one_repetition_is_judged_by_its_value_and_says_so(tmp_path: Path) -> None:
+    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [4.0]})
+    found = judged(parts, {"at_most": 3}, {})
+    assert (found.verdict, found.n, found.low, found.high) == ("does not hold", 1, None, None)
+    growth = judged(parts, {"along": BUFFER, "take": "growth", "at_least": 1.5}, {})
+    assert (growth.verdict, growth.value, growth.n, growth.low) == ("holds", 2.0, 1, None)
+
+
+def test_a_point_without_a_value_keeps_a_claim_about_every_point_open(tmp_path: Path) -> None:
+    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
+    found = judged(parts, {"at_most": 3}, {})
+    assert (found.verdict, found.note) == ("not settled", "1 of 2 points have no value")
+
+
+def test_two_flows_of_an_experiment_are_no_independent_draws(tmp_path: Path) -> None:
+    # What one flow gets, the other lacks: their difference varies twice as much as one of them, not 1.4 times.
+    times = [4.0, 5.0, 6.0, 4.5, 5.5]
+    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): times})
+    found = judged(parts, {"as": "difference", "at_most": 9}, {}, against={"flow": "medium"})
+    half = stats.t.ppf(0.975, 4) * 2 * np.std(times, ddof=1) / math.sqrt(5)
+    assert (found.low, found.high) == pytest.approx((-half, half))
+
+
+@pytest.mark.parametrize(
+    ("take", "expected"),
+    [("growth", 4.0), ("spread", 4.0), ("slope", 1.5), ("spearman", 1.0), ("crossing", 2 * 2**0.5)],
+)
+def test_points_along_a_key_become_one_number(race: dict[str, PartData], take: str, expected: float) -> None:
+    level = {"level": 3.0} if take == "crossing" else {}
+    found = judged(race, {"along": BUFFER, "take": take, "at_least": -9, **level}, {CC: "cubic"})
+    assert found.value == pytest.approx(expected, rel=1e-6)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= expected * (1 + 1e-6)
+    assert found.high >= expected * (1 - 1e-6)
+
+
+def test_a_derived_key_stands_for_the_keys_of_the_path(race: dict[str, PartData]) -> None:
+    found = judged(race, {"along": "rtt_s", "take": "spread", "at_most": 1}, {CC: "cubic"})
+    assert found.note == "there are fewer than two points along rtt_s"
+    assert found.verdict == "not settled"
+
+
+def test_a_crossing_that_never_comes_does_not_hold(race: dict[str, PartData]) -> None:
+    found = judged(race, {"along": BUFFER, "take": "crossing", "level": 9, "at_least": 1}, {CC: "cubic"})
+    assert (found.verdict, found.value) == ("does not hold", None)
+
+
+def test_a_share_counts_the_points_that_meet_the_bounds(race: dict[str, PartData]) -> None:
+    asked = {"over": "share", "at_most": 2.5, "at_least_share": 0.6}
+    found = judged(race, asked, {CC: "cubic"})
+    assert (found.verdict, found.note) == ("holds", "2 of 3 points meet the bounds")
+    assert found.value == pytest.approx(2 / 3)
+
+
+def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None:
+    found = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
+    assert found.verdict == "cannot run here"
+    assert found.note == "`made-up` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
+
+
+def test_only_points_that_are_too_unsure_ask_for_more(tmp_path: Path) -> None:
+    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.001, 2.0], ("bbr", "2bdp"): [2.0, 2.5, 3.0]})
+    found = judged(parts, {"at_most": 9, "tolerance": 0.1}, {})
+    assert found.looked_at == {("made-up", 0), ("made-up", 1)}
+    assert found.unsure == {("made-up", 1)}
+
+
+TRIALS = 4000
+
+SPREAD = 0.1
+"""Standard deviation of the made-up values, around means of 1 and 2."""
+
+OFF = 0.012
+"""By how much the share of covering intervals may differ from 95 %: three and a half standard errors of TRIALS."""
+
+
+def _drawn(mean: float, n: int, seed: int) -> Side:
+    values = np.random.default_rng(seed).normal(mean, SPREAD, (TRIALS, n))
+    variance = values.var(axis=1, ddof=1) / n
+    return Side(np.arange(TRIALS), np.full(TRIALS, n), values.mean(axis=1), variance, f"part {seed}")
+
+
+@pytest.mark.parametrize("n", [3, 10])
+def test_intervals_of_a_ratio_cover_the_truth_as_often_as_they_say(n: int) -> None:
+    value, against = _drawn(2, n, 1), _drawn(1, n, 2)
+    ratio, no = value.mean / against.mean, np.zeros(TRIALS, dtype=bool)
+    slopes = 1 / value.mean, 1 / against.mean
+    found = Quantities.of(
+        pl.DataFrame(), value, against, np.log(ratio), slopes, np.zeros(TRIALS), ~no, no, lambda each: each
+    )
+    low, high = found.intervals(0.95)
+    # Welch's interval of few values is a little too wide rather than too narrow.
+    assert 0.95 - OFF < np.mean((low <= 2) & (high >= 2)) < 0.985
+
+
+def test_draws_of_one_mean_are_students_distribution() -> None:
+    mean, zero, no = np.array([2.0]), np.zeros(1), np.zeros(1, dtype=bool)
+    side = Side(np.array([0]), np.array([3]), mean, np.array([0.01]), "part")
+    found = Quantities.of(pl.DataFrame(), side, None, mean, (mean * 0 + 1, zero), zero, no, no, lambda each: each)
+    draws = found.draws()
+    assert draws is not None
+    assert stats.kstest((draws[:, 0] - 2) / 0.1, stats.t(2).cdf).pvalue > 0.01
+
+
+def test_a_crossing_is_on_a_straight_line_over_the_logarithm_of_the_key() -> None:
+    key = np.array([0.25, 1.0, 16.0])
+    assert along("crossing", key, np.array([0.0, 0.2, 0.8]), level=0.5) == pytest.approx(4.0)
+    assert math.isnan(along("crossing", key, np.array([0.6, 0.7, 0.8]), level=0.5))
