@@ -1,4 +1,5 @@
-"""Writes what is generated from the declarations in Rust: Python models, JSON Schemas, reference pages.
+"""Writes what is generated: from the declarations in Rust Python models, JSON Schemas and reference pages, from
+studies and what they found their pages.
 
     python tools/generate.py            writes the files
     python tools/generate.py --check    says which files are stale, and fails if any is
@@ -17,8 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from generating import columns, exit_codes, models, scenario_page  # noqa: E402
-from thalweg import engine  # noqa: E402
+from generating import columns, exit_codes, models, scenario_page, study_pages  # noqa: E402
+from thalweg import engine, studies  # noqa: E402
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
@@ -35,6 +36,10 @@ def outputs() -> Iterator[tuple[Path, str]]:
     yield docs / "reference" / "scenario.md", scenario_page.page(scenario)
     yield docs / "reference" / "columns.md", columns.page(tables)
     yield docs / "reference" / "exit-codes.md", exit_codes.page((package / "errors.py").read_text(encoding="utf-8"))
+    loaded = [studies.load(folder) for folder in studies.ready_made().values()]
+    yield docs / "studies" / "README.md", study_pages.front(loaded)
+    for study in loaded:
+        yield docs / "studies" / f"{study.name}.md", study_pages.page(study)
 
 
 def stale() -> list[Path]:

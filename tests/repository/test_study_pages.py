@@ -1,0 +1,107 @@
+"""The pages of the studies tell what claims.toml and found.json hold."""
+
+import json
+from pathlib import Path
+
+import pytest
+from generating import study_pages
+from thalweg import studies
+from thalweg.studies import Study
+
+CLAIMS = """\
+title = "Alone"
+about = "One flow on its own."
+[paper]
+cite = "Nobody, Nowhere (2031)"
+url = "https://example.org/paper"
+[parts.alone]
+scenario = "alone.toml"
+[parts.alone.engines.uml]
+scaled = "half the rate"
+[[claims]]
+id = "fills"
+text = "It fills the | link."
+source = "fig. 1"
+paper = 0.9
+reason = "The buffer is too small."
+part = "alone"
+value = { measure = "utilisation" }
+judge = { at_least = 0.9 }
+[[claims]]
+id = "alone"
+text = "It has all."
+paper = "everything"
+part = "alone"
+value = { measure = "share", flow = "bulk" }
+judge = { at_least = 0.9 }
+"""
+
+SCENARIO = """\
+name = "alone"
+duration = "1s"
+[path]
+rate = "10Mbps"
+rtt = "20ms"
+[[flow]]
+name = "bulk"
+cc = "cubic"
+"""
+
+
+def entry(verdict: str, value: float) -> dict[str, object]:
+    return {"verdict": verdict, "value": value, "low": value - 0.1, "high": value + 0.1, "n": 5, "points": 1}
+
+
+def recorded(*claims: dict[str, object]) -> dict[str, object]:
+    named = dict(zip(("fills", "alone"), claims, strict=False))
+    return {"result_version": "3", "seconds": 12.0, "experiments": 40, "claims": named}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "claims.toml").write_text(CLAIMS)
+    (folder / "alone.toml").write_text(SCENARIO)
+    engines = {
+        "uml": {"quick": recorded(entry("not settled", 0.85))},
+        "sim": {
+            "quick": recorded(entry("does not hold", 0.1), entry("holds", 0.95)),
+            "full": recorded(entry("does not hold", 0.5), entry("holds", 1.0)),
+        },
+    }
+    (folder / "found.json").write_text(json.dumps({"format": 1, "engines": engines}))
+    return studies.load(folder)
+
+
+def test_the_front_page_has_a_row_per_claim_with_the_full_set_where_there_is_one(study: Study) -> None:
+    rows = study_pages.front([study]).splitlines()
+    (fills,) = [row for row in rows if "(mine.md#fills)" in row]
+    assert fills == (
+        "| [It fills the \\| link.](mine.md#fills) | 90 % | ✗ **does not hold**<br>50 % [40 %, 60 %], n = 5 "
+        "| ~ **not settled**<br>85 % [75 %, 95 %], n = 5 (quick) |"
+    )
+    (alone,) = [row for row in rows if "(mine.md#alone)" in row]
+    assert "✓ **holds**<br>100 % [90 %, 110 %], n = 5" in alone
+    assert alone.endswith("| not judged yet |")
+
+
+def test_the_front_page_counts_verdicts_by_engine(study: Study) -> None:
+    rows = study_pages.front([study]).splitlines()
+    assert "| [mine](mine.md) | sim | 2 | 1 | 1 | 0 | 0 | 40 | 12 s |" in rows
+    assert "| [mine](mine.md) | uml (quick) | 1 | 0 | 0 | 1 | 0 | 40 | 12 s |" in rows
+
+
+def test_the_page_of_a_study_says_why_a_claim_fails_and_what_was_scaled(study: Study) -> None:
+    page = study_pages.page(study)
+    assert "- **Why**: The buffer is too small." in page
+    assert "uml, scaled: half the rate" in page
+    assert "- **sim**, full: ✗ does not hold; 50 % [40 %, 60 %], n = 5" in page
+    assert "- **sim**, quick: ✗ does not hold; 10 %" in page
+    assert "thalweg reproduce mine --engine uml" in page
+
+
+def test_a_study_that_nobody_ran_has_pages_that_say_so(study: Study) -> None:
+    (study.folder / "found.json").unlink()
+    assert "Nothing was recorded yet." in study_pages.page(study)
+    assert "(mine.md#fills)" in study_pages.front([study])
