@@ -31,7 +31,7 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup setup test-kernel lint test-rust test-python ## check everything, as CI does: the report in a real browser too
+test: test-setup setup test-kernel lint test-rust studies test-python ## check everything, as CI does: the report in a real browser too
 	@tools/bootstrap left-out
 
 .PHONY: test-setup
@@ -62,8 +62,12 @@ test-rust: setup ## Rust tests and doc examples
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	$(PY) -m pytest
 
+.PHONY: studies
+studies: setup ## run every study's quick set on the simulator: fails if a claim that held no longer holds (minutes)
+	$(THALWEG) reproduce all --quick --check
+
 .PHONY: generate
-generate: setup ## write again what is generated from Rust: models, JSON Schema, reference docs
+generate: setup ## write again what is generated: models, JSON Schema, reference docs, the studies' pages
 	$(PY) tools/generate.py
 
 .PHONY: bench

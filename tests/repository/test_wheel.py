@@ -1,0 +1,79 @@
+"""The wheel carries all that a user needs: installed without this checkout, it reproduces a study.
+
+The clean environment holds the wheel and what requirements.lock names, and nothing else. These packages are not
+downloaded again: they are linked from the environment that runs the tests, which has the same versions.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import venv
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDY = "itc18-mixed-workload"
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, cwd=cwd, env=environment or None, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as `make wheel` builds it, but for the symbols: stripped, the engine would be linked once more."""
+    dist = tmp_path_factory.mktemp("dist")
+    maturin = Path(sys.executable).with_name("maturin")
+    path = f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"
+    run(maturin, "build", "--release", "--out", dist, cwd=ROOT, **(os.environ | {"PATH": path}))
+    (built,) = dist.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel and its dependencies."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=False)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    locked = re.findall(r"^([\w.-]+==[^\\\n]+)", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)
+    for requirement in map(Requirement, locked):
+        if requirement.marker is None or requirement.marker.evaluate():
+            link(requirement.name, packages)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
+    run(*pip, "check", cwd=folder)  # whatever the wheel says that it needs is there
+    return folder / "bin"
+
+
+def link(name: str, packages: Path) -> None:
+    """Link the files of an installed package: its folders and modules beside one another."""
+    found = distribution(name)
+    tops = {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}
+    assert tops, name
+    for top in tops:
+        target = packages / top
+        if not target.exists():
+            target.symlink_to(Path(str(found.locate_file(top))))
+
+
+def test_an_installed_wheel_uses_nothing_of_the_checkout(clean: Path) -> None:
+    code = "import thalweg, thalweg.studies as s; print(thalweg.__file__, *s.ready_made().values(), sep='\\n')"
+    places = run(clean / "python", "-c", code, cwd=clean, PATH="/usr/bin:/bin").stdout.split()
+    assert len(places) > 1
+    assert [place for place in places if not Path(place).is_relative_to(clean.parent)] == []
+
+
+def test_an_installed_wheel_reproduces_a_study(clean: Path, tmp_path: Path) -> None:
+    home = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "NO_COLOR": "1"}
+    done = run(clean / "thalweg", "reproduce", STUDY, "--quick", cwd=tmp_path, **home)
+    assert re.search(r"^sim: \d+ of \d+ claims hold", done.stdout, flags=re.MULTILINE), done.stdout
+    page = tmp_path / "runs" / "studies" / STUDY / "sim-quick.html"
+    assert "Haile" in page.read_text()
