@@ -1,6 +1,7 @@
 """Measures against answers worked out by hand."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +296,15 @@ def test_every_measure_is_documented_with_its_unit_and_definition() -> None:
             f"docs/reference/analysis.md: no row for {measure.name}"
         )
         assert measure.about in text, f"docs/reference/analysis.md: definition of {measure.name} differs"
+
+
+def test_the_page_names_the_measures_that_can_be_taken_within_a_window() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/analysis.md").read_text()
+    sentence = re.sub(r"\s+", " ", page.split("## Within a window")[1].split("Times count from")[0])
+    named = set(re.findall(r"`([a-z_0-9]+)`", sentence))
+    expected = {measure.name for measure in analysis.MEASURES.values() if measure.in_window}
+    assert expected <= named | {"queueing_delay_p50", "queueing_delay_p95"}  # "with its quantiles"
+    assert named <= expected
 
 
 def test_the_jitter_of_starts_does_not_hide_in_the_path_measures(tmp_path: Path) -> None:

@@ -75,6 +75,12 @@ def test_where_samples_are_further_apart_stability_is_over_their_interval(tmp_pa
     assert value(made, "stability") == pytest.approx(0.5, abs=0.03)
 
 
+def test_eight_samples_a_second_apart_are_too_few_for_stability(tmp_path: Path) -> None:
+    made = run_of(tmp_path, sample_interval_ns=1000 * MS)
+    add(made, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=8, step_ms=1000)
+    assert value(made, "stability") is None
+
+
 @pytest.mark.parametrize("to_s", [0.1, 1.0])
 def test_a_flow_of_a_second_is_too_short_for_stability(tmp_path: Path, to_s: float) -> None:
     made = run_of(tmp_path)
@@ -128,6 +134,33 @@ def test_the_fair_share_is_even_over_the_copies_that_are_active(tmp_path: Path) 
     add(made, lambda t: 0 if t < 12 else FULL / 3, "late", from_s=10)
     assert value(made, "convergence_time", "late") == pytest.approx(2.0)
     assert value(made, "convergence_time") == pytest.approx(2.0)
+
+
+def test_a_flow_that_has_ended_takes_no_share(tmp_path: Path) -> None:
+    made = run_of(tmp_path, flows=[flow(), flow("early")])
+    add(made, lambda t: FULL / 3 if t < 9 else FULL)
+    add(made, lambda _: FULL / 2, "early", to_s=8)
+    assert value(made, "convergence_time") == pytest.approx(1.0)
+    assert value(made, "convergence_time", "early") == 0.0
+
+
+def test_what_piles_up_in_the_queue_has_not_arrived(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    for tenth in range(31):
+        arrived = tenth * FULL // 10
+        made.sample(0, 0, tenth * 100_000, segments=arrived * 3 // 2, acked_bytes=0, inflight_packets=arrived // 2)
+    made.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=FULL * 9 // 2, acked_bytes=0)
+    assert value(made, "convergence_time") == 0.0
+
+
+def test_what_was_in_flight_when_a_transfer_was_cut_off_has_not_arrived(tmp_path: Path) -> None:
+    made = run_of(tmp_path, sample_interval_ns=1000 * MS)
+    for second in range(3):
+        arrived = round(second * 0.8 * FULL)
+        made.sample(0, 0, second * SECOND, segments=arrived, acked_bytes=0, inflight_packets=0)
+    # In the third second 0.8 arrive again, and 0.2 are under way at the end.
+    made.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=round(2.6 * FULL), acked_bytes=0)
+    assert value(made, "convergence_time") is None
 
 
 def test_a_hole_in_what_is_acknowledged_does_not_hide_that_packets_arrive(tmp_path: Path) -> None:

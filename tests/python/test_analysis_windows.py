@@ -54,6 +54,16 @@ def test_a_window_counts_what_was_done_within_it_between_samples_too(tmp_path: P
     assert value(made, "jain", (5.5, 7.5), None) == pytest.approx((1 + 0.5) ** 2 / (2 * (1 + 0.25)))
 
 
+def test_a_window_counts_all_connections_and_copies_of_a_flow(tmp_path: Path) -> None:
+    made = run_of(experiment(flows=[flow(count=2)]), directory=tmp_path)
+    for copy, connection in ((0, 0), (0, 1), (1, 0)):
+        start_us = connection * SECOND
+        made.transfer(0, 0, copy=copy, connection=connection, start_us=start_us, end_us=start_us + SECOND)
+    made.sample(0, 0, 0)
+    assert value(made, "goodput", (0, 2)) == 3_000_000 * 8 / 2
+    assert value(made, "goodput", (1, 2)) == 1_000_000 * 8
+
+
 def test_a_goodput_counts_the_time_in_which_the_flow_was_active_within_the_window(tmp_path: Path) -> None:
     made = two_flows(tmp_path)
     assert value(made, "goodput", (0, 9), "late") == pytest.approx(4e6)

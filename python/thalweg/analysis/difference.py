@@ -6,6 +6,9 @@ J. Royal Statistical Society B 16, 1954). Of many tests some would find somethin
 chance that even one of them is a false alarm at 5 %, however the tests depend on each other (S. Holm, Scandinavian
 Journal of Statistics 6, 1979).
 
+Where neither side varies (a number that comes in steps, repetitions that are copies), the spread says nothing. Then the
+probability is the smallest that a permutation test can give, and there is no interval.
+
 Left out: repetitions of the same number share a seed in two runs of one scenario. What they have in common makes the
 true uncertainty smaller than the one given here, never larger.
 """
@@ -28,7 +31,7 @@ class Difference:
 
     value: float
     low: float | None
-    """Lower end of the 95 % interval; None if one side has one repetition only."""
+    """Lower end of the 95 % interval; None if a side has one repetition only, or neither varies and they differ."""
     high: float | None
     p: float | None
     """Probability of a difference at least as large where there is none."""
@@ -44,13 +47,15 @@ def difference(first: Estimate, second: Estimate) -> Difference:
 
     >>> found = difference(Estimate(3, 2.0, 2.0, 2.0, 2.0), Estimate(3, 1.0, 1.0, 1.0, 1.0))
     >>> found.value, found.low, found.high, found.p, found.ratio
-    (-1.0, -1.0, -1.0, 0.0, 0.5)
+    (-1.0, None, None, 0.1, 0.5)
     """
     value = second.mean - first.mean
     ratio = second.mean / first.mean if first.mean > 0 else None
     half = half_width(first, second)
     if half is None:
         return Difference(value, None, None, None, ratio, None, None)
+    if half <= SAME * abs(value) and not _is_same(first, second):
+        return Difference(value, None, None, _rarest(first.n, second.n), ratio, None, None)
     ratio_low, ratio_high = (None, None) if ratio is None else _fieller(first, second, ratio)
     return Difference(value, value - half, value + half, _p(first, second, value), ratio, ratio_low, ratio_high)
 
@@ -81,12 +86,19 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
+def _is_same(first: Estimate, second: Estimate) -> bool:
+    return abs(second.mean - first.mean) <= SAME * max(abs(first.mean), abs(second.mean))
+
+
+def _rarest(n: int, m: int) -> float:
+    """Give the probability that n and m values fall apart like that by chance: one of all ways to deal them, or two."""
+    return min(1.0, 2 / math.comb(n + m, n))
+
+
 def _p(first: Estimate, second: Estimate, value: float) -> float:
     v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
-    if abs(value) <= SAME * max(abs(first.mean), abs(second.mean)):
+    if _is_same(first, second):
         return 1.0
-    if v + w == 0:
-        return 0.0
     return float(2 * stats.t.sf(abs(value) / math.sqrt(v + w), _freedom(first, second, v, w)))
 
 

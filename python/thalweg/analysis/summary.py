@@ -14,15 +14,17 @@ from thalweg.analysis.repetitions import repetitions
 from thalweg.results import Run
 
 
-def summary(run: Run, measures: Collection[str] | None = None) -> pl.DataFrame:
+def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFrame | None = None) -> pl.DataFrame:
     """Give the mean over repetitions of every measure, or of those that are named, tidy.
+
+    Who has `values`, as `repetitions` gives them, need not have them read again.
 
     Columns: experiment, the sweep's keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high
     (95 % confidence interval, empty if n is 1), median. Rows are in the order of the sweep, then of the scenario's
     flows with the path last, then of the measures.
     """
     by = ["experiment", "flow", "cc", "measure", "unit"]
-    rows = summarise(repetitions(run, measures=measures), by=by)
+    rows = summarise(repetitions(run, measures=measures) if values is None else values, by=by)
     order = {name: number for number, name in enumerate(flow_names(run))}
     place = {name: number for number, name in enumerate(MEASURES)}
     rows = run.with_sweep(rows).sort(

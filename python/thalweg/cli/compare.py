@@ -100,7 +100,7 @@ def _talk_of(runs: list["Run"], alone: Sequence[str]) -> None:
             output.talk(f"{name}: {len(run.finished_ids)} of {len(run.expected_ids)} experiments are finished")
         if analysis.are_copies(analysis.summary(run, measures=["goodput"])):
             output.talk(
-                f"{name}: its repetitions are copies of one another, so any difference looks real: set start_jitter"
+                f"{name}: its repetitions are copies of one another, and say nothing of chance: set start_jitter"
             )
     for line in output.counted(alone)[:MOST_ALONE]:
         output.talk(f"not compared:{line[5:]}")

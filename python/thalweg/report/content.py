@@ -44,7 +44,9 @@ class Content:
         self.labels = _labels(self.runs)
         self.statuses: list[Status] = [analysis.status(run) for run in self.runs]
         self.repetitions = [analysis.repetitions(run) for run in self.runs]
-        self.summaries = [analysis.summary(run) for run in self.runs]
+        self.summaries = [
+            analysis.summary(run, values=values) for run, values in zip(self.runs, self.repetitions, strict=True)
+        ]
 
     @cached_property
     def axes(self) -> list[Axis]:
