@@ -101,8 +101,13 @@ def _axis(wanted: Wanted, column: pl.Series) -> pl.Series:
     values = column.to_list()
     known = [number(value) for value in values]
     if all(each is not None for each in known) and (wanted.kind in NUMBERS or column.dtype.is_numeric()):
-        return pl.Series(known, dtype=pl.Float64)
+        return pl.Series([_rounded(each) for each in known], dtype=pl.Float64)
     return pl.Series([value_text(value) for value in values])
+
+
+def _rounded(value: float | None) -> float | None:
+    """Round a place on an axis: a derived key is a quotient of whole numbers, and half a BDP is there as 0.49998."""
+    return None if value is None else float(f"{value:.4g}")
 
 
 def _grouped(wanted: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -133,7 +138,7 @@ def _curve(wanted: Wanted, curve: Curve, points: pl.DataFrame) -> list[tuple[str
     assert wanted.x
     found = []
     for point in points.iter_rows(named=True):
-        x = number(point[wanted.x])
+        x = _rounded(number(point[wanted.x]))
         y = expressions.value(curve.y, {key: point[key] for key in DERIVED})
         if x is not None and y is not None:
             panel = point_text({key: point[key] for key in wanted.panels}) if wanted.panels else None

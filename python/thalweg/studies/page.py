@@ -56,7 +56,7 @@ def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.Claim:
 
 
 def _judged(claim: Claim, name: str, judged: Judged) -> report.Judged:
-    return report.Judged(name, judged.verdict, texts.ours(judged, texts.unit(claim)), judged.n, judged.note)
+    return report.Judged(name, judged.verdict, texts.with_interval(judged, texts.unit(claim)), judged.n, judged.note)
 
 
 def _made(study: Study, reproduced: Reproduced, *, quick: bool) -> report.Made:

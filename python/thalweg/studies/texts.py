@@ -41,15 +41,19 @@ def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:
     return f"{value / scale.size:.{digits}g} {scale.unit}".strip()
 
 
-def ours(judged: Judged, unit_: str) -> str:
-    """Write the number of an engine with its interval and the repetitions behind it."""
+def with_interval(judged: Judged, unit_: str) -> str:
+    """Write the number of an engine with its interval, and where it is."""
     if judged.n is None:
         return ""
     text = number(judged.value, unit_)
     if judged.low is not None and judged.high is not None:
         text += f" [{number(judged.low, unit_)}, {number(judged.high, unit_)}]"
-    text += f", n = {judged.n}"
-    return text + (f", at {judged.where}" if judged.where else "")
+    return text + (f" at {judged.where}" if judged.where else "")
+
+
+def ours(judged: Judged, unit_: str) -> str:
+    """Write the same with the repetitions behind it."""
+    return f"{with_interval(judged, unit_)}, n = {judged.n}" if judged.n is not None else ""
 
 
 def asked(claim: Claim) -> str:

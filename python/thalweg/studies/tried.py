@@ -100,7 +100,7 @@ def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document
         return scenario.load(file, settings)
     except ThalwegErrors as errors:
         for error in errors.errors:
-            if error.source and error.source.file == "--set":
+            if error.source is None or error.source.file == "--set":
                 error.source = Source(str(study.folder / CLAIMS))
                 error.message = f"in parts.{part}: {error.message}"
         raise

@@ -117,6 +117,17 @@ def test_one_repetition_is_judged_by_its_value_and_says_so(tmp_path: Path) -> No
     assert (growth.verdict, growth.value, growth.n, growth.low) == ("holds", 2.0, 1, None)
 
 
+def test_one_of_many_points_must_be_further_outside_than_chance_would_put_it(tmp_path: Path) -> None:
+    # 20 points that meet the bound, and one whose 95 % interval is just outside: one in 20 such intervals is wrong.
+    inside, outside = [1.0, 1.1, 1.2], [2.05, 2.1, 2.15]
+    times = {("bbr", f"{size}bdp"): inside for size in range(1, 21)} | {("bbr", "99bdp"): outside}
+    found = judged(made_up(tmp_path / "many", times), {"at_most": 1.95}, {})
+    assert found.low is not None
+    assert (found.verdict, found.where, found.low > 1.95) == ("not settled", "buffer 99bdp", True)
+    alone = judged(made_up(tmp_path / "one", {("bbr", "99bdp"): outside}), {"at_most": 1.95}, {})
+    assert alone.verdict == "does not hold"
+
+
 def test_a_point_without_a_value_keeps_a_claim_about_every_point_open(tmp_path: Path) -> None:
     parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
     found = judged(parts, {"at_most": 3}, {})

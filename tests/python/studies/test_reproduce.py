@@ -208,3 +208,28 @@ def test_an_unknown_engine_is_answered_with_those_there_are(thalweg: Callable[..
     done = thalweg("reproduce", "./mine", "--engine", "vm")
     assert done.returncode == 2
     assert "expected one of sim, kernel, uml" in done.stderr
+
+
+def test_a_place_that_cannot_be_written_is_named_before_anything_runs(
+    thalweg: Callable[..., Any], study: Study, tmp_path: Path
+) -> None:
+    study(QUEUE)
+    (tmp_path / "file").write_text("in the way")
+    done = thalweg("reproduce", "./mine", "--out", "file")
+    assert done.returncode == 3
+    assert "file/mine/sim" in done.stderr
+
+
+def test_a_key_that_a_figure_forgets_is_a_mistake(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE, FIGURE.replace('series = ["flow.bulk.cc"]', ""))
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 2
+    assert "the figure `queue` does not say what becomes of `flow.bulk.cc`" in done.stderr
+
+
+def test_what_is_laid_over_a_scenario_is_checked_where_it_stands(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE, head=HEAD.replace('"path.buffer" = ["4bdp"]', '"path.bufer" = ["4bdp"]'))
+    done = thalweg("reproduce", "./mine", "--quick")
+    assert done.returncode == 2
+    assert "did you mean `path.buffer`?" in done.stderr
+    assert "in parts.alone" in done.stderr
