@@ -82,6 +82,52 @@ def test_a_study_of_200_experiments_makes_a_page_under_5_mb(tmp_path: Path) -> N
     assert len(html.encode()) < MOST_BYTES
 
 
+def test_a_sweep_of_640_points_makes_a_page_under_5_mb_with_time_series_of_each(tmp_path: Path) -> None:
+    run = MadeUpRun(
+        tmp_path / "run",
+        [
+            experiment(number, sweep={"path.rtt": f"{number}ms"}, flows=[flow("large"), flow("medium", "bbr")])
+            for number in range(640)
+        ],
+    )
+    for number in range(640):
+        for name, cc in (("large", "cubic"), ("medium", "bbr")):
+            for connection in range(40):
+                run.transfer(number, 0, name, cc=cc, connection=connection, end_us=1_000_000 + 7919 * connection)
+            for t_us in range(0, 1_000_001, 20_000):
+                noisy = 40_000 + 7919 * t_us % 10_007
+                run.sample(number, 0, t_us, name, acked_bytes=t_us, srtt_us=noisy, pacing_rate_bps=1000 * noisy)
+    html = written(run)
+    assert len(html.encode()) < MOST_BYTES
+    series = embedded(html)["series"]
+    assert len(series["entries"]) + series["left_out"] == 640
+    assert len(series["entries"]) > 100
+    assert "more points of the sweep are not in this table" not in Text(html).words
+
+
+def test_2000_flows_make_a_page_under_5_mb_that_says_what_it_leaves_out(tmp_path: Path) -> None:
+    names = [f"flow-{number}" for number in range(2000)]
+    run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow(name) for name in names])])
+    for name in names:
+        run.transfer(0, 0, name)
+        for t_us in range(0, 100_001, 10_000):
+            run.sample(0, 0, t_us, name, acked_bytes=t_us)
+    html = written(run)
+    assert len(html.encode()) < MOST_BYTES
+    words = Text(html).words
+    assert "Of 2000 flows, 40 that are spread evenly" in words
+    assert "flow-0" in words
+    assert "flow-1999" in words
+
+
+def embedded(html: str) -> dict[str, Any]:
+    """The data that the page's scripts read."""
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
 def test_the_page_names_nothing_that_a_browser_would_fetch(tmp_path: Path) -> None:
     html = Text(written(small(tmp_path)))
     for tag, attributes in html.tags:

@@ -32,7 +32,7 @@ def cautions(content: Content) -> list[Caution]:
         found += _of_run(content, number)
     cut_off = [
         _cut_off(content, point, flow)
-        for flow in content.flows
+        for flow in content.all_flows
         for point in content.points
         if is_cut_off(content, point, flow)
     ]

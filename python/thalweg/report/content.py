@@ -10,9 +10,13 @@ import polars as pl
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES, Axis, Status
+from thalweg.analysis.series import spread
 from thalweg.report.labels import point_text
 from thalweg.report.numbers import Scale, scale_for
 from thalweg.results import Run, open_run
+
+MOST_FLOWS = 40
+"""Flows with names of their own of which a page can show each."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,14 @@ class Content:
         return [point for together in zip(*of_runs, strict=True) for point in together]
 
     @cached_property
-    def flows(self) -> list[str]:
+    def all_flows(self) -> list[str]:
         """Names of the flows, in the order of the scenario."""
         return list(dict.fromkeys(name for run in self.runs for name in analysis.flow_names(run)))
+
+    @cached_property
+    def flows(self) -> list[str]:
+        """Names of the flows that are shown: of very many, some that are spread evenly."""
+        return spread(self.all_flows, MOST_FLOWS)
 
     @cached_property
     def cells(self) -> dict[tuple[int, int, str | None, str], Cell]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES
+from thalweg.analysis.series import spread
 from thalweg.report.charts import templates
 from thalweg.report.colours import PATH, colours
 from thalweg.report.content import Content
@@ -14,12 +15,19 @@ from thalweg.report.layout import layout
 from thalweg.report.numbers import rounded, scale_for
 from thalweg.report.timelines import timelines
 
+MOST_FLOWS = 8
+"""Of more flows, the first ones have charts over the sweep."""
+VALUES_BUDGET = 100_000
+"""Values of all distributions together: about 700 kB of the page."""
+FEWEST_VALUES = 12
+"""Values of a distribution below which it says little."""
+
 Json = dict[str, Any]
 
 
 def figures(content: Content) -> list[Json]:
     """Say which bar charts there are: a measure each, and a flow each unless flows lie along x."""
-    flows: Sequence[str | None] = content.flows if content.axes else [None]
+    flows: Sequence[str | None] = content.flows[:MOST_FLOWS] if content.axes else [None]
     wanted: list[tuple[str, str | None]] = [
         (measure, flow) for measure in ("goodput", "completion_time", "retransmit_ratio") for flow in flows
     ]
@@ -92,7 +100,8 @@ def _points(content: Content) -> tuple[Json, dict[tuple[int, int], int]]:
 
 def _numbers(content: Content, index: dict[tuple[int, int], int]) -> Json:
     drawn = {figure["measure"] for figure in figures(content)}
-    rows = [(key, cell) for key, cell in content.cells.items() if key[3] in drawn]
+    shown = {None, *content.flows}
+    rows = [(key, cell) for key, cell in content.cells.items() if key[3] in drawn and key[2] in shown]
     return {
         "point": [index[key[0], key[1]] for key, _ in rows],
         "flow": [-1 if key[2] is None else content.flows.index(key[2]) for key, _ in rows],
@@ -106,10 +115,14 @@ def _numbers(content: Content, index: dict[tuple[int, int], int]) -> Json:
 
 def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
     rows: list[tuple[int, int, str, list[float]]] = []
+    flows = {flow: number for number, flow in enumerate(content.flows)}
     for number, run in enumerate(content.runs):
         for frame in (analysis.transfer_distributions(run), analysis.rtt_distributions(run)):
             for experiment, flow, measure, values in frame.iter_rows():
-                rows.append((index[number, experiment], content.flows.index(flow), measure, values))
+                if flow in flows:
+                    rows.append((index[number, experiment], flows[flow], measure, values))
+    rows = spread(rows, VALUES_BUDGET // FEWEST_VALUES)
+    most = max(FEWEST_VALUES, VALUES_BUDGET // max(1, len(rows)))
     result: Json = {"point": [], "flow": [], "measure": [], "values": []}
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
     units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
@@ -119,6 +132,6 @@ def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
         result["point"].append(point)
         result["flow"].append(flow)
         result["measure"].append(measure)
-        result["values"].append([rounded(value / scales[measure].size, 4) for value in values])
+        result["values"].append([rounded(value / scales[measure].size, 4) for value in spread(values, most)])
     result["titles"] = {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()}
     return result

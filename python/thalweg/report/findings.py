@@ -9,6 +9,10 @@ PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay"}
 """Measures of which less is better."""
 
 
+MOST_FLOWS = 8
+"""Of more flows, the first ones have findings of their own: the table has all."""
+
+
 @dataclass(frozen=True)
 class Extreme:
     """A value and the point where it was measured."""
@@ -31,9 +35,10 @@ class Finding:
 def findings(content: Content) -> list[Finding]:
     """Choose what says most: per flow its completion time if it completes several transfers, else its goodput."""
     chosen: list[tuple[str, str | None]] = []
-    for flow in content.flows:
+    flows = content.flows[:MOST_FLOWS]
+    for flow in flows:
         chosen.append(("completion_time" if _completes_several(content, flow) else "goodput", flow))
-    chosen += [("retransmit_ratio", flow) for flow in content.flows]
+    chosen += [("retransmit_ratio", flow) for flow in flows]
     if content.flows and content.has("utilisation_while_active"):
         chosen.append(("utilisation_while_active", content.flows[0]))
     if content.has("queueing_delay"):

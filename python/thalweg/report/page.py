@@ -71,7 +71,7 @@ def _scenarios(content: Content) -> list[dict[str, Any]]:
             "about": run.plan["about"],
             "source": run.plan["source"],
             "path": path_sentences(run.plan),
-            "flows": flow_sentences(run.plan),
+            "flows": [each for each in flow_sentences(run.plan) if each[0] in content.flows],
             "traffic": traffic_sentences(run.plan),
             "sweep": sweep,
             "toml": run.plan["scenario_toml"],

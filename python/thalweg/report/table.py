@@ -13,6 +13,10 @@ NEGLIGIBLE = 0.01
 """Share of transfers whose loss does not spoil a mean: a flow that goes on to the end always loses its last ones."""
 
 
+MOST_ROWS = 1300
+"""Rows that a page shows, about: more would make it heavy, and nobody reads them."""
+
+
 @dataclass(frozen=True)
 class Heading:
     """A heading of a column of numbers."""
@@ -62,6 +66,8 @@ class Table:
     rows: list[Row]
     n: str | None
     """Repetitions behind every row; None: they differ, and have a column."""
+    points_left_out: int
+    """Points of the sweep that have no rows, because there are very many."""
 
     @property
     def has_partial(self) -> bool:
@@ -74,7 +80,9 @@ def table(content: Content) -> Table:
     flow_measures = [measure for measure in FLOW_MEASURES if content.has(measure)]
     path_measures = [measure for measure in PATH_MEASURES if content.has(measure)]
     rows = []
-    for point in content.points_side_by_side:
+    points = content.points_side_by_side
+    most = max(1, MOST_ROWS // max(1, len(content.flows)))
+    for point in points[:most]:
         head = [value_text(point.values.get(axis.key)) for axis in content.axes]
         if len(content.runs) > 1:
             head.append(content.labels[point.run])
@@ -102,6 +110,7 @@ def table(content: Content) -> Table:
         [_heading(content, measure) for measure in path_measures],
         rows,
         counts.pop() if len(counts) == 1 else None,
+        max(0, len(points) - most),
     )
 
 

@@ -15,10 +15,12 @@ from thalweg.analysis.series import spread
 from thalweg.report.content import Content
 from thalweg.report.numbers import rounded
 
-BUDGET_BYTES = 2_600_000
+BUDGET_BYTES = 1_700_000
 """Bytes of the page that all curves together may take."""
 POINT_BYTES = 16 / 3
 """Bytes of a point: twice 16 bits, in base64."""
+AROUND_BYTES = 90
+"""Bytes around the points of a quantity at one point of the sweep."""
 FINEST = 2000
 """Points of a curve that no screen shows more of."""
 COARSEST = 60
@@ -41,9 +43,9 @@ def timelines(content: Content, index: dict[tuple[int, int], int]) -> Json:
     candidates = _candidates(content)
     flows = max(1, len(content.flows))
     curves = flows * (len(QUANTITIES) - 1) + 1
-    most = max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST)))
-    chosen = spread(candidates, most)
-    limit = int(min(FINEST, BUDGET_BYTES / (POINT_BYTES * curves * max(1, len(chosen)))))
+    around = AROUND_BYTES * len(QUANTITIES)
+    chosen = spread(candidates, max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST + around))))
+    limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
     entries: list[Json] = []
     for number, run in enumerate(content.runs):
         planned = {(e["experiment"], e["repetition"]): e for e in run.plan["experiments"]}
@@ -81,7 +83,9 @@ def _candidates(content: Content) -> list[tuple[int, int, int]]:
 
 
 def _entry(content: Content, series: Series, planned: Json) -> Json:
-    lines = {name: each for name, each in series.lines.items() if each}
+    shown = {*content.flows, "queue"}
+    kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
+    lines = {name: each for name, each in kept.items() if each}
     end = max((line.t_s[-1] for each in lines.values() for line in each), default=0.0)
     return {
         "repetition": series.repetition,
