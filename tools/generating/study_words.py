@@ -30,6 +30,8 @@ the point that is nearest to a bound, or furthest outside. Claims of many points
 outside are counted with a confidence that is divided by their number (Bonferroni), so that a long list does not fail
 by chance.
 
+Formulas, and how a study is written, stand in [studies](../reference/studies.md).
+
 **What the engines are.** `sim` is our simulator: a model of TCP and of the path, deterministic, and quick enough for
 thousands of points. `uml` is real Linux TCP, in a user-mode kernel whose clock is virtual: not our code, not
 disturbed by the machine, over the kernel's own queues. `kernel` is the TCP of the machine that ran it, in real time
