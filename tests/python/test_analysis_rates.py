@@ -292,3 +292,11 @@ def test_a_link_that_stands_at_the_end_tells_no_wait_of_what_it_holds(tmp_path: 
         made.queue(0, 0, second * SECOND, backlog_bytes=100, capacity_bytes=0)
     assert value(made, "queueing_delay_p50", None) is None
     assert value(made, "utilisation", None) is None
+
+
+def test_a_backlog_that_the_link_has_just_carried_does_not_wait_while_it_stands_afterwards(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    made.transfer(0, 0)
+    for second, carried in enumerate([0, 1000, 1000, 1000]):
+        made.queue(0, 0, second * SECOND, backlog_bytes=1000 if second == 0 else 0, capacity_bytes=carried)
+    assert value(made, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at place 2.85
