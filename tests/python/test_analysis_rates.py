@@ -300,3 +300,12 @@ def test_a_backlog_that_the_link_has_just_carried_does_not_wait_while_it_stands_
     for second, carried in enumerate([0, 1000, 1000, 1000]):
         made.queue(0, 0, second * SECOND, backlog_bytes=1000 if second == 0 else 0, capacity_bytes=carried)
     assert value(made, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at place 2.85
+
+
+def test_quantiles_of_the_wait_within_a_window_are_of_the_samples_in_it(tmp_path: Path) -> None:
+    made = run_of(tmp_path)
+    made.transfer(0, 0)
+    for second in range(6):
+        made.queue(0, 0, second * SECOND, backlog_bytes=1000 if second < 3 else 0, capacity_bytes=second * 1000)
+    assert value(made, "queueing_delay_p50", None, window=(0, 2)) == pytest.approx(1.0)
+    assert value(made, "queueing_delay_p95", None, window=(3, 5)) == 0.0
