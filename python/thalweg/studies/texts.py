@@ -3,7 +3,7 @@
 from thalweg.analysis import MEASURES
 from thalweg.report import numbers
 from thalweg.studies.judge import Judged
-from thalweg.studies.models import Claim, Judge
+from thalweg.studies.models import Claim
 
 DIGITS = 3
 """Significant digits of a number without an interval."""
@@ -18,7 +18,7 @@ def unit(claim: Claim) -> str:
     if judge.over == "share":
         return "ratio"
     if judge.take == "crossing":
-        return "key"
+        return _of_key(judge.along or "")
     if judge.take in ("growth", "spread", "spearman") or judge.kind == "ratio":
         return "number"
     if judge.kind in ("gain", "harm"):
@@ -35,7 +35,7 @@ def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:
     """
     if value is None:
         return "\N{EN DASH}"
-    if unit_ in ("number", "key", "count"):
+    if unit_ in ("number", "count"):
         return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
     scale = numbers.scale_for(unit_, [value])
     return f"{value / scale.size:.{digits}g} {scale.unit}".strip()
@@ -66,7 +66,7 @@ def asked(claim: Claim) -> str:
         for word, value in (("at least", judge.at_least), ("at most", judge.at_most))
         if value is not None
     ]
-    text = f"{_subject(judge)} {' and '.join(ends)}".strip()
+    text = f"{_subject(claim)} {' and '.join(ends)}".strip()
     match judge.over:
         case "share":
             return f"{text} at {number(judge.at_least_share, 'ratio')} of the points or more"
@@ -83,18 +83,37 @@ def paper(claim: Claim) -> str:
     )
 
 
+def _of_key(key: str) -> str:
+    """Give the unit in which a key's numbers are written; `number` for those that have none, such as BDPs.
+
+    >>> _of_key("path.rtt"), _of_key("rate_bps"), _of_key("path.loss"), _of_key("path.buffer")
+    ('s', 'bit/s', 'ratio', 'number')
+    """
+    last = key.rpartition(".")[2]
+    units = {"rtt": "s", "rtt_s": "s", "rate": "bit/s", "rate_bps": "bit/s", "loss": "ratio"}
+    return units.get(last, "B" if last.endswith("_bytes") else "number")
+
+
 def _unit_of_points(claim: Claim) -> str:
     return unit(claim.model_copy(update={"judge": claim.judge.model_copy(update={"over": "every"})}))
 
 
-def _subject(judge: Judge) -> str:
+def _level(claim: Claim) -> str:
+    """Write the level of a crossing in the unit of what crosses it."""
+    at_a_point = {"take": None, "along": None, "over": "every"}
+    crossing = claim.model_copy(update={"judge": claim.judge.model_copy(update=at_a_point)})
+    return number(claim.judge.level, unit(crossing))
+
+
+def _subject(claim: Claim) -> str:
+    judge = claim.judge
     words = {"value": "", "ratio": "ratio", "difference": "difference", "gain": "gain", "harm": "harm"}[judge.kind]
     take = {
         "growth": "last over first",
         "spread": "largest over smallest",
         "slope": "per doubling",
         "spearman": "rank correlation",
-        "crossing": f"crosses {judge.level:g}" if judge.level is not None else "",
+        "crossing": f"crosses {_level(claim)}",
     }.get(judge.take or "", "")
     if judge.take:
         take = f"{take} along {judge.along}" if judge.take != "crossing" else f"{take} at {judge.along}"
