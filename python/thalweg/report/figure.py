@@ -8,7 +8,7 @@ Their columns depend on the kind:
 | lines, points, bars | x, y, low, high | a mean and its interval (both empty: none) |
 | heatmap | x, y, value, low, high | a cell per pair of x and y |
 | cdf | value, share | the share (0 to 1) of the values that are at most `value` |
-| series | t_s, value, flow | a curve over time per flow |
+| series | t_s, value, flow | a curve over time per flow; per connection with a column `line` that tells them apart |
 
 All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
 a column that is not there is the same everywhere. x (and y of a heatmap) may be numbers or texts: numbers have their

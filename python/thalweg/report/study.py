@@ -23,6 +23,10 @@ SYMBOLS: dict[Verdict, str] = {
 """A verdict's sign, so that it is told by word, shape and colour."""
 
 
+PLURALS: dict[Verdict, str] = {"holds": "hold", "does not hold": "do not hold"}
+"""Verdicts of several claims, where the words differ."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """What one engine found about a claim."""
@@ -134,6 +138,7 @@ def html(page: StudyPage) -> str:
         page=page,
         headlines=headlines(page),
         symbols=SYMBOLS,
+        plurals=PLURALS,
         link=page.url if is_safe(page.url) else "",
         figures=list(zip(page.figures, drawings, strict=True)),
         story=prose(page.story),

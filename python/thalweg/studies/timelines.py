@@ -25,8 +25,8 @@ def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
     typical = _repetition(data, point, figure.flows or analysis.flow_names(data.run))
     [series] = analysis.series(data.run, [(point, typical)], quantities=[figure.quantity])
     rows = [
-        {"t_s": t, "value": value, "flow": line.name}
-        for line in series.lines[figure.quantity]
+        {"t_s": t, "value": value, "flow": line.name, "line": number}
+        for number, line in enumerate(series.lines[figure.quantity])
         if not figure.flows or line.name in figure.flows or figure.quantity == "queue"
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
