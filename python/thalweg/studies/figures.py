@@ -8,9 +8,10 @@ import polars as pl
 
 from thalweg.analysis import CONFIDENCE, MEASURES
 from thalweg.report.figure import Figure, Scaled, Unit
-from thalweg.report.labels import key_title, value_text
+from thalweg.report.labels import joined, key_title, value_text
 from thalweg.studies import expressions
 from thalweg.studies.data import NotTried, PartData, number, unit
+from thalweg.studies.estimates import SeveralPartners
 from thalweg.studies.grouping import numbers as numbered
 from thalweg.studies.grouping import point_text
 from thalweg.studies.judge import quantities
@@ -43,12 +44,13 @@ class Drawn:
 
     figures: list[Figure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """A sentence for each figure that an engine has nothing for."""
+    """A sentence for figures that an engine has nothing for, and why."""
 
 
 def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
     """Draw the figures of a study with what the engines measured."""
     drawn = Drawn()
+    missing: dict[tuple[str, str], list[str]] = {}
     for wanted in study.claims.figures:
         frames, curves = [], []
         for each in reproduced:
@@ -59,11 +61,14 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
                 rows = _rows(wanted, each.parts, data)
                 frames.append(rows.with_columns(pl.lit(each.engine.name).alias("engine")))
                 curves.append(_curves(wanted, data))
-            except NotTried as why:
-                drawn.left_out.append(f"{wanted.paper or wanted.title}: nothing of {each.engine.name} in it: {why}")
+            except (NotTried, SeveralPartners) as error:
+                missing.setdefault((each.engine.name, str(error)), []).append(wanted.paper or wanted.title)
         frames = [frame for frame in frames if frame.height]
         if frames:
             drawn.figures.append(_figure(wanted, pl.concat(frames, how="diagonal_relaxed"), curves))
+    for (name, why), titles in missing.items():
+        which = joined([f"“{title}”" for title in dict.fromkeys(titles)])
+        drawn.left_out.append(f"{which}: nothing of {name} in it, because {why}")
     return drawn
 
 
