@@ -1,0 +1,64 @@
+"""Figures show the numbers that were measured, in the order and with the words of the study."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_judging import BUFFER, CC, SIM, made_up
+from thalweg.report.figure import Figure
+from thalweg.studies import Reproduced, Study
+from thalweg.studies.figures import draw
+from thalweg.studies.models import Claims
+
+VALUE = {"measure": "completion_time", "flow": "large"}
+
+
+def drawn(tmp_path: Path, **figure: Any) -> Figure:
+    """Draw a figure of a race in which BBR takes 2 s whatever the buffer, and CUBIC 1 and 4 s."""
+    times = {("cubic", "1bdp"): 1.0, ("cubic", "16bdp"): 4.0, ("bbr", "1bdp"): 2.0, ("bbr", "16bdp"): 2.0}
+    parts = made_up(tmp_path / "run", {point: [mean - 0.1, mean, mean + 0.1] for point, mean in times.items()})
+    head = {"title": "a", "about": "b", "paper": {"cite": "c"}, "parts": {"made-up": {"scenario": "d"}}}
+    wanted = {"id": "e", "title": "f", "part": "made-up"} | figure
+    study = Study("mine", tmp_path, Claims.model_validate(head | {"figures": [wanted]}))
+    found = draw(study, [Reproduced(study, SIM, {}, parts=parts)])
+    assert not found.left_out
+    [only] = found.figures
+    return only
+
+
+def test_lines_have_a_place_for_each_buffer_and_an_interval(tmp_path: Path) -> None:
+    figure = drawn(tmp_path, kind="lines", value=VALUE, x=BUFFER, series=[CC])
+    rows = figure.rows.filter(series="large cubic")
+    assert rows["x"].to_list() == [1.0, 16.0]
+    assert rows["y"].to_list() == pytest.approx([1.0, 4.0])
+    assert (rows["low"] < rows["y"]).all()
+    assert figure.y.unit == "s"
+
+
+def test_a_figure_may_show_a_gain(tmp_path: Path) -> None:
+    bbr, cubic = {"where": {CC: "bbr"}}, {"where": {CC: "cubic"}}
+    figure = drawn(tmp_path, kind="bars", value=VALUE | bbr, against=cubic, x=BUFFER, **{"as": "gain"})
+    assert figure.rows["x"].to_list() == ["1bdp", "16bdp"]
+    assert figure.rows["y"].to_list() == pytest.approx([1.0, -0.5])
+
+
+def test_theory_is_computed_from_the_path_of_each_point(tmp_path: Path) -> None:
+    curves = [{"name": "twice the path", "y": "2 * rtt_s"}]
+    figure = drawn(tmp_path, kind="lines", value=VALUE, x=BUFFER, series=[CC], curves=curves)
+    assert figure.curves is not None
+    assert figure.curves.select("name", "x", "y").rows() == [
+        ("twice the path", 1.0, 0.09),
+        ("twice the path", 16, 0.09),
+    ]
+
+
+def test_cells_of_a_heat_map_stand_in_the_order_of_their_keys(tmp_path: Path) -> None:
+    rows = drawn(tmp_path, kind="heatmap", value=VALUE, x=BUFFER, y=CC).rows
+    assert list(dict.fromkeys(rows["x"])) == ["1bdp", "16bdp"]
+    assert rows.filter(x="16bdp", y="cubic")["value"].item() == pytest.approx(4.0)
+
+
+def test_a_distribution_pools_the_transfers_of_a_line(tmp_path: Path) -> None:
+    rows = drawn(tmp_path, kind="cdf", value=VALUE, series=[CC]).rows.filter(series="large bbr")
+    assert rows["value"].to_list() == pytest.approx([1.9, 1.9, 2.0, 2.0, 2.1, 2.1])
+    assert rows["share"].to_list()[-1] == 1.0
