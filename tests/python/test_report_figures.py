@@ -63,8 +63,9 @@ def test_a_heat_map_needs_three_values_of_two_ordered_dimensions(tmp_path: Path)
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_drawn(
-    tmp_path: Path, thalweg: Any, place: str
+    tmp_path: Path, thalweg: Any, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
+    monkeypatch.setattr(paper, "rendered", lambda *_: pytest.fail("it was drawn in vain"))
     run = grid(tmp_path).write()
     (tmp_path / "file").write_text("mine")
     done = thalweg("report", str(run), "--figures", place)
