@@ -4,10 +4,12 @@
 //! error.
 
 use super::bytes::{i32_at, u16_at, u32_at};
+use super::sys;
 use crate::error::Error;
 use rustix::io::{Errno, Result as IoResult};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, send, socket_with};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -19,7 +21,8 @@ pub(super) struct Netlink {
     request: Vec<u8>,
     /// Number of the latest request: answers carry it.
     sequence: u32,
-    buffer: Box<[u8]>,
+    /// The end of a dump is a datagram of its own: with two, one call mostly receives it all.
+    buffers: [Box<[u8]>; 2],
 }
 
 /// Whether all answers of a dump are of one moment.
@@ -65,7 +68,7 @@ impl Netlink {
         request.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
         request.extend([0; 8]); // number of the request, port
         request.extend(body);
-        Ok(Netlink { socket, request, sequence: 0, buffer: vec![0; BUFFER_BYTES].into() })
+        Ok(Netlink { socket, request, sequence: 0, buffers: [(); 2].map(|()| vec![0; BUFFER_BYTES].into()) })
     }
 
     /// A descriptor to ask for interfaces with.
@@ -88,22 +91,24 @@ impl Netlink {
         send(&self.socket, &self.request, SendFlags::empty()).map_err(refused)?;
         let mut consistency = Consistency::Whole;
         loop {
-            let (_, length) = match recv(&self.socket, &mut *self.buffer, RecvFlags::TRUNC) {
-                Err(Errno::INTR) => continue,
-                received => received.map_err(refused)?,
+            let lengths = match sys::receive(self.socket.as_fd(), &mut self.buffers) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                received => received.map_err(|error| refused(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?,
             };
-            let datagram = self.buffer.get(..length).ok_or("longer than the kernel makes them");
-            let progress = datagram.and_then(|bytes| read_datagram(bytes, self.sequence, &mut consistency, each));
-            match progress {
-                Ok(Progress::More) => {}
-                Ok(Progress::Done) => return Ok(consistency),
-                Ok(Progress::Refused(errno)) => return Err(refused(errno)),
-                Err(reason) => {
-                    return Err(Error::new(
-                        "kernel-answer",
-                        format!("the kernel's answer about {about} cannot be read: {reason}"),
-                        "report this, with the output of: uname -a",
-                    ));
+            for (buffer, length) in self.buffers.iter().zip(lengths) {
+                let datagram = buffer.get(..length).ok_or("longer than the kernel makes them");
+                let progress = datagram.and_then(|bytes| read_datagram(bytes, self.sequence, &mut consistency, each));
+                match progress {
+                    Ok(Progress::More) => {}
+                    Ok(Progress::Done) => return Ok(consistency),
+                    Ok(Progress::Refused(errno)) => return Err(refused(errno)),
+                    Err(reason) => {
+                        return Err(Error::new(
+                            "kernel-answer",
+                            format!("the kernel's answer about {about} cannot be read: {reason}"),
+                            "report this, with the output of: uname -a",
+                        ));
+                    }
                 }
             }
         }

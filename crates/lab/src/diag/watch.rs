@@ -33,25 +33,33 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     let clock = stage.wait_for_start()?;
     let interval = experiment.sample_interval_ns;
     let mut next_sample = (interval > Span::ZERO).then_some(Time::ZERO);
+    let cpu_before = cpu_time();
+    // Looks at the clock and at the bell are not free everywhere: there is one of each where something has to be known.
+    let mut read_ns = monotonic_ns();
     loop {
         let next_change = watcher.changes.front().map(|change| change.at);
         let wake = next_sample.into_iter().chain(next_change).min();
-        wait_until(stage, wake.map(|time| clock.monotonic_ns(time)))?;
-        if is_stopped(stage)? {
+        let wake_ns = wake.map(|time| clock.monotonic_ns(time));
+        let is_called = wait_until(stage, read_ns, wake_ns)?;
+        if is_called && is_stopped(stage)? {
             break;
         }
-        let now = monotonic_ns();
-        let is_due = |time: Time| clock.monotonic_ns(time) <= now;
+        let now_ns = wake_ns.filter(|_| !is_called).unwrap_or_else(monotonic_ns);
+        let is_due = |time: Time| clock.monotonic_ns(time) <= now_ns;
+        read_ns = now_ns;
         if next_change.is_some_and(is_due) {
             watcher.change(&clock)?;
+            read_ns = monotonic_ns();
         }
         if let Some(due) = next_sample.filter(|due| is_due(*due)) {
-            watcher.sample(&clock)?;
+            let now = watcher.sample(&clock)?;
             // Samples that a command delayed by more than an interval are left out, not made up for.
-            let intervals = 1 + clock.now().0.saturating_sub(due.0) / interval.0;
+            let intervals = 1 + now.0.saturating_sub(due.0) / interval.0;
             next_sample = Some(due + Span(interval.0.saturating_mul(intervals)));
+            read_ns = clock.monotonic_ns(now);
         }
     }
+    watcher.sampling = Span(cpu_time().saturating_sub(cpu_before));
     watcher.sample(&clock)?;
     for row in watcher.rows.drain(..) {
         stage.outbox.row(&Event::Queue(row));
@@ -59,13 +67,14 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     Ok(watcher.stopped(clock.now()))
 }
 
-/// Waits until a moment, or until a command comes.
-fn wait_until(stage: &Stage<'_>, at_monotonic_ns: Option<u64>) -> Result<(), Error> {
-    let left = at_monotonic_ns.map(|at| at.saturating_sub(monotonic_ns()));
+/// Waits until a moment, which is never early, or until a command may have come (true). `now_ns` is what the clock showed last.
+fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
+    let left = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
     let timeout =
         left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });
     match poll(&mut [PollFd::from_borrowed_fd(stage.inbox.bell(), PollFlags::IN)], timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(true),
         Err(errno) => Err(Error::new(
             "no-resources",
             format!("the host cannot wait for commands: {errno}"),
@@ -99,7 +108,7 @@ struct Watcher {
     /// Commands that are yet to run, in order of time.
     changes: VecDeque<Change>,
     rows: Vec<QueueReport>,
-    /// CPU time that reading took.
+    /// CPU time that reading took, waiting included.
     sampling: Span,
     /// How late a command had taken effect, at worst; nothing: there was none.
     lateness: Option<Span>,
@@ -150,9 +159,8 @@ impl Watcher {
         })
     }
 
-    /// Reads all counters, and makes a row of each direction.
-    fn sample(&mut self, clock: &Clock) -> Result<(), Error> {
-        let begin = cpu_time();
+    /// Reads all counters, and makes a row of each direction; says when that was.
+    fn sample(&mut self, clock: &Clock) -> Result<Time, Error> {
         self.counters.read()?;
         let now = clock.now();
         for direction in &self.directions {
@@ -171,8 +179,7 @@ impl Watcher {
                 capacity_bytes: direction.link.as_ref().and_then(|link| link.capacity_bytes(now)).map(|bytes| bytes.0),
             });
         }
-        self.sampling += Span(cpu_time().saturating_sub(begin));
-        Ok(())
+        Ok(now)
     }
 
     /// Runs the next command.

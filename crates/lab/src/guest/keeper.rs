@@ -7,6 +7,7 @@
 //!
 //! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
 
+use super::seat::Seat;
 use super::{files, inside, sys};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -64,6 +65,7 @@ pub fn keep() -> io::Result<()> {
         Ok(folder) => folder,
         Err(error) => return say(&Answer::Refused(format!("no folder can be made for the guest: {error}"))),
     };
+    let seat = Seat::take("thalweg-guest");
     let mut child = match start(&folder.0, &order) {
         Ok(child) => child,
         Err(error) => {
@@ -73,6 +75,7 @@ pub fn keep() -> io::Result<()> {
     // Whatever goes wrong from here on, the guest ends first.
     let told = say(&Answer::Started(folder.0.clone())).and_then(|()| wait(&child));
     let status = end(&mut child)?;
+    drop(seat);
     if told? {
         say(&Answer::Ended(status))?;
         wait_for_end_of_input();

@@ -18,6 +18,7 @@ pub mod inside;
 pub mod keeper;
 mod kernel;
 mod outside;
+mod seat;
 mod sys;
 
 pub use kernel::Kernel;

@@ -3,9 +3,13 @@
 use crate::error::Error;
 use crate::net::places::{self, HOST_INTERFACE, RECEIVER_INTERFACE, ROUTER};
 use crate::net::shell::Shell;
-use crate::net::{LinkKind, Place, offloads, probe, sysctl};
+use crate::net::sys::Act;
+use crate::net::{LinkKind, Place, offloads, sysctl};
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
+
+/// What every namespace needs first.
+pub(crate) const LOOPBACK: &str = "ip link set lo up";
 
 /// An interface of the router and the host at its other end.
 struct Wire<'a> {
@@ -27,67 +31,73 @@ pub(crate) fn build(
         .map(|(place, number)| Wire { interface: places::sender_interface(number), place })
         .collect();
     wires.push(Wire { interface: RECEIVER_INTERFACE.to_owned(), place: receiver });
+    // Namespace by namespace, so that each needs one process.
+    let mut router = vec![LOOPBACK.to_owned()];
+    wires.iter().for_each(|wire| lay(&mut router, wire, link));
+    shell.run_all(Some(ROUTER), &router)?;
     for wire in &wires {
-        lay(shell, wire, link)?;
-        if !experiment.engine.offloads {
-            offloads::turn_off(shell, ROUTER, &wire.interface)?;
-            offloads::turn_off(shell, &wire.place.name, HOST_INTERFACE)?;
-        }
+        shell.run_all(Some(&wire.place.name), &settle(wire.place))?;
+    }
+    if !experiment.engine.offloads {
+        let at_router = wires.iter().map(|wire| (ROUTER, wire.interface.as_str()));
+        let at_hosts = wires.iter().map(|wire| (wire.place.name.as_str(), HOST_INTERFACE));
+        offloads::turn_off(shell, &at_router.chain(at_hosts).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
+/// Makes the namespaces of these hosts and of the router.
 pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
-    // A file system of our own over /run, so that the names of namespaces are nobody else's.
-    shell.run(None, "mount -t tmpfs thalweg /run")?;
-    shell.run(None, "mkdir /run/netns")?;
-    let buckets = "net.ipv4.tcp_child_ehash_entries";
-    if sysctl::file(buckets).exists() && probe::has_tool("sysctl") {
+    let mut acts = vec![
+        // A file system of our own over /run, so that the names of namespaces are nobody else's.
+        ("mount -t tmpfs thalweg /run", Act::Cover(c"/run".into(), c"thalweg".into())),
+        ("mkdir /run/netns", Act::MakeFolder(c"/run/netns".into())),
+    ];
+    if sysctl::file("net.ipv4.tcp_child_ehash_entries").exists() {
         // A dump of connections walks the whole table of sockets: the machine's, of some hundred thousand buckets, which takes
         // half a millisecond, unless a namespace was made with a table of its own (Linux 6.1).
-        shell.run(None, &format!("sysctl -qw {buckets}=4096"))?;
+        let file = c"/proc/sys/net/ipv4/tcp_child_ehash_entries".into();
+        acts.push(("sysctl -qw net.ipv4.tcp_child_ehash_entries=4096", Act::Write(file, b"4096".to_vec())));
     }
-    for name in hosts.map(|place| place.name.as_str()).chain([ROUTER]) {
-        shell.run(None, &format!("ip netns add {name}"))?;
-        shell.run(Some(name), "ip link set lo up")?;
-    }
-    Ok(())
+    shell.act(acts)?;
+    let names = hosts.map(|place| place.name.as_str()).chain([ROUTER]);
+    shell.run_all(None, &names.map(|name| format!("ip netns add {name}")).collect::<Vec<_>>())
 }
 
-/// A cable between the router and a host, with fixed addresses and neighbours: nobody asks for an address during an
-/// experiment, and an answer cannot be lost.
-fn lay(shell: &mut Shell, wire: &Wire<'_>, link: LinkKind) -> Result<(), Error> {
+/// A cable from the router to a host, and the router's end of it, with fixed addresses and neighbours: nobody asks for an
+/// address during an experiment, and an answer cannot be lost.
+fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     let Wire { interface, place } = wire;
     let (host, router) = (place.address, places::gateway(place.address));
     let (host_mac, router_mac) = (places::mac_text(place.mac), places::mac_text(places::mac(router)));
-    let name = Some(place.name.as_str());
-    shell.run(
-        Some(ROUTER),
-        &format!(
-            "ip link add {interface} mtu 1500 address {router_mac} type veth peer name {HOST_INTERFACE} mtu 1500 \
-             address {host_mac} netns {}",
-            place.name
-        ),
-    )?;
-    be_silent(shell, Some(ROUTER), interface)?;
-    be_silent(shell, name, HOST_INTERFACE)?;
-    shell.run(Some(ROUTER), &format!("ip link set {interface} up"))?;
-    shell.run(name, &format!("ip link set {HOST_INTERFACE} up"))?;
-    shell.run(name, &format!("ip addr add {host}/24 dev {HOST_INTERFACE}"))?;
-    shell.run(name, &format!("ip route add default via {router}"))?;
-    shell.run(name, &format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"))?;
+    commands.push(format!(
+        "ip link add {interface} mtu 1500 address {router_mac} type veth peer name {HOST_INTERFACE} mtu 1500 address \
+         {host_mac} netns {}",
+        place.name
+    ));
+    commands.extend(be_silent(interface));
+    commands.push(format!("ip link set {interface} up"));
     if link == LinkKind::Netem {
-        shell.run(Some(ROUTER), &format!("ip addr add {router}/24 dev {interface}"))?;
-        shell.run(Some(ROUTER), &format!("ip neigh add {host} lladdr {host_mac} dev {interface} nud permanent"))?;
+        commands.push(format!("ip addr add {router}/24 dev {interface}"));
+        commands.push(format!("ip neigh add {host} lladdr {host_mac} dev {interface} nud permanent"));
     }
-    Ok(())
+}
+
+/// The host's end of its cable.
+fn settle(place: &Place) -> Vec<String> {
+    let (host, router) = (place.address, places::gateway(place.address));
+    let router_mac = places::mac_text(places::mac(router));
+    let mut commands = vec![LOOPBACK.to_owned()];
+    commands.extend(be_silent(HOST_INTERFACE));
+    commands.push(format!("ip link set {HOST_INTERFACE} up"));
+    commands.push(format!("ip addr add {host}/24 dev {HOST_INTERFACE}"));
+    commands.push(format!("ip route add default via {router}"));
+    commands.push(format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"));
+    commands
 }
 
 /// Keeps IPv6 from announcing itself on an interface: its packets would be in the experiment's queues. Comes before the
 /// interface is up.
-pub(crate) fn be_silent(shell: &mut Shell, namespace: Option<&str>, interface: &str) -> Result<(), Error> {
-    if !Path::new("/proc/sys/net/ipv6").exists() {
-        return Ok(());
-    }
-    shell.run(namespace, &format!("ip link set {interface} addrgenmode none"))
+pub(crate) fn be_silent(interface: &str) -> Option<String> {
+    Path::new("/proc/sys/net/ipv6").exists().then(|| format!("ip link set {interface} addrgenmode none"))
 }

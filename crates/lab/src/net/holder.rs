@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The holder ends when its standard input does. Namespaces end with the last process in them, so nothing is left of the
-//! network once the engine is gone, however it went. Commands enter with `nsenter`; `ip -n` and `ip netns exec` would mount
-//! `/sys` anew, which an ordinary user may not do everywhere.
+//! network once the engine is gone, however it went. Commands enter before they start, as `nsenter` does; `ip -n` and
+//! `ip netns exec` would mount `/sys` anew, which an ordinary user may not do everywhere.
 //!
 //! Root needs no user namespace, and is better off without: a process that is root in a user namespace only may not ask
 //! for SCHED_FIFO. Where root is refused (containers), a user namespace is tried.
@@ -16,10 +16,11 @@
 
 use crate::error::Error;
 use crate::net::refusal;
+use crate::net::sys::{self, Act, Answer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::geteuid;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -29,6 +30,9 @@ use std::time::{Duration, Instant};
 /// How long making or ending namespaces may take before we give up. Both take milliseconds; the rest is for machines
 /// that are busy or that run inside others.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Priority under SCHED_FIFO of those who have one: between the kernel's own threads.
+pub(crate) const FIFO_PRIORITY: i32 = 50;
 
 /// A process that keeps namespaces alive; dropping it ends them.
 #[derive(Debug)]
@@ -84,46 +88,66 @@ impl Holder {
     }
 
     /// A command inside: in one of the named namespaces, or in the holder's own.
-    pub fn command(&self, namespace: Option<&str>, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("nsenter");
-        self.enter(&mut command, namespace);
-        command.arg(program);
-        alone(&mut command);
-        command
+    ///
+    /// # Errors
+    /// The namespace is not there.
+    pub fn command(&self, namespace: Option<&str>, program: impl AsRef<OsStr>) -> io::Result<Command> {
+        self.command_with(namespace, program, None)
     }
 
-    /// The same under SCHED_FIFO at priority 50, which children inherit: `chrt` comes first because priorities are
-    /// refused to those who have entered a user namespace.
-    pub fn realtime_command(&self, namespace: Option<&str>, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("chrt");
-        command.args(["--fifo", "50", "nsenter"]);
-        self.enter(&mut command, namespace);
-        command.arg(program);
-        alone(&mut command);
-        command
+    /// The same under SCHED_FIFO, at [`FIFO_PRIORITY`], which children inherit.
+    ///
+    /// # Errors
+    /// The namespace is not there.
+    pub fn realtime_command(&self, namespace: Option<&str>, program: impl AsRef<OsStr>) -> io::Result<Command> {
+        self.command_with(namespace, program, Some(FIFO_PRIORITY))
     }
 
-    fn enter(&self, command: &mut Command, namespace: Option<&str>) {
-        command.arg("--target").arg(self.pid().to_string());
-        if self.has_user_namespace {
-            command.args(["--user", "--preserve-credentials"]);
-        }
-        command.arg("--mount");
-        match namespace {
-            Some(name) => command.arg(format!("--net={}", self.path(name))),
-            None => command.arg("--net"),
-        };
-        command.arg("--");
+    fn command_with(
+        &self,
+        namespace: Option<&str>,
+        program: impl AsRef<OsStr>,
+        fifo_priority: Option<i32>,
+    ) -> io::Result<Command> {
+        let mut namespaces = self.namespaces()?;
+        namespaces.push(self.network(namespace)?);
+        let mut command = Command::new(program);
+        sys::enter_first(&mut command, namespaces, fifo_priority);
+        alone(&mut command);
+        Ok(command)
+    }
+
+    /// Does all this inside, beginning in the holder's own network namespace.
+    ///
+    /// # Errors
+    /// The system refuses a child, or the namespaces.
+    pub fn act(&self, acts: Vec<Act>) -> io::Result<Vec<Answer>> {
+        let mut namespaces = self.namespaces()?;
+        namespaces.push(self.network(None)?);
+        sys::act(namespaces, acts)
+    }
+
+    /// A network namespace to enter: a named one, or the holder's own.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn network(&self, namespace: Option<&str>) -> io::Result<File> {
+        File::open(namespace.map_or_else(|| self.own("net"), |name| self.path(name)))
+    }
+
+    /// Those of the holder but for the network. The user namespace comes first: entering it gives the right to enter others.
+    fn namespaces(&self) -> io::Result<Vec<File>> {
+        let kinds = if self.has_user_namespace { &["user", "mnt"][..] } else { &["mnt"] };
+        kinds.iter().map(|kind| File::open(self.own(kind))).collect()
+    }
+
+    fn own(&self, kind: &str) -> String {
+        format!("/proc/{}/ns/{kind}", self.pid())
     }
 
     /// Its process id: ours to use until [`Holder::end`] has waited for it.
     pub fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    /// Whether its user namespace is its own.
-    pub fn has_user_namespace(&self) -> bool {
-        self.has_user_namespace
     }
 
     /// File that stands for a named namespace, seen from outside.
@@ -133,8 +157,7 @@ impl Holder {
 
     /// What tells the network namespace apart from others while it exists: its inode. No name: the holder's own.
     pub fn identity(&self, namespace: Option<&str>) -> io::Result<u64> {
-        let path = namespace.map_or_else(|| format!("/proc/{}/ns/net", self.pid()), |name| self.path(name));
-        Ok(fs::metadata(path)?.ino())
+        Ok(self.network(namespace)?.metadata()?.ino())
     }
 
     /// Ends the process, politely first, and waits for it.

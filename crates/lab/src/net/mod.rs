@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::process::Child;
+use sys::Act;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
@@ -121,7 +122,9 @@ impl Network {
         link: LinkKind,
     ) -> Result<BTreeMap<String, BTreeMap<String, String>>, Error> {
         // All namespaces are born with the same values.
-        let text = self.shell.read(None, "cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem")?;
+        let files = [c"/proc/sys/net/ipv4/tcp_rmem", c"/proc/sys/net/ipv4/tcp_wmem"];
+        let answers = self.shell.holder.act(files.map(|file| Act::Read(file.into())).into()).unwrap_or_default();
+        let text: String = answers.iter().flatten().map(|text| String::from_utf8_lossy(text)).collect();
         let defaults = sysctl::Defaults::parse(&text).ok_or_else(|| {
             Error::new(
                 "no-sysctl",
@@ -193,7 +196,7 @@ impl Network {
     /// because it is no part of the network.
     ///
     /// # Errors
-    /// `no-tool`, or `no-process`: it cannot be started. A program that is not there shows as an exit status of 127.
+    /// `no-tool`: the program is not there. `no-process`: it cannot be started.
     pub fn spawn(&mut self, namespace: &str, command: &[OsString], is_realtime: bool) -> Result<Child, Error> {
         self.shell.spawn(namespace, command, is_realtime)
     }

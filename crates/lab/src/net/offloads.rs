@@ -4,37 +4,60 @@
 //! that it counts in the simulator. Checksums stay as they are: between namespaces nothing is damaged, and computing them
 //! would take time for nothing.
 //!
-//! Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst.
+//! `ethtool` switches them, since it knows which features of a new kernel belong to TSO. Whether they are off is asked of the
+//! kernel in the way that `ethtool` had before netlink, which every kernel still understands: that needs no program.
+//!
+//! Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst, include/uapi/linux/ethtool.h.
 
 use crate::error::Error;
-use crate::net::shell::Shell;
+use crate::net::shell::{Shell, not_started};
+use crate::net::sys::{Act, Answer};
+use std::ffi::CString;
+use std::io;
 
-/// What has to be off, as `ethtool -k` names it.
-const FEATURES: [&str; 3] = ["tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload"];
+/// Something that has to be off.
+struct Feature {
+    /// As `ethtool -k` names it.
+    name: &'static str,
+    /// `ETHTOOL_GTSO` and so on: the command that asks for it.
+    get: u32,
+}
 
-/// Turns them off on an interface, and looks whether they are.
-pub(crate) fn turn_off(shell: &mut Shell, namespace: &str, interface: &str) -> Result<(), Error> {
-    shell.run(Some(namespace), &format!("ethtool -K {interface} tso off gso off gro off"))?;
-    let features = shell.read(Some(namespace), &format!("ethtool -k {interface}"))?;
-    match still_on(&features) {
-        Some(feature) => Err(Error::new(
-            "offloads-stay-on",
-            format!(
-                "{feature} stays on at {interface} in the namespace {namespace}, so that packets there are of any size"
-            ),
-            "if that is fine, say so in the scenario: [engine] offloads = true",
-        )),
-        None => Ok(()),
+const FEATURES: [Feature; 3] = [
+    Feature { name: "tcp-segmentation-offload", get: 0x1e },
+    Feature { name: "generic-segmentation-offload", get: 0x23 },
+    Feature { name: "generic-receive-offload", get: 0x2b },
+];
+
+/// Turns them off on interfaces, each in its namespace, and looks whether they are.
+pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result<(), Error> {
+    let broken = |error: io::Error| not_started("a child of ours", &error);
+    let mut acts = Vec::new();
+    for (namespace, interface) in interfaces {
+        shell.run(Some(namespace), &format!("ethtool -K {interface} tso off gso off gro off"))?;
+        acts.push(Act::Enter(shell.holder.network(Some(namespace)).map_err(broken)?));
+        let name = CString::new(*interface).map_err(|error| broken(error.into()))?;
+        acts.extend(FEATURES.iter().map(|feature| Act::Ethtool(name.clone(), feature.get)));
     }
+    let answers = shell.holder.act(acts).map_err(broken)?;
+    for ((namespace, interface), answers) in interfaces.iter().zip(answers.chunks(1 + FEATURES.len())) {
+        if let Some(feature) = still_on(&answers[1..]) {
+            return Err(Error::new(
+                "offloads-stay-on",
+                format!(
+                    "{feature} stays on at {interface} in the namespace {namespace}, so that packets there are of any size"
+                ),
+                "if that is fine, say so in the scenario: [engine] offloads = true",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The first of them that is not off.
-fn still_on(features: &str) -> Option<&'static str> {
-    let is_off = |name: &str| {
-        let value = features.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
-        value.is_some_and(|value| value.split_whitespace().next() == Some("off"))
-    };
-    FEATURES.into_iter().find(|name| !is_off(name))
+fn still_on(values: &[Answer]) -> Option<&'static str> {
+    let is_off = |value: &Answer| value.as_deref() == Ok(&0u32.to_ne_bytes());
+    FEATURES.iter().zip(values).find(|(_, value)| !is_off(value)).map(|(feature, _)| feature.name)
 }
 
 #[cfg(test)]
@@ -42,12 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feature_that_is_on_or_not_told_is_found() {
-        let all_off = "Features for eth0:\nrx-checksumming: on\ntcp-segmentation-offload: off\n\ttx-tcp-segmentation: off\n\
-                       generic-segmentation-offload: off\ngeneric-receive-offload: off [fixed]\n";
-        assert_eq!(still_on(all_off), None);
-        let one_on = all_off.replace("generic-receive-offload: off", "generic-receive-offload: on");
-        assert_eq!(still_on(&one_on), Some("generic-receive-offload"));
-        assert_eq!(still_on("Features for eth0:\n"), Some("tcp-segmentation-offload"));
+    fn a_feature_that_is_on_is_found() {
+        let told = |value: u32| -> Answer { Ok(value.to_ne_bytes().to_vec()) };
+        assert_eq!(still_on(&[told(0), told(0), told(0)]), None);
+        assert_eq!(still_on(&[told(0), told(0), told(1)]), Some("generic-receive-offload"));
     }
 }

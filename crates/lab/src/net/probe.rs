@@ -2,20 +2,19 @@
 //! tried, in a throw-away namespace.
 
 use crate::error::Error;
-use crate::net::holder::{Holder, alone, search_path};
-use crate::net::shell::succeeds;
-use crate::net::sys::{Question, ask};
+use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};
+use crate::net::places::ROUTER;
+use crate::net::sys::{self, Act};
 use crate::net::{build, refusal, shell::Shell};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
 
 /// Programs that every network needs. `ethtool` and `tc` are among them although some experiments need neither: one
 /// message names what to install, before the first experiment.
-const TOOLS: &[&str] = &["unshare", "nsenter", "mount", "cat", "mkdir", "ip", "tc", "ethtool"];
+const TOOLS: &[&str] = &["unshare", "cat", "ip", "tc", "ethtool"];
 
 /// Queue disciplines that the kernel may have, with parameters that each accepts.
 const QDISCS: &[(&str, &str)] = &[
@@ -56,7 +55,8 @@ pub fn namespaces() -> Result<(), Error> {
         return Err(refusal::missing_tool(missing));
     }
     let mut shell = Shell::start()?;
-    build::namespaces(&mut shell, [].into_iter())
+    build::namespaces(&mut shell, [].into_iter())?;
+    shell.run(Some(ROUTER), build::LOOPBACK)
 }
 
 /// Congestion controls that a socket in a namespace of ours can be given. It has the kernel's restricted ones, too: in
@@ -64,10 +64,10 @@ pub fn namespaces() -> Result<(), Error> {
 pub fn usable_algorithms() -> Vec<String> {
     let find = || -> io::Result<Vec<String>> {
         let names = algorithms();
-        let questions = names.iter().filter_map(|name| CString::new(name.as_str()).ok()).map(Question::Algorithm);
+        let questions = names.iter().filter_map(|name| CString::new(name.as_str()).ok()).map(Act::Algorithm);
         let holder = Holder::start().map_err(io::Error::other)?;
-        let answers = ask(&holder, questions.collect())?;
-        Ok(names.into_iter().zip(answers).filter(|(_, errno)| *errno == 0).map(|(name, _)| name).collect())
+        let answers = holder.act(questions.collect())?;
+        Ok(names.into_iter().zip(answers).filter(|(_, answer)| answer.is_ok()).map(|(name, _)| name).collect())
     };
     ALGORITHMS.get_or_init(|| find().unwrap_or_default()).clone()
 }
@@ -91,7 +91,7 @@ pub fn qdiscs() -> BTreeSet<String> {
 
 /// Whether we may start processes under SCHED_FIFO.
 pub fn is_realtime_allowed() -> bool {
-    succeeds(alone(&mut Command::new("chrt")).args(["--fifo", "50", "true"]))
+    sys::may_have_fifo(FIFO_PRIORITY)
 }
 
 /// Whether a program is in the search path, system folders included.
@@ -107,10 +107,9 @@ pub(crate) fn packet_sockets() -> Result<(), String> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let find = || {
         let holder = Holder::start().map_err(|error| error.message)?;
-        match ask(&holder, vec![Question::PacketSocket]).map_err(|error| error.to_string())?.as_slice() {
-            [0] => Ok(()),
-            [errno, ..] => Err(io::Error::from_raw_os_error(*errno).to_string()),
-            [] => Err("no answer".to_owned()),
+        match holder.act(vec![Act::PacketSocket]).map_err(|error| error.to_string())?.as_slice() {
+            [Err(errno), ..] => Err(io::Error::from_raw_os_error(*errno).to_string()),
+            _ => Ok(()),
         }
     };
     FOUND.get_or_init(find).clone()

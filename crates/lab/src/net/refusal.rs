@@ -55,8 +55,7 @@ pub(crate) fn missing_tool(name: &str) -> Error {
     let package = match name {
         "ip" | "tc" => "iproute2",
         "ethtool" => "ethtool",
-        "cat" | "mkdir" => "coreutils",
-        "mount" => "mount",
+        "cat" => "coreutils",
         _ => "util-linux",
     };
     Error::new(

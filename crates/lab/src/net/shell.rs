@@ -6,9 +6,10 @@
 use crate::error::Error;
 use crate::net::holder::Holder;
 use crate::net::refusal;
+use crate::net::sys::Act;
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::process::{Child, Command, Stdio};
+use std::io::{self, Write};
+use std::process::{Child, Stdio};
 
 /// First lines of every script.
 const HEADER: &str = "\
@@ -38,43 +39,77 @@ impl Shell {
         self.script.push('\n');
     }
 
-    /// Runs a command that changes something: words with spaces between them. No word holds a space or a character that
-    /// a shell would read in its own way.
+    /// Runs a command that changes something: words with spaces between them. No word holds a space or a
+    /// character that a shell would read in its own way.
     ///
     /// # Errors
     /// `no-tool`, or `command-failed` with what the command said.
     pub fn run(&mut self, namespace: Option<&str>, line: &str) -> Result<(), Error> {
-        debug_assert!(line.split(' ').all(is_plain), "needs quotes: {line}");
+        self.run_all(namespace, &[line.to_owned()])
+    }
+
+    /// Runs several of `ip` and `tc`, in this order. Those of one program that follow each other are lines of a batch, in one process: inside a
+    /// guest, starting a program takes longer than what it does.
+    ///
+    /// # Errors
+    /// As [`Shell::run`], of the first command that fails; those behind it are not run.
+    pub fn run_all(&mut self, namespace: Option<&str>, lines: &[String]) -> Result<(), Error> {
+        for batch in lines.chunk_by(|one, next| program_of(one) == program_of(next)) {
+            for line in batch {
+                debug_assert!(line.split(' ').all(is_plain), "needs quotes: {line}");
+                self.note_in(namespace, line);
+            }
+            self.run_batch(namespace, batch)?;
+        }
+        Ok(())
+    }
+
+    fn run_batch(&self, namespace: Option<&str>, batch: &[String]) -> Result<(), Error> {
+        let program = program_of(&batch[0]);
+        let started = |error: &io::Error| not_started(program, error);
+        let mut command = self.holder.command(namespace, program).map_err(|error| started(&error))?;
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let output = if let [line] = batch {
+            command.args(line.split(' ').skip(1)).stdin(Stdio::null()).output().map_err(|error| started(&error))?
+        } else {
+            let mut child =
+                command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(|error| started(&error))?;
+            if let Some(mut stdin) = child.stdin.take() {
+                let arguments: String = batch.iter().map(|line| format!("{}\n", &line[program.len() + 1..])).collect();
+                // It does not read to the end if something fails, and says what.
+                let _ = stdin.write_all(arguments.as_bytes());
+            }
+            child.wait_with_output().map_err(|error| started(&error))?
+        };
+        if output.status.success() {
+            return Ok(());
+        }
+        let (line, said) = who_failed(batch, &String::from_utf8_lossy(&output.stderr));
+        Err(failed(namespace, line, &said))
+    }
+
+    /// Does by itself what these commands would: each a line for the script, and what stands for it.
+    ///
+    /// # Errors
+    /// `command-failed`, with the command.
+    pub fn act(&mut self, acts: Vec<(&str, Act)>) -> Result<(), Error> {
+        let (lines, acts): (Vec<&str>, Vec<Act>) = acts.into_iter().unzip();
+        let answers = self.holder.act(acts).map_err(|error| not_started("a child of ours", &error))?;
+        for (line, answer) in lines.into_iter().zip(answers) {
+            self.note(line);
+            if let Err(errno) = answer {
+                return Err(failed(None, line, &io::Error::from_raw_os_error(errno).to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a command in a namespace.
+    pub fn note_in(&mut self, namespace: Option<&str>, line: &str) {
         match namespace {
             Some(name) => self.note(&format!("nsenter --net=/run/netns/{name} {line}")),
             None => self.note(line),
         }
-        self.read(namespace, line).map(drop)
-    }
-
-    /// Runs a command that changes nothing and gives what it prints; it does not get into the script.
-    ///
-    /// # Errors
-    /// As [`Shell::run`].
-    pub fn read(&self, namespace: Option<&str>, line: &str) -> Result<String, Error> {
-        let mut words = line.split(' ');
-        let program = words.next().unwrap_or_default();
-        let mut command = self.holder.command(namespace, program);
-        command.args(words).stdin(Stdio::null());
-        let output = command.output().map_err(|error| not_started("nsenter", &error))?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !crate::net::probe::has_tool(program) {
-            return Err(refusal::missing_tool(program));
-        }
-        let place = namespace.map(|name| format!(" in the namespace {name}")).unwrap_or_default();
-        Err(Error::new(
-            "command-failed",
-            format!("`{line}` failed{place}: {}", one_line(&said)),
-            "try it by hand inside: unshare -Urnm bash (as root: unshare -nm bash)",
-        ))
     }
 
     /// Starts a process with pipes to its standard input and output.
@@ -91,20 +126,21 @@ impl Shell {
         // Entering a mount namespace changes the working folder, so a relative path would lead elsewhere.
         let is_path = program.as_encoded_bytes().contains(&b'/');
         let program = if is_path { std::path::absolute(program).map(OsString::from) } else { Ok(program.clone()) };
-        let program = program.map_err(|error| not_started("nsenter", &error))?;
-        let mut command = if is_realtime {
+        let started = |error: &io::Error| not_started(&words[0].to_string_lossy(), error);
+        let program = program.map_err(|error| started(&error))?;
+        let command = if is_realtime {
             self.holder.realtime_command(Some(namespace), &program)
         } else {
             self.holder.command(Some(namespace), &program)
         };
+        let mut command = command.map_err(|error| started(&error))?;
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let first = if is_realtime { "chrt" } else { "nsenter" };
-        command.spawn().map_err(|error| not_started(first, &error))
+        command.spawn().map_err(|error| started(&error))
     }
 }
 
 /// The error for a process that could not be started.
-fn not_started(program: &str, error: &io::Error) -> Error {
+pub(crate) fn not_started(program: &str, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         return refusal::missing_tool(program);
     }
@@ -115,10 +151,27 @@ fn not_started(program: &str, error: &io::Error) -> Error {
     )
 }
 
-/// Runs a command to its end; whether it succeeded.
-pub(crate) fn succeeds(command: &mut Command) -> bool {
-    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+/// The error of a command that failed.
+pub(crate) fn failed(namespace: Option<&str>, line: &str, said: &str) -> Error {
+    let place = namespace.map(|name| format!(" in the namespace {name}")).unwrap_or_default();
+    Error::new(
+        "command-failed",
+        format!("`{line}` failed{place}: {}", one_line(said)),
+        "try it by hand inside: unshare -Urnm bash (as root: unshare -nm bash)",
+    )
+}
+
+/// The first word.
+fn program_of(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+/// Which command of a batch failed, and what it said. Behind that, `ip` and `tc` say `Command failed -:3` of the third.
+fn who_failed<'a>(batch: &'a [String], said: &str) -> (&'a str, String) {
+    let number = |line: &str| line.strip_prefix("Command failed -:")?.trim().parse::<usize>().ok()?.checked_sub(1);
+    let failed = said.lines().find_map(number).and_then(|number| batch.get(number)).or(batch.last());
+    let rest: Vec<&str> = said.lines().filter(|line| number(line).is_none()).collect();
+    (failed.map_or("", String::as_str), rest.join("\n"))
 }
 
 fn one_line(text: &str) -> String {
@@ -146,5 +199,18 @@ mod tests {
         assert_eq!(quote(OsStr::new("it's")), r"'it'\''s'");
         assert_eq!(quote(OsStr::new("$HOME")), "'$HOME'");
         assert_eq!(quote(OsStr::new("")), "''");
+    }
+
+    #[test]
+    fn of_a_batch_the_command_that_failed_is_told_with_what_it_said() {
+        let mut shell = Shell::start().expect("namespaces");
+        let lines =
+            ["ip link set lo up", "ip link set no-such-link up", "ip link add late type veth"].map(str::to_owned);
+        let error = shell.run_all(None, &lines).expect_err("there is no such link");
+        assert_eq!(error.code, "command-failed");
+        assert!(error.message.starts_with("`ip link set no-such-link up` failed: "), "{error}");
+        assert!(error.message.contains("no-such-link\"") && !error.message.contains("-:2"), "{error}");
+        // What stands behind it is not run.
+        assert!(shell.run(None, "ip link set late up").is_err());
     }
 }

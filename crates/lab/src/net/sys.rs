@@ -1,110 +1,219 @@
-//! What sockets may do in namespaces that we are not in: tried by a child that enters them first.
+//! What is done in namespaces that we are not in: by a child that enters them between fork and exec.
 //!
-//! A process with several threads cannot enter a user namespace itself, so the questions are asked between fork and exec
-//! of a child that then does nothing.
+//! A process with several threads cannot enter a user namespace itself. A child can, for it has one thread until it becomes
+//! another program. What takes a system call or two, it does itself and ends: a program for each of them would cost more than
+//! all else, inside a guest above all.
 #![allow(unsafe_code)]
 
-use crate::net::holder::Holder;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Something that may be refused.
-#[derive(Clone, Debug)]
-pub(crate) enum Question {
+/// Something to do, which may be refused.
+#[derive(Debug)]
+pub(crate) enum Act {
     /// Give a TCP socket this congestion control.
     Algorithm(CString),
     /// Open a socket that sees every packet.
     PacketSocket,
+    /// Cover this folder with an empty file system of this name.
+    Cover(CString, CString),
+    /// Make a folder.
+    MakeFolder(CString),
+    /// Write this into a file that is there.
+    Write(CString, Vec<u8>),
+    /// Tell what a file holds.
+    Read(CString),
+    /// Go on in this network namespace.
+    Enter(File),
+    /// Tell this value of an interface (`struct ethtool_value`), by the command that asks for it.
+    Ethtool(CString, u32),
 }
 
-/// Error numbers, 0 where it worked, of each question in the holder's network namespace.
-pub(crate) fn ask(holder: &Holder, questions: Vec<Question>) -> io::Result<Vec<i32>> {
-    let open = |kind: &str| File::open(format!("/proc/{}/ns/{kind}", holder.pid()));
-    // The user namespace comes first: entering it gives the right to enter the other.
-    let mut namespaces = Vec::new();
-    if holder.has_user_namespace() {
-        namespaces.push(open("user")?);
-    }
-    namespaces.push(open("net")?);
+/// What came of it: what it tells; or the number of the error, which is never 0.
+pub(crate) type Answer = Result<Vec<u8>, i32>;
 
+/// Bytes that an answer has at most.
+const ANSWER: usize = 512;
+
+/// Lets the process that will be started enter these namespaces first, in this order; before that, it may get this priority
+/// under SCHED_FIFO, which is refused to those who have entered a user namespace.
+pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_priority: Option<i32>) {
+    let in_child = move || {
+        if let Some(priority) = fifo_priority {
+            set_fifo(priority)?;
+        }
+        namespaces.iter().try_for_each(enter)
+    };
+    // SAFETY: between fork and exec the closure only makes system calls on descriptors and memory that exist since before
+    // the fork; it neither allocates nor takes locks.
+    unsafe { command.pre_exec(in_child) };
+}
+
+/// Whether this user may have a priority under SCHED_FIFO: tried by a thread of its own, which ends.
+pub(crate) fn may_have_fifo(priority: i32) -> bool {
+    std::thread::spawn(move || set_fifo(priority).is_ok()).join().unwrap_or(false)
+}
+
+/// Does all this in namespaces that are entered first, in this order, one thing after another, whether they work or not.
+///
+/// # Errors
+/// The system refuses a child, or the namespaces.
+pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answer>> {
     let (mut answers, writer) = pipe()?;
-    let expected = questions.len();
+    let expected = acts.len();
     let raw_writer = writer.as_raw_fd();
+    // It never becomes this program.
     let mut command = Command::new("true");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let in_child = move || {
-        for namespace in &namespaces {
-            // SAFETY: setns takes an open descriptor and touches no memory.
-            if unsafe { libc::setns(namespace.as_raw_fd(), 0) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+        namespaces.iter().try_for_each(enter)?;
+        for act in &acts {
+            let mut told = [0; ANSWER];
+            let (errno, length) = match perform(act, &mut told) {
+                Ok(length) => (0, length),
+                // 0 would stand for success.
+                Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), 0),
+            };
+            write_all(raw_writer, &errno.to_ne_bytes())?;
+            write_all(raw_writer, &(length as u32).to_ne_bytes())?;
+            write_all(raw_writer, &told[..length])?;
         }
-        for question in &questions {
-            write_number(raw_writer, answer(question))?;
-        }
-        Ok(())
+        // SAFETY: it ends this process, which has nothing to clean up, and touches no memory.
+        unsafe { libc::_exit(0) }
     };
-    // SAFETY: between fork and exec the closure only makes system calls (setns, socket, setsockopt, close, write) on
-    // descriptors and memory that exist since before the fork; it neither allocates nor takes locks.
+    // SAFETY: between fork and exit the closure only makes system calls on descriptors and memory that exist since before the
+    // fork, or on its stack; it neither allocates nor takes locks.
     unsafe { command.pre_exec(in_child) };
-    let status = command.status();
+    let child = command.spawn();
     drop(writer);
-    status?;
-
+    let mut child = child?;
     let mut bytes = Vec::new();
-    answers.read_to_end(&mut bytes)?;
-    let numbers: Vec<i32> = bytes.chunks_exact(4).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
-    if numbers.len() == expected { Ok(numbers) } else { Err(io::Error::other("the child did not answer everything")) }
+    let read = answers.read_to_end(&mut bytes);
+    child.wait()?;
+    read?;
+    parse(&bytes).filter(|answers| answers.len() == expected).ok_or_else(|| io::Error::other("the child broke off"))
 }
 
-/// The error number of trying it.
-fn answer(question: &Question) -> i32 {
-    let (family, kind) = match question {
-        Question::Algorithm(_) => (libc::AF_INET, libc::SOCK_STREAM),
-        Question::PacketSocket => (libc::AF_PACKET, libc::SOCK_RAW),
-    };
-    // SAFETY: socket takes numbers only.
-    let socket = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return errno();
+fn parse(mut bytes: &[u8]) -> Option<Vec<Answer>> {
+    let mut answers = Vec::new();
+    while !bytes.is_empty() {
+        let (errno, rest) = bytes.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (told, rest) = rest.split_at_checked(u32::from_ne_bytes(*length) as usize)?;
+        answers.push(match i32::from_ne_bytes(*errno) {
+            0 => Ok(told.to_vec()),
+            errno => Err(errno),
+        });
+        bytes = rest;
     }
-    let mut result = 0;
-    if let Question::Algorithm(name) = question {
-        let bytes = name.as_bytes();
-        // SAFETY: the pointer and the length are those of a live byte string, which setsockopt only reads.
-        let refused = unsafe {
-            libc::setsockopt(
-                socket,
-                libc::IPPROTO_TCP,
-                libc::TCP_CONGESTION,
-                bytes.as_ptr().cast(),
-                bytes.len() as libc::socklen_t,
-            )
-        };
-        if refused != 0 {
-            result = errno();
+    Some(answers)
+}
+
+/// Does it; how many bytes it tells.
+fn perform(act: &Act, told: &mut [u8; ANSWER]) -> io::Result<usize> {
+    match act {
+        Act::Algorithm(name) => set_algorithm(&socket(libc::AF_INET, libc::SOCK_STREAM)?, name)?,
+        Act::PacketSocket => drop(socket(libc::AF_PACKET, libc::SOCK_RAW)?),
+        Act::Cover(folder, name) => cover(folder, name)?,
+        Act::MakeFolder(path) => {
+            // SAFETY: the path is a live string with a zero at its end.
+            check(unsafe { libc::mkdir(path.as_ptr(), 0o755) })?;
+        }
+        Act::Write(path, bytes) => write_all(open(path, libc::O_WRONLY)?.as_raw_fd(), bytes)?,
+        Act::Read(path) => {
+            let file = open(path, libc::O_RDONLY)?;
+            // SAFETY: the pointer and the length are those of a live array.
+            let read = unsafe { libc::read(file.as_raw_fd(), told.as_mut_ptr().cast(), told.len()) };
+            return usize::try_from(read).map_err(|_| io::Error::last_os_error());
+        }
+        Act::Enter(namespace) => enter(namespace)?,
+        Act::Ethtool(interface, command) => {
+            let value = ethtool(&socket(libc::AF_INET, libc::SOCK_DGRAM)?, interface, *command)?;
+            told[..4].copy_from_slice(&value.to_ne_bytes());
+            return Ok(4);
         }
     }
-    // SAFETY: the descriptor is ours and is used no more.
-    unsafe { libc::close(socket) };
-    result
+    Ok(0)
 }
 
-fn errno() -> i32 {
-    // Never 0, which would stand for success.
-    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Writes four bytes; a pipe takes them whole.
-fn write_number(fd: RawFd, number: i32) -> io::Result<()> {
-    let bytes = number.to_ne_bytes();
-    // SAFETY: the pointer and the length are those of a live array.
+fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: setns takes an open descriptor and touches no memory.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), 0) }).map(drop)
+}
+
+fn set_fifo(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters live until the call returns; 0 stands for the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) }).map(drop)
+}
+
+fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: socket takes numbers only.
+    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: it was just made for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn set_algorithm(socket: &OwnedFd, name: &CStr) -> io::Result<()> {
+    let bytes = name.to_bytes();
+    let (level, option, length) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION, bytes.len() as libc::socklen_t);
+    // SAFETY: the pointer and the length are those of a live byte string, which setsockopt only reads.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, bytes.as_ptr().cast(), length) }).map(drop)
+}
+
+fn cover(folder: &CStr, name: &CStr) -> io::Result<()> {
+    // SAFETY: all strings are alive and end with a zero; this kind of file system needs no data.
+    check(unsafe { libc::mount(name.as_ptr(), folder.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) }).map(drop)
+}
+
+fn ethtool(socket: &OwnedFd, interface: &CStr, command: u32) -> io::Result<u32> {
+    /// `struct ethtool_value` of linux/ethtool.h.
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let mut value = Value { command, data: 0 };
+    // SAFETY: a structure of numbers, for which zeros are fine.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(interface.to_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the request and the value that it points to live until the call returns, and are as long as it takes them for.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;
+    Ok(value.data)
+}
+
+/// `SIOCETHTOOL` of linux/sockios.h.
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+fn open(path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: the path is a live string with a zero at its end.
+    let fd = check(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })?;
+    // SAFETY: it was just made for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Writes what a pipe or a file of the kernel's takes whole.
+fn write_all(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of a live slice.
     let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-    if written == bytes.len() as isize { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+    match usize::try_from(written) {
+        Err(_) => Err(io::Error::last_os_error()),
+        Ok(length) if length == bytes.len() => Ok(()),
+        Ok(_) => Err(io::Error::from_raw_os_error(libc::EIO)),
+    }
 }
 
 /// A pipe that children do not keep: end to read, end to write.

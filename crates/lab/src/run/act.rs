@@ -118,7 +118,7 @@ impl<'a> Play<'a> {
             }
             let mut awaited = BTreeSet::from_iter(together);
             while !awaited.is_empty() {
-                match self.crew.hear(Some(Instant::now() + TELL))? {
+                match self.crew.hear_within(TELL)? {
                     Some((number, Event::Stopped { measured, untrustworthy })) => {
                         awaited.remove(&number);
                         told.add(measured, untrustworthy);

@@ -6,7 +6,7 @@
 //! disturb the traffic: missed instants are only measured. But what it takes of a processor the traffic cannot have: too
 //! much of that is a reason for distrust.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
 use crate::error::Error;
 use crate::traffic::ports::{Ports, Who};
@@ -103,7 +103,8 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, until: &Bell) 
     let (mut samples, mut seen, mut taken, mut missed) = (Samples::default(), Vec::new(), 0u64, 0u64);
     let (mut intervals, mut latest) = (Histogram::default(), None::<Time>);
     let (mut instant, mut now) = (Time::ZERO, Time::ZERO);
-    while last.is_none_or(|last| instant <= last) && until.sleep_until(Some(clock.monotonic_ns(instant))) {
+    let mut read_ns = monotonic_ns();
+    while last.is_none_or(|last| instant <= last) && until.sleep_from(read_ns, Some(clock.monotonic_ns(instant))) {
         now = clock.now();
         sampler.dump(&mut |socket| {
             if let Some(who) = ports.owner(socket.local_port) {
@@ -119,7 +120,8 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, until: &Bell) 
             intervals.add(now.since(latest));
         }
         latest = Some(now);
-        let passed = clock.now().since(instant).0 / interval.0.max(1);
+        read_ns = monotonic_ns();
+        let passed = clock.at(read_ns).since(instant).0 / interval.0.max(1);
         missed += passed;
         instant += Span(interval.0.saturating_mul(passed + 1));
     }

@@ -32,12 +32,18 @@ impl Bell {
 
     /// Sleeps until a reading of CLOCK_MONOTONIC, or for ever. False: the bell was rung.
     pub(super) fn sleep_until(&self, at_ns: Option<u64>) -> bool {
+        self.sleep_from(at_ns.map_or(0, |_| monotonic_ns()), at_ns)
+    }
+
+    /// The same for who has just read the clock, and what it showed: looks at the clock are not free everywhere.
+    pub(super) fn sleep_from(&self, mut now_ns: u64, at_ns: Option<u64>) -> bool {
         loop {
-            let left = at_ns.map(|at| timespec(at.saturating_sub(monotonic_ns())));
+            let left = at_ns.map(|at| timespec(at.saturating_sub(now_ns)));
             let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
             match poll(&mut fds, left.as_ref()) {
-                Ok(0) if at_ns.is_some_and(|at| at <= monotonic_ns()) => return true,
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                // It is never early.
+                Ok(0) => return true,
+                Err(rustix::io::Errno::INTR) => now_ns = at_ns.map_or(0, |_| monotonic_ns()),
                 // A descriptor that cannot be waited for would make the thread spin: better that it ends.
                 Ok(_) | Err(_) => return false,
             }

@@ -89,6 +89,20 @@ enum Line {
     Note(String),
 }
 
+impl Line {
+    /// The command, if it is one.
+    fn command(&self) -> Option<String> {
+        if let Line::Command(command) = self { Some(command.clone()) } else { None }
+    }
+
+    /// The commands that make the device, if it is one.
+    fn device(&self) -> Vec<String> {
+        let Line::Device(name) = self else { return Vec::new() };
+        let add = format!("ip link add {name} address {} type ifb", device_mac(name));
+        [add].into_iter().chain(build::be_silent(name)).chain([format!("ip link set {name} up")]).collect()
+    }
+}
+
 /// One direction: where packets come in and go out, and the first letter of the names of its devices.
 struct Direction<'a> {
     link: &'a Link,
@@ -183,16 +197,13 @@ impl Shaping {
     /// # Errors
     /// `no-qdisc`: the kernel refuses one.
     pub fn make(self, shell: &mut Shell) -> Result<Qdiscs, Error> {
+        let devices: Vec<String> = self.lines.iter().flat_map(Line::device).collect();
+        shell.run_all(Some(ROUTER), &devices).map_err(refused::by_kernel)?;
+        let commands: Vec<String> = self.lines.iter().filter_map(Line::command).collect();
+        shell.run_all(Some(ROUTER), &commands).map_err(refused::by_kernel)?;
         for line in &self.lines {
-            match line {
-                Line::Note(text) => shell.note(&format!("# {text}")),
-                Line::Command(command) => shell.run(Some(ROUTER), command).map_err(refused::by_kernel)?,
-                Line::Device(name) => {
-                    let add = format!("ip link add {name} address {} type ifb", device_mac(name));
-                    shell.run(Some(ROUTER), &add).map_err(refused::by_kernel)?;
-                    build::be_silent(shell, Some(ROUTER), name)?;
-                    shell.run(Some(ROUTER), &format!("ip link set {name} up"))?;
-                }
+            if let Line::Note(text) = line {
+                shell.note(&format!("# {text}"));
             }
         }
         Ok(self.watch)

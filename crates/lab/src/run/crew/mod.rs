@@ -12,13 +12,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Things that are heard between two looks when one comes upon the other: a few milliseconds' worth.
+const AT_ONCE: usize = 1024;
 
 /// How long a host may take to end once nobody needs it.
 const END: Duration = Duration::from_millis(500);
@@ -32,6 +35,8 @@ pub struct Crew<'a> {
     said: Receiver<(usize, Said)>,
     say: Sender<(usize, Said)>,
     is_cancelled: &'a dyn Fn() -> bool,
+    /// Things heard since somebody was asked whether to stop.
+    heard_at_once: usize,
 }
 
 struct Member {
@@ -56,7 +61,7 @@ impl<'a> Crew<'a> {
     /// No hosts yet. Every wait asks `is_cancelled` now and then.
     pub fn new(is_cancelled: &'a dyn Fn() -> bool) -> Crew<'a> {
         let (say, said) = mpsc::channel();
-        Crew { members: Vec::new(), said, say, is_cancelled }
+        Crew { members: Vec::new(), said, say, is_cancelled, heard_at_once: 0 }
     }
 
     /// Takes a host on; its number is the count of those before. `child` has pipes for input and output.
@@ -103,20 +108,61 @@ impl<'a> Crew<'a> {
     /// # Errors
     /// A host cannot go on, or somebody asked to stop.
     pub fn hear(&mut self, until: Option<Instant>) -> Result<Option<(usize, Event)>, Failure> {
+        match self.heard()? {
+            Some((number, said)) => self.understand(number, said).map(Some),
+            None => self.wait(until),
+        }
+    }
+
+    /// The same for at most this long.
+    ///
+    /// # Errors
+    /// As [`Crew::hear`].
+    pub fn hear_within(&mut self, patience: Duration) -> Result<Option<(usize, Event)>, Failure> {
+        match self.heard()? {
+            Some((number, said)) => self.understand(number, said).map(Some),
+            None => self.wait(Some(Instant::now() + patience)),
+        }
+    }
+
+    /// What has been said already. Hosts tell rows by the ten thousand: for each of them there is neither a look at the
+    /// clock nor a question whether to stop, which inside a guest take longer than the row.
+    fn heard(&mut self) -> Result<Option<(usize, Said)>, Failure> {
+        self.heard_at_once += 1;
+        if self.heard_at_once > AT_ONCE {
+            self.look()?;
+        }
+        match self.said.try_recv() {
+            Ok(said) => Ok(Some(said)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => unreachable!("we hold a sender ourselves"),
+        }
+    }
+
+    fn look(&mut self) -> Result<(), Failure> {
+        self.heard_at_once = 0;
+        if (self.is_cancelled)() { Err(Failure::Cancelled) } else { Ok(()) }
+    }
+
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<(usize, Event)>, Failure> {
         loop {
-            if (self.is_cancelled)() {
-                return Err(Failure::Cancelled);
-            }
+            self.look()?;
             let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
             match self.said.recv_timeout(left.min(LOOK)) {
-                Ok((_, Said::Event(Event::Failed(error)))) => return Err(error.into()),
-                Ok((number, Said::Event(event))) => return Ok(Some((number, event))),
-                Ok((number, Said::Nonsense(line))) => return Err(self.nonsense(number, &line).into()),
-                Ok((number, Said::End)) => return Err(self.obituary(number).into()),
+                Ok((number, said)) => return self.understand(number, said).map(Some),
                 Err(RecvTimeoutError::Timeout) if left <= LOOK && until.is_some() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => unreachable!("we hold a sender ourselves"),
             }
+        }
+    }
+
+    fn understand(&mut self, number: usize, said: Said) -> Result<(usize, Event), Failure> {
+        match said {
+            Said::Event(Event::Failed(error)) => Err(error.into()),
+            Said::Event(event) => Ok((number, event)),
+            Said::Nonsense(line) => Err(self.nonsense(number, &line).into()),
+            Said::End => Err(self.obituary(number).into()),
         }
     }
 

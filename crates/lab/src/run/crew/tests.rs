@@ -96,6 +96,16 @@ fn somebody_who_asks_to_stop_is_heard_while_hosts_are_silent() {
 }
 
 #[test]
+fn somebody_who_asks_to_stop_is_heard_while_hosts_talk_without_end() {
+    let mut crew = Crew::new(&|| true);
+    let events = 0..3 * AT_ONCE;
+    for _ in events.clone() {
+        crew.say.send((0, Said::Event(Event::Over { flow: "large".to_owned() }))).unwrap();
+    }
+    assert_eq!(events.take_while(|_| hear(&mut crew).is_ok()).count(), AT_ONCE);
+}
+
+#[test]
 fn hosts_end_with_their_crew_and_those_that_do_not_listen_are_killed() {
     let children = ["read end", "trap '' TERM HUP; while :; do sleep 1000; done"].map(host);
     let pids = children.each_ref().map(Pid::from_child);

@@ -1,0 +1,62 @@
+//! A processor for each guest.
+//!
+//! A guest is several processes of which one runs at a time: each system call and page fault of a program in it goes to the
+//! kernel's process and back. Between two processors that way takes several times as long, most of it for waking them.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// A processor that is a guest's own, as far as guests are concerned.
+#[derive(Debug)]
+pub(super) struct Seat {
+    /// A name that only one process can have, and that goes with it.
+    _name: UnixDatagram,
+}
+
+impl Seat {
+    /// Takes a processor that nobody else of this kind has, for this thread and the processes that it starts from now on.
+    /// Nothing where there is none left: they go where the system sends them.
+    pub(super) fn take(kind: &str) -> Option<Seat> {
+        let allowed = sched_getaffinity(None).ok()?;
+        // The system has just chosen ours, which will be one with little to do.
+        let ours = sched_getcpu();
+        let others = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != ours);
+        let take = |cpu: usize| {
+            let name = SocketAddr::from_abstract_name(format!("{kind}-on-cpu-{cpu}")).ok()?;
+            let name = UnixDatagram::bind_addr(&name).ok()?;
+            let mut only = CpuSet::new();
+            only.set(cpu);
+            sched_setaffinity(None, &only).ok()?;
+            Some(Seat { _name: name })
+        };
+        [ours].into_iter().chain(others).filter(|cpu| *cpu < CpuSet::MAX_CPU && allowed.is_set(*cpu)).find_map(take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// The processors that this thread may run on.
+    fn processors() -> Vec<usize> {
+        let allowed = sched_getaffinity(None).unwrap();
+        (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
+    }
+
+    #[test]
+    fn each_guest_has_one_processor_and_no_two_the_same_until_there_are_none_left() {
+        let kind = format!("thalweg-test-{}", std::process::id());
+        let all = processors();
+        let sit_down = || thread::scope(|scope| scope.spawn(|| (Seat::take(&kind), processors())).join().unwrap());
+        let mut seats: Vec<_> = all.iter().map(|_| sit_down()).collect();
+        let mut taken: Vec<usize> = seats.iter().flat_map(|(_, processors)| processors.clone()).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, all);
+        let (seat, anywhere) = sit_down();
+        assert!(seat.is_none() && anywhere == all, "{anywhere:?}");
+        let (_, free) = seats.remove(0);
+        assert_eq!(sit_down().1, free, "who has gone leaves it to others");
+    }
+}
