@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from thalweg.analysis import estimate
+from thalweg.analysis import estimate, half_width
 from thalweg.errors import ThalwegError
-from thalweg.validate import Cell, Compared, disagreements, judge, noise, reasons
+from thalweg.validate import Cell, Compared, disagreements, judge, reasons
 from thalweg.validate.goals import Judged
 
 NOBODY_KNOWS = None
@@ -61,10 +61,10 @@ def test_rows_without_retransmits_do_not_hide_how_far_the_others_are_apart() -> 
 
 def test_noise_is_the_interval_of_the_difference_of_both_means() -> None:
     # Equal variances of 1 and n of 3: standard error sqrt(2/3), 4 degrees of freedom, t = 2.776
-    assert noise.of_difference(estimate([1, 2, 3]), estimate([4, 5, 6])) == pytest.approx(2.776 * (2 / 3) ** 0.5, 1e-3)
-    assert noise.of_difference(estimate([1, 2, 3]), estimate([4])) is None
+    assert half_width(estimate([1, 2, 3]), estimate([4, 5, 6])) == pytest.approx(2.776 * (2 / 3) ** 0.5, 1e-3)
+    assert half_width(estimate([1, 2, 3]), estimate([4])) is None
     # One side is deterministic: the interval of the other one alone, t(2) = 4.303
-    assert noise.of_difference(estimate([1, 2, 3]), estimate([4, 4, 4])) == pytest.approx(4.303 / 3**0.5, 1e-3)
+    assert half_width(estimate([1, 2, 3]), estimate([4, 4, 4])) == pytest.approx(4.303 / 3**0.5, 1e-3)
 
 
 def test_a_difference_within_the_noise_is_no_disagreement() -> None:
