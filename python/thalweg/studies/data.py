@@ -132,7 +132,7 @@ def _meets(column: pl.Series, wanted: Any) -> pl.Series:
     values = wanted if isinstance(wanted, list) else [wanted]
     if not column.dtype.is_numeric():
         return column.is_in([each for each in values if isinstance(each, bool) == (column.dtype == pl.Boolean)])
-    close = pl.Series([False] * len(column))
+    close = pl.Series([False] * len(column), dtype=pl.Boolean)  # the type is said: there may be no row
     for value in values:
         if isinstance(value, int | float):
             close |= ((column - value).abs() <= ROUNDING * abs(value)).fill_null(value=False)

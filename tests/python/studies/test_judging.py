@@ -178,6 +178,8 @@ def test_a_share_counts_the_points_that_meet_the_bounds(race: dict[str, PartData
 def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None:
     found = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
     assert found.verdict == "cannot run here"
+    # A number is asked of points of which an earlier condition has left none.
+    assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
     assert found.note == "`made-up` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
 
