@@ -4,6 +4,25 @@ import os
 import tempfile
 from pathlib import Path
 
+from thalweg.errors import Exit, ThalwegError
+
+
+def put(output: Path, content: str, what: str, hint: str) -> None:
+    """Write a text as `replace` does.
+
+    Raises `ThalwegError` if it cannot be written; `what` names it there, and `hint` says what to type.
+    """
+    try:
+        replace(output, content.encode())
+    except OSError as error:
+        raise ThalwegError(
+            "cannot-write",
+            f"{what} cannot be written to `{output}`: {error.strerror or error}",
+            place=str(output),
+            hint=hint,
+            exit_code=Exit.CANNOT_WRITE,
+        ) from error
+
 
 def replace(output: Path, content: bytes) -> None:
     """Write a file, in folders that are made; one that is there is replaced only by a complete one.

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from thalweg.errors import Exit, ThalwegError
 from thalweg.report.draw import draw, packed
 from thalweg.report.figure import Figure
-from thalweg.report.files import replace
+from thalweg.report.files import put
 from thalweg.report.offline import render
 from thalweg.report.prose import is_safe, prose
 
@@ -114,16 +113,7 @@ def write(page: StudyPage, output: Path) -> None:
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    try:
-        replace(output, html(page).encode())
-    except OSError as error:
-        raise ThalwegError(
-            "cannot-write",
-            f"the study's page cannot be written to `{output}`: {error.strerror or error}",
-            place=str(output),
-            hint="name another place with `thalweg reproduce NAME --out DIR`",
-            exit_code=Exit.CANNOT_WRITE,
-        ) from error
+    put(output, html(page), "the study's page", "name another place with `thalweg reproduce NAME --out DIR`")
 
 
 def html(page: StudyPage) -> str:

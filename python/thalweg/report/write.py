@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from thalweg.errors import Exit, ThalwegError
+from thalweg.errors import ThalwegError
 from thalweg.report.content import Content
-from thalweg.report.files import replace
+from thalweg.report.files import put
 from thalweg.report.page import page
 from thalweg.report.paper import save
 from thalweg.report.sweeps import MOST_POINTS, heat_maps, point_figures, sweep_figures
@@ -32,13 +32,4 @@ def write(run_dirs: Sequence[Path], output: Path) -> None:
     if not run_dirs:
         raise ThalwegError("no-run", "a report needs at least one run directory", hint="thalweg report RUN_DIR...")
     html = page(Content(run_dirs))
-    try:
-        replace(output, html.encode())
-    except OSError as error:
-        raise ThalwegError(
-            "cannot-write",
-            f"the report cannot be written to `{output}`: {error.strerror or error}",
-            place=str(output),
-            hint="name another file with `thalweg report RUN_DIR --output FILE`",
-            exit_code=Exit.CANNOT_WRITE,
-        ) from error
+    put(output, html, "the report", "name another file with `thalweg report RUN_DIR --output FILE`")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from thalweg.errors import ThalwegError
+from thalweg.report.files import replace
 from thalweg.studies.judge import Judged
 from thalweg.studies.load import FOUND, Study
 from thalweg.studies.reproduce import Reproduced
@@ -77,7 +78,7 @@ def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
     }
     file = study.folder / FOUND
     content = {"format": FORMAT, "engines": {each: engines[each] for each in sorted(engines)}}
-    file.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    replace(file, (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
     return file
 
 
