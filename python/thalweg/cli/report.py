@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from thalweg.cli import output
+from thalweg.cli import figure_files, output
 from thalweg.cli.options import option
-from thalweg.errors import Exit, ThalwegError
 
 EPILOG = "Example: thalweg report runs/quickstart-sim-* --output both.html"
 
@@ -24,9 +23,7 @@ def command(
         Path | None,
         option("--figures", "DIR", "Write every figure as a file into DIR; the report only if --output is given."),
     ] = None,
-    form: Annotated[
-        str | None, option("--format", "FORMAT", "Format of the figures: svg, png or pdf. [default: svg]")
-    ] = None,
+    form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print where it is as JSON.")] = False,
 ) -> None:
     """Write the report of runs again.
@@ -34,14 +31,11 @@ def command(
     Several runs are shown together in one file. Nothing is run.
     """
     if figures is not None:
-        _figures(runs, figures, form or "svg", as_json)
+        _figures(runs, figures, form or figure_files.DEFAULT, as_json)
         if to is None:
             return
-    if form is not None:
-        raise ThalwegError(
-            "no-figures", "`--format` is about figures, and none were asked for", place="--format",
-            hint=f"thalweg report RUN_DIR --figures DIR --format {form}", exit_code=Exit.USAGE,
-        )  # fmt: skip
+    else:
+        figure_files.only_with_figures(form, "thalweg report RUN_DIR")
     target = to or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
     from thalweg.report import write
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import output, reproduce_output, typed
+from thalweg.cli import figure_files, output, reproduce_output, typed
 from thalweg.cli.options import option
 from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
     from thalweg.engine import Capabilities, Engine
+    from thalweg.report.study import StudyPage
     from thalweg.run import Outcome
     from thalweg.studies import Reproduced, Study
     from thalweg.studies.tried import Tried
@@ -48,6 +49,11 @@ def command(
         Path | None,
         option("--policy", "FILE", "Write the policy for servers that follows."),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        option("--figures", "DIR", "Write every figure as a file into DIR; of all studies, into a folder for each."),
+    ] = None,
+    form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
 ) -> None:
     """Run a paper's experiments, and judge its claims.
@@ -64,6 +70,7 @@ def command(
     loaded = [studies.load(folder) for folder in folders]
     if record:
         _check_recordable(loaded)
+    drawn_to = _figure_folders(loaded, figures, form, is_alone=name != studies.ALL)
     known = engine.capabilities()
     engines = _engines(engine_name, known)
     if policy is not None:
@@ -77,14 +84,17 @@ def command(
                 studies.run(each, place, partial(_run, study, known, threads))
                 ended = max(ended, each.exit_code)
         done = [each for each in planned if each.judged]
-        page = None
+        page, files = None, None
         if ended is not Exit.INTERRUPTED:
             page = studies.folder(study, engine_name, out or studies.RUNS, quick=quick).with_suffix(".html")
-            studies.write_page(study, done, page, quick=quick)
+            shown = studies.as_page(study, done, quick=quick)
+            studies.write_page(shown, page)
+            if study.name in drawn_to:
+                files = _save_figures(shown, drawn_to[study.name], form)
         if as_json:
-            told.append(reproduce_output.as_json(study, done, page, quick=quick))
+            told.append(reproduce_output.as_json(study, done, page, files, quick=quick))
         elif done:
-            reproduce_output.show(study, done, page)
+            reproduce_output.show(study, done, page, files)
         if check and not _is_as_recorded(study, done, quick=quick):
             ended = max(ended, Exit.FAILED)
         if record:
@@ -130,6 +140,31 @@ def _run(
             listener=progress.event,
             due=due if len(some) < len(tried.plan.experiments) else None,
         )
+
+
+def _figure_folders(
+    studies: "Sequence[Study]", directory: Path | None, form: str | None, *, is_alone: bool
+) -> dict[str, Path]:
+    """Name the folder of each study's figures; what cannot be written is told before anything runs."""
+    if directory is None:
+        figure_files.only_with_figures(form, "thalweg reproduce NAME")
+        return {}
+    from thalweg.report import paper
+
+    folders = {study.name: directory if is_alone else directory / study.name for study in studies}
+    for each in folders.values():
+        paper.prepare(each, form or figure_files.DEFAULT)
+    return folders
+
+
+def _save_figures(shown: "StudyPage", directory: Path, form: str | None) -> list[Path]:
+    """Write the figures of a page; which of the study's are missing, and why, is among the page's cautions."""
+    from thalweg.report import paper
+
+    files = paper.save(shown.figures, directory, form or figure_files.DEFAULT)
+    for caution in shown.left_out:
+        output.talk(caution)
+    return files
 
 
 def _check_recordable(studies: "Sequence[Study]") -> None:

@@ -25,8 +25,8 @@ NARROWEST = 100
 """Columns of the table where standard output is no terminal, which has a width of its own."""
 
 
-def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None) -> None:
-    """Print the claims as a table with a column per engine, then a line per engine that counts, and the page."""
+def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None) -> None:
+    """Print the claims as a table with a column per engine, then a line per engine that counts, page and figures."""
     terminal = Console(file=sys.stdout)
     if not terminal.is_terminal:
         terminal = Console(file=sys.stdout, width=max(NARROWEST, terminal.width))
@@ -50,14 +50,19 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None) -> N
         output.data(_count(each))
     if page:
         output.data(f"page  {page}")
+    for file in figures or ():
+        output.data(f"figure  {file}")
 
 
-def as_json(study: Study, reproduced: Sequence[Reproduced], page: Path | None, *, quick: bool) -> dict[str, Any]:
+def as_json(
+    study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None, *, quick: bool
+) -> dict[str, Any]:
     """Give everything that was found."""
     return {
         "study": study.name,
         "quick": quick,
         "page": str(page) if page else None,
+        **({} if figures is None else {"figures": [str(file) for file in figures]}),
         "engines": [_engine(study, each) for each in reproduced],
     }
 

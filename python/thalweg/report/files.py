@@ -7,31 +7,37 @@ from pathlib import Path
 from thalweg.errors import Exit, ThalwegError
 
 
-def put(output: Path, content: str, what: str, hint: str) -> None:
+def put(output: Path, content: str, what: str, hint: str, *, makes_folders: bool = True) -> None:
     """Write a text as `replace` does.
 
     Raises `ThalwegError` if it cannot be written; `what` names it there, and `hint` says what to type.
     """
     try:
-        replace(output, content.encode())
+        replace(output, content.encode(), makes_folders=makes_folders)
     except OSError as error:
-        raise ThalwegError(
-            "cannot-write",
-            f"{what} cannot be written to `{output}`: {error.strerror or error}",
-            place=str(output),
-            hint=hint,
-            exit_code=Exit.CANNOT_WRITE,
-        ) from error
+        raise cannot_write(output, what, error.strerror or str(error), hint) from error
 
 
-def replace(output: Path, content: bytes) -> None:
-    """Write a file, in folders that are made; one that is there is replaced only by a complete one.
+def cannot_write(output: Path, what: str, why: str, hint: str) -> ThalwegError:
+    """Say that something cannot be written, why, and what to type."""
+    return ThalwegError(
+        "cannot-write",
+        f"{what} cannot be written to `{output}`: {why}",
+        place=str(output),
+        hint=hint,
+        exit_code=Exit.CANNOT_WRITE,
+    )
+
+
+def replace(output: Path, content: bytes, *, makes_folders: bool = True) -> None:
+    """Write a file, perhaps in folders that are made; one that is there is replaced only by a complete one.
 
     A pipe or a device (`/dev/stdout`) is written to, and never replaced.
 
     Raises `OSError` if it cannot be written.
     """
-    output.parent.mkdir(parents=True, exist_ok=True)
+    if makes_folders:
+        output.parent.mkdir(parents=True, exist_ok=True)
     if output.exists() and not output.is_file():
         with output.open("wb") as through:
             through.write(content)

@@ -10,7 +10,7 @@ import vl_convert
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.draw import Drawing, draw
 from thalweg.report.figure import Figure
-from thalweg.report.files import replace
+from thalweg.report.files import cannot_write, replace
 from thalweg.report.offline import VEGA_LITE
 
 Format = Literal["svg", "png", "pdf"]
@@ -50,15 +50,7 @@ def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[
     All are drawn before the first is written, and each is written whole or not at all. Raises `ThalwegError` if there
     is no such format, or if the folder cannot be written.
     """
-    if form not in FORMATS:
-        raise ThalwegError(
-            "no-format",
-            f"figures cannot be written as `{form}`",
-            place="--format",
-            hint=f"use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
-            exit_code=Exit.USAGE,
-        )
-    _prepare(directory)
+    prepare(directory, form)
     drawn = {directory / name: content for name, content in _named(figures, form).items()}
     for path, content in drawn.items():
         try:
@@ -68,8 +60,19 @@ def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[
     return list(drawn)
 
 
-def _prepare(directory: Path) -> None:
-    """Find out whether the folder can be written before any time is spent on drawing."""
+def prepare(directory: Path, form: str) -> None:
+    """Find out whether figures can be written so, before any time is spent on them; the folder is made.
+
+    Raises `ThalwegError` as `save` does.
+    """
+    if form not in FORMATS:
+        raise ThalwegError(
+            "no-format",
+            f"figures cannot be written as `{form}`",
+            place="--format",
+            hint=f"use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+            exit_code=Exit.USAGE,
+        )
     if directory.exists() and not directory.is_dir():
         raise _cannot_write(directory, "it is a file, not a folder")
     probe = directory / ".thalweg-figures"
@@ -82,13 +85,7 @@ def _prepare(directory: Path) -> None:
 
 
 def _cannot_write(path: Path, why: str) -> ThalwegError:
-    return ThalwegError(
-        "cannot-write",
-        f"figures cannot be written to `{path}`: {why}",
-        place=str(path),
-        hint="name another folder with --figures DIR",
-        exit_code=Exit.CANNOT_WRITE,
-    )
+    return cannot_write(path, "figures", why, "name another folder with --figures DIR")
 
 
 def _named(figures: Iterable[Figure], form: str) -> dict[str, bytes]:

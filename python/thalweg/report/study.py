@@ -106,6 +106,8 @@ class StudyPage:
     """Whether it is the quick set: fewer points and repetitions, which the page says at its top."""
     cautions: Sequence[str] = field(default=())
     """What a reader should know before believing it: failed or untrustworthy experiments."""
+    left_out: Sequence[str] = ()
+    """Figures that are missing, or lack an engine, and why."""
 
 
 def write(page: StudyPage, output: Path) -> None:

@@ -8,10 +8,11 @@
 What a study's folder holds is told in docs/reference/studies.md.
 """
 
+from thalweg.report.study import write as write_page
 from thalweg.studies.bounds import Verdict
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import ALL, Study, find, load, ready_made
-from thalweg.studies.page import write as write_page
+from thalweg.studies.page import as_page
 from thalweg.studies.reproduce import RUNS, Reproduced, folder, plan, run
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Reproduced",
     "Study",
     "Verdict",
+    "as_page",
     "find",
     "folder",
     "judge",

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from thalweg import analysis, engine
 from thalweg.report import study as report
@@ -13,7 +12,7 @@ from thalweg.studies.models import Claim
 from thalweg.studies.reproduce import Reproduced
 
 
-def page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
+def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
     """Put together what the page of a study shows."""
     claims = study.claims
     drawn = figures.draw(study, reproduced)
@@ -30,16 +29,9 @@ def page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> repo
         made=[_made(study, each, quick=quick) for each in reproduced if each.directories],
         sections=lessons.sections(study, reproduced, quick=quick),
         is_quick=quick,
-        cautions=[*(caution for each in reproduced for caution in _cautions(each)), *drawn.left_out],
+        cautions=[caution for each in reproduced for caution in _cautions(each)],
+        left_out=drawn.left_out,
     )
-
-
-def write(study: Study, reproduced: Sequence[Reproduced], output: Path, *, quick: bool) -> None:
-    """Write the page.
-
-    Raises `ThalwegError` if it cannot be written.
-    """
-    report.write(page(study, reproduced, quick=quick), output)
 
 
 def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.Claim:

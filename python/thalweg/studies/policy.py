@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thalweg import __version__
-from thalweg.errors import Exit, ThalwegError
+from thalweg.report.files import put
 from thalweg.studies.judge import Judged
 from thalweg.studies.models import Policy, Range, Rule
 
@@ -63,20 +63,11 @@ def text(study: str, policy: Policy, engine: str, version: str, judged: Mapping[
 
 
 def write(content: str, file: Path) -> None:
-    """Write a policy file.
+    """Write a policy file into a folder that is there: servers look for it where somebody said, nowhere else.
 
     Raises `ThalwegError` if it cannot be written.
     """
-    try:
-        file.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise ThalwegError(
-            "cannot-write",
-            f"the policy cannot be written to `{file}`: {error.strerror or error}",
-            place=str(file),
-            hint="name another place with `--policy FILE`",
-            exit_code=Exit.CANNOT_WRITE,
-        ) from error
+    put(file, content, "the policy", "name another place with `--policy FILE`", makes_folders=False)
 
 
 def _evidence(claim: str, judged: Judged) -> str:

@@ -166,6 +166,40 @@ def test_the_page_shows_the_claims_and_the_figures(thalweg: Callable[..., Any], 
     assert "Queueing delay over the buffer" in page
 
 
+def test_figures_become_files_and_those_left_out_are_told(thalweg: Callable[..., Any], study: Study) -> None:
+    elsewhere = FIGURE.replace('"queue"', '"shallow"').replace("Queueing delay over", "Deep against").replace(
+        '{ measure = "queueing_delay" }', '{ measure = "queueing_delay", where = { "path.buffer" = "1bdp" } }'
+    )  # fmt: skip
+    study(QUEUE, FIGURE, elsewhere)
+    done = thalweg("reproduce", "./mine", "--quick", "--figures", "drawn", "--format", "pdf")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "figure  drawn/queue.pdf"
+    assert [file.name for file in Path("drawn").iterdir()] == ["queue.pdf"]
+    assert Path("drawn/queue.pdf").read_bytes().startswith(b"%PDF-")
+    assert "“Deep against the buffer”: nothing of sim in it, because" in " ".join(done.stderr.split())
+    again = json.loads(thalweg("reproduce", "./mine", "--quick", "--figures", "drawn", "--json").stdout)
+    assert again["studies"][0]["figures"] == ["drawn/queue.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--figures", "file"], "--figures DIR"),
+        (["--figures", "drawn", "--format", "jpeg"], "svg, png or pdf"),
+        (["--format", "pdf"], "thalweg reproduce NAME --figures DIR --format pdf"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused_before_anything_runs(
+    thalweg: Callable[..., Any], study: Study, arguments: list[str], hint: str
+) -> None:
+    study(QUEUE, FIGURE)
+    Path("file").write_text("in the way")
+    done = thalweg("reproduce", "./mine", *arguments)
+    assert done.returncode in (2, 3)
+    assert hint in done.stderr
+    assert not Path("runs").exists()
+
+
 def test_a_claim_that_no_longer_holds_fails_the_check(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     assert thalweg("reproduce", "./mine", "--record").returncode == 0

@@ -1,0 +1,25 @@
+"""Figures as files for papers: what commands that write them share."""
+
+from typing import Annotated
+
+from thalweg.cli.options import option
+from thalweg.errors import Exit, ThalwegError
+
+Form = Annotated[str | None, option("--format", "FORMAT", "Format of the figures: svg, png or pdf. [default: svg]")]
+
+DEFAULT = "svg"
+
+
+def only_with_figures(form: str | None, command: str) -> None:
+    """Refuse a format where no figures were asked for; `command` is what was called.
+
+    Raises `ThalwegError`.
+    """
+    if form is not None:
+        raise ThalwegError(
+            "no-figures",
+            "`--format` is about figures, and none were asked for",
+            place="--format",
+            hint=f"{command} --figures DIR --format {form}",
+            exit_code=Exit.USAGE,
+        )
