@@ -13,6 +13,7 @@ from thalweg.errors import Source, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.scenario import Document
 from thalweg.studies.load import CLAIMS, Study
+from thalweg.studies.models import Part, Setup
 
 DIGITS = 8
 """Hexadecimal digits of the plan's hash in a directory's name: enough to tell one's own runs apart."""
@@ -60,16 +61,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
         return Tried(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
     if setup is not None and setup.why_not is not None:
         return Tried(part, engine, why_not=setup.why_not)
-    layers: list[tuple[str, Mapping[str, Any]]] = []
-    if setup is not None:
-        layers.append((f"engines.{engine.name}.set", setup.set))
-    if quick:
-        layers.append(("quick", table.quick))
-    if quick and setup is not None:
-        layers.append((f"engines.{engine.name}.quick", setup.quick))
-    laid: dict[str, Any] = {}
-    for _, settings in layers:
-        laid |= settings
+    laid = _settings(table, setup, quick=quick)
     document = _laid_over(study, part, laid)
     swept = document.raw.get("sweep", {})
     fixed = {key: laid[key] for key in study.documents[part].raw.get("sweep", {}) if key not in swept}
@@ -91,6 +83,15 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
         fixed,
         scaled,
     )
+
+
+def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, Any]:
+    """Say what is laid over the scenario.
+
+    What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
+    """
+    own = setup or Setup()
+    return {**(part.quick if quick else {}), **own.set, **(own.quick if quick else {})}
 
 
 def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document:

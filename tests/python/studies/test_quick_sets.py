@@ -1,0 +1,66 @@
+"""What is laid over a scenario with --quick: an engine's quick set is never larger than its full one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from thalweg import engine, studies
+from thalweg.studies import Study
+from thalweg.studies.tried import prepare
+
+STUDIES = studies.ready_made()
+
+SCENARIO = """\
+name = "alone"
+duration = "2s"
+repetitions = 40
+[path]
+rate = "10Mbps"
+rtt = "20ms"
+[[flow]]
+name = "bulk"
+cc = "cubic"
+[sweep]
+"path.buffer" = ["1bdp", "2bdp", "4bdp", "8bdp"]
+"""
+
+CLAIMS = """\
+title = "Alone"
+about = "One flow on its own."
+[paper]
+cite = "Nobody, Nowhere (2031)"
+[parts.alone]
+scenario = "alone.toml"
+quick = { repetitions = 5, "path.buffer" = ["1bdp", "4bdp"] }
+[parts.alone.engines.uml]
+set = { repetitions = 3 }
+[parts.alone.engines.kernel]
+set = { repetitions = 3, "path.buffer" = ["8bdp"] }
+quick = { repetitions = 2 }
+"""
+
+
+def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[str, int]]:
+    """The buffer and the repetition of each experiment that an engine runs of a part, if it is here."""
+    known = engine.capabilities().engines
+    plan = prepare(study, part, replace(known[name], available=True), known, quick=quick).plan
+    return [(str(each.sweep.get("path.buffer")), each.repetition) for each in plan.experiments] if plan else []
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_quick_set_is_larger_than_the_full_one(name: str) -> None:
+    study = studies.load(STUDIES[name])
+    for each in engine.capabilities().engines:
+        for part in study.claims.parts:
+            full, quick = (planned(study, each, part, quick=which) for which in (False, True))
+            assert len(quick) <= len(full), (each, part)
+
+
+def test_a_part_is_made_quick_first_then_set_up_for_the_engine_then_made_quick_there(tmp_path: Path) -> None:
+    (tmp_path / "alone.toml").write_text(SCENARIO)
+    (tmp_path / "claims.toml").write_text(CLAIMS)
+    study = studies.load(tmp_path)
+    assert planned(study, "sim", "alone", quick=True) == [(each, n) for each in ("1bdp", "4bdp") for n in range(5)]
+    assert planned(study, "uml", "alone", quick=True) == [(each, n) for each in ("1bdp", "4bdp") for n in range(3)]
+    assert planned(study, "kernel", "alone", quick=True) == [("8bdp", 0), ("8bdp", 1)]
+    assert len(planned(study, "uml", "alone", quick=False)) == 4 * 3
