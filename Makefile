@@ -31,7 +31,7 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup setup test-kernel lint test-rust studies test-python ## check everything, as CI does: the report in a real browser too
+test: test-setup setup agent test-kernel lint test-rust studies test-python ## check everything, as CI does: the report in a real browser too
 	@tools/bootstrap left-out
 
 .PHONY: test-setup
@@ -69,6 +69,10 @@ studies: setup ## run every study's quick set on the simulator: fails if a claim
 .PHONY: generate
 generate: setup ## write again what is generated: models, JSON Schema, reference docs, the studies' pages
 	$(PY) tools/generate.py
+
+.PHONY: agent
+agent: setup ## build thalweg-agent into .venv/bin: loads congestion controllers in eBPF
+	@tools/bootstrap bpf agent
 
 .PHONY: bench
 bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed (some minutes)

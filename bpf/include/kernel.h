@@ -29,6 +29,7 @@ typedef _Bool bool;
 
 enum {
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_NO_PREALLOC = 1,
@@ -38,6 +39,9 @@ enum {
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
 enum tcp_ca_event { CA_EVENT_TX_START };
+
+/* Anyone may choose the algorithm, as anyone may choose the kernel's BBR. */
+#define TCP_CONG_NON_RESTRICTED 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -49,6 +53,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 	unsigned int sk_gso_max_size;
 	u8 sk_pacing_shift;
@@ -86,9 +91,13 @@ struct tcp_sock {
 	u32 retrans_out;
 	u32 max_packets_out;
 	u8 is_cwnd_limited : 1;
+	u8 rate_app_limited : 1;
 	u32 app_limited;
 	u32 delivered;
 	u32 lost;
+	u64 bytes_sent;
+	u64 bytes_acked;
+	u64 tcp_mstamp;
 	u64 delivered_mstamp;
 	u64 tcp_clock_cache;
 	u64 tcp_wstamp_ns;
@@ -116,6 +125,19 @@ struct ack_sample {
 	s32 rtt_us;
 };
 
+/* What BBR, version 1, keeps in icsk_ca_priv. */
+struct bbr {
+	u32 min_rtt_us;
+	struct minmax bw;
+	u32 mode : 3;
+	u32 lt_use_bw : 1;
+	u32 lt_bw;
+	u32 pacing_gain : 10;
+	u32 cwnd_gain : 10;
+	u32 full_bw_reached : 1;
+	u32 cycle_idx : 3;
+};
+
 #pragma clang attribute pop
 
 /* The loader reads its names and functions; the kernel fills in the rest. */
@@ -129,6 +151,7 @@ struct tcp_congestion_ops {
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
 	u32 (*sndbuf_expand)(struct sock *sk);
+	u32 flags;
 	char name[16];
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);

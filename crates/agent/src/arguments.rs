@@ -1,0 +1,59 @@
+//! The command line.
+
+use crate::cc::RULES;
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+/// Looks after the congestion control of a server.
+#[derive(Debug, Parser)]
+#[command(name = "thalweg-agent", version, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Load congestion controllers written in eBPF, and look after them
+    #[command(subcommand)]
+    Cc(Cc),
+}
+
+/// What to do with congestion controllers.
+#[derive(Debug, Subcommand)]
+pub enum Cc {
+    /// Register an algorithm with the kernel; it ends with this command (Ctrl-C), unless --keep
+    #[command(
+        after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load mine.bpf.o --keep"
+    )]
+    Load {
+        /// bbr_cpu, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
+        #[arg(value_name = "NAME|FILE")]
+        what: OsString,
+        /// Which rule bbr_cpu follows
+        #[arg(long, value_name = "NAME", value_parser = RULES)]
+        rule: Option<String>,
+        /// Return once it is registered; it stays until `cc unload`, or the next start of the machine
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Take an algorithm back; connections that use it keep it until they close
+    Unload {
+        /// Its name, as `cc list` shows it
+        name: String,
+    },
+    /// The algorithms that connections here can use, and which of them are eBPF
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The eBPF algorithms at work: connections, ACKs, how often bbr_cpu has stepped in
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}

@@ -1,0 +1,79 @@
+//! `cc list`: which algorithms connections can use here.
+
+use super::kernel::{self, Kernel};
+use super::registered::Registered;
+use super::settings;
+use crate::problem::Problem;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Algorithms {
+    algorithms: Vec<Algorithm>,
+}
+
+#[derive(Serialize)]
+struct Algorithm {
+    name: String,
+    /// Unknown to those who may not look.
+    is_ebpf: Option<bool>,
+    is_default: bool,
+    is_allowed: bool,
+}
+
+/// The algorithms, as text or JSON.
+///
+/// # Errors
+/// If the kernel does not say.
+pub fn list(json: bool) -> Result<String, Problem> {
+    let unreadable = |error: std::io::Error| {
+        Problem::missing(
+            "no-proc",
+            "/proc/sys/net/ipv4",
+            error,
+            "the kernel's settings of TCP",
+            "mount -t proc proc /proc",
+        )
+    };
+    let (available, allowed) = (settings::available().map_err(unreadable)?, settings::allowed().map_err(unreadable)?);
+    let default = settings::default().map_err(unreadable)?;
+    // A kernel that cannot register any has none.
+    let ebpf: Option<Vec<String>> = kernel::check_rights().is_ok().then(|| {
+        let registered = Kernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
+        registered.into_iter().filter(Registered::is_registered).map(|one| one.name).collect()
+    });
+    let algorithms = available.into_iter().map(|name| Algorithm {
+        is_ebpf: ebpf.as_ref().map(|names| names.contains(&name)),
+        is_default: name == default,
+        is_allowed: allowed.contains(&name),
+        name,
+    });
+    let algorithms = Algorithms { algorithms: algorithms.collect() };
+    if json {
+        return Ok(format!("{:#}\n", serde_json::to_value(&algorithms).expect("plain values")));
+    }
+    Ok(text(&algorithms.algorithms))
+}
+
+fn text(algorithms: &[Algorithm]) -> String {
+    let mut text = String::new();
+    for one in algorithms {
+        let kind = match one.is_ebpf {
+            Some(true) => "eBPF",
+            Some(false) => "kernel",
+            None => "-",
+        };
+        let mut notes = Vec::new();
+        if one.is_default {
+            notes.push("the default of new connections");
+        }
+        if !one.is_allowed {
+            notes.push("only root may choose it");
+        }
+        text += format!("{:<16}{kind:<8}{}", one.name, notes.join(", ")).trim_end();
+        text.push('\n');
+    }
+    if algorithms.iter().any(|one| one.is_ebpf.is_none()) {
+        text += "(which of them are eBPF is told to root only)\n";
+    }
+    text
+}

@@ -1,0 +1,153 @@
+//! `cc load`: registers an algorithm, and waits.
+
+use super::kernel::Kernel;
+use super::object::Algorithm;
+use super::registered::{Registered, State};
+use super::{BBR_CPU, holders, settings, unload};
+use crate::notify;
+use crate::problem::Problem;
+use libbpf_rs::{MapCore, MapType};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Registers an algorithm by its name or from a file. With `keep` it returns then and the registration stays; without, it
+/// waits until it is told to end (SIGINT, SIGTERM, SIGHUP) and takes the registration back.
+///
+/// # Errors
+/// If the machine lacks something, the file is no algorithm, its name is taken, or the kernel refuses it.
+pub fn load(
+    what: &OsStr,
+    rule: Option<&str>,
+    keep: bool,
+    say: &mut dyn FnMut(&str) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let is_ours = what == BBR_CPU;
+    if !is_ours {
+        check_file(what, rule)?;
+    }
+    let kernel = Kernel::look()?;
+    let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { Algorithm::file(Path::new(what))? };
+    let name = algorithm.name.clone();
+    let earlier = Registered::find(&kernel, &name);
+    check_name(&name, earlier.as_ref())?;
+    let default_before = settings::default().ok();
+
+    // Caught before there is anything to take back.
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
+    let with_link = !keep && kernel.has_links();
+    let mut object = algorithm.load(with_link)?;
+    // The new one has passed the kernel's checks: what an earlier loader has left may go.
+    if let Some(earlier) = &earlier {
+        earlier.unregister()?;
+        say(&format!("{name}: took back what an earlier `cc load` had left registered\n"))?;
+    }
+    let mut map = object
+        .maps_mut()
+        .find(|map| map.map_type() == MapType::StructOps && map.autocreate())
+        .expect("an algorithm has one such map");
+    let mut link = map.attach_struct_ops().map_err(|error| {
+        Problem::failed(
+            "kernel-refuses",
+            &name,
+            format!("the kernel does not register it: {error}"),
+            "a complete tcp_congestion_ops (ssthresh, undo_cwnd, and cong_avoid or cong_control)",
+            "sudo thalweg-agent cc list shows which names are taken",
+        )
+    })?;
+    // The default may name an algorithm of an earlier loader that is gone: that one is still what it means.
+    if default_before.as_deref() == Some(name.as_str()) {
+        let _ = settings::set_default(&name);
+    }
+    let ends = match (keep, with_link) {
+        (true, _) => "until `thalweg-agent cc unload` or the next start of the machine",
+        (false, true) => "until this process ends, in whatever way (Ctrl-C, SIGTERM)",
+        (false, false) => {
+            "until this process is asked to end (Ctrl-C, SIGTERM); before Linux 6.4 it stays registered if the process is \
+             killed, until the next `cc load` or `cc unload`"
+        }
+    };
+    if keep {
+        link.disconnect();
+    }
+    say(&format!("{name}: registered, {ends}\n{}", how_to_use(&name)))?;
+    if keep {
+        return Ok(());
+    }
+    notify::ready();
+    signals.forever().next();
+    unload::leave_default(&name, default_before.as_deref(), say)?;
+    drop(link);
+    say(&format!("{name}: taken back; connections that use it keep it until they close\n"))
+}
+
+fn check_file(what: &OsStr, rule: Option<&str>) -> Result<(), Problem> {
+    let place = what.to_string_lossy();
+    let is_name = !place.contains(['/', '.']) && !Path::new(what).exists();
+    if is_name {
+        return Err(Problem::refused(
+            "unknown-algorithm",
+            &place,
+            "neither an algorithm of ours nor a file",
+            "bbr_cpu, or the path of a compiled BPF object",
+            "thalweg-agent cc load bbr_cpu",
+        ));
+    }
+    if rule.is_some() {
+        return Err(Problem::refused(
+            "rule-of-file",
+            "--rule",
+            "a file",
+            "bbr_cpu, which alone has rules",
+            "leave out --rule",
+        ));
+    }
+    Ok(())
+}
+
+/// Is the name free, or taken by what an earlier loader has left?
+fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
+    match earlier {
+        Some(Registered { state: State::Linked { link }, .. }) => {
+            let holders = holders::holders(*link);
+            let by = holders.first().map_or("somebody, with a pinned link".to_owned(), |holder| {
+                format!("{} (process {})", holder.name, holder.pid)
+            });
+            Err(Problem::failed(
+                "already-loaded",
+                name,
+                format!("it registered already, by {by}"),
+                "a name that is free",
+                &format!("sudo thalweg-agent cc unload {name}"),
+            ))
+        }
+        Some(_) => Ok(()),
+        None if settings::available().unwrap_or_default().iter().any(|taken| taken == name) => Err(Problem::refused(
+            "name-taken",
+            name,
+            "an algorithm of the kernel's own",
+            "a name that is free",
+            "choose another .name",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// How connections come to use an algorithm.
+fn how_to_use(name: &str) -> String {
+    let mut text = format!(
+        "  one socket           setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, \"{name}\", {})\n  \
+           all new connections  sudo sysctl net.ipv4.tcp_congestion_control={name}\n",
+        name.len()
+    );
+    let allowed = settings::allowed().unwrap_or_default();
+    if !allowed.iter().any(|one| one == name) {
+        text += &format!(
+            "  ordinary users       may not choose it yet: sudo sysctl \
+             net.ipv4.tcp_allowed_congestion_control=\"{} {name}\"\n",
+            allowed.join(" ")
+        );
+    }
+    text
+}

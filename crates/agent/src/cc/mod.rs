@@ -1,0 +1,29 @@
+//! Congestion controllers written in eBPF: loading them into the kernel, finding those that are there, taking them back.
+//!
+//! The kernel is the only memory: what is registered, by whom and with which counters is read from it each time. There is no
+//! state file that could be wrong.
+
+mod counters;
+mod holders;
+mod kernel;
+mod list;
+mod load;
+mod object;
+mod registered;
+mod settings;
+mod status;
+mod unload;
+
+pub use list::list;
+pub use load::load;
+pub use status::status;
+pub use unload::unload;
+
+/// The algorithm that the agent carries.
+pub const BBR_CPU: &str = "bbr_cpu";
+
+/// The rules of `bbr_cpu`, in the order of `enum rule` in bpf/cc/bbr_cpu/rule.h.
+pub const RULES: [&str; 1] = ["paper"];
+
+/// The rule that it follows unless another is asked for.
+pub const DEFAULT_RULE: &str = "paper";

@@ -1,0 +1,178 @@
+//! A compiled BPF program that holds one congestion controller: opened, prepared for the running kernel, loaded.
+
+use super::kernel::Kernel;
+use super::{BBR_CPU, DEFAULT_RULE, RULES};
+use crate::problem::Problem;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::{MapType, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// `bbr_cpu` as the agent carries it.
+const BBR_CPU_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o"));
+
+/// Its registration for kernels whose `cong_control` has four arguments, and for those with two.
+const BBR_CPU_MAPS: [(usize, &str); 2] = [(4, "bbr_cpu"), (2, "bbr_cpu_6_9")];
+
+/// The map that holds the number of its rule, and nothing else.
+pub const RULE_MAP: &str = ".rodata.rule";
+
+/// An algorithm that is about to be loaded.
+pub struct Algorithm {
+    /// The name under which it will be registered.
+    pub name: String,
+    open: OpenObject,
+    place: String,
+}
+
+/// What libbpf and the kernel's verifier have said.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// How many of its last lines an error shows: the verifier's reason is at the end.
+const SHOWN_LINES: usize = 12;
+
+impl Algorithm {
+    /// Opens the algorithm that the agent carries.
+    ///
+    /// # Errors
+    /// If the kernel lacks what it needs.
+    pub fn bbr_cpu(kernel: &Kernel, rule: Option<&str>) -> Result<Algorithm, Problem> {
+        kernel.need_bbr()?;
+        let arguments = kernel.cong_control_arguments()?;
+        let rule = rule.unwrap_or(DEFAULT_RULE);
+        let rule = RULES.iter().position(|name| *name == rule).expect("the command line takes only these");
+        let mut open = open(BBR_CPU_OBJECT, BBR_CPU)?;
+        for mut map in open.maps_mut() {
+            let name = map.name().to_owned();
+            if let Some((takes, _)) = BBR_CPU_MAPS.iter().find(|(_, theirs)| name == OsStr::new(theirs)) {
+                map.set_autocreate(*takes == arguments).expect("maps are not created yet");
+            } else if name == RULE_MAP {
+                let number = u32::try_from(rule).expect("there are few rules").to_ne_bytes();
+                map.initial_value_mut().expect("a section of data has a value").copy_from_slice(&number);
+            }
+        }
+        Ok(Algorithm { name: BBR_CPU.to_owned(), open, place: BBR_CPU.to_owned() })
+    }
+
+    /// Opens a user's program.
+    ///
+    /// # Errors
+    /// If there is none, or it is not one congestion controller.
+    pub fn file(path: &Path) -> Result<Algorithm, Problem> {
+        let place = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|error| {
+            Problem::refused(
+                "no-file",
+                &place,
+                error,
+                "a compiled BPF object",
+                "check the path; `cc load bbr_cpu` needs no file",
+            )
+        })?;
+        let open = open(&bytes, &place)?;
+        let wrong = |found: String| {
+            Problem::refused(
+                "not-an-algorithm",
+                &place,
+                found,
+                "one struct_ops map of struct tcp_congestion_ops with a name",
+                "in the source: SEC(\".struct_ops.link\") struct tcp_congestion_ops mine = { ..., .name = \"mine\" };",
+            )
+        };
+        let mut maps = open.maps().filter(|map| map.map_type() == MapType::StructOps);
+        let (map, others) = (maps.next(), maps.count());
+        let name = match (map, others) {
+            (None, _) => return Err(wrong("no struct_ops map".to_owned())),
+            (Some(map), 0) => name_in(&bytes, map.initial_value().unwrap_or_default()),
+            (Some(_), others) => return Err(wrong(format!("{} struct_ops maps", others + 1))),
+        };
+        let name = name.ok_or_else(|| wrong("a struct_ops map of something else, or without a name".to_owned()))?;
+        Ok(Algorithm { name, open, place })
+    }
+
+    /// Has the kernel check and take the programs. Nothing is registered yet. Without `with_link` a registration will stay
+    /// until somebody takes it back.
+    ///
+    /// # Errors
+    /// If the kernel refuses them.
+    pub fn load(mut self, with_link: bool) -> Result<Object, Problem> {
+        for mut map in self.open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+            let flags = if with_link { libbpf_sys_flags::BPF_F_LINK } else { 0 };
+            map.set_map_flags(flags).expect("maps are not created yet");
+        }
+        self.open.load().map_err(|error| refused_by_kernel(&self.place, &error))
+    }
+}
+
+/// The kernel's flags of maps, as far as they matter here.
+mod libbpf_sys_flags {
+    /// A struct_ops map is registered by a link.
+    pub const BPF_F_LINK: u32 = 1 << 13;
+}
+
+fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
+    set_print(Some((PrintLevel::Warn, |_, line| {
+        SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+    })));
+    let name = Path::new(place).file_stem().unwrap_or_default().to_string_lossy();
+    let mut builder = ObjectBuilder::default();
+    let builder = builder
+        .name(name.as_ref())
+        .map_err(|error| Problem::refused("bad-path", place, error, "a path without NUL", "rename the file"))?;
+    builder.open_memory(bytes).map_err(|error| {
+        Problem::refused(
+            "broken-object",
+            place,
+            format!("something else ({})", said(1).unwrap_or_else(|| error.to_string())),
+            "a BPF object with type information, as `clang -O2 -g -target bpf -c` makes it",
+            "compile it again",
+        )
+    })
+}
+
+/// The end of what libbpf and the verifier have said.
+fn said(lines: usize) -> Option<String> {
+    let said = SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).concat();
+    let all: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let tail = &all[all.len().saturating_sub(lines)..];
+    (!tail.is_empty()).then(|| tail.join("\n    "))
+}
+
+fn refused_by_kernel(place: &str, error: &libbpf_rs::Error) -> Problem {
+    let words = said(usize::MAX).unwrap_or_default();
+    if place == BBR_CPU && words.contains("CO-RE relocation") {
+        return Problem::missing(
+            "other-bbr",
+            "this kernel's BBR",
+            "a state that lacks members of BBR version 1 (is it version 2 or 3?)",
+            "BBR version 1, which all releases of Linux have",
+            "boot the distribution's own kernel",
+        );
+    }
+    let tail = said(SHOWN_LINES).map(|said| format!("; the last that was said:\n    {said}\n ")).unwrap_or_default();
+    Problem::failed(
+        "kernel-refuses",
+        place,
+        format!("the kernel does not take it: {error}{tail}"),
+        "a program that passes the kernel's verifier",
+        "what the program needs may not be in this kernel: compare `uname -r` with its documentation",
+    )
+}
+
+/// The name of the algorithm in the value of a struct_ops map, as the object's own types lay it out.
+fn name_in(object: &[u8], value: &[u8]) -> Option<String> {
+    let btf = Btf::from_raw("object", object).ok()??;
+    let operations: Struct<'_> = btf.type_by_name("tcp_congestion_ops")?;
+    let member = operations.iter().find(|member| member.name.is_some_and(|name| name == "name"))?;
+    let MemberAttr::Normal { offset } = member.attr else { return None };
+    text(value.get(offset as usize / 8..)?)
+}
+
+/// The text up to its NUL.
+pub fn text(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    let text = std::str::from_utf8(&bytes[..end]).ok()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}

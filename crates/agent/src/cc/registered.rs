@@ -1,0 +1,161 @@
+//! The congestion controllers in eBPF that the kernel holds: who has registered them, whether they still are, and where
+//! their counters lie.
+
+use super::kernel::Kernel;
+use super::object::text;
+use crate::problem::Problem;
+use libbpf_rs::btf::types::{FuncProto, MemberAttr, Ptr, Struct};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ReferencesType};
+
+/// How the kernel knows an algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Registered until its link is closed.
+    Linked {
+        /// The link.
+        link: u32,
+    },
+    /// Registered until somebody takes it back.
+    Kept,
+    /// Taken back; connections that began with it still use it.
+    Leaving,
+}
+
+/// An algorithm in eBPF.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    /// Its name.
+    pub name: String,
+    /// How the kernel knows it.
+    pub state: State,
+    /// The number of the map that it is.
+    map: u32,
+    /// The numbers of the maps that its programs use.
+    used: Vec<u32>,
+}
+
+/// The kernel's words for the state of a registration without a link; a link's registration is the third, whatever it does.
+const IN_USE: u32 = 1;
+const TO_BE_FREED: u32 = 2;
+const READY: u32 = 3;
+
+impl Registered {
+    /// All that there are, by name; of those with the same name the registered one first.
+    pub fn all(kernel: &Kernel) -> Vec<Registered> {
+        let Some(layout) = Layout::of(kernel) else { return Vec::new() };
+        let programs: Vec<(u32, Vec<u32>)> =
+            ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
+                .map(|program| (program.id, program.map_ids))
+                .collect();
+        let links: Vec<(u32, u32)> = LinkInfoIter::default()
+            .filter_map(|link| match link.info {
+                LinkTypeInfo::StructOps(operations) => Some((operations.map_id, link.id)),
+                _ => None,
+            })
+            .collect();
+        let mut all: Vec<Registered> = MapInfoIter::default()
+            .filter(|map| map.ty == MapType::StructOps && map.btf_vmlinux_value_type_id == layout.type_id)
+            .filter_map(|map| {
+                let value = MapHandle::from_map_id(map.id).ok()?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+                let link = links.iter().find(|(of, _)| *of == map.id).map(|(_, link)| *link);
+                let state = match (layout.state(&value), link) {
+                    (IN_USE, _) => State::Kept,
+                    (READY, Some(link)) => State::Linked { link },
+                    (READY | TO_BE_FREED, _) => State::Leaving,
+                    _ => return None, // about to be registered
+                };
+                let used = layout.programs(&value);
+                let used = programs.iter().filter(|(id, _)| used.contains(id)).flat_map(|(_, maps)| maps).copied();
+                let mut used: Vec<u32> = used.collect();
+                used.sort_unstable();
+                used.dedup();
+                Some(Registered { name: layout.name(&value)?, state, map: map.id, used })
+            })
+            .collect();
+        all.sort_by_key(|one| (one.name.clone(), one.state == State::Leaving, one.map));
+        all
+    }
+
+    /// The one of this name that new connections get.
+    pub fn find(kernel: &Kernel, name: &str) -> Option<Registered> {
+        Registered::all(kernel).into_iter().find(|one| one.name == name && one.is_registered())
+    }
+
+    /// Do new connections get it?
+    pub fn is_registered(&self) -> bool {
+        self.state != State::Leaving
+    }
+
+    /// The map of this name and size of value that its programs use.
+    pub fn used_map(&self, name: &str, value_size: u32) -> Option<MapHandle> {
+        self.used
+            .iter()
+            .filter_map(|id| MapHandle::from_map_id(*id).ok())
+            .find(|map| map.name() == name && map.value_size() == value_size)
+    }
+
+    /// Takes back a registration without a link. The kernel itself lets connections that use it go on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn unregister(&self) -> Result<(), Problem> {
+        MapHandle::from_map_id(self.map).and_then(|map| map.delete(&0u32.to_ne_bytes())).map_err(|error| {
+            Problem::failed("kernel-refuses", &self.name, error, "the kernel to take it back", "try it again, as root")
+        })
+    }
+}
+
+/// How this kernel lays out the value of a map of tcp_congestion_ops.
+struct Layout {
+    type_id: u32,
+    operations: usize,
+    name: usize,
+    functions: Vec<usize>,
+}
+
+impl Layout {
+    fn of(kernel: &Kernel) -> Option<Layout> {
+        let value: Struct<'_> = kernel.btf.type_by_name("bpf_struct_ops_tcp_congestion_ops")?;
+        let operations: Struct<'_> = kernel.btf.type_by_name("tcp_congestion_ops")?;
+        let offset = |attributes| match attributes {
+            MemberAttr::Normal { offset } => offset as usize / 8,
+            MemberAttr::BitField { .. } => usize::MAX,
+        };
+        let at = |structure: &Struct<'_>, wanted: &str| {
+            let member = structure.iter().find(|member| member.name.is_some_and(|name| name == wanted))?;
+            Some(offset(member.attr))
+        };
+        let is_function = |id| {
+            let pointer = kernel.btf.type_by_id::<Ptr<'_>>(id);
+            pointer.is_some_and(|pointer| FuncProto::try_from(pointer.referenced_type()).is_ok())
+        };
+        let functions = operations.iter().filter(|member| is_function(member.ty)).map(|member| offset(member.attr));
+        Some(Layout {
+            type_id: value.type_id().into(),
+            operations: at(&value, "data")?,
+            name: at(&operations, "name")?,
+            functions: functions.collect(),
+        })
+    }
+
+    /// A count of users comes first, then the state.
+    fn state(&self, value: &[u8]) -> u32 {
+        number(value, 4)
+    }
+
+    fn name(&self, value: &[u8]) -> Option<String> {
+        text(value.get(self.operations + self.name..)?)
+    }
+
+    /// Where functions are, a reader is given the numbers of programs.
+    fn programs(&self, value: &[u8]) -> Vec<u32> {
+        self.functions.iter().map(|function| number(value, self.operations + function)).filter(|id| *id != 0).collect()
+    }
+}
+
+/// Four bytes as a number; 0 outside of the value.
+fn number(value: &[u8], at: usize) -> u32 {
+    let bytes = value.get(at..at.saturating_add(4)).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u32::from_ne_bytes)
+}

@@ -1,0 +1,32 @@
+//! The kernel's settings of congestion control, as /proc shows them: of the network namespace that the agent runs in.
+
+use std::fs;
+use std::io;
+
+const FOLDER: &str = "/proc/sys/net/ipv4";
+
+/// The algorithms that the kernel has registered, in its order.
+pub fn available() -> io::Result<Vec<String>> {
+    names("tcp_available_congestion_control")
+}
+
+/// The algorithms that ordinary users may choose for a socket.
+pub fn allowed() -> io::Result<Vec<String>> {
+    names("tcp_allowed_congestion_control")
+}
+
+/// The algorithm that connections get unless they choose.
+pub fn default() -> io::Result<String> {
+    let name = fs::read_to_string(format!("{FOLDER}/tcp_congestion_control"))?;
+    Ok(name.trim().to_owned())
+}
+
+/// Changes the algorithm that connections get unless they choose.
+pub fn set_default(name: &str) -> io::Result<()> {
+    fs::write(format!("{FOLDER}/tcp_congestion_control"), name)
+}
+
+fn names(setting: &str) -> io::Result<Vec<String>> {
+    let names = fs::read_to_string(format!("{FOLDER}/{setting}"))?;
+    Ok(names.split_whitespace().map(str::to_owned).collect())
+}

@@ -1,0 +1,74 @@
+//! `cc status`: what the algorithms in eBPF are doing.
+
+use super::counters::{Counters, rule_of};
+use super::holders;
+use super::kernel::Kernel;
+use super::registered::{Registered, State};
+use crate::problem::Problem;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Status {
+    algorithms: Vec<Algorithm>,
+}
+
+#[derive(Serialize)]
+struct Algorithm {
+    name: String,
+    /// `linked`, `kept` or `leaving`.
+    state: &'static str,
+    /// Processes that keep it registered.
+    held_by: Vec<i32>,
+    rule: Option<&'static str>,
+    counters: Option<Counters>,
+}
+
+/// All algorithms in eBPF, as text or JSON.
+///
+/// # Errors
+/// If the kernel cannot have any, or this process may not look.
+pub fn status(json: bool) -> Result<String, Problem> {
+    let kernel = Kernel::look()?;
+    let algorithms = Registered::all(&kernel).iter().map(look).collect();
+    let status = Status { algorithms };
+    if json {
+        return Ok(format!("{:#}\n", serde_json::to_value(&status).expect("plain values")));
+    }
+    if status.algorithms.is_empty() {
+        return Ok("no algorithm in eBPF is registered\n".to_owned());
+    }
+    Ok(status.algorithms.iter().map(text).collect())
+}
+
+fn look(registered: &Registered) -> Algorithm {
+    let (state, held_by) = match registered.state {
+        State::Linked { link } => ("linked", holders::holders(link).into_iter().map(|holder| holder.pid).collect()),
+        State::Kept => ("kept", Vec::new()),
+        State::Leaving => ("leaving", Vec::new()),
+    };
+    Algorithm {
+        name: registered.name.clone(),
+        state,
+        held_by,
+        rule: rule_of(registered),
+        counters: Counters::of(registered),
+    }
+}
+
+fn text(algorithm: &Algorithm) -> String {
+    let state = match (algorithm.state, algorithm.held_by.first()) {
+        ("linked", Some(pid)) => format!("registered until process {pid} ends"),
+        ("linked", None) => "registered until its pinned link is removed".to_owned(),
+        ("kept", _) => "registered until it is unloaded".to_owned(),
+        _ => "taken back; connections that use it keep it until they close".to_owned(),
+    };
+    let rule = algorithm.rule.map(|rule| format!(", rule {rule}")).unwrap_or_default();
+    let mut text = format!("{}: {state}{rule}\n", algorithm.name);
+    if let Some(counters) = &algorithm.counters {
+        let share = 100.0 * counters.boosted_acks as f64 / counters.acks.max(1) as f64;
+        text += &format!("  connections   {} now, {} in all\n", counters.live_flows(), counters.flows_begun);
+        text += &format!("  ACKs          {}\n", counters.acks);
+        text += &format!("  boosted ACKs  {} ({share:.1} %)\n", counters.boosted_acks);
+    }
+    text
+}

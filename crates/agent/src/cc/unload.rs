@@ -1,0 +1,104 @@
+//! `cc unload`: takes an algorithm back, whoever has registered it.
+
+use super::counters::Counters;
+use super::holders;
+use super::kernel::Kernel;
+use super::registered::{Registered, State};
+use super::settings;
+use crate::problem::Problem;
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::{Duration, Instant};
+
+/// How long a loader has to take its algorithm back after it was asked to.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often that is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Takes an algorithm back. New connections no longer get it; those that use it keep it.
+///
+/// # Errors
+/// If it is not registered by eBPF, or somebody else holds it.
+pub fn unload(name: &str, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+    let kernel = Kernel::look()?;
+    let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
+    leave_default(name, None, say)?;
+    match registered.state {
+        State::Linked { link } => end_holders(&kernel, name, link)?,
+        _ => registered.unregister()?,
+    }
+    let live = Counters::of(&registered).map_or(0, |counters| counters.live_flows());
+    let rest = match live {
+        0 => String::new(),
+        1 => "; 1 connection uses it until it closes".to_owned(),
+        live => format!("; {live} connections use it until they close"),
+    };
+    say(&format!("{name}: taken back{rest}\n"))
+}
+
+fn not_registered(name: &str) -> Problem {
+    let is_kernels = settings::available().unwrap_or_default().iter().any(|one| one == name);
+    let found = if is_kernels { "an algorithm of the kernel's own" } else { "no algorithm of this name" };
+    Problem::failed("not-loaded", name, found, "one that is registered by eBPF", "thalweg-agent cc list")
+}
+
+/// New connections of this network namespace get the algorithm `name` as long as it is their default, even when it is no
+/// longer registered: the kernel's setting holds on to it. So another one becomes the default: that of before, if known.
+pub fn leave_default(
+    name: &str,
+    before: Option<&str>,
+    say: &mut dyn FnMut(&str) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    if settings::default().ok().as_deref() != Some(name) {
+        return Ok(());
+    }
+    let available = settings::available().unwrap_or_default();
+    let is_there = |other: &&str| *other != name && available.iter().any(|one| one == other);
+    let Some(other) = before.into_iter().chain(["bbr", "cubic", "reno"]).find(is_there) else { return Ok(()) };
+    settings::set_default(other).map_err(|error| {
+        Problem::failed(
+            "default",
+            "net.ipv4.tcp_congestion_control",
+            format!("{name}, and it cannot be changed: {error}"),
+            "another algorithm, before this one goes",
+            &format!("sudo sysctl net.ipv4.tcp_congestion_control={other}"),
+        )
+    })?;
+    say(&format!("net.ipv4.tcp_congestion_control was {name}: now {other}\n"))
+}
+
+/// Asks the agent that holds a link to end, and waits until the registration is gone.
+fn end_holders(kernel: &Kernel, name: &str, link: u32) -> Result<(), Problem> {
+    let holders = holders::holders(link);
+    if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {
+        return Err(Problem::failed(
+            "held-by-other",
+            name,
+            format!("it is held by {} (process {})", other.name, other.pid),
+            "a thalweg-agent, which can be asked to end",
+            &format!("end that process: kill {}", other.pid),
+        ));
+    }
+    for holder in &holders {
+        // One that has just ended is what is wanted.
+        let _ = Pid::from_raw(holder.pid).map(|pid| kill_process(pid, Signal::TERM));
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while Registered::find(kernel, name).is_some_and(|one| one.state == State::Linked { link }) {
+        if Instant::now() > deadline {
+            let found = match holders.first() {
+                Some(holder) => format!("it is still held by process {}", holder.pid),
+                None => "it is held by a link that is pinned in a BPF file system".to_owned(),
+            };
+            return Err(Problem::failed(
+                "still-held",
+                name,
+                found,
+                "a link that closes",
+                "sudo bpftool link show; remove the file that it names",
+            ));
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
