@@ -2,7 +2,8 @@
 
 Only what our two schemas use is understood: objects that forbid unknown keys, maps, arrays, scalars with bounds,
 enumerations (`oneOf` of constants), tagged variants (`oneOf` of objects with a constant `kind`), and a value or a table
-(`anyOf`). Anything else raises, so that a schema that grows cannot be half generated.
+(`anyOf`). Anything else raises, so that a schema that grows cannot be half generated. A property with `x-left-out` is
+not written while it says nothing, as in Rust.
 
 Why not datamodel-code-generator: it takes our formats for its own (`"format": "time"` becomes `datetime.time`), makes a
 root model of every enumeration, and loses the tags of variants.
@@ -35,7 +36,8 @@ def module(schema: Schema, layer: str) -> str:
     written = "\n\n".join(_definition(name, defs[name], defs) for name in _in_order(defs))
     used = set(re.findall(r"\b[A-Z]\w*\b", _without_quotes(written))) - defs.keys()
     texts = sorted(used & set(FORMATS.values()))
-    imports = ["from typing import Annotated, Literal", ""]
+    imports = ["from operator import not_"] if "exclude_if=not_" in written else []
+    imports += ["from typing import Annotated, Literal", ""]
     imports.append(f"from pydantic import {'Discriminator, Field, Tag' if 'Tag(' in written else 'Field'}\n")
     shared = "Table, table_or_value" if "table_or_value" in written else "Table"
     imports.append(f"from thalweg.{layer}.table import {shared}")
@@ -98,6 +100,8 @@ def _class(name: str, schema: Schema, about: str) -> str:
             default = f" = Field(default_factory={type(value['default']).__name__})"
         if "const" in value:
             default = f" = {value['const']!r}"
+        if value.get("x-left-out"):
+            default = f" = Field(default={value.get('default')!r}, exclude_if=not_)"
         lines.append(f"    {key}: {_type(value)}{default}")
         if "description" in value:
             lines.append(_docstring(value["description"], "    "))

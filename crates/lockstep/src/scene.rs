@@ -209,7 +209,13 @@ fn link(rtt: Span) -> Link {
 }
 
 fn host() -> Host {
-    Host { sndbuf_max_bytes: Bytes(4 << 20), rcvbuf_max_bytes: Bytes(6 << 20), delay_jitter_ns: Span::ZERO }
+    Host {
+        sndbuf_max_bytes: Bytes(4 << 20),
+        rcvbuf_max_bytes: Bytes(6 << 20),
+        delay_jitter_ns: Span::ZERO,
+        cpu: None,
+        co_tenants: 0,
+    }
 }
 
 fn flow(name: &str, cc: &str, load: Load) -> Flow {
@@ -217,6 +223,7 @@ fn flow(name: &str, cc: &str, load: Load) -> Flow {
         name: name.to_owned(),
         cc: cc.to_owned(),
         cc_params: BTreeMap::new(),
+        paced: false,
         start_ns: Time::ZERO,
         stop_ns: None,
         load,

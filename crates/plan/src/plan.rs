@@ -223,6 +223,49 @@ pub struct Host {
     pub rcvbuf_max_bytes: Bytes,
     /// Every packet leaves after a random delay between 0 and this, in order.
     pub delay_jitter_ns: Span,
+    /// When it has a CPU; absent or null: whenever it needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub cpu: Option<Cpu>,
+    /// Processes that compute without end beside it, on the CPU that it has.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(extend("x-left-out" = true, "default" = 0))]
+    pub co_tenants: u32,
+}
+
+/// Whether a number is left out of what is written: so experiments that do without it keep their ids.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A share of a CPU, in slices without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    /// How long the host stays on CPU at a time.
+    pub slice_ns: Span,
+    /// From the start of a slice to the start of the next; no shorter than a slice.
+    pub period_ns: Span,
+    /// CPU time to send a packet, where the engine models that.
+    pub per_packet_ns: Span,
+    /// CPU time to handle an acknowledgement, where the engine models that.
+    pub per_ack_ns: Span,
+}
+
+impl Cpu {
+    /// The share of the CPU's time.
+    pub fn share(&self) -> f64 {
+        self.slice_ns.0 as f64 / self.period_ns.0 as f64
+    }
+
+    /// Whether the host is on CPU all the time.
+    pub fn is_whole(&self) -> bool {
+        self.slice_ns >= self.period_ns
+    }
 }
 
 /// A flow.
@@ -235,6 +278,10 @@ pub struct Flow {
     pub cc: String,
     /// Parameters of the algorithm that differ from its own defaults.
     pub cc_params: BTreeMap<String, f64>,
+    /// Whether segments leave at the pacing rate even if the algorithm does not pace.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub paced: bool,
     /// When the first connection opens.
     pub start_ns: Time,
     /// When the flow stops sending; null: at the end.

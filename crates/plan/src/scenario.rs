@@ -289,12 +289,23 @@ pub struct ReorderTable {
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Share of a CPU that the host gets: on CPU for cpu_slice out of every cpu_slice / cpu_share.
+    /// Share of a CPU that a sending host gets, above 0: on CPU for cpu_slice, without a break, out of every
+    /// cpu_slice / cpu_share. Without it, the host has a CPU whenever it needs one.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_share: Option<f64>,
-    /// How long the host stays on CPU at a time.
+    /// How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share.
     #[schemars(extend("format" = "time"))]
     pub cpu_slice: Option<String>,
+    /// Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
+    /// scheduler. The other way to make a CPU scarce: not together with cpu_share.
+    #[schemars(range(max = 64))]
+    pub co_tenants: Option<u32>,
+    /// CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said.
+    #[schemars(extend("format" = "time"))]
+    pub cpu_per_packet: Option<String>,
+    /// CPU time that a simulated host with a cpu_share needs to handle an acknowledgement; `"1us"` if nothing is said.
+    #[schemars(extend("format" = "time"))]
+    pub cpu_per_ack: Option<String>,
     /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
@@ -318,6 +329,10 @@ pub struct Flow {
     /// Parameters of the algorithm, where the engine can set them.
     #[serde(default)]
     pub cc_params: BTreeMap<String, f64>,
+    /// Whether segments leave spread out at the pacing rate even if the algorithm does not pace, as below Linux's queue
+    /// discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
+    #[serde(default)]
+    pub paced: bool,
     /// What each connection carries: a size, or `"unlimited"`.
     #[serde(default = "unlimited")]
     #[schemars(extend("format" = "size-or-unlimited"))]

@@ -16,6 +16,7 @@ def resolve_flow(flow: models.Flow) -> plan.Flow:
         name=flow.name,
         cc=flow.cc.name if isinstance(flow.cc, models.CcTable) else flow.cc,
         cc_params=dict(sorted(flow.cc_params.items())),
+        paced=flow.paced,
         start_ns=quantities.time(flow.start),
         stop_ns=None if flow.stop is None else quantities.time(flow.stop),
         load=load,

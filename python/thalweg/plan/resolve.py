@@ -13,7 +13,7 @@ from thalweg.errors import ThalwegError
 from thalweg.plan import models as plan
 from thalweg.plan.flows import resolve_flow
 from thalweg.plan.traces import Traces
-from thalweg.scenario import models, quantities, values
+from thalweg.scenario import models, quantities, rules_host, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.quantities import PacketCount, Rtts
 
@@ -51,8 +51,7 @@ def resolve(raw: Raw, folder: Path, traces: Traces) -> Resolved:
             "forward": _link(path, folder, traces, rtt_ns, one_way),
             "reverse": _link(backward, folder, traces, rtt_ns, rtt_ns - one_way),
             "hosts": {
-                name: _host(name, point.host.get(name, models.Host()))
-                for name in sorted({"sender", "receiver", *point.host})
+                name: _host(point.host.get(name, models.Host())) for name in sorted({"sender", "receiver", *point.host})
             },
             "flows": [resolve_flow(flow) for flow in point.flow],
             "background": [_background(each) for each in point.background],
@@ -132,13 +131,23 @@ def _reorder(reorder: models.Reorder, rtt_ns: int) -> tuple[float, int]:
     return reorder, rtt_ns // REORDER_RTT_SHARE
 
 
-def _host(name: str, host: models.Host) -> plan.Host:
-    if host.cpu_share is not None or host.cpu_slice is not None:
-        raise ThalwegError("not-honoured", "no engine honours shares of a CPU yet", place=f"host.{name}.cpu_share")
+def _host(host: models.Host) -> plan.Host:
     return plan.Host(
         sndbuf_max_bytes=quantities.size(host.sndbuf_max) if host.sndbuf_max else NO_LIMIT_BYTES,
         rcvbuf_max_bytes=quantities.size(host.rcvbuf_max) if host.rcvbuf_max else NO_LIMIT_BYTES,
         delay_jitter_ns=quantities.time(host.delay_jitter) if host.delay_jitter else 0,
+        cpu=None if host.cpu_share is None else _cpu(host, host.cpu_share),
+        co_tenants=host.co_tenants or 0,
+    )
+
+
+def _cpu(host: models.Host, share: float) -> plan.Cpu:
+    slice_ns = quantities.time(host.cpu_slice or rules_host.DEFAULT_SLICE)
+    return plan.Cpu(
+        slice_ns=slice_ns,
+        period_ns=rules_host.period_ns(share, slice_ns),
+        per_packet_ns=quantities.time(host.cpu_per_packet or rules_host.DEFAULT_COST),
+        per_ack_ns=quantities.time(host.cpu_per_ack or rules_host.DEFAULT_COST),
     )
 
 

@@ -145,9 +145,20 @@ class Host(Table):
     """An end host."""
 
     cpu_share: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """Share of a CPU that the host gets: on CPU for cpu_slice out of every cpu_slice / cpu_share."""
+    """Share of a CPU that a sending host gets, above 0: on CPU for cpu_slice, without a break, out of every cpu_slice /
+    cpu_share. Without it, the host has a CPU whenever it needs one.
+    """
     cpu_slice: Time | None = None
-    """How long the host stays on CPU at a time."""
+    """How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share."""
+    co_tenants: Annotated[int, Field(ge=0, le=64)] | None = None
+    """Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
+    scheduler. The other way to make a CPU scarce: not together with cpu_share.
+    """
+    cpu_per_packet: Time | None = None
+    """CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said."""
+    cpu_per_ack: Time | None = None
+    """CPU time that a simulated host with a cpu_share needs to handle an acknowledgement; `"1us"` if nothing is said.
+    """
     sndbuf_max: Size | None = None
     """Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
     """
@@ -214,6 +225,10 @@ class Flow(Table):
     """Congestion control: a name, or a table that says where to load it from."""
     cc_params: dict[str, float] = Field(default_factory=dict)
     """Parameters of the algorithm, where the engine can set them."""
+    paced: bool = False
+    """Whether segments leave spread out at the pacing rate even if the algorithm does not pace, as below Linux's queue
+    discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
+    """
     size: SizeOrUnlimited = "unlimited"
     """What each connection carries: a size, or `"unlimited"`."""
     start: Time = "0s"

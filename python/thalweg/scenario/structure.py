@@ -122,7 +122,13 @@ def _translate(details: ErrorDetails, place: Place, node: Schema, document: Docu
         )
     if kind in ("greater_than_equal", "less_than_equal", "finite_number"):
         return ThalwegError(
-            "out-of-range", f"`{name}` is {found}", place=name, found=found, expected=describe(node), source=source
+            "out-of-range",
+            f"`{name}` is {found}",
+            place=name,
+            found=found,
+            expected=describe(node),
+            hint=_ratio_hint(given, node),
+            source=source,
         )
     return ThalwegError(
         "wrong-type",
@@ -179,6 +185,12 @@ def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
     if isinstance(given, str) and describe(node) == "true or false" and given.lower() in ("true", "false"):
         return f"write it without quotes: {given.lower()}"
     return None
+
+
+def _ratio_hint(given: Any, node: Schema) -> str | None:
+    """Ask whether percent were meant where a ratio belongs."""
+    is_ratio = node.get("type") in ("number", ["number", "null"]) and node.get("maximum") == 1
+    return f"did you mean {given / 100:g}?" if is_ratio and 1 < given <= 100 else None
 
 
 def _dotted(place: Place, given: Any) -> str:

@@ -225,6 +225,24 @@ def test_a_key_that_no_engine_honours_is_an_error(tmp_path: Path) -> None:
     assert error.source.line == 10
 
 
+def test_a_share_of_a_cpu_becomes_a_slice_and_a_period_and_leaves_other_hosts_as_they_were(tmp_path: Path) -> None:
+    text = HEAD + FLOW + '[host.sender]\ncpu_share = 0.7\ncpu_per_ack = "3us"\n[host.other]\nco_tenants = 2\n'
+    (tmp_path / "x.toml").write_text(text + FLOW.replace('"a"', '"b"') + 'host = "other"\n')
+    keys = {f"host.*.{key}" for key in ("cpu_share", "cpu_per_ack", "co_tenants")} | {"flow.host"}
+    able = replace(SIM, honours=SIM.honours | keys)
+    (experiment,) = plan.make(scenario.load(tmp_path / "x.toml"), able, {"sim": able}).experiments
+    hosts = experiment.hosts
+    assert hosts["sender"].cpu is not None
+    assert hosts["sender"].cpu.model_dump() == {
+        "slice_ns": 10_000_000,
+        "period_ns": 14_285_714,
+        "per_packet_ns": 1_000,
+        "per_ack_ns": 3_000,
+    }
+    assert hosts["other"].model_dump().keys() - hosts["receiver"].model_dump().keys() == {"co_tenants"}
+    assert "cpu" not in hosts["receiver"].model_dump_json()
+
+
 def test_a_key_that_another_engine_honours_names_it(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + '[engine]\nlink = "relay"\n')
     assert error.message == "the engine `sim` does not honour `engine.link`"

@@ -141,12 +141,18 @@ fn test(cc: &str, link: LinkKind, offloads: bool) -> Experiment {
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
     };
-    let host =
-        Host { sndbuf_max_bytes: Bytes(16_000_000), rcvbuf_max_bytes: Bytes(16_000_000), delay_jitter_ns: Span::ZERO };
+    let host = Host {
+        sndbuf_max_bytes: Bytes(16_000_000),
+        rcvbuf_max_bytes: Bytes(16_000_000),
+        delay_jitter_ns: Span::ZERO,
+        cpu: None,
+        co_tenants: 0,
+    };
     let flow = Flow {
         name: "bulk".to_owned(),
         cc: cc.to_owned(),
         cc_params: BTreeMap::new(),
+        paced: false,
         start_ns: Time::ZERO,
         stop_ns: None,
         load: Load::Unlimited,

@@ -20,7 +20,13 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
     };
-    let host = Host { sndbuf_max_bytes: UNBOUNDED, rcvbuf_max_bytes: UNBOUNDED, delay_jitter_ns: Span::ZERO };
+    let host = Host {
+        sndbuf_max_bytes: UNBOUNDED,
+        rcvbuf_max_bytes: UNBOUNDED,
+        delay_jitter_ns: Span::ZERO,
+        cpu: None,
+        co_tenants: 0,
+    };
     Experiment {
         experiment: 0,
         repetition: 0,
@@ -45,6 +51,7 @@ pub fn flow(name: &str, load: Load) -> Flow {
         name: name.to_owned(),
         cc: "reno".to_owned(),
         cc_params: BTreeMap::new(),
+        paced: false,
         start_ns: Time::ZERO,
         stop_ns: None,
         load,
