@@ -80,7 +80,7 @@ struct rule_output {
 /* Bytes per second of `gain` times the bandwidth, as BBR itself computes it, up to what the socket allows. */
 static inline uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t gain)
 {
-	/* 2^24 x packets/us is below 2^32 up to 256 packets/us; times mss (2^16) and gain (2^10) it still fits. */
+	/* 64 bits hold this up to 3 Tbit/s at the highest gain. */
 	uint64_t rate = in->bw * in->mss * gain / RULE_GAIN_UNIT;
 
 	rate = rate * (1000000 / 100 * RULE_PACING_PERCENT) >> RULE_BW_SHIFT;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N" begins a connection, "NAME VALUE" sets a member of
+ * the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs.
+ */
+#include "../rule.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(void)
+{
+	struct rule_state state = {0};
+	struct rule_input in = {0};
+	unsigned rule = 0;
+	char line[128];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		char *name = strtok(line, " \n"), *value = strtok(NULL, " \n");
+		long long number = value ? strtoll(value, NULL, 10) : 0;
+
+		if (!name)
+			continue;
+		if (!strcmp(name, "rule")) {
+			rule = number;
+			memset(&state, 0, sizeof(state));
+			memset(&in, 0, sizeof(in));
+		} else if (!strcmp(name, "ack")) {
+			struct rule_output out = {0};
+
+			rule_step(rule, &state, &in, &out);
+			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u boosted %u\n",
+			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.boosted);
+		}
+#define MEMBER(member)                                                                                                 \
+	else if (!strcmp(name, #member)) in.member = number
+		MEMBER(now_us);
+		MEMBER(mss);
+		MEMBER(snd_cwnd);
+		MEMBER(packets_out);
+		MEMBER(srtt_us);
+		MEMBER(inflight_bytes);
+		MEMBER(ca_state);
+		MEMBER(delivered);
+		MEMBER(lost);
+		MEMBER(rate_app_limited);
+		MEMBER(pacing_rate_bytes_per_s);
+		MEMBER(max_pacing_rate_bytes_per_s);
+		MEMBER(sample_delivered);
+		MEMBER(sample_losses);
+		MEMBER(sample_interval_us);
+		MEMBER(sample_rtt_us);
+		MEMBER(sample_acked);
+		MEMBER(sample_app_limited);
+		MEMBER(bw);
+		MEMBER(min_rtt_us);
+		MEMBER(mode);
+		MEMBER(cycle_index);
+		MEMBER(pacing_gain);
+		MEMBER(cwnd_gain);
+		MEMBER(full_bw_reached);
+		else {
+			fprintf(stderr, "no member %s\n", name);
+			return 1;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,64 @@
+//! The rule of `bbr_cpu` in C gives what the shared vectors say. The rule in Rust is held to the same file by crates/cc.
+
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// In the order of `enum rule`.
+const RULES: [&str; 1] = ["paper"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Compiles the rule as an ordinary program, with every warning an error.
+fn driver(folder: &Path) -> PathBuf {
+    let program = folder.join("rule_driver");
+    let source = root().join("bpf/cc/bbr_cpu/test/rule_driver.c");
+    let status = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover", "-o"])
+        .args([&program, &source])
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "rule.h does not compile as ordinary C");
+    program
+}
+
+/// The numbers of an object as lines of names and values.
+fn lines(object: &Map<String, Value>) -> String {
+    object.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+}
+
+#[test]
+fn the_rule_in_c_does_what_the_vectors_say() {
+    let vectors: Value =
+        serde_json::from_slice(&std::fs::read(root().join("tests/vectors/bbr_cpu.json")).unwrap()).unwrap();
+    let mut input = String::new();
+    let mut expected = Vec::new();
+    for case in vectors["cases"].as_array().unwrap() {
+        let rule = RULES.iter().position(|rule| case["rule"] == **rule).expect("a rule");
+        input += &format!("rule {rule}\n{}", lines(vectors["base"].as_object().unwrap()));
+        for (number, step) in case["steps"].as_array().unwrap().iter().enumerate() {
+            input += &format!("{}ack\n", lines(step["set"].as_object().unwrap()));
+            expected.push((format!("{}, ACK {}", case["name"], number + 1), step["out"].as_object().unwrap()));
+        }
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let asked = folder.path().join("input");
+    std::fs::write(&asked, input).unwrap();
+    let output = Command::new(driver(folder.path())).stdin(File::open(asked).unwrap()).output().unwrap();
+    assert!(output.status.success(), "the rule has failed");
+
+    let output = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.lines().count(), expected.len());
+    for (line, (place, expected)) in output.lines().zip(expected) {
+        let words: Vec<&str> = line.split(' ').collect();
+        for pair in words.chunks(2) {
+            let wanted = expected.get(pair[0]).map_or(0, |value| value.as_u64().unwrap());
+            assert_eq!(pair[1], wanted.to_string(), "{place}: {}", pair[0]);
+        }
+        assert!(expected.keys().all(|name| words.contains(&name.as_str())), "{place}: unknown output");
+    }
+}
