@@ -1,8 +1,9 @@
-//! Compiles the BPF programs that the agent carries.
+//! Compiles the BPF programs that the agent carries, and those that its tests load.
 
 mod compile;
 
 fn main() {
     println!("cargo:rerun-if-changed=compile.rs");
     compile::compile("cc/bbr_cpu", &["bbr_cpu"]);
+    compile::compile("cc/test", &["fixed_window", "rejected"]);
 }

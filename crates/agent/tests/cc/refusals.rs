@@ -1,0 +1,64 @@
+//! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
+
+use crate::stage::{Done, Stage};
+
+/// The exit code, the name of the problem, and a part of the text that says what to do.
+fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
+    assert_eq!(done.code, Some(code), "{done:?}");
+    assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
+    assert!(done.error.contains(hint), "{}", done.error);
+    assert_eq!(done.out, "");
+}
+
+#[test]
+fn an_ordinary_user_is_told_to_use_sudo() {
+    let Some(stage) = Stage::new() else { return };
+    for command in [&["cc", "load", "bbr_cpu"][..], &["cc", "unload", "bbr_cpu"], &["cc", "status"]] {
+        assert_refused(&stage.agent_as_nobody(command), 4, "no-right", "sudo");
+    }
+    let list = stage.agent_as_nobody(&["cc", "list"]);
+    assert_eq!(list.code, Some(0));
+    assert!(list.out.contains("reno") && list.out.contains("told to root only"), "{}", list.out);
+}
+
+#[test]
+fn names_and_files_that_are_no_algorithm_are_refused() {
+    let Some(stage) = Stage::new() else { return };
+    let load = |what: &str| stage.agent(&["cc", "load", what]);
+    assert_refused(&load("bbr_cpuu"), 2, "unknown-algorithm", "cc load bbr_cpu");
+    assert_refused(&load("./missing.bpf.o"), 2, "no-file", "check the path");
+    assert_refused(&load("/proc/self/status"), 2, "broken-object", "compile it again");
+    assert_refused(&load(&stage.object("bbr_cpu")), 2, "not-an-algorithm", "SEC(\".struct_ops.link\")");
+    let done = stage.agent(&["cc", "load", &stage.object("fixed_window"), "--rule", "paper"]);
+    assert_refused(&done, 2, "rule-of-file", "leave out --rule");
+    let done = stage.agent(&["cc", "load", "bbr_cpu", "--rule", "magic"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.error.contains("paper"), "the rules that there are: {}", done.error);
+    assert_eq!(stage.registered("bbr_cpu"), None);
+}
+
+#[test]
+fn half_an_object_is_refused() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let half = folder.path().join("half.bpf.o");
+    let whole = std::fs::read(stage.object("fixed_window")).unwrap();
+    std::fs::write(&half, &whole[..whole.len() / 2]).unwrap();
+    assert_refused(&stage.agent(&["cc", "load", half.to_str().unwrap()]), 2, "broken-object", "compile it again");
+}
+
+#[test]
+fn a_program_that_the_verifier_refuses_is_shown_with_its_words() {
+    let Some(stage) = Stage::new() else { return };
+    let done = stage.agent(&["cc", "load", &stage.object("rejected"), "--keep"]);
+    assert_refused(&done, 1, "kernel-refuses", "the last that was said");
+    assert!(done.error.contains("write"), "the verifier's own reason: {}", done.error);
+    assert_eq!(stage.listed("rejected"), None);
+}
+
+#[test]
+fn only_algorithms_in_ebpf_can_be_unloaded() {
+    let Some(stage) = Stage::new() else { return };
+    assert_refused(&stage.agent(&["cc", "unload", "reno"]), 1, "not-loaded", "cc list");
+    assert_refused(&stage.agent(&["cc", "unload", "bbr_cpu"]), 1, "not-loaded", "cc list");
+}

@@ -1,0 +1,132 @@
+//! Connections that use `bbr_cpu`.
+
+use crate::stage::{Namespace, Stage, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+
+/// A receiver, and a sender in the works. Both end with the test.
+struct Transfer {
+    receiver: Child,
+    sender: Child,
+}
+
+const ORDINARY_USER: [&str; 4] = ["setpriv", "--reuid", "65534", "--clear-groups"];
+
+impl Transfer {
+    /// An ordinary user sends for as long as the test wants, with an algorithm of their choice.
+    fn start(from: &Namespace, to: &Namespace, algorithm: &str) -> Transfer {
+        let receiver = to.command(&["iperf3", "--server", "--one-off"]).stdout(Stdio::null()).spawn().expect("iperf3");
+        wait_until("the receiver listens", || to.output(&["ss", "-Hltn", "sport", "=", "5201"]).contains("LISTEN"));
+        let mut line = ORDINARY_USER.to_vec();
+        line.extend(["iperf3", "--client", "10.9.8.2", "--congestion", algorithm, "--time", "600"]);
+        let sender = from.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("iperf3");
+        Transfer { receiver, sender }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        for child in [&mut self.sender, &mut self.receiver] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn count(algorithm: &Option<Value>, name: &str) -> u64 {
+    algorithm.as_ref().and_then(|one| one["counters"][name].as_u64()).unwrap_or_default()
+}
+
+/// What a new socket gets that asks for an algorithm.
+fn choose(algorithm: &str) -> rustix::io::Result<()> {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    rustix::net::sockopt::set_tcp_congestion(&socket, algorithm)
+}
+
+fn socket_algorithms(namespace: &Namespace) -> String {
+    namespace.output(&["ss", "-Htin", "state", "established", "dport", "=", "5201"])
+}
+
+#[test]
+fn an_ordinary_users_transfer_is_handled_and_counted() {
+    let Some(stage) = Stage::new() else { return };
+    let (sender, receiver) = Namespace::pair();
+    let loader = stage.load("bbr_cpu");
+    assert!(loader.said.contains("bbr_cpu: registered"), "{}", loader.said);
+    assert_eq!(count(&stage.registered("bbr_cpu"), "flows_begun"), 0);
+
+    let transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
+    wait_until("ACKs are counted", || count(&stage.registered("bbr_cpu"), "acks") > 1000);
+    let registered = stage.registered("bbr_cpu");
+    assert!(count(&registered, "flows_begun") >= 1, "{registered:?}");
+    assert_eq!(registered.unwrap()["held_by"][0], loader.pid());
+    assert!(socket_algorithms(&sender).contains("bbr_cpu"));
+
+    drop(transfer);
+    wait_until("the connections have ended", || {
+        let now = stage.registered("bbr_cpu");
+        count(&now, "flows_ended") == count(&now, "flows_begun")
+    });
+    let (code, said) = loader.end(Signal::TERM);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("taken back"), "{said}");
+    assert_eq!(stage.listed("bbr_cpu"), None);
+}
+
+#[test]
+fn a_live_transfer_goes_on_when_its_algorithm_is_taken_back() {
+    let Some(stage) = Stage::new() else { return };
+    let (sender, receiver) = Namespace::pair();
+    let mut loader = stage.load("bbr_cpu");
+    let transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
+    wait_until("ACKs are counted", || count(&stage.registered("bbr_cpu"), "acks") > 1000);
+    assert_eq!(choose("bbr_cpu"), Ok(()));
+
+    let done = stage.agent(&["cc", "unload", "bbr_cpu"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("until"), "it says that connections still use it: {}", done.out);
+    assert_eq!(loader.wait().0, Some(0), "the loader ends");
+    assert!(stage.registered("bbr_cpu").is_none());
+    let before = count(&stage.leaving("bbr_cpu"), "acks");
+    assert!(before > 1000);
+    wait_until("the transfer has gone on", || count(&stage.leaving("bbr_cpu"), "acks") > before + 1000);
+    assert!(socket_algorithms(&sender).contains("bbr_cpu"));
+    assert_eq!(choose("bbr_cpu"), Err(rustix::io::Errno::NOENT), "new connections must not get it");
+
+    drop(transfer);
+    wait_until("nothing of it is left", || stage.leaving("bbr_cpu").is_none());
+}
+
+#[test]
+fn without_contention_few_acks_are_boosted() {
+    let Some(stage) = Stage::new() else { return };
+    let (sender, receiver) = Namespace::pair();
+    let _loader = stage.load("bbr_cpu");
+    let shaped =
+        ["tc", "qdisc", "add", "dev", "cable", "root", "tbf", "rate", "20mbit", "burst", "10kb", "limit", "50kb"];
+    sender.output(&shaped);
+    let _transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
+    wait_until("ACKs are counted", || count(&stage.registered("bbr_cpu"), "acks") > 3000);
+    let now = stage.registered("bbr_cpu");
+    assert!(count(&now, "boosted_acks") * 2 < count(&now, "acks"), "{now:?}");
+}
+
+#[test]
+fn the_default_of_connections_does_not_stay_with_an_algorithm_that_is_gone() {
+    let Some(stage) = Stage::new() else { return };
+    let (here, _) = Namespace::pair();
+    let before = setting(&here);
+    let loader = stage.load_in(&here, "bbr_cpu");
+    here.output(&["sysctl", "--write", "net.ipv4.tcp_congestion_control=bbr_cpu"]);
+    assert_eq!(setting(&here), "bbr_cpu");
+    let (code, said) = loader.end(Signal::INT);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(setting(&here), before, "{said}");
+    assert!(said.contains(&format!("net.ipv4.tcp_congestion_control was bbr_cpu: now {before}")), "{said}");
+}
+
+fn setting(namespace: &Namespace) -> String {
+    namespace.output(&["sysctl", "--values", "net.ipv4.tcp_congestion_control"]).trim().to_owned()
+}
