@@ -24,6 +24,7 @@ one engine.
 | ✗ **does not hold** | the whole interval is outside |
 | ~ **not settled** | the interval spans a bound, and all repetitions are used up |
 | - **cannot run here** | the engine cannot do it, or it would take too long: the page says which |
+| · **not in the quick set** | only the quick set was run, and the points are in the full one |
 
 A claim over many points, such as all sizes of buffer, holds if it holds at each of them; the number shown is that of
 the point that is nearest to a bound, or furthest outside. Claims of many points are many chances to fail: those

@@ -9,7 +9,7 @@ The measures are defined in docs/reference/analysis.md.
 
 from thalweg.analysis.comparison import Compared, Comparison, compare
 from thalweg.analysis.derived import KEYS as DERIVED
-from thalweg.analysis.derived import derived
+from thalweg.analysis.derived import derived, derived_from
 from thalweg.analysis.difference import Difference, difference, half_width, holm
 from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
 from thalweg.analysis.fairness import jain
@@ -17,6 +17,7 @@ from thalweg.analysis.harm import harm
 from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
 from thalweg.analysis.measured import OwnMeasure, measured
 from thalweg.analysis.measures import MEASURES, Measure
+from thalweg.analysis.recorded import is_recorded
 from thalweg.analysis.repetitions import repetitions
 from thalweg.analysis.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
 from thalweg.analysis.status import Failure, Status, are_copies, status
@@ -45,12 +46,14 @@ __all__ = [
     "axes",
     "compare",
     "derived",
+    "derived_from",
     "difference",
     "estimate",
     "flow_names",
     "half_width",
     "harm",
     "holm",
+    "is_recorded",
     "jain",
     "measured",
     "overlap",

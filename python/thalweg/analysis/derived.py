@@ -35,8 +35,13 @@ KEYS = {
 
 def derived(run: Run) -> pl.DataFrame:
     """Give a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
-    points = {each["experiment"]: each for each in run.plan["experiments"]}
-    rows = [{"experiment": number} | _derive(points[number], run.plan) for number in sorted(points)]
+    return derived_from(run.plan)
+
+
+def derived_from(plan: Mapping[str, Any]) -> pl.DataFrame:
+    """Give the same from a plan as it stands in run.json."""
+    points = {each["experiment"]: each for each in plan["experiments"]}
+    rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
 
 

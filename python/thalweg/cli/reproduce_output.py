@@ -11,7 +11,7 @@ from rich.text import Text
 
 from thalweg.cli import output
 from thalweg.run import duration
-from thalweg.studies import Judged, Reproduced, Study, Verdict, lessons, texts
+from thalweg.studies import UNJUDGED, Judged, Reproduced, Study, Verdict, lessons, texts
 from thalweg.studies.models import Claim
 
 STYLES: dict[Verdict, str] = {
@@ -19,6 +19,7 @@ STYLES: dict[Verdict, str] = {
     "does not hold": "red",
     "not settled": "yellow",
     "cannot run here": "dim",
+    "not in the quick set": "dim",
 }
 
 NARROWEST = 100
@@ -123,7 +124,7 @@ def _cell(claim: Claim, judged: Judged) -> Text:
 
 def _count(reproduced: Reproduced) -> str:
     verdicts = [judged.verdict for judged in reproduced.judged.values()]
-    judged = len(verdicts) - verdicts.count("cannot run here")
+    judged = sum(verdict not in UNJUDGED for verdict in verdicts)
     others = [f"{verdicts.count(each)} {each}" for each in STYLES if each != "holds" and verdicts.count(each)]
     rest = f": {', '.join(others)}" if others else ""
     failed = f"; {reproduced.failed} experiments failed" if reproduced.failed else ""

@@ -11,16 +11,20 @@ from thalweg.report.files import put
 from thalweg.report.offline import render
 from thalweg.report.prose import is_safe, prose
 
-Verdict = Literal["holds", "does not hold", "not settled", "cannot run here"]
+Verdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
 
 SYMBOLS: dict[Verdict, str] = {
     "holds": "\N{CHECK MARK}",
     "does not hold": "\N{BALLOT X}",
     "not settled": "~",
     "cannot run here": "\N{EN DASH}",
+    "not in the quick set": "\N{MIDDLE DOT}",
 }
 """A verdict's sign, so that it is told by word, shape and colour."""
 
+
+UNJUDGED: tuple[Verdict, ...] = ("cannot run here", "not in the quick set")
+"""Verdicts of claims of which nothing was run."""
 
 PLURALS: dict[Verdict, str] = {"holds": "hold", "does not hold": "do not hold"}
 """Verdicts of several claims, where the words differ."""
@@ -155,6 +159,6 @@ def headlines(page: StudyPage) -> list[Headline]:
     for engine in page.engines:
         verdicts = [each.verdict for claim in page.claims for each in claim.judged if each.engine == engine]
         counts = [(verdict, verdicts.count(verdict)) for verdict in SYMBOLS if verdict in verdicts]
-        judged = len(verdicts) - verdicts.count("cannot run here")
+        judged = sum(verdict not in UNJUDGED for verdict in verdicts)
         found.append(Headline(engine, verdicts.count("holds"), judged, counts))
     return found

@@ -9,7 +9,7 @@ What a study's folder holds is told in docs/reference/studies.md.
 """
 
 from thalweg.report.study import write as write_page
-from thalweg.studies.bounds import Verdict
+from thalweg.studies.bounds import UNJUDGED, Verdict
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import ALL, Study, find, load, ready_made
 from thalweg.studies.page import as_page
@@ -18,6 +18,7 @@ from thalweg.studies.reproduce import RUNS, Reproduced, folder, plan, run
 __all__ = [
     "ALL",
     "RUNS",
+    "UNJUDGED",
     "Judged",
     "Reproduced",
     "Study",

@@ -11,7 +11,10 @@ from thalweg.studies.models import Judge
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-Verdict = Literal["holds", "does not hold", "not settled", "cannot run here"]
+Verdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
+
+UNJUDGED: tuple[Verdict, ...] = ("cannot run here", "not in the quick set")
+"""Verdicts of claims of which nothing was run."""
 
 SLACK = 1e-9
 """Relative: a number that differs less from a bound than this differs by the arithmetic of floating point only."""

@@ -10,9 +10,10 @@ import polars as pl
 from thalweg import analysis
 from thalweg.results import Run
 from thalweg.scenario import quantities
-from thalweg.studies.keys import DERIVED, is_one, is_range
+from thalweg.studies.keys import is_one, is_range, number
 from thalweg.studies.made import made
 from thalweg.studies.models import Made, Quantity
+from thalweg.studies.needs import sources
 from thalweg.studies.tried import Tried
 
 Window = tuple[str, str] | None
@@ -25,6 +26,10 @@ AT = ["experiment", "repetition"]
 
 class NotTried(Exception):
     """A quantity has no point in what was run; the message says why."""
+
+
+class NotQuick(NotTried):
+    """A quantity has points in the full set, and none in the quick one, which is what was run."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class PartData:
     """None: nothing is complete."""
     measures: Mapping[str, Made] = field(default_factory=dict)
     """Of the study's own."""
+    needed: frozenset[str] | None = None
+    """Measures that anybody will ask for; None: any."""
     _values: dict[Window, pl.DataFrame] = field(default_factory=dict)
     _points: pl.DataFrame | None = None
 
@@ -68,11 +75,11 @@ class PartData:
         return self._points
 
     def values(self, window: Window = None) -> pl.DataFrame:
-        """Give the value of every measure in every repetition, perhaps within a time window."""
+        """Give the value of every measure that is needed in every repetition, perhaps within a time window."""
         if window not in self._values:
             assert self.run
             span = (_seconds(window[0]), _seconds(window[1])) if window else None
-            self._values[window] = analysis.repetitions(self.run, window=span)
+            self._values[window] = analysis.repetitions(self.run, window=span, measures=self.needed)
         return self._values[window]
 
     def pick(self, quantity: Quantity) -> Picked:
@@ -86,7 +93,7 @@ class PartData:
             raise NotTried("nothing of it is complete")
         points = chosen(self.points(), quantity.where)
         if not points.height:
-            raise NotTried(self._why_no_point(quantity.where))
+            raise self._no_point(quantity.where)
         whose = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
         values = self.values(quantity.window).filter(whose)
         if (own := self.measures.get(quantity.measure)) is not None:
@@ -101,17 +108,36 @@ class PartData:
         open_keys = [key for key in self.sweep_keys if key not in quantity.where or not is_one(quantity.where[key])]
         return Picked(points, values, open_keys, self.tried.part)
 
-    def _why_no_point(self, where: Mapping[str, Any]) -> str:
+    def not_recorded(self, measure: str) -> str | None:
+        """Name what the engine does not record of what a measure is made of, if anything."""
+        assert self.run
+        lacking = (each for each in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, each))
+        return next(lacking, None)
+
+    def _no_point(self, where: Mapping[str, Any]) -> NotTried:
         """Say which condition no point meets."""
-        for number, point in self.tried.left_out.items():
-            frame = pl.DataFrame([{"experiment": number, **point, **self.tried.fixed}])
+        for experiment, point in self.tried.left_out.items():
+            frame = pl.DataFrame([{"experiment": experiment, **point, **self.tried.fixed}])
             if chosen(frame, {key: each for key, each in where.items() if key in frame.columns}).height:
-                return self.tried.reasons[number]
+                return NotTried(self.tried.reasons[experiment])
+        whole = self.tried.whole() if self.tried.whole else None
+        is_elsewhere = whole is not None and whole.plan is not None and chosen(planned(whole), where).height > 0
+        kind, place = (NotQuick, "in the quick set") if is_elsewhere else (NotTried, "here")
         for key, wanted in where.items():
             if not chosen(self.points(), {key: wanted}).height:
                 there = ", ".join(str(each) for each in self.points()[key].unique(maintain_order=True).to_list()[:8])
-                return f"`{self.tried.part}` is not run at {key} = {_text(wanted)} here, only at {there}"
-        return f"`{self.tried.part}` is not run at such a point here"
+                return kind(f"`{self.tried.part}` is not run at {key} = {_text(wanted)} {place}, only at {there}")
+        return kind(f"`{self.tried.part}` is not run at such a point {place}")
+
+
+def planned(tried: Tried) -> pl.DataFrame:
+    """Give a row per point that is to be run: experiment, the keys of the sweep, the derived keys."""
+    assert tried.plan
+    points = {each.experiment: each.sweep for each in tried.plan.experiments}
+    rows = [{"experiment": number, **sweep, **tried.fixed} for number, sweep in points.items()]
+    derived = analysis.derived_from(tried.plan.model_dump(mode="json"))
+    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})
+    return frame.join(derived, on="experiment", how="left", maintain_order="left")
 
 
 def chosen(points: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
@@ -141,28 +167,6 @@ def _meets(column: pl.Series, wanted: Any) -> pl.Series:
 
 def _seconds(text: str) -> float:
     return quantities.time(text) / 1e9
-
-
-def number(value: Any) -> float | None:
-    """Read a value of a sweep as a number, quantities in base units (bit/s, B, s, or as many BDPs)."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    found = analysis.quantity(value)
-    return found[1] if found else None
-
-
-def unit(key: str, value: Any) -> str:
-    """Give the unit of a key's number as reports have it; empty where it has none.
-
-    >>> unit("path.rtt", "45ms"), unit("rate_bps", 4e7), unit("path.buffer", "1bdp")
-    ('s', 'bit/s', '')
-    """
-    if key in DERIVED:
-        return next((name for end, name in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if key.endswith(end)), "")
-    found = analysis.quantity(value)
-    return {"rate": "bit/s", "size": "B", "time": "s"}.get(found[0], "") if found else ""
 
 
 def _text(wanted: Any) -> str:

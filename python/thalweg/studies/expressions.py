@@ -54,6 +54,16 @@ def mistake(text: str, names: Collection[str]) -> str | None:
     return _mistake(tree, names)
 
 
+def names(text: str) -> frozenset[str]:
+    """Give the names of numbers that an expression without a mistake uses.
+
+    >>> sorted(names("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)"))
+    ['rate_bps', 'rcvbuf_bytes', 'rtt_s']
+    """
+    found = {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    return frozenset(found - FUNCTIONS.keys())
+
+
 def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
     match node:
         case ast.Constant(value=bool()):

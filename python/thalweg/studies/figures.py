@@ -10,12 +10,12 @@ from thalweg.analysis import CONFIDENCE, MEASURES
 from thalweg.report.figure import Figure, Scaled, Unit
 from thalweg.report.labels import joined, key_title, value_text
 from thalweg.studies import expressions
-from thalweg.studies.data import NotTried, PartData, number, unit
+from thalweg.studies.data import NotTried, PartData
 from thalweg.studies.estimates import SeveralPartners
 from thalweg.studies.grouping import numbers as numbered
 from thalweg.studies.grouping import point_text
 from thalweg.studies.judge import quantities
-from thalweg.studies.keys import DERIVED
+from thalweg.studies.keys import DERIVED, number, unit
 from thalweg.studies.load import Study
 from thalweg.studies.models import Curve, Quantity
 from thalweg.studies.models import Figure as Wanted

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from thalweg.report.labels import setting
-from thalweg.studies.data import number
-from thalweg.studies.keys import DERIVED, decides_derived
+from thalweg.studies.keys import DERIVED, decides_derived, number
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from thalweg import analysis
 from thalweg.errors import ThalwegError
 from thalweg.studies import reduce
 from thalweg.studies.bounds import Bounds, Numbers, Verdict
-from thalweg.studies.data import NotTried, PartData
+from thalweg.studies.data import NotQuick, NotTried, PartData
 from thalweg.studies.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.grouping import Group, groups, point_text
 from thalweg.studies.keys import sides
@@ -47,6 +47,8 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
     """Judge a claim on the parts of one engine."""
     try:
         found = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
+    except NotQuick as why:
+        return Judged("not in the quick set", note=str(why))
     except NotTried as why:
         return Judged("cannot run here", note=str(why))
     except SeveralPartners as why:
@@ -60,6 +62,8 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
     looked_at = frozenset[tuple[str, int]]().union(*_experiments(found, range(len(has_value))))
     found_there = found.only(has_value)
     if not has_value.any():
+        if lacking := _not_recorded(claim, parts):
+            return Judged("cannot run here", note=lacking, looked_at=looked_at)
         return Judged("not settled", note="no point has a value", looked_at=looked_at, unsure=looked_at)
     judged = _judge(_numbers(found_there, claim.judge), claim.judge, looked_at)
     missing = int((~has_value).sum())
@@ -69,6 +73,16 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
     note = f"{judged.note}; {without}" if judged.note else without
     every_is_open = claim.judge.over == "every" and judged.verdict == "holds"
     return replace(judged, note=note, verdict="not settled" if every_is_open else judged.verdict)
+
+
+def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
+    """Say which measure an engine does not record, where that is why no point has a value."""
+    other = (claim.against and claim.against.part) or claim.part
+    asked = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
+    for data, quantity in ((parts[part], each) for part, each in asked):
+        if lacking := data.not_recorded(quantity.measure):
+            return f"the engine {data.tried.engine.name} does not record `{lacking}`"
+    return None
 
 
 def quantities(

@@ -28,6 +28,28 @@ def decides_derived(key: str) -> bool:
     return key.startswith(("path.", "host.")) or key.endswith(".count")
 
 
+def number(value: Any) -> float | None:
+    """Read a value of a sweep as a number, quantities in base units (bit/s, B, s, or as many BDPs)."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = analysis.quantity(value)
+    return found[1] if found else None
+
+
+def unit(key: str, value: Any) -> str:
+    """Give the unit of a key's number as reports have it; empty where it has none.
+
+    >>> unit("path.rtt", "45ms"), unit("rate_bps", 4e7), unit("path.buffer", "1bdp")
+    ('s', 'bit/s', '')
+    """
+    if key in DERIVED:
+        return next((name for end, name in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if key.endswith(end)), "")
+    found = analysis.quantity(value)
+    return {"rate": "bit/s", "size": "B", "time": "s"}.get(found[0], "") if found else ""
+
+
 def sides(value: Quantity, against: Against | None, known: Sequence[str]) -> tuple[Quantity, Quantity]:
     """Complete what a quantity is held against by what it inherits.
 

@@ -14,6 +14,7 @@ from thalweg.studies.data import PartData
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import Study
 from thalweg.studies.models import Claim
+from thalweg.studies.needs import needed
 from thalweg.studies.rounds import Pair, Schedule, finished
 from thalweg.studies.tried import Tried, prepare
 
@@ -84,8 +85,7 @@ def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], fl
     Where all claims that look at a point have a tolerance, its repetitions end once they are sure enough.
     """
     start, claims = clock(), planned.study.claims.claims
-    own = planned.study.claims.measures
-    planned.parts = {part: PartData(tried, None, own) for part, tried in planned.tried.items()}
+    planned.parts = {part: _data(planned, part, None) for part in planned.tried}
     schedules = {part: Schedule(tried.plan) for part, tried in planned.tried.items() if tried.plan}
     planned.directories = {part: planned.tried[part].directory(place) for part in schedules}
     tolerant = {part for claim in claims if claim.judge.tolerance is not None for part in _parts(claim)}
@@ -119,8 +119,13 @@ def _run_part(planned: Reproduced, part: str, due: Sequence[Pair], runner: Runne
     else:
         outcome = runner(tried, directory, due)
         run = _opened(directory)
-    planned.parts[part] = PartData(tried, run, planned.study.claims.measures)
+    planned.parts[part] = _data(planned, part, run)
     return outcome
+
+
+def _data(planned: Reproduced, part: str, run: Run | None) -> PartData:
+    claims = planned.study.claims
+    return PartData(planned.tried[part], run, claims.measures, needed(claims))
 
 
 def _opened(directory: Path) -> Run | None:

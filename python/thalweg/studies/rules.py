@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from thalweg.analysis import MEASURES, Measure
+from thalweg.engine import DEFAULT
 from thalweg.scenario import Document, words
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place
@@ -12,6 +13,7 @@ from thalweg.studies.keys import DERIVED, DROPPED, decides_derived, is_one, is_r
 from thalweg.studies.made import LEAST, MOST, NAMES
 from thalweg.studies.mistakes import Mistakes, dotted
 from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity, Tree
+from thalweg.studies.partners import ambiguous_keys
 
 DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
@@ -84,6 +86,33 @@ def _quantities(
     value, against = sides(claim.value, claim.against, sweep_keys(document))
     if against != value:
         _measure(against, (*place, "against"), document, claims, mistakes)
+    _partners(claim, value, against, place, documents, claims, mistakes)
+
+
+def _partners(
+    claim: Claim | Figure | Tree,
+    value: Quantity,
+    against: Quantity,
+    place: Place,
+    documents: Mapping[str, Document],
+    claims: Claims,
+    mistakes: Mistakes,
+) -> None:
+    """Refuse what leaves it open which point another one is held against."""
+    part = (claim.against and claim.against.part) or claim.part
+    setup = claims.parts[part].engines.get(DEFAULT)
+    narrowed = setup.set if setup else {}  # what the simulator does not sweep, no study has to tell apart
+    own, other = documents[claim.part], documents[part]
+    keys = ambiguous_keys(value, against, own, other, is_same_part=part == claim.part)
+    for key in keys:
+        if key not in narrowed:
+            mistakes.add(
+                "several-partners",
+                (*place, "against"),
+                f"`{dotted(place)}.against` leaves open which {key} a point is held against",
+                expected=f"one value of {key}: {', '.join(str(each) for each in other.raw['sweep'][key])}",
+                hint=f'add "{key}" = ... to `against.where`, or leave it open in `value.where`, too',
+            )
 
 
 def _quantity(quantity: Quantity, place: Place, document: Document, claims: Claims, mistakes: Mistakes) -> None:

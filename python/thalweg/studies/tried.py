@@ -1,8 +1,9 @@
 """A part of a study as one engine is to run it: the scenario with what claims.toml lays over it, and its plan."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ class Tried:
     """Keys that the scenario sweeps and that have one value here."""
     scaled: str = ""
     """What differs from the paper's set-up."""
+    whole: "Callable[[], Tried] | None" = None
+    """Plans the full set, where this is the quick one."""
 
     def directory(self, folder: Path) -> Path:
         """Name its run directory: an edited scenario, or another version of the engine, gets one of its own."""
@@ -82,6 +85,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
         document,
         fixed,
         scaled,
+        cache(partial(prepare, study, part, engine, known, quick=False)) if quick else None,
     )
 
 

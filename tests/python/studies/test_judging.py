@@ -17,7 +17,7 @@ from thalweg.results import open_run
 from thalweg.studies import Judged, judge
 from thalweg.studies.data import PartData
 from thalweg.studies.estimates import Quantities, Side
-from thalweg.studies.models import Claim
+from thalweg.studies.models import Claim, Quantity
 from thalweg.studies.reduce import along
 from thalweg.studies.tried import Tried
 
@@ -181,6 +181,17 @@ def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None
     # A number is asked of points of which an earlier condition has left none.
     assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
     assert found.note == "`made-up` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
+
+
+def test_what_an_engine_does_not_record_is_no_open_question(tmp_path: Path) -> None:
+    run = MadeUpRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
+    run.transfer(0, 0, "large", timeouts=None, completed=False)
+    parts = {"made-up": PartData(Tried("made-up", SIM), open_run(run.write()))}
+    lost = judge(
+        claim({"at_most": 3}, {}).model_copy(update={"value": Quantity(measure="timeouts", flow="large")}), parts
+    )
+    assert (lost.verdict, lost.note) == ("cannot run here", "the engine sim does not record `timeouts`")
+    assert judged(parts, {"at_most": 3}, {}).verdict == "not settled", "a transfer that did not end is a finding"
 
 
 def test_only_points_that_are_too_unsure_ask_for_more(tmp_path: Path) -> None:

@@ -234,7 +234,38 @@ def test_quick_tries_less_and_says_what_it_leaves_out(thalweg: Callable[..., Any
     study(QUEUE.replace('"4bdp"', '"1bdp"'))
     [engine] = json.loads(thalweg("reproduce", "./mine", "--quick", "--json").stdout)["studies"][0]["engines"]
     assert engine["experiments"] == 4
-    assert engine["claims"][0]["note"] == "`alone` is not run at path.buffer = 1bdp here, only at 4bdp"
+    [claim] = engine["claims"]
+    assert claim["verdict"] == "not in the quick set"
+    assert claim["note"] == "`alone` is not run at path.buffer = 1bdp in the quick set, only at 4bdp"
+
+
+def test_what_no_set_tries_is_not_said_to_be_in_the_full_one(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE.replace('"path.buffer" = "4bdp"', "buffer_bdp = { at_least = 5 }"))
+    [engine] = json.loads(thalweg("reproduce", "./mine", "--quick", "--json").stdout)["studies"][0]["engines"]
+    assert engine["claims"][0]["verdict"] == "cannot run here"
+
+
+def test_a_side_that_could_be_several_points_is_a_mistake_before_anything_runs(
+    thalweg: Callable[..., Any], study: Study
+) -> None:
+    study(
+        QUEUE.replace(
+            '{ where = { "flow.bulk.cc" = "bbr" } }', '{ where = { "flow.bulk.cc" = "bbr", "path.buffer" = "*" } }'
+        )
+    )
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 2
+    assert "`claims.0.against` leaves open which path.buffer a point is held against" in done.stderr
+    assert "mine/claims.toml:14" in done.stderr
+    assert 'add "path.buffer" = ... to `against.where`' in done.stderr
+    assert not Path("runs").exists()
+
+
+def test_of_two_values_a_point_has_one_partner(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE.replace('"flow.bulk.cc" = "bbr"', '"flow.bulk.cc" = "*"'))
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 0, done.stderr
+    assert "sim: 1 of 1 claims hold" in done.stdout
 
 
 def test_an_unknown_engine_is_answered_with_those_there_are(thalweg: Callable[..., Any], study: Study) -> None:
