@@ -39,7 +39,7 @@ pub enum Command {
     },
     /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
     Host,
-    /// Starts kernels for the engine `uml`, and is their first process. Engines start it.
+    /// Starts kernels in virtual time, and is the first process of guests. Engines start it.
     #[command(subcommand, hide = true)]
     Guest(Guest),
     /// Prints what scenarios, plans and tables consist of, as JSON.
@@ -49,12 +49,17 @@ pub enum Command {
     },
 }
 
-/// A part in a guest of the engine `uml`.
+/// A part in a guest.
 #[derive(Debug, Subcommand)]
 pub enum Guest {
-    /// Starts a guest, and ends with it or when standard input does.
+    /// Starts a kernel in virtual time, and ends with it or when standard input does.
     Keep,
-    /// Is the first process of a guest.
+    /// Is the first process of a virtual machine.
+    Boot {
+        /// Options that the kernel adds for itself.
+        rest: Vec<String>,
+    },
+    /// Is the first process of a kernel in virtual time.
     Begin {
         /// Options that the kernel adds for itself.
         rest: Vec<String>,

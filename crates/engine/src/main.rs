@@ -20,7 +20,7 @@ use events::{Event, Output};
 use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
-use thalweg_lab::guest;
+use thalweg_lab::{guest, vm};
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
         Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
+        Command::Guest(Guest::Boot { .. }) => exit_of("guest boot", vm::inside::boot()),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! Calls into C are in files named `sys.rs`, behind safe functions; nothing else is `unsafe`.
 
+mod cache;
 pub mod clock;
 pub mod diag;
 pub mod error;
@@ -23,5 +24,6 @@ pub mod protocol;
 pub mod relay;
 pub mod run;
 pub mod traffic;
+pub mod vm;
 
 pub use error::Error;

@@ -4,6 +4,8 @@
 //!  engine                                  host
 //!  configure {role, …}          ──►
 //!                               ◄──        configured {sysctls, cc, …}      or failed {code, message, hint}
+//!  clock                        ──►                                          as often as it is asked, or never
+//!                               ◄──        clock {monotonic_ns}
 //!  start {at_monotonic_ns}      ──►
 //!                               ◄──        over {flow}                       a flow has nothing left to do
 //!  over {flow}                  ──►                                          a flow of another host is over
@@ -32,10 +34,11 @@ use thalweg_units::Span;
 pub enum Command {
     /// Prepare everything, short of sending.
     Configure(Box<Configuration>),
+    /// Tell what your clock shows, before the start or after the end: hosts in guests have clocks of their own.
+    Clock,
     /// Begin.
     Start {
-        /// Reading of CLOCK_MONOTONIC that is time zero, for hosts that share our clock; nothing: time zero is when this
-        /// is read.
+        /// Reading of the host's CLOCK_MONOTONIC that is time zero; nothing: time zero is when this is read.
         at_monotonic_ns: Option<u64>,
     },
     /// A flow of another host is over: flows that go on until then open no more connections.
@@ -147,6 +150,11 @@ pub enum Event {
         cc: Vec<String>,
         /// Name and release of the host's kernel.
         kernel: String,
+    },
+    /// What the host's clock shows.
+    Clock {
+        /// Reading of its CLOCK_MONOTONIC.
+        monotonic_ns: u64,
     },
     /// A flow has nothing left to do: all its copies have finished.
     Over {

@@ -31,7 +31,7 @@ fn every_command_and_event_has_an_example() {
         examples().iter().filter_map(|example| Some(example.get(kind)?.as_str()?.to_owned())).collect()
     };
     let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    assert_eq!(found("command"), expected(&["configure", "start", "over", "stop"]));
-    let events = ["configured", "over", "flow", "sample", "state", "queue", "stopped", "failed"];
+    assert_eq!(found("command"), expected(&["configure", "clock", "start", "over", "stop"]));
+    let events = ["configured", "clock", "over", "flow", "sample", "state", "queue", "stopped", "failed"];
     assert_eq!(found("event"), expected(&events));
 }

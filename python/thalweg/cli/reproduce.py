@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import figure_files, output, reproduce_output, typed
+from thalweg.cli import figure_files, guest_kernel, output, reproduce_output, typed
 from thalweg.cli.options import option
 from thalweg.errors import Exit, ThalwegError
 
@@ -33,6 +33,8 @@ def command(
         typer.Argument(metavar="NAME|DIR|all", help="Study, a folder with one, or all studies.", show_default=False),
     ],
     engine_name: Annotated[str, option("--engine", "NAME|all", "Engine to use. [default: sim]")] = engine.DEFAULT,
+    kernel: guest_kernel.Kernel = None,
+    modules: guest_kernel.Modules = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points and repetitions: a first look.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Folder of runs and pages. [default: runs/studies]")] = None,
     threads: Annotated[
@@ -71,6 +73,7 @@ def command(
     if record:
         _check_recordable(loaded)
     drawn_to = _figure_folders(loaded, figures, form, is_alone=name != studies.ALL)
+    guest_kernel.choose(kernel, modules, engine_name)
     known = engine.capabilities()
     engines = _engines(engine_name, known)
     if policy is not None:

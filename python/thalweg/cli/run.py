@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import output, retry, typed
+from thalweg.cli import guest_kernel, output, retry, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
 from thalweg.cli.retry import Retry, forget_untrustworthy
@@ -23,6 +23,8 @@ REPORT = "report.html"
 def command(
     file: File,
     engine_name: EngineName = engine.DEFAULT,
+    kernel: guest_kernel.Kernel = None,
+    modules: guest_kernel.Modules = None,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-ENGINE-HASH]")] = None,
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
@@ -40,8 +42,9 @@ def command(
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
+    guest_kernel.choose(kernel, modules, engine_name)
     plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
-    directory = out or default_directory(plan)
+    directory = out or default_directory(plan, kernel=known.engines[plan.engine].version if kernel else "")
     if retry_untrustworthy:
         forget_untrustworthy(directory)
     with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:

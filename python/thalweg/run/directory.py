@@ -12,10 +12,10 @@ DIGITS = 8
 """Hexadecimal digits of the plan's hash in the name: enough to tell one's own runs apart."""
 
 
-def default_directory(plan: Plan, folder: Path = RUNS) -> Path:
-    """Name a run directory after its plan.
+def default_directory(plan: Plan, folder: Path = RUNS, kernel: str = "") -> Path:
+    """Name a run directory after its plan, and after the kernel that the user chose, if any.
 
     The same command goes on where it stopped; an edited scenario gets a directory of its own.
     """
-    digest = hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
+    digest = hashlib.sha256(f"{plan.model_dump_json()}{kernel}".encode()).hexdigest()
     return folder / f"{plan.name}-{plan.engine}-{digest[:DIGITS]}"

@@ -33,7 +33,8 @@ def made(cache: Path, name: str, day: str) -> Kernel:
 def test_where_no_kernel_is_built_the_list_says_how(thalweg: Thalweg) -> None:
     done = thalweg("kernel", "list")
     assert done.returncode == Exit.FINE
-    assert done.stderr == "no kernel is built; to build one: thalweg kernel build\n"
+    assert "to build one that runs in virtual time: thalweg kernel build\n" in done.stderr
+    assert "to fetch one for guests: thalweg kernel fetch\n" in done.stderr
     assert thalweg("kernel", "list", "--json").stdout == '{\n  "kernels": []\n}\n'
 
 

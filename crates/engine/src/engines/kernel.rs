@@ -70,7 +70,7 @@ impl Engine for Kernel {
 /// The experiment in the words of the lab, which lends its hosts to every engine with a real kernel.
 pub(super) fn in_lab<'a>(job: &'a Job<'a>, engine: &'a Path, is_virtual_time: bool) -> run::Job<'a> {
     let Job { experiment, id, traces, is_cancelled, log, capture } = *job;
-    run::Job { experiment, id, traces, engine, is_cancelled, log, capture, is_virtual_time }
+    run::Job { experiment, id, traces, engine, is_cancelled, log, capture, is_virtual_time, guests: None }
 }
 
 impl From<run::Outcome> for Summary {

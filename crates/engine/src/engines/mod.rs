@@ -3,6 +3,7 @@
 mod kernel;
 mod sim;
 mod uml;
+mod vm;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,7 @@ use thalweg_trace::Sink;
 use thalweg_units::Span;
 
 /// Every engine, the default first.
-pub const ENGINES: &[&dyn Engine] = &[&sim::Sim, &kernel::Kernel, &uml::Uml];
+pub const ENGINES: &[&dyn Engine] = &[&sim::Sim, &kernel::Kernel, &uml::Uml, &vm::Vm];
 
 /// What carries the packets.
 pub trait Engine: Sync {

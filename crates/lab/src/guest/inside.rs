@@ -120,6 +120,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         },
         capture: None,
         is_virtual_time: true,
+        guests: None,
     };
     let mut failure = None;
     let mut take = |event: Event| -> Result<(), Event> {

@@ -4,10 +4,10 @@
 //! `THALWEG_UML_KERNEL` names such a folder; without it, it is the one that was built last.
 
 use super::Traits;
+use crate::cache;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ impl Kernel {
         if let Some(folder) = std::env::var_os(FOLDER) {
             return Kernel::open(Path::new(&folder));
         }
-        let folder = cache().map(|cache| cache.join("uml/current"));
+        let folder = cache::folder().map(|cache| cache.join("uml/current"));
         match folder.filter(|folder| folder.join("kernel.json").exists()) {
             Some(folder) => Kernel::open(&folder),
             None => Err(Error::new("no-kernel", "no user-mode Linux kernel is built", BUILD)),
@@ -89,7 +89,7 @@ impl Kernel {
             return Err(bad(format!("{} has the format {format}, expected {FORMAT}", file.display())));
         }
         let program = folder.join("linux");
-        let sha256 = checksum(&program).map_err(|error| bad(format!("{}: {error}", program.display())))?;
+        let sha256 = cache::checksum(&program).map_err(|error| bad(format!("{}: {error}", program.display())))?;
         if sha256 != linux_sha256 {
             let is_not = format!("{} is not what was built: its SHA-256 is {sha256}", program.display());
             return Err(bad(format!("{is_not}, and kernel.json says {linux_sha256}")));
@@ -109,7 +109,7 @@ impl Kernel {
     /// Those of `ask`.
     pub fn traits(&self, ask: impl FnOnce(&Kernel) -> Result<Traits, Error>) -> Result<Traits, Error> {
         let short = &self.sha256[..SHORT];
-        let elsewhere = cache().map(|cache| cache.join(format!("uml-traits/{short}.json")));
+        let elsewhere = cache::folder().map(|cache| cache.join(format!("uml-traits/{short}.json")));
         let places: Vec<PathBuf> = [self.folder.join(TRAITS)].into_iter().chain(elsewhere).collect();
         if let Some(traits) = places.iter().find_map(|place| self.kept(place)) {
             return Ok(traits);
@@ -127,26 +127,7 @@ impl Kernel {
     }
 }
 
-/// Writes a file that is complete or absent, also when two write it at once.
+/// Writes traits to a file.
 fn keep(place: &Path, kept: &Kept) -> io::Result<()> {
-    let folder = place.parent().unwrap_or(place);
-    fs::create_dir_all(folder)?;
-    let draft = folder.join(format!(".traits-{}", std::process::id()));
-    let written = fs::write(&draft, serde_json::to_vec(kept)?).and_then(|()| fs::rename(&draft, place));
-    written.inspect_err(|_| drop(fs::remove_file(&draft)))
-}
-
-/// The user's folder for what can be made again.
-fn cache() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_CACHE_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("thalweg"))
-}
-
-fn checksum(file: &Path) -> io::Result<String> {
-    let mut hasher = Sha256::new();
-    io::copy(&mut File::open(file)?, &mut hasher)?;
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    cache::keep(place, &serde_json::to_vec(kept)?)
 }

@@ -4,7 +4,7 @@ mod inbox;
 
 pub use inbox::Inbox;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
 use crate::protocol::{Command, Configuration, Event, Role};
 use crate::{diag, net, relay, traffic};
@@ -80,8 +80,14 @@ fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
     outbox.tell(&Event::Stopped { measured, untrustworthy });
     // The engine has the rows before it lets us go.
     loop {
-        inbox.next();
+        if inbox.next() == Command::Clock {
+            outbox.tell(&clock_event());
+        }
     }
+}
+
+fn clock_event() -> Event {
+    Event::Clock { monotonic_ns: monotonic_ns() }
 }
 
 /// What a role has to deal with.
@@ -110,15 +116,20 @@ impl Stage<'_> {
     /// Another command came.
     pub fn wait_for_start(&self) -> Result<Clock, Error> {
         self.outbox.tell(&(self.configured)());
-        match self.inbox.next() {
-            Command::Start { at_monotonic_ns } => {
-                Ok(at_monotonic_ns.map_or_else(Clock::starting_now, Clock::starting_at))
+        loop {
+            match self.inbox.next() {
+                Command::Start { at_monotonic_ns } => {
+                    return Ok(at_monotonic_ns.map_or_else(Clock::starting_now, Clock::starting_at));
+                }
+                Command::Clock => self.outbox.tell(&clock_event()),
+                other => {
+                    return Err(Error::new(
+                        "bad-command",
+                        format!("expected `start`, found {other:?}"),
+                        "see docs/reference/host-protocol.md",
+                    ));
+                }
             }
-            other => Err(Error::new(
-                "bad-command",
-                format!("expected `start`, found {other:?}"),
-                "see docs/reference/host-protocol.md",
-            )),
         }
     }
 }

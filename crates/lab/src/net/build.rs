@@ -4,17 +4,21 @@ use crate::error::Error;
 use crate::net::places::{self, HOST_INTERFACE, RECEIVER_INTERFACE, ROUTER};
 use crate::net::shell::Shell;
 use crate::net::sys::Act;
-use crate::net::{LinkKind, Place, offloads, sysctl};
+use crate::net::{GUEST_TAP, LinkKind, Place, Seat, offloads, sysctl};
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
 /// What every namespace needs first.
 pub(crate) const LOOPBACK: &str = "ip link set lo up";
 
+/// The bridge in the namespace of a guest.
+const BRIDGE: &str = "bridge";
+
 /// An interface of the router and the host at its other end.
 struct Wire<'a> {
     interface: String,
     place: &'a Place,
+    seat: Seat,
 }
 
 /// Everything but queue disciplines.
@@ -22,21 +26,25 @@ pub(crate) fn build(
     shell: &mut Shell,
     experiment: &Experiment,
     (senders, receiver): (&[Place], &Place),
-    link: LinkKind,
+    (link, seat): (LinkKind, Seat),
 ) -> Result<(), Error> {
     namespaces(shell, senders.iter().chain([receiver]))?;
     let mut wires: Vec<Wire<'_>> = senders
         .iter()
         .zip(1..)
-        .map(|(place, number)| Wire { interface: places::sender_interface(number), place })
+        .map(|(place, number)| Wire { interface: places::sender_interface(number), place, seat })
         .collect();
-    wires.push(Wire { interface: RECEIVER_INTERFACE.to_owned(), place: receiver });
+    wires.push(Wire { interface: RECEIVER_INTERFACE.to_owned(), place: receiver, seat: Seat::Namespace });
     // Namespace by namespace, so that each needs one process.
     let mut router = vec![LOOPBACK.to_owned()];
     wires.iter().for_each(|wire| lay(&mut router, wire, link));
     shell.run_all(Some(ROUTER), &router)?;
     for wire in &wires {
-        shell.run_all(Some(&wire.place.name), &settle(wire.place))?;
+        let commands = match wire.seat {
+            Seat::Namespace => settle(wire.place),
+            Seat::Guest => bridge(),
+        };
+        shell.run_all(Some(&wire.place.name), &commands)?;
     }
     if !experiment.engine.offloads {
         let at_router = wires.iter().map(|wire| (ROUTER, wire.interface.as_str()));
@@ -67,12 +75,16 @@ pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a 
 /// A cable from the router to a host, and the router's end of it, with fixed addresses and neighbours: nobody asks for an
 /// address during an experiment, and an answer cannot be lost.
 fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
-    let Wire { interface, place } = wire;
+    let Wire { interface, place, seat } = wire;
     let (host, router) = (place.address, places::gateway(place.address));
     let (host_mac, router_mac) = (places::mac_text(place.mac), places::mac_text(places::mac(router)));
+    let cable_mac = match seat {
+        Seat::Namespace => host_mac.clone(),
+        Seat::Guest => places::mac_text(places::cable_mac(place.mac)),
+    };
     commands.push(format!(
         "ip link add {interface} mtu 1500 address {router_mac} type veth peer name {HOST_INTERFACE} mtu 1500 address \
-         {host_mac} netns {}",
+         {cable_mac} netns {}",
         place.name
     ));
     commands.extend(be_silent(interface));
@@ -85,14 +97,33 @@ fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
 
 /// The host's end of its cable.
 fn settle(place: &Place) -> Vec<String> {
+    be_silent(HOST_INTERFACE).into_iter().chain(inside(place)).collect()
+}
+
+/// What makes a host of whatever has the interface: a namespace, or a guest.
+pub(crate) fn inside(place: &Place) -> Vec<String> {
     let (host, router) = (place.address, places::gateway(place.address));
     let router_mac = places::mac_text(places::mac(router));
-    let mut commands = vec![LOOPBACK.to_owned()];
-    commands.extend(be_silent(HOST_INTERFACE));
-    commands.push(format!("ip link set {HOST_INTERFACE} up"));
-    commands.push(format!("ip addr add {host}/24 dev {HOST_INTERFACE}"));
-    commands.push(format!("ip route add default via {router}"));
-    commands.push(format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"));
+    vec![
+        LOOPBACK.to_owned(),
+        format!("ip link set {HOST_INTERFACE} up"),
+        format!("ip addr add {host}/24 dev {HOST_INTERFACE}"),
+        format!("ip route add default via {router}"),
+        format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"),
+    ]
+}
+
+/// The end of a cable that goes on into a guest: a bridge between it and the guest's card. The bridge asks nobody anything.
+fn bridge() -> Vec<String> {
+    let mut commands = vec![
+        LOOPBACK.to_owned(),
+        format!("ip link add {BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"),
+        format!("ip tuntap add dev {GUEST_TAP} mode tap"),
+    ];
+    let all = [HOST_INTERFACE, GUEST_TAP, BRIDGE];
+    commands.extend(all.iter().filter_map(|interface| be_silent(interface)));
+    commands.extend([HOST_INTERFACE, GUEST_TAP].map(|interface| format!("ip link set {interface} master {BRIDGE}")));
+    commands.extend(all.map(|interface| format!("ip link set {interface} up")));
     commands
 }
 

@@ -35,7 +35,7 @@ use shell::Shell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
-use std::process::Child;
+use std::process::{self, Child};
 use sys::Act;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
@@ -58,6 +58,25 @@ pub struct Place {
     /// Whether it also sends the background traffic.
     pub background: bool,
 }
+
+impl Place {
+    /// Its Ethernet address as it is written.
+    pub fn mac_text(&self) -> String {
+        places::mac_text(self.mac)
+    }
+}
+
+/// Where the sending hosts live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// In the namespaces themselves.
+    Namespace,
+    /// In guests, which are connected to the namespaces: each has a device [`GUEST_TAP`] for its guest.
+    Guest,
+}
+
+/// What the card of a guest is connected to.
+pub const GUEST_TAP: &str = "tap";
 
 /// What plays the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,21 +105,21 @@ impl Network {
     /// # Errors
     /// The machine refuses something, or the experiment asks for what this kind of link cannot do.
     pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
-        Network::build_with(experiment, link, TIMER_SLACK)
+        Network::build_with(experiment, link, TIMER_SLACK, Seat::Namespace)
     }
 
-    /// The same where timers are never later than `slack`.
+    /// The same where timers are never later than `slack`, and where senders live elsewhere.
     ///
     /// # Errors
     /// As [`Network::build`].
-    pub fn build_with(experiment: &Experiment, link: LinkKind, slack: Span) -> Result<Network, Error> {
+    pub fn build_with(experiment: &Experiment, link: LinkKind, slack: Span, seat: Seat) -> Result<Network, Error> {
         let (senders, receiver) = places::places(experiment)?;
         let shaping = match link {
             LinkKind::Relay => None,
             LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs(), slack)?),
         };
         let mut shell = Shell::start()?;
-        build::build(&mut shell, experiment, (&senders, &receiver), link)?;
+        build::build(&mut shell, experiment, (&senders, &receiver), (link, seat))?;
         let qdiscs = match shaping {
             None => protocol::Qdiscs::default(),
             Some(shaping) => shaping.make(&mut shell)?,
@@ -199,6 +218,24 @@ impl Network {
     /// `no-tool`: the program is not there. `no-process`: it cannot be started.
     pub fn spawn(&mut self, namespace: &str, command: &[OsString], is_realtime: bool) -> Result<Child, Error> {
         self.shell.spawn(namespace, command, is_realtime)
+    }
+
+    /// The same for a process that `prepare` does something to before it starts, and that has no priority of its own.
+    ///
+    /// # Errors
+    /// As [`Network::spawn`].
+    pub(crate) fn spawn_with(
+        &mut self,
+        namespace: &str,
+        command: &[OsString],
+        prepare: impl FnOnce(&mut process::Command),
+    ) -> Result<Child, Error> {
+        self.shell.spawn_with(namespace, command, false, prepare)
+    }
+
+    /// The commands that make a host of a guest, once it has its card.
+    pub(crate) fn inside(&self, place: &Place) -> Vec<String> {
+        build::inside(place)
     }
 
     /// Adds a line to the log.

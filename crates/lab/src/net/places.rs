@@ -52,6 +52,14 @@ pub(crate) fn mac(address: Ipv4Addr) -> [u8; 6] {
     [0x02, 0, 0, 0, network, host]
 }
 
+/// Ethernet address of the cable that leads to a guest: the guest itself has that of its address.
+pub(crate) fn cable_mac(mac: [u8; 6]) -> [u8; 6] {
+    let [first, _, rest @ ..] = mac;
+    let mut cable = [first, 1, 0, 0, 0, 0];
+    cable[2..].copy_from_slice(&rest);
+    cable
+}
+
 /// An Ethernet address as `ip` reads it.
 pub(crate) fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")

@@ -9,7 +9,7 @@ use crate::net::{build, refusal, shell::Shell};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Programs that every network needs. `ethtool` and `tc` are among them although some experiments need neither: one
@@ -96,7 +96,25 @@ pub fn is_realtime_allowed() -> bool {
 
 /// Whether a program is in the search path, system folders included.
 pub fn has_tool(name: &str) -> bool {
-    search_path().split(':').any(|folder| Path::new(folder).join(name).is_file())
+    tool(name).is_some()
+}
+
+/// Where a program is.
+pub(crate) fn tool(name: &str) -> Option<PathBuf> {
+    search_path().split(':').map(|folder| Path::new(folder).join(name)).find(|place| place.is_file())
+}
+
+/// Whether a namespace of ours may have a tap device and a bridge, which connect a guest.
+///
+/// # Errors
+/// `no-tap`, with what has to be changed.
+pub(crate) fn taps() -> Result<(), Error> {
+    let mut shell = Shell::start()?;
+    let try_all = ["ip tuntap add dev t0 mode tap", "ip link add b0 type bridge", "ip link set t0 master b0"];
+    shell.run_all(None, &try_all.map(str::to_owned)).map_err(|error| {
+        let hint = "run as root, and load what is missing: sudo modprobe -a tun bridge";
+        Error::new("no-tap", format!("guests cannot be connected to a network: {}", error.message), hint)
+    })
 }
 
 /// Whether the relay can see packets in a namespace of ours.

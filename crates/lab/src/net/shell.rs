@@ -9,7 +9,7 @@ use crate::net::refusal;
 use crate::net::sys::Act;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// First lines of every script.
 const HEADER: &str = "\
@@ -117,6 +117,20 @@ impl Shell {
     /// # Errors
     /// `no-tool`, or `no-process`.
     pub fn spawn(&mut self, namespace: &str, words: &[OsString], is_realtime: bool) -> Result<Child, Error> {
+        self.spawn_with(namespace, words, is_realtime, |_| ())
+    }
+
+    /// The same after `prepare` has done something to the command.
+    ///
+    /// # Errors
+    /// As [`Shell::spawn`].
+    pub fn spawn_with(
+        &mut self,
+        namespace: &str,
+        words: &[OsString],
+        is_realtime: bool,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Child, Error> {
         let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
         let chrt = if is_realtime { "chrt --fifo 50 " } else { "" };
         self.note(&format!("# {chrt}nsenter --net=/run/netns/{namespace} {}", quoted.join(" ")));
@@ -135,6 +149,7 @@ impl Shell {
         };
         let mut command = command.map_err(|error| started(&error))?;
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        prepare(&mut command);
         command.spawn().map_err(|error| started(&error))
     }
 }

@@ -1,6 +1,7 @@
 //! What the hosts of an experiment are told, from the first command to the last.
 
-use super::crew::Crew;
+use super::crew::{Crew, Kind};
+use super::guest::Guest;
 use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
@@ -21,16 +22,24 @@ const PORT: u16 = 5001;
 /// From the command to the start: time for it to reach every host.
 const HEADWAY: Span = Span::from_millis(50);
 
+/// The same where a guest has to be reached, whose processor may be away for some time.
+const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
+
 /// How long hosts may take to prepare; the slowest thing that they do is to start many listeners.
 const PREPARE: Duration = Duration::from_secs(20);
 
 /// How long a host that is to tell its rows may say nothing; it may have to sort millions.
 const TELL: Duration = Duration::from_secs(30);
 
+/// The same where senders are guests, which have to boot first.
+const BOOT: Duration = Duration::from_secs(90);
+
 /// Hosts that are prepared.
 pub struct Play<'a> {
     crew: Crew<'a>,
     senders: usize,
+    /// The guests that play senders, in the order of these; none: senders are no guests.
+    guests: Vec<Guest>,
 }
 
 /// What hosts say of themselves at their end.
@@ -49,27 +58,48 @@ impl<'a> Play<'a> {
         let roles = roles(network, link, job);
         let senders = network.senders().len();
         let mut crew = Crew::new(job.is_cancelled);
+        let mut machines = Vec::new();
         let command = [job.engine.as_os_str().to_owned(), OsString::from("host")];
         for (number, (name, role)) in roles.into_iter().enumerate() {
             let is_realtime = name == ROUTER && probe::is_realtime_allowed();
             let sysctls = network.sysctls(&name);
-            crew.add(&name, network.spawn(&name, &command, is_realtime)?)?;
+            match job.guests.filter(|_| number < senders) {
+                Some(guests) => {
+                    let place = network.senders()[number].clone();
+                    let (child, machine) = guests.start(network, &place, job.experiment)?;
+                    machines.push(machine);
+                    crew.add(&name, child, Kind::Guest)?;
+                }
+                None => crew.add(&name, network.spawn(&name, &command, is_realtime)?, Kind::Process)?,
+            }
             let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
             crew.tell(number, &Command::Configure(Box::new(configuration)));
         }
         let mut awaited: BTreeSet<usize> = (0..senders + 2).collect();
-        let until = Instant::now() + PREPARE;
+        let patience = if machines.is_empty() { PREPARE } else { BOOT };
+        let until = Instant::now() + patience;
         while !awaited.is_empty() {
             match crew.hear(Some(until))? {
                 Some((number, Event::Configured { sysctls, .. })) => {
                     awaited.remove(&number);
-                    script::note_sysctls(network, crew.name(number), &sysctls);
+                    match machines.get(number) {
+                        Some(_) => {
+                            let inside = network.inside(&network.senders()[number]);
+                            script::note_guest(network, crew.name(number), &inside, &sysctls);
+                        }
+                        None => script::note_sysctls(network, crew.name(number), &sysctls),
+                    }
                 }
                 Some((number, event)) => return Err(unexpected(&crew, number, &event).into()),
-                None => return Err(crew.silence(&Vec::from_iter(awaited), "configured", PREPARE).into()),
+                None => return Err(crew.silence(&Vec::from_iter(awaited), "configured", patience).into()),
             }
         }
-        Ok(Play { crew, senders })
+        let mut guests = Vec::new();
+        for (number, machine) in machines.into_iter().enumerate() {
+            let host = &job.experiment.hosts[&network.senders()[number].host];
+            guests.push(Guest::meet(&mut crew, number, machine, host.clone())?);
+        }
+        Ok(Play { guests, crew, senders })
     }
 
     /// Has the hosts play the experiment, and hands over what they report.
@@ -77,18 +107,27 @@ impl<'a> Play<'a> {
     /// # Errors
     /// A host cannot go on, or somebody asked to stop.
     pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
+        self.guests.iter_mut().try_for_each(Guest::contend)?;
         let lasted = self.send(job)?;
-        let Told { measured, untrustworthy } = self.end(take)?;
+        self.guests.iter_mut().for_each(Guest::relieve);
+        let mut told = self.end(take)?;
+        for guest in &self.guests {
+            let (measured, untrustworthy) = guest.leave(&mut self.crew)?;
+            told.add(measured, untrustworthy);
+        }
+        let Told { measured, untrustworthy } = told;
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
     /// From the start until every flow is over, or the duration is. How long that took.
     fn send(&mut self, job: &Job<'_>) -> Result<Span, Failure> {
         let experiment = job.experiment;
-        let start_ns = monotonic_ns() + HEADWAY.0;
-        let end = experiment.duration_ns.map(|duration| Instant::now() + to_std(HEADWAY) + to_std(duration));
+        let headway = if self.guests.is_empty() { HEADWAY } else { HEADWAY_OF_GUESTS };
+        let start_ns = monotonic_ns() + headway.0;
+        let end = experiment.duration_ns.map(|duration| Instant::now() + to_std(headway) + to_std(duration));
         for number in 0..self.senders + 2 {
-            self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(start_ns) });
+            let by_its_clock = self.guests.get(number).map_or(start_ns, |guest| guest.at(start_ns));
+            self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(by_its_clock) });
         }
         let mut under_way: BTreeSet<&str> = experiment.flows.iter().map(|flow| flow.name.as_str()).collect();
         // Without flows, only the duration ends it.
@@ -138,12 +177,12 @@ impl<'a> Play<'a> {
 }
 
 impl Told {
-    /// Adds what a host says. What several hosts have counted or spent is added up; of times, which are lateness and the
-    /// like, the longest counts.
+    /// Adds what a host says. What several hosts have counted or spent is added up; of times and of errors of clocks, which
+    /// are lateness and the like, the largest counts.
     fn add(&mut self, measured: BTreeMap<String, f64>, untrustworthy: Vec<String>) {
         for (name, value) in measured {
-            let is_time = name.ends_with("_us");
-            let join = |all: &mut f64| *all = if is_time { all.max(value) } else { *all + value };
+            let is_error = name.ends_with("_us") || name.ends_with("_ppm");
+            let join = |all: &mut f64| *all = if is_error { all.max(value) } else { *all + value };
             self.measured.entry(name).and_modify(join).or_insert(value);
         }
         for reason in untrustworthy {
@@ -177,7 +216,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
+pub(super) fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
     unexpected_of(crew.name(number), event)
 }
 

@@ -20,7 +20,10 @@ const HIDDEN: &str = "/run";
 /// kernel cannot do what it asks for, `bad-place` if recorded packets cannot be captured where they are to be.
 pub fn check(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment)?;
-    check_algorithms(job.experiment, &probe::usable_algorithms())?;
+    match job.guests {
+        Some(guests) => check_algorithms_of_guests(job.experiment, guests.algorithms())?,
+        None => check_algorithms(job.experiment, &probe::usable_algorithms())?,
+    }
     job.capture.map_or(Ok(()), check_capture)
 }
 
@@ -88,6 +91,14 @@ fn is_endless(flow: &Flow) -> bool {
             flow.repeat,
             Repeat::Gap { until: None, count: None, .. } | Repeat::Poisson { until: None, count: None, .. }
         )
+}
+
+fn check_algorithms_of_guests(experiment: &Experiment, usable: &[String]) -> Result<(), Error> {
+    let Some(flow) = experiment.flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
+    let message =
+        format!("flows.{}.cc: the guests' kernel has no `{}`; it has {}", flow.name, flow.cc, usable.join(", "));
+    let hint = "thalweg kernel fetch linux-image-amd64 gets one that has every algorithm of Linux";
+    Err(Error::new("unknown-cc", message, hint))
 }
 
 fn check_algorithms(experiment: &Experiment, usable: &[String]) -> Result<(), Error> {

@@ -11,6 +11,7 @@
 mod act;
 mod check;
 mod crew;
+mod guest;
 mod rows;
 mod script;
 mod speed;
@@ -18,9 +19,10 @@ mod speed;
 pub use rows::Rows;
 
 use crate::error::Error;
-use crate::net::{self, LinkKind, Network};
+use crate::net::{self, LinkKind, Network, Seat};
 use crate::protocol::Event;
 use crate::relay::capture;
+use crate::vm::Guests;
 use act::Play;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +50,8 @@ pub struct Job<'a> {
     pub capture: Option<&'a Path>,
     /// Whether programs take no time here: then timers are exact, and no path is too fast.
     pub is_virtual_time: bool,
+    /// The guests that play senders; nothing: senders live in the namespaces themselves.
+    pub guests: Option<&'a Guests>,
 }
 
 /// What an experiment leaves besides the reports of its hosts.
@@ -130,7 +134,8 @@ pub fn perform(job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failur
 /// Runs an experiment on a network of its own.
 fn run_on(link: LinkKind, why: &str, title: &str, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
     let slack = if job.is_virtual_time { Span::ZERO } else { net::TIMER_SLACK };
-    let mut network = Network::build_with(job.experiment, link, slack)?;
+    let seat = if job.guests.is_some() { Seat::Guest } else { Seat::Namespace };
+    let mut network = Network::build_with(job.experiment, link, slack, seat)?;
     let outcome = Play::prepare(&mut network, link, job);
     // Before anything is sent, so that it is there whatever happens then.
     (job.log)(&script::section(title, link, why, &network));

@@ -33,3 +33,13 @@ pub fn note_sysctls(network: &mut Network, namespace: &str, sysctls: &BTreeMap<S
         network.note(&format!("nsenter --net=/run/netns/{namespace} sysctl -qw '{name}={value}'"));
     }
 }
+
+/// Notes what was done inside the guest in `namespace`: for the reader, since it is no part of the network.
+pub fn note_guest(network: &mut Network, namespace: &str, inside: &[String], sysctls: &BTreeMap<String, String>) {
+    for line in inside {
+        network.note(&format!("# in the guest of {namespace}: {line}"));
+    }
+    for (name, value) in sysctls {
+        network.note(&format!("# in the guest of {namespace}: sysctl -qw '{name}={value}'"));
+    }
+}

@@ -107,7 +107,7 @@ fn carried(job: &Job<'_>, link: LinkKind) -> Result<Rate, Failure> {
 }
 
 fn measure(job: &Job<'_>, link: LinkKind) -> Result<Rate, Failure> {
-    let usable = probe::usable_algorithms();
+    let usable = job.guests.map_or_else(probe::usable_algorithms, |guests| guests.algorithms().to_vec());
     let cc = ["cubic", "reno"].into_iter().find(|name| usable.iter().any(|usable| usable == name)).unwrap_or("bbr");
     let experiment = test(cc, link, job.experiment.engine.offloads);
     let traces = BTreeMap::new();

@@ -150,7 +150,7 @@ impl Generator<'_> {
                 Command::Stop => return false,
                 Command::Over { flow } => self.connections.agenda.flow_over(&flow),
                 // Said once and done; said again it changes nothing.
-                Command::Start { .. } | Command::Configure(_) => {}
+                Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
             }
         }
         true

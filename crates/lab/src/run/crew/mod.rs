@@ -8,6 +8,7 @@
 use super::Failure;
 use crate::error::Error;
 use crate::protocol::{Command, Event};
+use crate::vm;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -29,6 +30,9 @@ const END: Duration = Duration::from_millis(500);
 /// Lines of a host's standard error that are kept for the day it dies.
 const LAST_WORDS: usize = 10;
 
+/// The same of a guest's console: a kernel that panics says why before it tells all that it knows.
+const LAST_OF_CONSOLE: usize = 100;
+
 /// Processes that play hosts.
 pub struct Crew<'a> {
     members: Vec<Member>,
@@ -39,8 +43,18 @@ pub struct Crew<'a> {
     heard_at_once: usize,
 }
 
+/// What plays a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A process, whose standard error is its own.
+    Process,
+    /// A guest, whose standard error is its console.
+    Guest,
+}
+
 struct Member {
     name: String,
+    kind: Kind,
     child: Child,
     /// Lines for its standard input; without it, standard input is closed.
     pen: Option<Sender<String>>,
@@ -57,6 +71,14 @@ enum Said {
     End,
 }
 
+impl Member {
+    /// What the console of a guest shows last.
+    fn console(&self) -> String {
+        let lines: Vec<String> = self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        vm::last_lines(&lines.join("\n"))
+    }
+}
+
 impl<'a> Crew<'a> {
     /// No hosts yet. Every wait asks `is_cancelled` now and then.
     pub fn new(is_cancelled: &'a dyn Fn() -> bool) -> Crew<'a> {
@@ -68,14 +90,15 @@ impl<'a> Crew<'a> {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn add(&mut self, name: &str, mut child: Child) -> Result<(), Error> {
+    pub fn add(&mut self, name: &str, mut child: Child, kind: Kind) -> Result<(), Error> {
         let number = self.members.len();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (pen, lines) = mpsc::channel();
         let (errors_open, errors_end) = mpsc::channel();
         let errors = Arc::new(Mutex::new(VecDeque::new()));
         // First of all, so that it ends with the others should a thread be refused.
-        let member = Member { name: name.to_owned(), child, pen: Some(pen), errors: Arc::clone(&errors), errors_end };
+        let errors_of = Arc::clone(&errors);
+        let member = Member { name: name.to_owned(), kind, child, pen: Some(pen), errors: errors_of, errors_end };
         self.members.push(member);
         let (Some(stdin), Some(stdout), stderr) = pipes else {
             return Err(Error::new("bug", format!("the host `{name}` was started without pipes"), "please report it"));
@@ -84,7 +107,8 @@ impl<'a> Crew<'a> {
         start_thread(name, move || write_lines(stdin, &lines))?;
         start_thread(name, move || read_events(stdout, |said| say.send((number, said)).is_ok()))?;
         start_thread(name, move || {
-            keep_last_lines(stderr, &errors);
+            let many = if kind == Kind::Guest { LAST_OF_CONSOLE } else { LAST_WORDS };
+            keep_last_lines(stderr, many, &errors);
             drop(errors_open);
         })
     }
@@ -169,7 +193,11 @@ impl<'a> Crew<'a> {
     /// The error of hosts that say nothing although they should.
     pub fn silence(&self, numbers: &[usize], awaited: &str, patience: Duration) -> Error {
         let names: Vec<&str> = numbers.iter().map(|number| self.name(*number)).collect();
-        let message = format!("no `{awaited}` from the host {} within {} s", names.join(", "), patience.as_secs());
+        let mut message = format!("no `{awaited}` from the host {} within {} s", names.join(", "), patience.as_secs());
+        let guests = numbers.iter().map(|number| &self.members[*number]).filter(|member| member.kind == Kind::Guest);
+        for guest in guests {
+            message.push_str(&format!("; of the guest {}, {}", guest.name, guest.console()));
+        }
         Error::new("host-silent", message, "close other programs, or run fewer experiments at a time (--threads 1)")
     }
 
@@ -185,6 +213,14 @@ impl<'a> Crew<'a> {
         let member = &mut self.members[number];
         // Its last words may still be on their way.
         let _ = member.errors_end.recv_timeout(END);
+        if member.kind == Kind::Guest {
+            let message = format!("the guest that plays the host `{}` ended; {}", member.name, member.console());
+            return Error::new(
+                "guest-died",
+                message,
+                "give the same command again; if it happens again, please report it",
+            );
+        }
         let words: Vec<String> = member.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
         let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" | ") };
         let end =
@@ -239,12 +275,12 @@ fn read_events(stdout: ChildStdout, mut say: impl FnMut(Said) -> bool) {
     say(Said::End);
 }
 
-fn keep_last_lines(stderr: Option<ChildStderr>, kept: &Mutex<VecDeque<String>>) {
+fn keep_last_lines(stderr: Option<ChildStderr>, many: usize, kept: &Mutex<VecDeque<String>>) {
     let Some(stderr) = stderr else { return };
     for line in BufReader::new(stderr).split(b'\n') {
         let Ok(line) = line else { return };
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == LAST_WORDS {
+        if kept.len() == many {
             kept.pop_front();
         }
         kept.push_back(String::from_utf8_lossy(&line).trim().to_owned());

@@ -18,7 +18,7 @@ fn host(script: &str) -> Child {
 fn crew<'a>(is_cancelled: &'a dyn Fn() -> bool, scripts: &[&str]) -> Crew<'a> {
     let mut crew = Crew::new(is_cancelled);
     for (number, script) in scripts.iter().enumerate() {
-        crew.add(&format!("host-{number}"), host(script)).unwrap();
+        crew.add(&format!("host-{number}"), host(script), Kind::Process).unwrap();
     }
     crew
 }
@@ -111,7 +111,7 @@ fn hosts_end_with_their_crew_and_those_that_do_not_listen_are_killed() {
     let pids = children.each_ref().map(Pid::from_child);
     let mut crew = Crew::new(&|| false);
     for child in children {
-        crew.add("host", child).unwrap();
+        crew.add("host", child, Kind::Process).unwrap();
     }
     drop(crew);
     // What they have started, too: it is in their groups, and waited for by nobody but init.

@@ -1,0 +1,78 @@
+//! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
+
+use super::kernel::{controller, honours, in_lab, in_one, this_program};
+use super::{Controller, Engine, Failure, Job, Summary};
+use std::sync::LazyLock;
+use thalweg_lab::run;
+use thalweg_lab::vm::Guests;
+use thalweg_trace::Sink;
+
+/// The engine `vm`.
+pub struct Vm;
+
+/// Version of what this engine makes of what the kernels do: it changes whenever the rows of the same events would.
+const RESULT_VERSION: u32 = 1;
+
+/// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
+/// set.
+const NOT_HONOURED: &[&str] = &["flow.cc_params"];
+
+/// Keys that only engines with a real kernel honour value by value. iperf3 is not in guests.
+const OWN: &[&str] = &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin"];
+
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
+
+/// The guests; why there are none, in words.
+static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
+    let engine = std::env::current_exe().map_err(|error| format!("thalweg-engine cannot be found: {error}"))?;
+    Guests::open(&engine).map_err(|error| {
+        if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { in_one(&error) }
+    })
+});
+
+impl Engine for Vm {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn about(&self) -> &'static str {
+        "The TCP of another Linux kernel: the sending hosts are virtual machines, in real time."
+    }
+
+    fn result_version(&self) -> String {
+        // The receiver's and the path's kernel is the machine's.
+        let ours = rustix::system::uname();
+        let guests = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), Guests::version);
+        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", ours.release().to_string_lossy())
+    }
+
+    fn why_not(&self) -> Option<String> {
+        FOUND.as_ref().err().cloned()
+    }
+
+    fn controllers(&self) -> Vec<Controller> {
+        let names = FOUND.as_ref().map_or(&[][..], Guests::algorithms);
+        names.iter().cloned().map(controller).collect()
+    }
+
+    fn honours(&self) -> &'static [&'static str] {
+        &HONOURS
+    }
+
+    fn is_real_time(&self) -> bool {
+        true
+    }
+
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+        let guests = FOUND
+            .as_ref()
+            .map_err(|why| Failure::Failed { code: "engine-unavailable".to_owned(), message: why.clone() })?;
+        let engine = this_program()?;
+        let job = run::Job { guests: Some(guests), ..in_lab(job, &engine, false) };
+        run::run(&job, sink).map(Summary::from).map_err(Failure::from)
+    }
+}

@@ -1,0 +1,100 @@
+//! A sender that is a guest: its clock is another one, and how much of a processor it got is worth telling.
+
+use super::Failure;
+use super::act::unexpected;
+use super::crew::Crew;
+use crate::clock::monotonic_ns;
+use crate::error::Error;
+use crate::protocol::{Command, Event};
+use crate::vm::contention::{self, Contention};
+use crate::vm::{Asked, CLOCK_QUESTIONS, Comparison, Machine};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use thalweg_plan::plan::Host;
+
+/// How long a guest may take to tell its clock.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A guest whose clock differs more from ours, in parts per million, measures other rates than there are.
+const WORST_DRIFT_PPM: f64 = 2000.0;
+
+/// A guest, and what its clock showed at first.
+#[derive(Debug)]
+pub struct Guest {
+    /// Number of the host that it plays.
+    number: usize,
+    machine: Machine,
+    /// What the scenario says of it.
+    host: Host,
+    clock: Comparison,
+    boot_s: f64,
+    contention: Option<Contention>,
+    shares: BTreeMap<String, f64>,
+}
+
+impl Guest {
+    /// Compares its clock with ours, once it is prepared.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn meet(crew: &mut Crew<'_>, number: usize, machine: Machine, host: Host) -> Result<Guest, Failure> {
+        let boot_s = machine.age_s();
+        let clock = compare(crew, number)?;
+        Ok(Guest { number, machine, host, clock, boot_s, contention: None, shares: BTreeMap::new() })
+    }
+
+    /// Lets it have no more of a processor than the scenario says, from now on.
+    ///
+    /// # Errors
+    /// As [`contention::apply`].
+    pub fn contend(&mut self) -> Result<(), Error> {
+        self.contention = Some(contention::apply(self.machine.processors()?, &self.host)?);
+        Ok(())
+    }
+
+    /// Ends that: what follows is no part of the experiment.
+    pub fn relieve(&mut self) {
+        if let Some(contention) = self.contention.take() {
+            self.shares = contention.measure();
+        }
+    }
+
+    /// What its clock shows when ours shows this.
+    pub fn at(&self, ours_ns: u64) -> u64 {
+        self.clock.guest_ns(ours_ns)
+    }
+
+    /// What is known of it at the end: measures, and why its rows should not be believed.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn leave(&self, crew: &mut Crew<'_>) -> Result<(BTreeMap<String, f64>, Vec<String>), Failure> {
+        let drift_ppm = self.clock.drift_ppm(&compare(crew, self.number)?);
+        let measured = [
+            ("guest_boot_us", self.boot_s * 1e6),
+            ("guest_clock_uncertainty_us", self.clock.uncertainty().0 as f64 / 1e3),
+            ("guest_clock_drift_ppm", drift_ppm),
+        ];
+        let is_off = drift_ppm.abs() > WORST_DRIFT_PPM;
+        let doubt =
+            is_off.then(|| format!("the clock of the guest {} is {drift_ppm:.0} ppm too fast", crew.name(self.number)));
+        let measured = measured.map(|(name, value)| (name.to_owned(), value));
+        Ok((measured.into_iter().chain(self.shares.clone()).collect(), doubt.into_iter().collect()))
+    }
+}
+
+fn compare(crew: &mut Crew<'_>, number: usize) -> Result<Comparison, Failure> {
+    let mut asked = Vec::new();
+    for _ in 0..CLOCK_QUESTIONS {
+        let from_ns = monotonic_ns();
+        crew.tell(number, &Command::Clock);
+        match crew.hear_within(PATIENCE)? {
+            Some((who, Event::Clock { monotonic_ns: guest_ns })) if who == number => {
+                asked.push(Asked { from_ns, until_ns: monotonic_ns(), guest_ns });
+            }
+            Some((who, event)) => return Err(unexpected(crew, who, &event).into()),
+            None => return Err(crew.silence(&[number], "clock", PATIENCE).into()),
+        }
+    }
+    Comparison::of(asked).ok_or_else(|| Error::new("bad-host", "no clock was told", "please report it").into())
+}

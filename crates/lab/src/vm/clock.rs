@@ -1,0 +1,79 @@
+//! How a guest's clock compares with ours.
+//!
+//! It is asked what it shows, several times. Question and answer take some hundred microseconds each, and when the answer
+//! was written is not known better than that; of several answers the quickest is believed, and the middle of its way taken.
+
+use thalweg_units::Span;
+
+/// How often a guest is asked.
+pub(crate) const QUESTIONS: usize = 20;
+
+/// A question and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Our clock when the question was sent, and when the answer came.
+    pub from_ns: u64,
+    pub until_ns: u64,
+    /// The guest's clock between.
+    pub guest_ns: u64,
+}
+
+/// What is known of a guest's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    best: Asked,
+}
+
+impl Comparison {
+    /// From several questions; nothing without any.
+    pub fn of(asked: impl IntoIterator<Item = Asked>) -> Option<Comparison> {
+        asked.into_iter().min_by_key(|asked| asked.until_ns - asked.from_ns).map(|best| Comparison { best })
+    }
+
+    /// What the guest's clock shows when ours shows this.
+    pub fn guest_ns(&self, ours_ns: u64) -> u64 {
+        self.best.guest_ns.saturating_add_signed(ours_ns as i64 - self.middle_ns() as i64)
+    }
+
+    /// How far from the truth that may be.
+    pub fn uncertainty(&self) -> Span {
+        Span((self.best.until_ns - self.best.from_ns) / 2)
+    }
+
+    /// By how much the guest's clock ran too fast between this comparison and a later one, in parts per million.
+    pub fn drift_ppm(&self, later: &Comparison) -> f64 {
+        let ours = (later.middle_ns() - self.middle_ns()) as f64;
+        let guests = (later.best.guest_ns as f64) - (self.best.guest_ns as f64);
+        (guests - ours) / ours * 1e6
+    }
+
+    fn middle_ns(&self) -> u64 {
+        self.best.from_ns.midpoint(self.best.until_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(from_ns: u64, until_ns: u64, guest_ns: u64) -> Asked {
+        Asked { from_ns, until_ns, guest_ns }
+    }
+
+    #[test]
+    fn the_quickest_answer_counts_and_the_middle_of_its_way() {
+        let slow = asked(1_000_000, 9_000_000, 77);
+        let comparison = Comparison::of([slow, asked(10_000_000, 10_400_000, 200_000), slow]).unwrap();
+        assert_eq!(comparison.guest_ns(10_200_000), 200_000);
+        assert_eq!(comparison.guest_ns(11_200_000), 1_200_000);
+        assert_eq!(comparison.uncertainty(), Span(200_000));
+        assert_eq!(Comparison::of([]), None);
+    }
+
+    #[test]
+    fn a_clock_that_runs_too_fast_is_noticed() {
+        let before = Comparison::of([asked(1_000, 3_000, 500)]).unwrap();
+        let after = Comparison::of([asked(1_000_001_000, 1_000_003_000, 1_000_100_500)]).unwrap();
+        assert!((before.drift_ppm(&after) - 100.0).abs() < 0.01, "{}", before.drift_ppm(&after));
+    }
+}

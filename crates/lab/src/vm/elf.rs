@@ -1,0 +1,131 @@
+//! What a program needs to be started elsewhere: its loader, its libraries, and no more of itself than is loaded.
+//!
+//! Source: elf(5), ld.so(8).
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+/// Offsets in the header of a 64-bit file.
+const PROGRAM_HEADERS_AT: usize = 0x20;
+const SECTION_HEADERS_AT: usize = 0x28;
+const PROGRAM_HEADER_SIZE: usize = 0x36;
+const PROGRAM_HEADER_COUNT: usize = 0x38;
+const SECTION_HEADER_COUNT: usize = 0x3c;
+const HEADER_SIZE: usize = 0x40;
+
+/// Kinds of segments.
+const LOAD: u32 = 1;
+const INTERPRETER: u32 = 3;
+
+/// A program or a library, without what is never loaded: symbols and debugging information, which are most of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Loaded {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The program that loads it and its libraries; nothing: it needs none.
+    pub loader: Option<String>,
+}
+
+/// Reads a file of this machine's kind.
+///
+/// # Errors
+/// It cannot be read, or is no ELF file of 64 bits.
+pub(super) fn read(path: &Path) -> io::Result<Loaded> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(named)?;
+    loaded(bytes).ok_or_else(|| named(io::Error::other("it is no ELF file of 64 bits")))
+}
+
+fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
+    if !bytes.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let first = word(&bytes, PROGRAM_HEADERS_AT)?;
+    let (size, count) = (half(&bytes, PROGRAM_HEADER_SIZE)?, half(&bytes, PROGRAM_HEADER_COUNT)?);
+    let (mut end, mut loader) = (first + size * count, None);
+    for header in (0..count).map(|number| first + size * number) {
+        let kind = u32::from_le_bytes(*bytes.get(header..)?.first_chunk()?);
+        let (at, length) = (word(&bytes, header + 0x08)?, word(&bytes, header + 0x20)?);
+        match kind {
+            LOAD => end = end.max(at.checked_add(length)?),
+            INTERPRETER => {
+                let name = bytes.get(at..at.checked_add(length)?)?;
+                loader = Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned());
+            }
+            _ => {}
+        }
+    }
+    if end > bytes.len() || end < HEADER_SIZE {
+        return None;
+    }
+    bytes.truncate(end);
+    // Sections are for linkers and debuggers; they are no longer there.
+    bytes[SECTION_HEADERS_AT..SECTION_HEADERS_AT + 8].fill(0);
+    bytes[SECTION_HEADER_COUNT..SECTION_HEADER_COUNT + 4].fill(0);
+    Some(Loaded { bytes, loader })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<usize> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?).into())
+}
+
+/// The libraries of a program, at the places where its loader finds them.
+///
+/// # Errors
+/// The loader cannot be asked, or does not find one.
+pub(super) fn libraries(loader: &str, program: &Path) -> io::Result<Vec<String>> {
+    let answer = Command::new(loader).arg("--list").arg(program).env("LC_ALL", "C").output()?;
+    let text = String::from_utf8_lossy(&answer.stdout);
+    if !answer.status.success() || text.contains("not found") {
+        let said = String::from_utf8_lossy(&answer.stderr);
+        return Err(io::Error::other(format!("{}: {text}{said}", program.display())));
+    }
+    Ok(text.lines().filter_map(place_of).map(str::to_owned).collect())
+}
+
+/// The place in a line such as `libm.so.6 => /lib/libm.so.6 (0x7f00)`; what the kernel itself lends has none.
+fn place_of(line: &str) -> Option<&str> {
+    let place = line.split("=>").last()?.split(" (").next()?.trim();
+    place.starts_with('/').then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_still_runs_when_only_what_is_loaded_is_left_of_it() {
+        let ours = std::env::current_exe().unwrap();
+        let loaded = read(&ours).unwrap();
+        assert!(loaded.bytes.len() < std::fs::metadata(&ours).unwrap().len() as usize);
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy");
+        std::fs::write(&copy, &loaded.bytes).unwrap();
+        std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let answer = Command::new(&copy).arg("--list").output().unwrap();
+        assert!(String::from_utf8_lossy(&answer.stdout).contains("this_program_still_runs"));
+        if let Some(loader) = loaded.loader {
+            let libraries = libraries(&loader, &ours).unwrap();
+            assert!(libraries.iter().any(|place| place.contains("libc.so")), "{libraries:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused_by_name() {
+        let error = read(Path::new("/etc/passwd")).unwrap_err().to_string();
+        assert!(error.contains("/etc/passwd") && error.contains("no ELF file"), "{error}");
+        assert_eq!(loaded(b"\x7fELF\x02\x01 and no more".to_vec()), None);
+    }
+
+    #[test]
+    fn the_loaders_answer_is_read_with_and_without_arrows() {
+        assert_eq!(place_of("\tlibm.so.6 => /lib/libm.so.6 (0x00007f)"), Some("/lib/libm.so.6"));
+        assert_eq!(place_of("\t/lib64/ld-linux-x86-64.so.2 (0x00007f)"), Some("/lib64/ld-linux-x86-64.so.2"));
+        assert_eq!(place_of("\tlinux-vdso.so.1 (0x00007f)"), None);
+    }
+}

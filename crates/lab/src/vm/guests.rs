@@ -1,0 +1,112 @@
+//! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
+
+use super::qemu::{self, Accelerator, Card};
+use super::{Kernel, Order, initramfs, probe, sys};
+use crate::error::Error;
+use crate::net::{GUEST_TAP, Network, Place};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::Child;
+use std::time::Instant;
+use thalweg_plan::plan::Experiment;
+
+/// Everything that guests are started with.
+#[derive(Debug)]
+pub struct Guests {
+    kernel: Kernel,
+    base: Vec<u8>,
+    found: probe::Found,
+}
+
+impl Guests {
+    /// Looks whether guests can be had here; `engine` is this program. The first time with a kernel, it is booted once.
+    ///
+    /// # Errors
+    /// What the machine lacks (`no-tool`, `no-namespaces`, `no-tap`, `no-guests`), or the kernel (`no-kernel`,
+    /// `bad-kernel`).
+    pub fn open(engine: &Path) -> Result<Guests, Error> {
+        probe::machine()?;
+        let kernel = Kernel::find()?;
+        let base = initramfs::base(&kernel, engine)?;
+        let found = probe::ask(&kernel, &base)?;
+        Ok(Guests { kernel, base, found })
+    }
+
+    /// What tells results with these guests apart from others: the kernel, and what runs it.
+    pub fn version(&self) -> String {
+        format!("{} in QEMU with {}", self.kernel.version(), self.accelerator().name())
+    }
+
+    /// What runs them.
+    pub fn accelerator(&self) -> Accelerator {
+        self.found.accelerator
+    }
+
+    /// Congestion controls that they have.
+    pub fn algorithms(&self) -> &[String] {
+        &self.found.traits.algorithms
+    }
+
+    /// Starts the guest that plays a host; its pipes lead to the host inside.
+    ///
+    /// # Errors
+    /// `no-guest`, or what keeps a process from being started.
+    pub(crate) fn start(
+        &self,
+        network: &mut Network,
+        place: &Place,
+        experiment: &Experiment,
+    ) -> Result<(Child, Machine), Error> {
+        let failed = |error: io::Error| {
+            let message = format!("the guest of the host {} cannot be started: {error}", place.name);
+            Error::new("no-guest", message, "close other programs, then try again")
+        };
+        let names = place.flows.iter().map(|flow| experiment.flows[*flow].cc.clone());
+        let algorithms = Vec::from_iter(BTreeSet::from_iter(names));
+        let order = Order::Host { network: network.inside(place), algorithms };
+        let order = serde_json::to_vec(&order).map_err(|error| failed(error.into()))?;
+        let file = sys::file_in_memory(&initramfs::with_order(&self.base, &order)).map_err(failed)?;
+        let card = Card { tap: GUEST_TAP, mac: place.mac_text() };
+        let place_of_file = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let words = qemu::command(self.accelerator(), &self.kernel.image, &place_of_file, Some(&card));
+        let child = network.spawn_with(&place.name, &words, |command| {
+            sys::hand_over(command, &file);
+        })?;
+        let machine = Machine { pid: child.id(), started: Instant::now() };
+        Ok((child, machine))
+    }
+}
+
+/// A guest that runs.
+#[derive(Debug)]
+pub struct Machine {
+    pid: u32,
+    started: Instant,
+}
+
+impl Machine {
+    /// The threads that are its processors, by their numbers in the system; there is one for each.
+    ///
+    /// # Errors
+    /// `no-guest`: none is found.
+    pub fn processors(&self) -> Result<Vec<u32>, Error> {
+        let found = qemu::processors(self.pid);
+        if found.is_empty() {
+            let message =
+                format!("the threads of QEMU (process {}) that are a guest's processors are not found", self.pid);
+            return Err(Error::new(
+                "no-guest",
+                message,
+                "look whether /proc is mounted without hidepid: findmnt /proc",
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Since it was started.
+    pub(crate) fn age_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}

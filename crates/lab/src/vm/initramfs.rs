@@ -1,0 +1,143 @@
+//! The first file system of a guest, in the memory that its kernel begins with.
+//!
+//! ```text
+//!  /engine              this program, the guest's first process
+//!  /bin/ip              the machine's own, and the libraries of both
+//!  /modules/*.ko        modules, and index.json, which says what each needs
+//!  /order.json          what this guest is to do; it comes behind the rest, in an archive of its own
+//! ```
+//!
+//! All but the order is the same for every guest of a kernel, and kept in the user's folder for what can be made again,
+//! under a name that follows from the kernel and from all programs.
+
+use super::archive::Archive;
+use super::modules::{DEVICES, Module};
+use super::{Kernel, elf};
+use crate::cache;
+use crate::error::Error;
+use crate::net::probe;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Changes when the recipe below makes another file system of the same things.
+const RECIPE: &str = "1";
+
+/// Places in the file system, seen from its root.
+pub(super) const ENGINE: &str = "engine";
+pub(super) const INDEX: &str = "modules/index.json";
+pub(super) const ORDER: &str = "order.json";
+
+/// Programs of the machine that a guest has.
+const TOOLS: &[&str] = &["ip"];
+
+/// File systems that nobody has used for so long are removed.
+const FORGET: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Where a module is.
+pub(super) fn module_place(name: &str) -> String {
+    format!("modules/{name}.ko")
+}
+
+/// The file system of this kernel's guests, without an order. `engine` is this program.
+///
+/// # Errors
+/// `bad-guest`: something that belongs into it cannot be read.
+pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Vec<u8>, Error> {
+    let failed = |error: io::Error| {
+        let message = format!("the file system of guests cannot be made: {error}");
+        Error::new("bad-guest", message, "see whether this file can be read, and is whole")
+    };
+    let mut programs = vec![(ENGINE.to_owned(), engine.to_owned())];
+    for tool in TOOLS {
+        let place =
+            probe::tool(tool).ok_or_else(|| failed(io::Error::other(format!("the program {tool} is missing"))))?;
+        programs.push((format!("bin/{tool}"), place));
+    }
+    let key = key(kernel, &programs).map_err(failed)?;
+    let folder = cache::folder().map(|cache| cache.join("vm/initramfs"));
+    let place = folder.as_ref().map(|folder| folder.join(format!("{key}.cpio")));
+    if let Some(bytes) = place.as_ref().and_then(|place| fs::read(place).ok()) {
+        return Ok(bytes);
+    }
+    let bytes = make(kernel, &programs).map_err(failed)?;
+    if let (Some(folder), Some(place)) = (folder, place) {
+        // Where it cannot be kept, it is made anew each time.
+        let _ = cache::keep(&place, &bytes);
+        forget(&folder);
+    }
+    Ok(bytes)
+}
+
+/// What a guest begins with: `base`, and a file for it alone.
+pub(super) fn with_order(base: &[u8], order: &[u8]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.file(ORDER, order);
+    let more = archive.finish();
+    let mut whole = Vec::with_capacity(base.len() + more.len());
+    whole.extend_from_slice(base);
+    whole.extend_from_slice(&more);
+    whole
+}
+
+/// Programs are told apart by place, size and time: reading all of them each time would take longer than the rest.
+fn key(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    hasher.update(RECIPE);
+    hasher.update(&kernel.sha256);
+    for (name, place) in programs {
+        let about = fs::metadata(place)?;
+        let (size, time, part, inode) = (about.len(), about.mtime(), about.mtime_nsec(), about.ino());
+        hasher.update(format!("{name} {} {size} {time} {part} {inode}\n", place.display()));
+    }
+    Ok(cache::hexadecimal(hasher)[..32].to_owned())
+}
+
+fn make(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    for folder in ["dev", "proc", "sys", "run", "tmp"] {
+        archive.folder(folder);
+    }
+    // Before anything is mounted, the kernel wants to give its first process a console.
+    archive.device("dev/console", (5, 1));
+    let mut libraries = BTreeSet::new();
+    for (name, place) in programs {
+        let program = elf::read(place)?;
+        archive.program(name, &program.bytes);
+        if let Some(loader) = program.loader {
+            libraries.extend(elf::libraries(&loader, place)?);
+            libraries.insert(loader);
+        }
+    }
+    for library in libraries {
+        archive.program(library.trim_start_matches('/'), &elf::read(Path::new(&library))?.bytes);
+    }
+    let wanted: Vec<&str> = kernel.modules.wanted().map(|(name, _)| name).collect();
+    let mut index: Vec<Module> = Vec::new();
+    for (module, bytes) in kernel.modules.read(wanted)? {
+        archive.file(&module_place(&module.name), &bytes);
+        index.push(module);
+    }
+    archive.file(INDEX, &serde_json::to_vec(&index)?);
+    Ok(archive.finish())
+}
+
+/// Removes what has not been used for long. Whoever reads one of these at this moment has it open, or makes it again.
+fn forget(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let used = entry.metadata().and_then(|about| about.accessed().or_else(|_| about.modified()));
+        if used.is_ok_and(|used| SystemTime::now().duration_since(used).is_ok_and(|ago| ago > FORGET)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Modules to load before anything else.
+pub(super) fn devices() -> impl Iterator<Item = &'static str> {
+    DEVICES.iter().copied()
+}

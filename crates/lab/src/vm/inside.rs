@@ -1,0 +1,185 @@
+//! The first process of a guest: `thalweg-engine guest boot`.
+//!
+//! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
+
+use super::modules::Module;
+use super::{Order, PORT, Traits, initramfs};
+use crate::error::Error;
+use crate::net::probe;
+use crate::protocol::Event;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, finit_module, reboot};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is mounted, and where. The last ones are missing in small kernels, and only programs for eBPF want them.
+const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
+    ("proc", "/proc", true),
+    ("sysfs", "/sys", true),
+    ("devtmpfs", "/dev", true),
+    ("tmpfs", "/run", true),
+    ("tmpfs", "/tmp", true),
+    ("bpf", "/sys/fs/bpf", false),
+];
+
+/// How long the port may take to come once its driver is there, and between two looks.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Does what the order says, then ends the guest. Only a first process may call it.
+///
+/// # Errors
+/// It is not the first process of a guest.
+pub fn boot() -> io::Result<()> {
+    if !rustix::process::getpid().is_init() {
+        return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
+    }
+    if let Err(error) = settle().and_then(|modules| find_port().and_then(|port| obey(&modules, &port))) {
+        // The console, which whoever started the guest tells.
+        eprintln!("thalweg: {error}");
+    }
+    // QEMU is told to end instead. That works also where a kernel cannot switch a machine off.
+    reboot(RebootCommand::Restart).map_err(io::Error::from)
+}
+
+/// Mounts what every program expects, and loads the drivers.
+fn settle() -> io::Result<Modules> {
+    for (kind, place, is_needed) in FILE_SYSTEMS {
+        match mount(*kind, *place, *kind, MountFlags::empty(), None) {
+            // A kernel may have mounted it already.
+            Ok(()) | Err(Errno::BUSY) => {}
+            Err(_) if !is_needed => {}
+            Err(error) => return Err(io::Error::other(format!("{kind} cannot be mounted at {place}: {error}"))),
+        }
+    }
+    let index: Vec<Module> = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::INDEX))?)?;
+    let mut modules = Modules { needs: index.into_iter().map(|module| (module.name, module.needs)).collect() };
+    initramfs::devices().try_for_each(|name| modules.load(name))?;
+    // Bounds of all TCP memory, in pages: of its own, a kernel with little memory takes less than a long path can hold.
+    fs::write("/proc/sys/net/ipv4/tcp_mem", "1000000000 1000000000 1000000000")?;
+    Ok(modules)
+}
+
+/// Modules that the guest has, and what each needs.
+struct Modules {
+    needs: BTreeMap<String, Vec<String>>,
+}
+
+impl Modules {
+    /// Loads a module and what it needs. One that is not there is built in, or missed by whoever needs it.
+    fn load(&mut self, name: &str) -> io::Result<()> {
+        let Some(needs) = self.needs.remove(name) else { return Ok(()) };
+        needs.iter().try_for_each(|name| self.load(name))?;
+        let file = File::open(Path::new("/").join(initramfs::module_place(name)))?;
+        match finit_module(&file, c"", 0) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(io::Error::other(format!("the kernel does not take its module {name}: {error}"))),
+        }
+    }
+}
+
+/// The device that joins us with the engine.
+fn find_port() -> io::Result<PathBuf> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(port) = named_port() {
+            return Ok(port);
+        }
+        if Instant::now() > give_up {
+            return Err(io::Error::other(
+                "this kernel has no virtio-serial port: CONFIG_VIRTIO_PCI and CONFIG_VIRTIO_CONSOLE are needed, built in or as \
+                 modules (--modules DIR)",
+            ));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn named_port() -> Option<PathBuf> {
+    let ports = fs::read_dir("/sys/class/virtio-ports").ok()?.flatten();
+    let is_ours = |port: &fs::DirEntry| fs::read_to_string(port.path().join("name")).is_ok_and(|it| it.trim() == PORT);
+    ports.into_iter().find(is_ours).map(|port| Path::new("/dev").join(port.file_name())).filter(|port| port.exists())
+}
+
+fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
+    let mut modules = Modules { needs: modules.needs.clone() };
+    let order = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::ORDER))?)?;
+    match order {
+        Order::Probe => say(port, &traits(&mut modules)),
+        Order::Host { network, algorithms } => {
+            let prepared = algorithms.iter().try_for_each(|name| load_algorithm(&mut modules, name));
+            if let Err(error) = prepared.and_then(|()| connect(&network)) {
+                return say(port, &Event::Failed(error));
+            }
+            play(port)
+        }
+    }
+}
+
+fn say(port: &Path, words: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(words)?;
+    line.push(b'\n');
+    OpenOptions::new().write(true).open(port)?.write_all(&line)
+}
+
+/// What the kernel has. Everything is tried.
+fn traits(modules: &mut Modules) -> Result<Traits, Error> {
+    let names: BTreeSet<String> = modules.needs.keys().cloned().collect();
+    for name in names {
+        // One that does not load is not offered.
+        let _ = modules.load(&name);
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    Ok(Traits { release, algorithms: probe::algorithms() })
+}
+
+/// Loads the module of a congestion control. One that is built in needs none.
+fn load_algorithm(modules: &mut Modules, name: &str) -> Result<(), Error> {
+    modules.load(&format!("tcp_{name}")).map_err(|error| {
+        Error::new("unknown-cc", format!("in the guest, {error}"), "look whether the modules belong to this kernel")
+    })
+}
+
+/// Makes the network, by the commands that would be typed.
+fn connect(commands: &[String]) -> Result<(), Error> {
+    let silent = ["all", "default"].map(|name| format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"));
+    for file in silent.iter().filter(|file| Path::new(file).exists()) {
+        // IPv6 announces itself, and its packets would be in the experiment's queues.
+        let _ = fs::write(file, "1");
+    }
+    let failed = |said: &str| {
+        let message = format!("in the guest, the network cannot be made ({}): {said}", commands.join("; "));
+        Error::new("command-failed", message, "look whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
+    };
+    // In one process: starting a program takes longer than what it does.
+    let lines: String = commands.iter().map(|line| format!("{}\n", line.trim_start_matches("ip "))).collect();
+    let mut ip = Command::new("/bin/ip");
+    ip.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = ip.spawn().map_err(|error| failed(&error.to_string()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // It does not read to the end if something fails, and says what.
+        let _ = stdin.write_all(lines.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| failed(&error.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(failed(said.split_whitespace().collect::<Vec<_>>().join(" ").as_str()))
+    }
+}
+
+/// Lets a child play the host: it ends when its input does.
+fn play(port: &Path) -> io::Result<()> {
+    let port = OpenOptions::new().read(true).write(true).open(port)?;
+    let engine = Path::new("/").join(initramfs::ENGINE);
+    let mut host = Command::new(engine);
+    host.arg("host").env("PATH", "/bin").stdin(port.try_clone()?).stdout(port).stderr(Stdio::inherit());
+    host.status().map(drop)
+}

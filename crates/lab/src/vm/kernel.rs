@@ -1,0 +1,174 @@
+//! The kernel that guests run: an image, and the folder of its modules.
+//!
+//! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules; without them it is the kernel
+//! that `thalweg kernel fetch` has fetched last.
+
+use super::modules::Modules;
+use crate::cache;
+use crate::error::Error;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Environment variable that names an image.
+const IMAGE: &str = "THALWEG_VM_KERNEL";
+
+/// Environment variable that names the folder of its modules; without it, all that guests need is built in.
+const MODULES: &str = "THALWEG_VM_MODULES";
+
+/// What to type where there is no kernel.
+const FETCH: &str = "thalweg kernel fetch";
+
+/// Digits of a checksum that tell kernels apart.
+const SHORT: usize = 12;
+
+/// Where an image for PCs says so, and with what.
+const MAGIC_AT: usize = 0x202;
+const MAGIC: &[u8] = b"HdrS";
+
+/// Where it says where its release is; that counts from [`SETUP_AT`].
+const RELEASE_AT: usize = 0x20e;
+const SETUP_AT: usize = 0x200;
+
+/// A kernel that a guest can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The image.
+    pub image: PathBuf,
+    /// Its release as the image tells it, such as `6.1.0-56-cloud-amd64`.
+    pub release: String,
+    pub(super) modules: Modules,
+    /// Over the image and the modules that a guest gets.
+    pub(super) sha256: String,
+}
+
+/// `kernel.json`, which stands in the folder of a kernel that was fetched, as far as it is read here.
+#[derive(Debug, Deserialize)]
+struct Description {
+    format: u64,
+    image: PathBuf,
+    modules: PathBuf,
+}
+
+/// The format of `kernel.json` that is read here.
+const FORMAT: u64 = 1;
+
+impl Kernel {
+    /// The kernel of this user.
+    ///
+    /// # Errors
+    /// `no-kernel`: there is none. `bad-kernel`: what is there cannot be run.
+    pub fn find() -> Result<Kernel, Error> {
+        let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(image) = named(IMAGE) {
+            return Kernel::open(&image, named(MODULES).as_deref());
+        }
+        let folder = cache::folder().map(|cache| cache.join("vm/current"));
+        match folder.filter(|folder| folder.join("kernel.json").exists()) {
+            Some(folder) => Kernel::fetched(&folder),
+            None => Err(Error::new("no-kernel", "there is no kernel for guests", FETCH)),
+        }
+    }
+
+    fn fetched(folder: &Path) -> Result<Kernel, Error> {
+        let file = folder.join("kernel.json");
+        let bad = |found: String| Error::new("bad-kernel", found, format!("fetch it again: {FETCH} --force"));
+        let named = |error: &dyn std::fmt::Display| bad(format!("{}: {error}", file.display()));
+        // A later fetch must not change under an experiment.
+        let folder = folder.canonicalize().map_err(|error| named(&error))?;
+        let text = fs::read(&file).map_err(|error| named(&error))?;
+        let Description { format, image, modules } = serde_json::from_slice(&text).map_err(|error| named(&error))?;
+        if format != FORMAT {
+            return Err(bad(format!("{} has the format {format}, expected {FORMAT}", file.display())));
+        }
+        Kernel::open(&folder.join(image), Some(&folder.join(modules)))
+    }
+
+    /// An image, and the folder with its modules.
+    ///
+    /// # Errors
+    /// `bad-kernel`: it is no image, or the modules cannot be read.
+    pub fn open(image: &Path, modules: Option<&Path>) -> Result<Kernel, Error> {
+        let hint = "name an image for x86-64, such as arch/x86/boot/bzImage or /boot/vmlinuz: --kernel IMAGE";
+        let bad = |found: String| Error::new("bad-kernel", format!("{}: {found}", image.display()), hint);
+        let bytes = fs::read(image).map_err(|error| bad(error.to_string()))?;
+        let release =
+            release(&bytes).ok_or_else(|| bad("it is no image of a Linux kernel for PCs (bzImage)".into()))?;
+        let modules = modules.map_or_else(|| Ok(Modules::default()), Modules::find)?;
+        let sha256 = identity(&bytes, &modules).map_err(|error| bad(format!("its modules: {error}")))?;
+        let image = std::path::absolute(image).unwrap_or_else(|_| image.to_owned());
+        Ok(Kernel { image, release, modules, sha256 })
+    }
+
+    /// What tells it apart from others: release, and the first digits of its checksum.
+    pub fn version(&self) -> String {
+        format!("{} {}", self.release, self.short())
+    }
+
+    pub(super) fn short(&self) -> &str {
+        &self.sha256[..SHORT]
+    }
+}
+
+/// The release in an image for PCs.
+fn release(image: &[u8]) -> Option<String> {
+    if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
+        return None;
+    }
+    let at = SETUP_AT + usize::from(u16::from_le_bytes(*image.get(RELEASE_AT..)?.first_chunk()?));
+    // It goes on with who built it, and when.
+    let text = image.get(at..)?.split(|byte| matches!(byte, 0 | b' ')).next()?;
+    Some(String::from_utf8_lossy(text).into_owned()).filter(|release| !release.is_empty())
+}
+
+fn identity(image: &[u8], modules: &Modules) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    hasher.update(image);
+    for (name, file) in modules.wanted() {
+        hasher.update(name);
+        hasher.update(fs::read(file)?);
+    }
+    Ok(cache::hexadecimal(hasher))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As much of an image as is read.
+    pub(crate) fn image(release: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 0x300];
+        bytes[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
+        bytes[RELEASE_AT..RELEASE_AT + 2].copy_from_slice(&0x80u16.to_le_bytes());
+        bytes[0x280..0x280 + release.len()].copy_from_slice(release.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn an_image_tells_its_release_and_another_module_makes_another_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, modules) = (folder.path().join("bzImage"), folder.path().join("modules"));
+        fs::write(&file, image("6.1.0-mine (me@here) #1")).unwrap();
+        fs::create_dir(&modules).unwrap();
+        fs::write(modules.join("tcp_bbr.ko"), "one").unwrap();
+        let one = Kernel::open(&file, Some(&modules)).unwrap();
+        assert_eq!(one.release, "6.1.0-mine");
+        assert!(one.version().starts_with("6.1.0-mine ") && one.version().len() == "6.1.0-mine ".len() + SHORT);
+        fs::write(modules.join("tcp_bbr.ko"), "two").unwrap();
+        assert_ne!(Kernel::open(&file, Some(&modules)).unwrap().version(), one.version());
+        fs::write(modules.join("snd_hda.ko"), "noise").unwrap();
+        fs::write(modules.join("tcp_bbr.ko"), "one").unwrap();
+        assert_eq!(Kernel::open(&file, Some(&modules)).unwrap().version(), one.version());
+    }
+
+    #[test]
+    fn what_is_no_image_is_refused_with_what_would_be_one() {
+        let error = Kernel::open(Path::new("/etc/passwd"), None).unwrap_err();
+        assert_eq!(error.code, "bad-kernel");
+        assert!(error.message.contains("/etc/passwd: it is no image") && error.hint.contains("bzImage"), "{error}");
+        let error = Kernel::open(Path::new("/no/such/image"), None).unwrap_err();
+        assert!(error.message.contains("/no/such/image: No such file"), "{error}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Modules of a guest's kernel: which it gets, and in which order they are loaded.
+//!
+//! A distribution's package has them in a folder tree, without the index that `depmod` makes of it at installation, and
+//! perhaps compressed. What a module needs is in the module itself: `depends=` in its section `.modinfo`.
+//!
+//! Source: modinfo(8), depmod(8), Linux include/linux/module.h.
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What every guest loads, as far as it is not built in: the devices that it is given, and what samples are asked of.
+pub(super) const DEVICES: &[&str] = &["virtio_pci", "virtio_net", "virtio_console", "tcp_diag"];
+
+/// How the names of congestion controls begin.
+const ALGORITHM: &str = "tcp_";
+
+/// Endings of modules, and the program that unpacks them.
+const ENDINGS: &[(&str, Option<&str>)] =
+    &[(".ko", None), (".ko.xz", Some("xz")), (".ko.zst", Some("zstd")), (".ko.gz", Some("gzip"))];
+
+/// A module as the guest has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Module {
+    /// Its name, with `_` for `-`.
+    pub name: String,
+    /// Modules to load first.
+    pub needs: Vec<String>,
+}
+
+/// Where modules are, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Modules {
+    files: BTreeMap<String, PathBuf>,
+}
+
+impl Modules {
+    /// Those in a folder and all below it. Links to folders are not followed: they lead to the kernel's source.
+    ///
+    /// # Errors
+    /// `bad-kernel`: it cannot be read, or has none.
+    pub fn find(folder: &Path) -> Result<Modules, Error> {
+        let bad = |found: String| {
+            Error::new("bad-kernel", found, "name the folder that has the kernel's modules: --modules DIR")
+        };
+        let mut files = BTreeMap::new();
+        walk(folder, &mut files).map_err(|error| bad(format!("{}: {error}", folder.display())))?;
+        if files.is_empty() {
+            return Err(bad(format!("{} has no kernel modules (*.ko)", folder.display())));
+        }
+        Ok(Modules { files })
+    }
+
+    /// Those that a guest gets: its devices and all congestion controls, without what they need.
+    pub fn wanted(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let is_wanted = |name: &str| name.starts_with(ALGORITHM) || DEVICES.contains(&name);
+        self.files.iter().filter(move |(name, _)| is_wanted(name)).map(|(name, file)| (name.as_str(), file.as_path()))
+    }
+
+    /// These modules and all that they need, unpacked. What is not there is taken for built in.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn read<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Vec<(Module, Vec<u8>)>> {
+        let mut read: BTreeMap<String, (Module, Vec<u8>)> = BTreeMap::new();
+        let mut due: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        while let Some(name) = due.pop() {
+            let Some(file) = self.files.get(&name).filter(|_| !read.contains_key(&name)) else { continue };
+            let bytes = unpack(file)?;
+            let needs = needs(&bytes);
+            due.extend(needs.iter().cloned());
+            read.insert(name.clone(), (Module { name, needs }, bytes));
+        }
+        Ok(read.into_values().collect())
+    }
+}
+
+/// What a module needs, by its own word.
+pub(super) fn needs(module: &[u8]) -> Vec<String> {
+    let entries = module.split(|byte| *byte == 0);
+    let told = entries.filter_map(|entry| entry.strip_prefix(b"depends=")).next().unwrap_or_default();
+    let names = String::from_utf8_lossy(told);
+    names.split(',').filter(|name| !name.is_empty()).map(plain).collect()
+}
+
+fn walk(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), files)?;
+        } else if let Some(name) = entry.file_name().to_str().and_then(name_of) {
+            files.insert(name, entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// The module's name, if the file has the name of one.
+fn name_of(file: &str) -> Option<String> {
+    ENDINGS.iter().find_map(|(ending, _)| file.strip_suffix(ending)).map(plain)
+}
+
+/// The name as the kernel writes it.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+fn unpack(file: &Path) -> io::Result<Vec<u8>> {
+    let bytes = fs::read(file)?;
+    let name = file.to_string_lossy();
+    let Some(program) = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).and_then(|(_, program)| *program)
+    else {
+        return Ok(bytes);
+    };
+    let failed = |why: String| io::Error::other(format!("{program} -dc {name}: {why}"));
+    let mut child = Command::new(program)
+        .arg("-dc")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let feed = child.stdin.take().map(|mut stdin| std::thread::spawn(move || stdin.write_all(&bytes)));
+    let output = child.wait_with_output()?;
+    // If it does not read to the end, it says why.
+    let _ = feed.map(std::thread::JoinHandle::join);
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(needs: &str) -> Vec<u8> {
+        format!("\u{7f}ELF\0license=GPL\0depends={needs}\0name=x\0").into_bytes()
+    }
+
+    #[test]
+    fn what_modules_need_comes_with_them_and_what_is_missing_is_built_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("kernel/net");
+        fs::create_dir_all(&deep).unwrap();
+        let files = [
+            ("virtio_net.ko", "net-failover,virtio"),
+            ("net-failover.ko", "failover"),
+            ("tcp_mine.ko", ""),
+            ("x.ko", ""),
+        ];
+        for (name, needs) in files {
+            fs::write(deep.join(name), module(needs)).unwrap();
+        }
+        let modules = Modules::find(folder.path()).unwrap();
+        let wanted: Vec<&str> = modules.wanted().map(|(name, _)| name).collect();
+        assert_eq!(wanted, ["tcp_mine", "virtio_net"]);
+        let read = modules.read(wanted).unwrap();
+        let found: Vec<(&str, usize)> = read.iter().map(|(it, _)| (it.name.as_str(), it.needs.len())).collect();
+        assert_eq!(found, [("net_failover", 1), ("tcp_mine", 0), ("virtio_net", 2)]);
+    }
+
+    #[test]
+    fn compressed_modules_are_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tcp_mine.ko");
+        fs::write(&file, module("")).unwrap();
+        assert!(Command::new("gzip").arg(&file).status().unwrap().success());
+        let modules = Modules::find(folder.path()).unwrap();
+        assert_eq!(modules.read(["tcp_mine"]).unwrap()[0].1, module(""));
+        fs::write(folder.path().join("tcp_mine.ko.gz"), "no gzip").unwrap();
+        let error = modules.read(["tcp_mine"]).unwrap_err().to_string();
+        assert!(error.contains("tcp_mine.ko.gz"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_without_modules_is_refused() {
+        let error = Modules::find(tempfile::tempdir().unwrap().path()).unwrap_err();
+        assert!(error.message.contains("no kernel modules") && error.hint.contains("--modules"), "{error}");
+    }
+}

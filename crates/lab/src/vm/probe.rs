@@ -1,0 +1,176 @@
+//! What this machine can do with guests: whether there is what they need, what runs them, and what their kernel has.
+
+use super::qemu::{self, Accelerator};
+use super::{Kernel, Order, Traits, initramfs, sys};
+use crate::cache;
+use crate::error::Error;
+use crate::net::{holder, probe};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a guest may take to boot and to answer: on the processor itself, where a guest that says nothing for so long
+/// never will; and translated, on a machine that has other things to do.
+const ON_KVM: Duration = Duration::from_secs(5);
+const ON_TCG: Duration = Duration::from_secs(60);
+
+/// Lines of the console that are told when a guest did not boot.
+const LAST_LINES: usize = 6;
+
+/// Version of the questions that are asked.
+const FORMAT: u64 = 1;
+
+/// What was found out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Found {
+    format: u64,
+    /// Kernel that was asked.
+    sha256: String,
+    /// The machine, since it was started: in its next life, another may be under it.
+    boot_id: String,
+    pub traits: Traits,
+    pub accelerator: Accelerator,
+}
+
+/// Where QEMU is.
+pub(super) fn program() -> Option<PathBuf> {
+    probe::tool(qemu::PROGRAM)
+}
+
+/// Whether this machine has what guests need, but for a kernel.
+///
+/// # Errors
+/// What it lacks.
+pub(super) fn machine() -> Result<(), Error> {
+    if !cfg!(target_arch = "x86_64") {
+        let message = "guests need a machine with x86-64 processors";
+        return Err(Error::new("no-guests", message, "run it on another machine, or use --engine kernel"));
+    }
+    if program().is_none() {
+        let message = format!("QEMU ({}) is not installed", qemu::PROGRAM);
+        return Err(Error::new("no-tool", message, "sudo apt-get install qemu-system-x86"));
+    }
+    probe::namespaces()?;
+    probe::taps()
+}
+
+/// What a kernel has, and what runs it here. It is asked once, and again after the machine was started anew.
+///
+/// # Errors
+/// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
+pub(super) fn ask(kernel: &Kernel, base: &[u8]) -> Result<Found, Error> {
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+    let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", kernel.short())));
+    let kept = place.as_ref().and_then(|place| serde_json::from_slice::<Found>(&fs::read(place).ok()?).ok());
+    let is_current =
+        |found: &Found| found.format == FORMAT && found.sha256 == kernel.sha256 && found.boot_id == boot_id;
+    if let Some(found) = kept.filter(is_current) {
+        return Ok(found);
+    }
+    let (accelerator, traits) = boot(kernel, base)?;
+    let found = Found { format: FORMAT, sha256: kernel.sha256.clone(), boot_id, traits, accelerator };
+    if let Some(place) = place {
+        // Where it cannot be kept, it is asked again next time.
+        let _ = serde_json::to_vec(&found).map_err(io::Error::from).and_then(|bytes| cache::keep(&place, &bytes));
+    }
+    Ok(found)
+}
+
+/// On the processor itself if a guest runs there.
+fn boot(kernel: &Kernel, base: &[u8]) -> Result<(Accelerator, Traits), Error> {
+    let is_kvm_there = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
+    if is_kvm_there {
+        if let Ok(traits) = boot_on(Accelerator::Kvm, ON_KVM, kernel, base) {
+            return Ok((Accelerator::Kvm, traits));
+        }
+    }
+    boot_on(Accelerator::Tcg, ON_TCG, kernel, base).map(|traits| (Accelerator::Tcg, traits))
+}
+
+fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &Kernel, base: &[u8]) -> Result<Traits, Error> {
+    let started = |error: io::Error| {
+        Error::new("no-guest", format!("a guest cannot be started: {error}"), "close other programs, then try again")
+    };
+    let order = serde_json::to_vec(&Order::Probe).map_err(|error| started(error.into()))?;
+    let file = sys::file_in_memory(&initramfs::with_order(base, &order)).map_err(started)?;
+    let words = qemu::command(accelerator, &kernel.image, &format!("/proc/self/fd/{}", file.as_raw_fd()), None);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut guest = Guest(sys::hand_over(holder::alone(&mut command), &file).spawn().map_err(started)?);
+    let (Some(stdout), Some(stderr)) = (guest.0.stdout.take(), guest.0.stderr.take()) else {
+        return Err(started(io::Error::other("it has no pipes")));
+    };
+    let (say, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line);
+        say.send(read.ok().and_then(|_| serde_json::from_str::<Result<Traits, Error>>(&line).ok()))
+    });
+    let console = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = BufReader::new(stderr).read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let answer = said.recv_timeout(patience);
+    drop(guest);
+    match answer {
+        Ok(Some(traits)) => traits,
+        silence => {
+            let how = if silence.is_ok() { "ended" } else { "said nothing for too long" };
+            let console = console.join().unwrap_or_default();
+            Err(not_booted(&kernel.release, how, &console))
+        }
+    }
+}
+
+/// A guest that is killed when it is dropped.
+struct Guest(Child);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn not_booted(release: &str, how: &str, console: &str) -> Error {
+    let message = format!("a guest with the kernel {release} {how} before it had booted; {}", last_lines(console));
+    let hint = "the kernel needs virtio (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_NET, CONFIG_VIRTIO_CONSOLE), CONFIG_DEVTMPFS, \
+                CONFIG_BLK_DEV_INITRD and a serial console, built in or as modules (--modules DIR); thalweg kernel fetch \
+                gets one that has them";
+    Error::new("bad-kernel", message, hint)
+}
+
+/// What a console showed last, without what tells nobody anything: addresses of a call trace, colours.
+pub(crate) fn last_lines(console: &str) -> String {
+    let is_told = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
+    let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();
+    // A panic says first what is wrong, and then how it came there.
+    let from = lines.iter().position(|line| line.contains("Kernel panic") || line.starts_with("thalweg: "));
+    let lines = from.map_or(&lines[lines.len().saturating_sub(LAST_LINES)..], |from| {
+        &lines[from.saturating_sub(1)..(from + 2).min(lines.len())]
+    });
+    if lines.is_empty() { "it printed nothing".to_owned() } else { format!("its last lines: {}", lines.join(" | ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_panic_the_reason_is_told_and_not_the_trace() {
+        let console = "booting\n[1.6] /dev/root: Can't open blockdev\n[1.6] Kernel panic - not syncing: VFS: no root\n\
+                       [1.6] CPU: 0 PID: 1\n[1.6] Call Trace:\n[1.6]  panic+0x118\n[1.6]  ? rest_init+0xd0\n";
+        let told = last_lines(console);
+        assert!(told.contains("Can't open blockdev") && told.contains("VFS: no root"), "{told}");
+        assert!(!told.contains("Call Trace"), "{told}");
+        assert_eq!(last_lines("\n"), "it printed nothing");
+        assert_eq!(last_lines("one\ntwo\n"), "its last lines: one | two");
+    }
+}

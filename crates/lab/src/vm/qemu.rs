@@ -1,0 +1,86 @@
+//! How QEMU is called, and which of its threads is the guest's processor.
+
+use super::{PORT, probe};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+/// The program.
+pub(super) const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Memory of a guest.
+const MEMORY_MIB: u32 = 512;
+
+/// What the kernel is told. It reports to the serial line, says little, ends when it panics, and starts this program. The
+/// workarounds for faults of processors would make an emulated one slower, and nobody else is inside.
+const COMMAND_LINE: &str =
+    "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on rdinit=/engine -- guest boot";
+
+/// What runs a guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// The processor itself.
+    Kvm,
+    /// QEMU, which translates them.
+    Tcg,
+}
+
+impl Accelerator {
+    /// Its name, as QEMU has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "kvm",
+            Accelerator::Tcg => "tcg",
+        }
+    }
+}
+
+/// How a guest is connected to a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    /// The tap device.
+    pub tap: &'static str,
+    /// Its Ethernet address.
+    pub mac: String,
+}
+
+/// The words of the command that starts a guest. Its port is standard input and output, its console standard error.
+pub(super) fn command(accelerator: Accelerator, image: &Path, initramfs: &str, card: Option<&Card>) -> Vec<OsString> {
+    let (engine, cpu) = match accelerator {
+        Accelerator::Kvm => ("kvm", "host"),
+        Accelerator::Tcg => ("tcg,thread=multi", "max"),
+    };
+    let program = probe::program().unwrap_or_else(|| PROGRAM.into());
+    let mut words: Vec<OsString> = vec![program.into_os_string()];
+    // Threads have names, by which the processor's is found.
+    words.extend(["-name", "thalweg,debug-threads=on", "-accel", engine, "-cpu", cpu, "-smp", "1"].map(OsString::from));
+    words.extend(["-m".into(), MEMORY_MIB.to_string().into()]);
+    words.extend(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"].map(OsString::from));
+    words.extend(["-kernel".into(), image.into(), "-initrd".into(), initramfs.into()]);
+    words.extend(["-append", COMMAND_LINE].map(OsString::from));
+    words.extend(["-chardev", "file,id=console,path=/dev/stderr", "-serial", "chardev:console"].map(OsString::from));
+    words.extend(["-chardev", "stdio,id=port,signal=off", "-device", "virtio-serial-pci"].map(OsString::from));
+    words.extend(["-device".into(), format!("virtserialport,chardev=port,name={PORT}").into()]);
+    if let Some(Card { tap, mac }) = card {
+        words.extend(["-netdev".into(), format!("tap,id=net,ifname={tap},script=no,downscript=no").into()]);
+        words.extend(["-device".into(), format!("virtio-net-pci,netdev=net,mac={mac},romfile=").into()]);
+    }
+    words
+}
+
+/// The threads of a QEMU process that are processors of its guest.
+pub(super) fn processors(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let is_processor = |thread: &fs::DirEntry| {
+        fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.starts_with("CPU "))
+    };
+    let mut found: Vec<u32> = threads
+        .flatten()
+        .filter(is_processor)
+        .filter_map(|thread| thread.file_name().to_str().and_then(|name| name.parse().ok()))
+        .collect();
+    found.sort_unstable();
+    found
+}

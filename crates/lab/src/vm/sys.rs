@@ -1,0 +1,32 @@
+//! What only C has: a child that gets a file of ours, and ends when we do.
+#![allow(unsafe_code)]
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// A file in memory that is gone with the last process that has it open.
+///
+/// # Errors
+/// There is no memory left.
+pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
+    let file = memfd_create("thalweg-initramfs", MemfdFlags::CLOEXEC)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(content)?;
+    Ok(file.into())
+}
+
+/// Lets the process that will be started have a file open under the same number, and be killed when the thread that starts
+/// it ends. Comes after all else that is to be done there: entering a user namespace would undo it.
+pub(super) fn hand_over<'a>(command: &'a mut Command, file: &OwnedFd) -> &'a mut Command {
+    let number = file.as_raw_fd();
+    let prepare = move || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        // SAFETY: fcntl with F_SETFD takes numbers only.
+        if unsafe { libc::fcntl(number, libc::F_SETFD, 0) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) }
+}

@@ -1,0 +1,67 @@
+"""`--kernel IMAGE` and `--modules DIR`: which kernel the guests of the engine `vm` run, this time."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from thalweg.cli.options import option
+from thalweg.errors import Exit, ThalwegError
+
+Kernel = Annotated[
+    str | None,
+    option("--kernel", "IMAGE", "Kernel of guests: an image (bzImage), or a name of `thalweg kernel list`."),
+]
+Modules = Annotated[
+    Path | None, option("--modules", "DIR", "Folder with the modules of that image. [default: all is built in]")
+]
+
+
+def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
+    """Have the engine take a kernel; nothing: the one that it takes anyway.
+
+    Raises `ThalwegError` if there is no such kernel, or the engine has no guests.
+    """
+    from thalweg.kernel import guests
+
+    if kernel is None and modules is None:
+        return
+    if kernel is None:
+        raise ThalwegError("bad-usage", "--modules belongs to --kernel IMAGE", place="--modules", found=str(modules))
+    if engine_name != "vm":
+        raise ThalwegError(
+            "bad-usage",
+            f"the engine `{engine_name}` runs no kernel of your choice",
+            place="--kernel",
+            found=kernel,
+            hint=f"--engine vm --kernel {kernel}",
+        )
+    fetched = next((each for each in guests.kernels() if each.name == kernel), None)
+    if fetched:
+        _set(fetched.image, modules or fetched.modules)
+        return
+    image = Path(kernel)
+    if not image.is_file():
+        names = ", ".join(each.name for each in guests.kernels())
+        raise ThalwegError(
+            "no-kernel",
+            f"there is no kernel `{kernel}`",
+            place="--kernel",
+            found=kernel,
+            expected=f"an image, or one of {names}" if names else "an image, such as arch/x86/boot/bzImage",
+            hint="thalweg kernel fetch",
+            exit_code=Exit.USAGE,
+        )
+    if modules is not None and not modules.is_dir():
+        raise ThalwegError("no-modules", f"there is no folder `{modules}`", place="--modules", found=str(modules))
+    _set(image, modules)
+
+
+def _set(image: Path, modules: Path | None) -> None:
+    """Tell the engine, which is asked and started several times."""
+    from thalweg.kernel import guests
+
+    os.environ[guests.IMAGE_VARIABLE] = str(image.absolute())
+    if modules is None:
+        os.environ.pop(guests.MODULES_VARIABLE, None)
+    else:
+        os.environ[guests.MODULES_VARIABLE] = str(modules.absolute())

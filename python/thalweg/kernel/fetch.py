@@ -1,0 +1,259 @@
+"""Fetches the kernel of a distribution's package for guests: no root, and nothing is installed.
+
+apt finds, fetches and checks the package, dpkg-deb unpacks it. Of its modules those are kept that a sending host can
+need; drivers of things that no guest has are most of the package.
+"""
+
+import datetime
+import errno
+import fcntl
+import platform
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.kernel import commands, guests, store
+from thalweg.kernel.commands import Log
+from thalweg.kernel.guests import GuestKernel
+from thalweg.kernel.source import printed
+
+PACKAGE = "linux-image-cloud-amd64"
+"""Package that depends on the distribution's own kernel for virtual machines: the quickest to boot."""
+
+PROGRAMS = {"apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg"}
+
+KEPT = (
+    "net/",
+    "lib/",
+    "crypto/",
+    "arch/",
+    "kernel/",
+    "drivers/virtio/",
+    "drivers/net/",
+    "drivers/char/",
+    "drivers/vhost/",
+)
+"""Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and what these need."""
+
+KEYRINGS = Path("/usr/share/keyrings")
+"""Where distributions keep the keys that their archives are signed with."""
+
+NAME_DIGITS = 8
+"""Digits of a checksum behind a release that two packages share."""
+
+
+class Listener(Protocol):
+    """Who shows how far a fetch is."""
+
+    def phase(self, text: str) -> None:
+        """Show that a part begins."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A package that apt can fetch."""
+
+    name: str
+    version: str
+    checksum: str
+    size_bytes: int
+
+    @property
+    def source(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What came of it."""
+
+    kernel: GuestKernel
+    is_new: bool
+
+
+def fetch(package: str, suite: str | None, listener: Listener, *, is_forced: bool = False) -> Fetched:
+    """Fetch the kernel of a package, if it is not there already, and have guests run it.
+
+    `package` may be one that only depends on a kernel's. `suite`, such as bookworm-backports, need not be among apt's
+    sources. Raises `ThalwegError` if something is missing or fails; then nothing is left but the log.
+    """
+    _check_programs()
+    try:
+        guests.place().mkdir(parents=True, exist_ok=True)
+        with commands.asked_to_end(), _fetching() as folder:
+            log = Log(guests.place() / "fetch.log")
+            try:
+                options = _options(folder, suite, listener, log) if suite else []
+                found = _find(package, suite, options)
+                there = next((each for each in guests.kernels() if each.package_sha256 == found.checksum), None)
+                if there and there.is_whole() and not is_forced:
+                    guests.use(there)
+                    return Fetched(there, is_new=False)
+                kernel = _unpack(found, options, folder, listener, log)
+            finally:
+                log.close()
+            guests.use(kernel)
+            return Fetched(kernel, is_new=True)
+    except OSError as error:
+        raise _explained(error) from error
+
+
+def _check_programs() -> None:
+    missing = {program: package for program, package in PROGRAMS.items() if not shutil.which(program)}
+    if missing:
+        raise ThalwegError(
+            "no-apt",
+            f"{' and '.join(missing)} missing: kernels are fetched as a Debian package",
+            hint="name a kernel of your own: thalweg run FILE --engine vm --kernel IMAGE --modules DIR",
+            exit_code=Exit.MISSING,
+        )
+
+
+def _find(package: str, suite: str | None, options: Sequence[str]) -> Found:
+    """Ask apt for a package, or for the kernel's that it depends on."""
+    depends = commands.read(["apt-cache", *options, "depends", package]) or ""
+    named = re.search(r"Depends: (linux-image-\S+)", depends)
+    name = named[1] if named else package
+    place = commands.read(["apt-get", *options, "download", "--print-uris", name])
+    found = printed(place) if place else None
+    if not found:
+        where = f" in {suite}" if suite else ""
+        raise ThalwegError(
+            "no-package",
+            f"apt knows no package `{package}`{where}",
+            place="PACKAGE",
+            found=package,
+            expected="a kernel's package, such as linux-image-cloud-amd64 or linux-image-amd64",
+            hint="apt-cache search linux-image" + ("" if suite else "\nor, if its lists are old: sudo apt-get update"),
+            exit_code=Exit.MISSING,
+        )
+    return Found(name, *found)
+
+
+def _options(folder: Path, suite: str, listener: Listener, log: Log) -> list[str]:
+    """Make apt look at one suite of the distribution, in lists of our own."""
+    form = "$(SITE)|$(RELEASE)"
+    said = commands.read(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]) or ""
+    lines = [line.split("|") for line in said.splitlines() if line.count("|") == 1]
+    # Updates for security have an archive of their own, where the other suites are not.
+    sites = [site for site, release in lines if "-" not in release] or [site for site, _ in lines]
+    if not sites:
+        raise ThalwegError(
+            "no-sources",
+            "apt has no sources to fetch from",
+            hint="sudo apt-get update",
+            exit_code=Exit.MISSING,
+        )
+    site = sites[0]
+    private = folder / "apt"
+    for part in ("lists/partial", "cache/archives/partial"):
+        (private / part).mkdir(parents=True)
+    keys = KEYRINGS / f"{platform.freedesktop_os_release().get('ID', '')}-archive-keyring.gpg"
+    signed = f"[signed-by={keys}] " if keys.exists() else ""
+    (private / "sources.list").write_text(f"deb {signed}{site} {suite} main\n", encoding="utf-8")
+    options = [
+        f"-oDir::Etc::SourceList={private / 'sources.list'}",
+        "-oDir::Etc::SourceParts=/dev/null",
+        f"-oDir::State::Lists={private / 'lists'}",
+        f"-oDir::Cache={private / 'cache'}",
+        "-oAPT::Sandbox::User=",
+    ]
+    listener.phase(f"asking {site} for {suite}")
+    try:
+        commands.run(["apt-get", *options, "update"], f"asking for {suite}", log, folder=folder)
+    except ThalwegError as error:
+        raise ThalwegError(
+            "no-suite",
+            f"{site} has no suite `{suite}`, or does not answer",
+            place="--suite",
+            found=suite,
+            expected="such as bookworm-backports",
+            hint=f"what apt said: less {log.file}",
+            exit_code=Exit.FAILED,
+        ) from error
+    return options
+
+
+def _unpack(found: Found, options: Sequence[str], folder: Path, listener: Listener, log: Log) -> GuestKernel:
+    listener.phase(f"fetching {found.source} ({found.size_bytes / 1e6:.0f} MB)")
+    sandbox = [] if options else ["-oAPT::Sandbox::User="]
+    commands.run(["apt-get", *options, *sandbox, "download", found.name], f"fetching {found.name}", log, folder=folder)
+    package = next(folder.glob("*.deb"))
+    commands.run(["dpkg-deb", "-x", package.name, "package"], "unpacking the package", log, folder=folder)
+    unpacked = folder / "package"
+    image = next(iter(sorted(unpacked.glob("boot/vmlinuz-*"))), None)
+    modules = next(iter(sorted(unpacked.glob("*/modules/*")) or sorted(unpacked.glob("usr/lib/modules/*"))), None)
+    if image is None or modules is None:
+        raise ThalwegError(
+            "no-kernel",
+            f"the package {found.name} has no kernel in it",
+            place="PACKAGE",
+            found=found.name,
+            expected="a kernel's package, such as linux-image-cloud-amd64 or linux-image-amd64",
+        )
+    made = folder / "made"
+    made.mkdir()
+    shutil.copyfile(image, made / guests.IMAGE)
+    _keep_modules(modules, made / guests.MODULES)
+    release = image.name.removeprefix("vmlinuz-")
+    kernel = GuestKernel(
+        folder=made,
+        release=release,
+        source=found.source,
+        package_sha256=found.checksum,
+        image_sha256=store.sha256(made / guests.IMAGE),
+        fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    )
+    kernel.describe()
+    return guests.keep(made, _name(release, found))
+
+
+def _keep_modules(modules: Path, target: Path) -> None:
+    tree = modules / "kernel"
+    for file in sorted(tree.rglob("*.ko*")):
+        inside = file.relative_to(tree)
+        if inside.as_posix().startswith(KEPT):
+            (target / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target / inside)
+
+
+def _name(release: str, found: Found) -> str:
+    """Give the release; with a part of the checksum if another package of the same release is there."""
+    there = {each.name: each for each in guests.kernels()}.get(release)
+    if there is None or there.package_sha256 == found.checksum:
+        return release
+    return f"{release}-{found.checksum.rpartition(':')[2][:NAME_DIGITS]}"
+
+
+@contextmanager
+def _fetching() -> Iterator[Path]:
+    """Give a new folder to fetch into, and remove it at the end; only one fetch goes on at a time."""
+    with (guests.place() / "lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in guests.place().glob(f"{guests.FETCHING}*/"):
+            shutil.rmtree(left, ignore_errors=True)
+        folder = guests.place() / f"{guests.FETCHING}folder"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _explained(error: OSError) -> ThalwegError:
+    """Explain what the system refused while a kernel was fetched."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    what = error.filename or guests.place()
+    return ThalwegError(
+        "no-space" if is_full else "cannot-write",
+        f"`{what}`: {(error.strerror or str(error)).lower()}",
+        place=str(what),
+        hint="XDG_CACHE_HOME=/other/place thalweg kernel fetch",
+        exit_code=Exit.CANNOT_WRITE,
+    )

@@ -1,0 +1,129 @@
+"""Where the kernels of guests are kept, and which of them guests run.
+
+    ~/.cache/thalweg/vm/kernels/6.1.0-56-cloud-amd64/    `vmlinuz`, `modules` and `kernel.json`
+    ~/.cache/thalweg/vm/current                          a link to the one that runs
+    ~/.cache/thalweg/vm/fetch-*/                         a fetch that goes on, or was killed; the next one removes it
+
+The engine reads the same places: `THALWEG_VM_KERNEL` and `THALWEG_VM_MODULES` if they are set, else `current`.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from thalweg.kernel import store
+
+IMAGE_VARIABLE = "THALWEG_VM_KERNEL"
+"""Environment variable that names the image of the kernel to run, in place of `current`."""
+
+MODULES_VARIABLE = "THALWEG_VM_MODULES"
+"""Environment variable that names the folder of its modules."""
+
+FORMAT = 1
+"""Form of kernel.json."""
+
+IMAGE = "vmlinuz"
+MODULES = "modules"
+DESCRIPTION = "kernel.json"
+FETCHING = "fetch-"
+"""How the name of the folder of a fetch begins."""
+
+
+@dataclass(frozen=True)
+class GuestKernel:
+    """A kernel that was fetched: where it is, and what kernel.json says of it."""
+
+    folder: Path
+    release: str
+    source: str
+    package_sha256: str
+    image_sha256: str
+    fetched: str
+
+    @property
+    def name(self) -> str:
+        """How it is called in `thalweg kernel use` and `--kernel`."""
+        return self.folder.name
+
+    @property
+    def image(self) -> Path:
+        """What boots."""
+        return self.folder / IMAGE
+
+    @property
+    def modules(self) -> Path:
+        """Folder of its modules."""
+        return self.folder / MODULES
+
+    def is_whole(self) -> bool:
+        """Tell whether the image is the one that was fetched."""
+        try:
+            return store.sha256(self.image) == self.image_sha256
+        except OSError:
+            return False
+
+    def describe(self) -> None:
+        """Write kernel.json; the last file of a fetch."""
+        fields = {name: value for name, value in asdict(self).items() if name != "folder"}
+        whole = {"format": FORMAT, "image": IMAGE, "modules": MODULES} | fields
+        (self.folder / DESCRIPTION).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+
+
+def place() -> Path:
+    """Give the folder of all that guests need; it need not exist."""
+    return store.place().with_name("vm")
+
+
+def read(folder: Path) -> GuestKernel | None:
+    """Read what a folder holds; nothing if that is no kernel."""
+    try:
+        given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        if given.pop("format") != FORMAT or given.pop("image") != IMAGE or given.pop("modules") != MODULES:
+            return None
+        kernel = GuestKernel(folder=folder, **given)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return kernel if kernel.image.is_file() else None
+
+
+def kernels() -> list[GuestKernel]:
+    """Give all kernels, the one that was fetched last first."""
+    folder = place() / "kernels"
+    found = (read(each) for each in (folder.iterdir() if folder.is_dir() else ()))
+    return sorted((each for each in found if each), key=lambda each: (each.fetched, each.name), reverse=True)
+
+
+def current() -> GuestKernel | None:
+    """Give the one that guests run if nobody says otherwise."""
+    return read((place() / "current").resolve())
+
+
+def use(kernel: GuestKernel) -> None:
+    """Have guests run this kernel; at every moment `current` is the old one or the new one."""
+    link, new = place() / "current", place() / f".current-{os.getpid()}"
+    new.unlink(missing_ok=True)
+    new.symlink_to(Path("kernels", kernel.name))
+    new.replace(link)
+
+
+def remove(kernel: GuestKernel) -> None:
+    """Remove a kernel, first the file that makes it one; if it was the one to run, there is none after."""
+    link = place() / "current"
+    if link.is_symlink() and link.readlink().name == kernel.name:
+        link.unlink()
+    (kernel.folder / DESCRIPTION).unlink()
+    shutil.rmtree(kernel.folder)
+
+
+def keep(made: Path, name: str) -> GuestKernel:
+    """Move a finished folder to its place; one that is there is replaced."""
+    target = place() / "kernels" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        target.rename(made.with_name("old"))
+    made.rename(target)
+    kernel = read(target)
+    assert kernel, f"{target} was just made"
+    return kernel
