@@ -5,7 +5,8 @@
     fetch("linux-image-amd64", None, progress)    a kernel for guests; guests.current() is the one that they run
 
 A kernel in virtual time is made from the distribution's source package or from a developer's own tree, without root,
-outside of the tree. All are kept in the user's cache: complete or absent. The engine finds it there; nothing here knows the engine.
+outside of the tree. All are kept in the user's cache: complete or absent. The engine finds them there; nothing here
+knows the engine.
 """
 
 from thalweg.kernel import guests

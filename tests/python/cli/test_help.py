@@ -31,7 +31,7 @@ def test_the_help_of_a_command_has_an_example(thalweg: Thalweg, command: str, sn
     assert done.stdout == snapshot
 
 
-@pytest.mark.parametrize("command", ["build", "list", "use", "remove"])
+@pytest.mark.parametrize("command", ["build", "fetch", "list", "use", "remove"])
 def test_the_help_of_a_kernel_command_has_an_example(
     thalweg: Thalweg, command: str, snapshot: SnapshotAssertion
 ) -> None:
