@@ -1,4 +1,4 @@
-//! Which processes keep a registration alive: those that have its link open.
+//! Which processes keep a registration alive: those that have its link open, or, on kernels without links, its map.
 
 use std::fs;
 
@@ -19,12 +19,26 @@ impl Holder {
     }
 }
 
-/// The processes that have a link open.
-pub fn holders(link: u32) -> Vec<Holder> {
+/// What a process may have open, by the kernel's number of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A link.
+    Link(u32),
+    /// A map.
+    Map(u32),
+}
+
+/// The processes that have something open; this one does not count.
+pub fn holders(held: Held) -> Vec<Holder> {
+    let line = match held {
+        Held::Link(number) => format!("link_id:\t{number}"),
+        Held::Map(number) => format!("map_id:\t{number}"),
+    };
+    let own = rustix::process::getpid().as_raw_nonzero().get();
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut holders: Vec<Holder> = pids
-        .filter(|pid| holds(*pid, link))
+        .filter(|pid| *pid != own && holds(*pid, &line))
         .map(|pid| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             Holder { pid, name: name.trim_end().to_owned() }
@@ -35,11 +49,10 @@ pub fn holders(link: u32) -> Vec<Holder> {
 }
 
 /// The kernel describes each open file; processes come and go while this looks.
-fn holds(pid: i32, link: u32) -> bool {
+fn holds(pid: i32, line: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     files.flatten().any(|file| {
         let description = fs::read_to_string(file.path()).unwrap_or_default();
-        let number = description.lines().find_map(|line| line.strip_prefix("link_id:"));
-        number.is_some_and(|number| number.trim() == link.to_string())
+        description.lines().any(|one| one == line)
     })
 }

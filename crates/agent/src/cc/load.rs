@@ -3,7 +3,7 @@
 use super::kernel::Kernel;
 use super::object::Algorithm;
 use super::registered::{Registered, State};
-use super::{BBR_CPU, holders, settings, unload};
+use super::{BBR_CPU, settings, unload};
 use crate::notify;
 use crate::problem::Problem;
 use libbpf_rs::{MapCore, MapType};
@@ -108,21 +108,17 @@ fn check_file(what: &OsStr, rule: Option<&str>) -> Result<(), Problem> {
 
 /// Is the name free, or taken by what an earlier loader has left?
 fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
+    let held_by = |by: &str| {
+        let found = format!("it registered already, by {by}");
+        let hint = format!("sudo thalweg-agent cc unload {name}");
+        Err(Problem::failed("already-loaded", name, found, "a name that is free", &hint))
+    };
     match earlier {
-        Some(Registered { state: State::Linked { link }, .. }) => {
-            let holders = holders::holders(*link);
-            let by = holders.first().map_or("somebody, with a pinned link".to_owned(), |holder| {
-                format!("{} (process {})", holder.name, holder.pid)
-            });
-            Err(Problem::failed(
-                "already-loaded",
-                name,
-                format!("it registered already, by {by}"),
-                "a name that is free",
-                &format!("sudo thalweg-agent cc unload {name}"),
-            ))
-        }
-        Some(_) => Ok(()),
+        Some(earlier) => match (earlier.holders().first(), &earlier.state) {
+            (Some(holder), _) => held_by(&format!("{} (process {})", holder.name, holder.pid)),
+            (None, State::Linked { .. }) => held_by("somebody, with a pinned link"),
+            (None, _) => Ok(()),
+        },
         None if settings::available().unwrap_or_default().iter().any(|taken| taken == name) => Err(Problem::refused(
             "name-taken",
             name,

@@ -1,6 +1,7 @@
 //! The congestion controllers in eBPF that the kernel holds: who has registered them, whether they still are, and where
 //! their counters lie.
 
+use super::holders::{self, Held, Holder};
 use super::kernel::Kernel;
 use super::object::text;
 use crate::problem::Problem;
@@ -16,7 +17,7 @@ pub enum State {
         /// The link.
         link: u32,
     },
-    /// Registered until somebody takes it back.
+    /// Registered until somebody takes it back: its loader when it ends, or a user.
     Kept,
     /// Taken back; connections that began with it still use it.
     Leaving,
@@ -85,6 +86,20 @@ impl Registered {
     /// Do new connections get it?
     pub fn is_registered(&self) -> bool {
         self.state != State::Leaving
+    }
+
+    /// The processes that take it back when they end.
+    pub fn holders(&self) -> Vec<Holder> {
+        match self.state {
+            State::Linked { link } => holders::holders(Held::Link(link)),
+            State::Kept => holders::holders(Held::Map(self.map)),
+            State::Leaving => Vec::new(),
+        }
+    }
+
+    /// Is it still registered in the way in which it was?
+    pub fn is_still_registered(&self, kernel: &Kernel) -> bool {
+        Registered::find(kernel, &self.name).is_some_and(|now| now.map == self.map && now.state == self.state)
     }
 
     /// The map of this name and size of value that its programs use.

@@ -1,7 +1,6 @@
 //! `cc status`: what the algorithms in eBPF are doing.
 
 use super::counters::{Counters, rule_of};
-use super::holders;
 use super::kernel::Kernel;
 use super::registered::{Registered, State};
 use crate::problem::Problem;
@@ -41,15 +40,15 @@ pub fn status(json: bool) -> Result<String, Problem> {
 }
 
 fn look(registered: &Registered) -> Algorithm {
-    let (state, held_by) = match registered.state {
-        State::Linked { link } => ("linked", holders::holders(link).into_iter().map(|holder| holder.pid).collect()),
-        State::Kept => ("kept", Vec::new()),
-        State::Leaving => ("leaving", Vec::new()),
+    let state = match registered.state {
+        State::Linked { .. } => "linked",
+        State::Kept => "kept",
+        State::Leaving => "leaving",
     };
     Algorithm {
         name: registered.name.clone(),
         state,
-        held_by,
+        held_by: registered.holders().into_iter().map(|holder| holder.pid).collect(),
         rule: rule_of(registered),
         counters: Counters::of(registered),
     }
@@ -57,9 +56,9 @@ fn look(registered: &Registered) -> Algorithm {
 
 fn text(algorithm: &Algorithm) -> String {
     let state = match (algorithm.state, algorithm.held_by.first()) {
-        ("linked", Some(pid)) => format!("registered until process {pid} ends"),
+        ("linked" | "kept", Some(pid)) => format!("registered until process {pid} ends"),
         ("linked", None) => "registered until its pinned link is removed".to_owned(),
-        ("kept", _) => "registered until it is unloaded".to_owned(),
+        ("kept", None) => "registered until it is unloaded".to_owned(),
         _ => "taken back; connections that use it keep it until they close".to_owned(),
     };
     let rule = algorithm.rule.map(|rule| format!(", rule {rule}")).unwrap_or_default();

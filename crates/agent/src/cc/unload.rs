@@ -1,7 +1,7 @@
 //! `cc unload`: takes an algorithm back, whoever has registered it.
 
 use super::counters::Counters;
-use super::holders;
+use super::holders::Holder;
 use super::kernel::Kernel;
 use super::registered::{Registered, State};
 use super::settings;
@@ -23,9 +23,11 @@ pub fn unload(name: &str, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> R
     let kernel = Kernel::look()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
     leave_default(name, None, say)?;
-    match registered.state {
-        State::Linked { link } => end_holders(&kernel, name, link)?,
-        _ => registered.unregister()?,
+    let holders = registered.holders();
+    if holders.is_empty() && registered.state == State::Kept {
+        registered.unregister()?;
+    } else {
+        end(&kernel, &registered, &holders)?;
     }
     let live = Counters::of(&registered).map_or(0, |counters| counters.live_flows());
     let rest = match live {
@@ -67,9 +69,9 @@ pub fn leave_default(
     say(&format!("net.ipv4.tcp_congestion_control was {name}: now {other}\n"))
 }
 
-/// Asks the agent that holds a link to end, and waits until the registration is gone.
-fn end_holders(kernel: &Kernel, name: &str, link: u32) -> Result<(), Problem> {
-    let holders = holders::holders(link);
+/// Asks the agent that holds a registration to end, and waits until that is gone.
+fn end(kernel: &Kernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
+    let name = &registered.name;
     if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {
         return Err(Problem::failed(
             "held-by-other",
@@ -79,12 +81,12 @@ fn end_holders(kernel: &Kernel, name: &str, link: u32) -> Result<(), Problem> {
             &format!("end that process: kill {}", other.pid),
         ));
     }
-    for holder in &holders {
+    for holder in holders {
         // One that has just ended is what is wanted.
         let _ = Pid::from_raw(holder.pid).map(|pid| kill_process(pid, Signal::TERM));
     }
     let deadline = Instant::now() + PATIENCE;
-    while Registered::find(kernel, name).is_some_and(|one| one.state == State::Linked { link }) {
+    while registered.is_still_registered(kernel) {
         if Instant::now() > deadline {
             let found = match holders.first() {
                 Some(holder) => format!("it is still held by process {}", holder.pid),
