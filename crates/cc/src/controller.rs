@@ -93,6 +93,8 @@ pub struct Conn {
     pub is_cwnd_limited: bool,
     /// Whether the application has lately not kept the pipe full.
     pub is_app_limited: bool,
+    /// Whether segments leave at the pacing rate, whoever asked for that.
+    pub is_paced: bool,
     /// Earliest departure of the next segment under pacing; `now` or earlier if it may leave at once.
     pub next_departure: Time,
 }

@@ -18,6 +18,8 @@ pub(crate) enum Event {
     SenderTimer { connection: usize },
     /// A receiver's timer may have run out.
     ReceiverTimer { connection: usize },
+    /// A host may go on with what waits for its CPU.
+    Cpu { host: usize },
     /// A UDP source sends its next packet.
     Background { source: usize },
 }

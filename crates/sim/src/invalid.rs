@@ -4,8 +4,13 @@
 use crate::error::Error;
 
 use std::collections::BTreeMap;
-use thalweg_plan::plan::{Capacity, Experiment, Flow, Link, Load, Loss, Repeat};
+use thalweg_plan::plan::{Capacity, Experiment, Flow, Host, Link, Load, Loss, Repeat};
 use thalweg_units::{Bytes, Rate, Span};
+
+/// Longest period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
+const LONGEST_PERIOD: Span = Span::from_secs(60);
+/// Most CPU time that a packet or an acknowledgement may take.
+const LONGEST_COST: Span = Span::from_secs(1);
 
 /// Checks what no single part can check on its own.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
@@ -15,6 +20,9 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     if !experiment.hosts.contains_key("receiver") {
         return Err(Error::invalid("hosts", "no receiver", "a host of that name"));
     }
+    for (name, host) in &experiment.hosts {
+        check_host(name, host)?;
+    }
     for flow in &experiment.flows {
         check_flow(flow, experiment)?;
     }
@@ -23,6 +31,28 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
             check_passable(name, link)?;
         }
         check_background(experiment)?;
+    }
+    Ok(())
+}
+
+fn check_host(name: &str, host: &Host) -> Result<(), Error> {
+    let place = |key: &str| format!("hosts.{name}.{key}");
+    if host.co_tenants > 0 {
+        return Err(Error::invalid(place("co_tenants"), host.co_tenants, "0: here, only cpu makes a CPU scarce"));
+    }
+    let Some(cpu) = host.cpu else { return Ok(()) };
+    if name == "receiver" {
+        return Err(Error::invalid(place("cpu"), "a share", "null: a receiver always has its CPU"));
+    }
+    if cpu.slice_ns == Span::ZERO || cpu.slice_ns > cpu.period_ns || cpu.period_ns > LONGEST_PERIOD {
+        let found = format!("{} out of {}", cpu.slice_ns, cpu.period_ns);
+        let expected = format!("a slice above 0 in a period that is no shorter, and at most {LONGEST_PERIOD}");
+        return Err(Error::invalid(place("cpu"), found, expected));
+    }
+    for (key, cost) in [("cpu.per_packet_ns", cpu.per_packet_ns), ("cpu.per_ack_ns", cpu.per_ack_ns)] {
+        if cost > LONGEST_COST {
+            return Err(Error::invalid(place(key), cost, format!("{LONGEST_COST} at most")));
+        }
     }
     Ok(())
 }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of [`thalweg_cc`],
-//! flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a constant rate. What is
-//! left out: the time that hosts need to handle packets, links between hosts and bottleneck (they are infinitely fast),
-//! competing traffic on the way back.
+//! flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a constant rate, sending
+//! hosts that share a CPU with others. What is left out: the time that hosts with a CPU of their own need to handle packets,
+//! links between hosts and bottleneck (they are infinitely fast), competing traffic on the way back.
 //!
 //! The simulator is deterministic: the same experiment gives the same rows, in the same order. Everything random comes from
 //! the experiment's seed, in streams of its own for each purpose, so that a change of one flow's algorithm does not
@@ -28,6 +28,7 @@
 //! ```
 
 mod connection;
+mod cpu;
 mod error;
 mod events;
 mod invalid;
@@ -107,12 +108,17 @@ pub const HONOURS: &[&str] = &[
     "path.reverse.reorder.ratio",
     "path.reverse.reorder.delay",
     "path.reverse.duplicate",
+    "host.*.cpu_share",
+    "host.*.cpu_slice",
+    "host.*.cpu_per_packet",
+    "host.*.cpu_per_ack",
     "host.*.sndbuf_max",
     "host.*.rcvbuf_max",
     "host.*.delay_jitter",
     "flow.name",
     "flow.cc",
     "flow.cc_params",
+    "flow.paced",
     "flow.size",
     "flow.start",
     "flow.stop",

@@ -2,6 +2,7 @@
 
 use crate::Summary;
 use crate::connection::Connection;
+use crate::cpu::{Cpu, Task};
 use crate::error::Error;
 use crate::events::{Alarm, Calendar, Event};
 use crate::invalid;
@@ -26,17 +27,17 @@ enum Forward {
 
 /// A packet on the reverse link.
 #[derive(Clone, Copy, Debug)]
-struct Backward {
-    connection: usize,
+pub(crate) struct Backward {
+    pub(crate) connection: usize,
     packet: ToSender,
 }
 
 /// An experiment under way.
 #[derive(Debug)]
 pub struct Simulation {
-    experiment: Experiment,
-    now: Time,
-    calendar: Calendar,
+    pub(crate) experiment: Experiment,
+    pub(crate) now: Time,
+    pub(crate) calendar: Calendar,
     forward: Link<Forward>,
     reverse: Link<Backward>,
     forward_stream: Stream,
@@ -45,9 +46,11 @@ pub struct Simulation {
     outboxes: Vec<Outbox<Forward>>,
     /// Of each host with packets that wait: when the first one leaves, and the host.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
+    /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
+    pub(crate) cpus: Vec<Option<Cpu>>,
     receiver_outbox: Outbox<Backward>,
     /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
-    connections: Vec<Option<Box<Connection>>>,
+    pub(crate) connections: Vec<Option<Box<Connection>>>,
     open: BTreeSet<usize>,
     series: Vec<Series>,
     /// For each flow, how many of its series are not over.
@@ -85,6 +88,8 @@ impl Simulation {
         let receiver_outbox = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
         let hosts = experiment.hosts.values().zip(streams.hosts);
         let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
+        let cpus = experiment.hosts.values().zip(streams.cpus);
+        let cpus = cpus.map(|(host, mut stream)| host.cpu.map(|cpu| Cpu::new(&cpu, &mut stream))).collect();
         let sources = experiment.background.iter().zip(streams.sources);
         let mut simulation = Simulation {
             now: Time::ZERO,
@@ -95,6 +100,7 @@ impl Simulation {
             reverse_stream: streams.reverse,
             outboxes,
             waiting_hosts: BinaryHeap::new(),
+            cpus,
             receiver_outbox,
             connections: Vec::new(),
             open: BTreeSet::new(),
@@ -217,24 +223,20 @@ impl Simulation {
     fn happen(&mut self, event: Event, sink: &mut dyn Sink) {
         let now = self.now;
         match event {
-            Event::Open { series } => self.open(series, sink),
+            Event::Open { series } => self.assign(self.host(series), Task::Open { series }, sink),
             Event::Stop { flow } => self.stop(flow, sink),
             Event::Request { connection: id } => {
-                let Some(connection) = &mut self.connections[id] else { return };
-                let series = &mut self.series[connection.series];
-                let size = series.next_size(&self.experiment.flows[series.flow].load);
-                connection.begin(now, size);
-                self.after_sender(id, sink);
+                let Some(connection) = &self.connections[id] else { return };
+                self.assign(connection.host, Task::Request { connection: id }, sink);
             }
             Event::SenderTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
+                let host = connection.host;
                 if connection.sender_alarm.ring(now) {
-                    if connection.sender.next_wake().is_some_and(|due| due <= now) {
-                        connection.sender.on_wake(now, &mut connection.stream);
-                    }
-                    self.after_sender(id, sink);
+                    self.assign(host, Task::Wake { connection: id }, sink);
                 }
             }
+            Event::Cpu { host } => self.on_turn(host, sink),
             Event::ReceiverTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 if connection.receiver_alarm.ring(now) {
@@ -252,6 +254,43 @@ impl Simulation {
         }
     }
 
+    /// A host does something, now.
+    pub(crate) fn perform(&mut self, task: Task, sink: &mut dyn Sink) {
+        let now = self.now;
+        let id = match task {
+            Task::Open { series } => return self.open(series, sink),
+            Task::Arrival(packet) => {
+                let Some(connection) = &mut self.connections[packet.connection] else { return };
+                let rtt = connection.sender.on_packet(now, &packet.packet, &mut connection.stream);
+                if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
+                    transfer.rtts.add(rtt);
+                }
+                packet.connection
+            }
+            Task::Request { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                let series = &mut self.series[connection.series];
+                let size = series.next_size(&self.experiment.flows[series.flow].load);
+                connection.begin(now, size);
+                id
+            }
+            Task::Wake { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                if connection.sender.next_wake().is_some_and(|due| due <= now) {
+                    connection.sender.on_wake(now, &mut connection.stream);
+                }
+                id
+            }
+        };
+        self.after_sender(id, sink);
+    }
+
+    /// The host that a series sends from.
+    fn host(&self, series: usize) -> usize {
+        let name = &self.experiment.flows[self.series[series].flow].host;
+        self.experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
+    }
+
     fn enter_background(&mut self, source: usize) {
         if let Some(at) = self.sources[source].next_departure() {
             self.calendar.enter(at, Event::Background { source });
@@ -259,7 +298,7 @@ impl Simulation {
     }
 
     fn open(&mut self, index: usize, sink: &mut dyn Sink) {
-        let now = self.now;
+        let (now, host) = (self.now, self.host(index));
         let series = &mut self.series[index];
         if series.is_closed {
             return;
@@ -269,10 +308,12 @@ impl Simulation {
         let next = series.on_open(config, now);
         let size = series.next_size(&config.load);
         let stream = Stream::seed_from_u64(series.next_seed());
-        let host = self.experiment.hosts.keys().position(|name| *name == config.host).expect("the host was checked");
         let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
-        let sender =
-            SenderConfig { sndbuf_max: self.experiment.hosts[&config.host].sndbuf_max_bytes, ..Default::default() };
+        let sender = SenderConfig {
+            sndbuf_max: self.experiment.hosts[&config.host].sndbuf_max_bytes,
+            is_paced: config.paced,
+            ..Default::default()
+        };
         let receiver =
             ReceiverConfig { rcvbuf_max: self.experiment.hosts["receiver"].rcvbuf_max_bytes, ..Default::default() };
         let mut connection = Connection {
@@ -307,8 +348,10 @@ impl Simulation {
         for id in open {
             let connection = self.connections[id].as_mut().expect("an open connection is there");
             if self.series[connection.series].flow == flow {
+                let host = connection.host;
                 connection.stop(self.now);
                 self.after_sender(id, sink);
+                self.go_on(host, sink);
             }
         }
         for series in 0..self.series.len() {
@@ -355,33 +398,45 @@ impl Simulation {
 
     fn arrive_at_sender(&mut self, packet: Backward, sink: &mut dyn Sink) {
         self.reverse_ends.received += 1;
-        let Some(connection) = &mut self.connections[packet.connection] else { return };
-        let rtt = connection.sender.on_packet(self.now, &packet.packet, &mut connection.stream);
-        if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
-            transfer.rtts.add(rtt);
-        }
-        self.after_sender(packet.connection, sink);
+        let Some(connection) = &self.connections[packet.connection] else { return };
+        self.assign(connection.host, Task::Arrival(packet), sink);
     }
 
-    /// Lets a sender send what it may, and its application go on.
+    /// Lets a sender send what it may, and its application go on; a host that shares its CPU does so at its next turn.
     fn after_sender(&mut self, id: usize, sink: &mut dyn Sink) {
-        let now = self.now;
-        while let Some(connection) = &mut self.connections[id] {
-            let host = connection.host;
-            let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { break };
-            self.forward_ends.sent += 1;
-            match self.outboxes[host].pass(now, Forward::Tcp { connection: id, packet }) {
-                Some(packet) => self.enter_forward(packet),
-                None if self.outboxes[host].waiting() == 1 => self.expect_departure(host),
-                None => {}
-            }
-        }
         let connection = self.connections[id].as_ref().expect("an open connection is there");
+        if let Some(cpu) = &mut self.cpus[connection.host] {
+            return cpu.send(id);
+        }
+        while self.send_one(id) {}
+        self.settle(id, sink);
+    }
+
+    /// Sends a connection's next packet, if one may leave.
+    pub(crate) fn send_one(&mut self, id: usize) -> bool {
+        let now = self.now;
+        let Some(connection) = &mut self.connections[id] else { return false };
+        let host = connection.host;
+        let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { return false };
+        self.forward_ends.sent += 1;
+        match self.outboxes[host].pass(now, Forward::Tcp { connection: id, packet }) {
+            Some(packet) => self.enter_forward(packet),
+            None if self.outboxes[host].waiting() == 1 => self.expect_departure(host),
+            None => {}
+        }
+        true
+    }
+
+    /// A connection has sent what it may: its transfer may be over, and its timer changes.
+    pub(crate) fn settle(&mut self, id: usize, sink: &mut dyn Sink) {
+        let Some(connection) = &self.connections[id] else { return };
         if connection.is_transfer_over() || (connection.is_stopped && connection.transfer.is_none()) {
             self.end_transfer(id, sink);
         }
+        let now = self.now;
         if let Some(connection) = &mut self.connections[id] {
-            let due = connection.sender.next_wake();
+            // What was due while the host was away is due now.
+            let due = connection.sender.next_wake().map(|due| due.max(now));
             connection.sender_alarm.set(due, Event::SenderTimer { connection: id }, &mut self.calendar);
         }
     }

@@ -5,7 +5,7 @@ mod support;
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use thalweg_plan::plan::{Background, Buffer, Capacity, Experiment, Flow, Load, Loss, Repeat, Step};
+use thalweg_plan::plan::{Background, Buffer, Capacity, Cpu, Experiment, Flow, Load, Loss, Repeat, Step};
 use thalweg_sim::Simulation;
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
@@ -82,12 +82,13 @@ prop_compose! {
         load in load(),
         repeat in repeat(),
         count in 1u32..4,
-        extra_rtt in prop_oneof![Just(0u64), 0u64..50],
+        (extra_rtt, paced) in (prop_oneof![Just(0u64), 0u64..50], any::<bool>()),
     ) -> Flow {
         Flow {
             name: name.to_owned(),
             cc: cc.to_owned(),
             cc_params: BTreeMap::new(),
+            paced,
             start_ns: Time(start * 1_000_000),
             stop_ns: stop.map(|ms| Time(ms * 1_000_000)),
             load,
@@ -100,6 +101,17 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn cpu()(slice_us in 10u64..30_000, times in 1u64..20, packet_us in 0u64..300, ack_us in 0u64..300) -> Cpu {
+        Cpu {
+            slice_ns: Span::from_micros(slice_us),
+            period_ns: Span::from_micros(slice_us * times),
+            per_packet_ns: Span::from_micros(packet_us),
+            per_ack_ns: Span::from_micros(ack_us),
+        }
+    }
+}
+
+prop_compose! {
     fn experiment()(
         seed in any::<u64>(),
         (capacity, buffer, forward_loss, reverse_loss) in (capacity(), buffer(), loss(), loss()),
@@ -107,7 +119,7 @@ prop_compose! {
         rtt in 1u64..100,
         (first, second) in (flow("first"), flow("second")),
         udp in prop::option::of(1u64..20),
-        start_jitter in 0u64..50,
+        (start_jitter, cpu) in (0u64..50, prop::option::of(cpu())),
     ) -> Experiment {
         let mut experiment = support::experiment();
         experiment.seed = seed;
@@ -127,6 +139,7 @@ prop_compose! {
         for host in experiment.hosts.values_mut() {
             host.delay_jitter_ns = Span::from_micros(host_jitter);
         }
+        experiment.hosts.get_mut("sender").expect("there is one").cpu = cpu;
         experiment.flows = vec![first, second];
         experiment.background = udp
             .map(|mbps| Background { rate_bps: Rate::from_mbps(mbps), start_ns: Time(300_000_000), stop_ns: None })

@@ -15,4 +15,4 @@ mod streams;
 pub use background::Source;
 pub use outbox::Outbox;
 pub use series::{Series, until};
-pub use streams::{Randomness, Stream};
+pub use streams::{Randomness, Stream, up_to};

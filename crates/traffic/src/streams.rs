@@ -23,6 +23,8 @@ pub struct Randomness {
     pub series: Vec<Stream>,
     /// One for each background source, in the order of the plan.
     pub sources: Vec<Stream>,
+    /// Of the senders' CPUs: one for each host, in the order of their names.
+    pub cpus: Vec<Stream>,
 }
 
 impl Randomness {
@@ -37,6 +39,7 @@ impl Randomness {
             hosts: experiment.hosts.iter().map(|_| streams.take()).collect(),
             series: (0..copies).map(|_| streams.take()).collect(),
             sources: experiment.background.iter().map(|_| streams.take()).collect(),
+            cpus: experiment.hosts.iter().map(|_| streams.take()).collect(),
         }
     }
 }
@@ -60,7 +63,7 @@ impl Streams {
 }
 
 /// A span from zero up to, not including, `limit`; draws nothing if that is zero.
-pub(crate) fn up_to(limit: Span, stream: &mut Stream) -> Span {
+pub fn up_to(limit: Span, stream: &mut Stream) -> Span {
     if limit == Span::ZERO {
         return Span::ZERO;
     }

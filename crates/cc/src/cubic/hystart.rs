@@ -10,7 +10,7 @@
 //!
 //! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when what was next to be sent at its start is acknowledged;
 //! the delay is compared on every ACK after the eighth; the train's threshold grows by what segmentation offload may
-//! hold back, up to 1 ms. This is not HyStart++ (RFC 9406), which Linux does not have.
+//! hold back, up to 1 ms, and is twice as long where pacing spreads what is sent over the round trip. This is not HyStart++ (RFC 9406), which Linux does not have.
 
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Rate, Span, Time};
@@ -94,8 +94,9 @@ impl HyStart {
             return false;
         }
         self.last_ack = now;
-        let threshold = delay_min + offload_delay(pacing_rate);
-        now.since(self.round_start).as_micros() > threshold.as_micros() / 2
+        let threshold = (delay_min + offload_delay(pacing_rate)).as_micros();
+        let threshold = if conn.is_paced { threshold } else { threshold / 2 };
+        now.since(self.round_start).as_micros() > threshold
     }
 
     fn is_delay_up(&mut self, rtt: Span, delay_min: Span) -> bool {

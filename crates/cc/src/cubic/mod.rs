@@ -30,7 +30,6 @@
 //!
 //! Deviations from Linux:
 //! - 64-bit arithmetic saturates where Linux's wraps: windows above 2.4 million segments, or 347 s from K.
-//! - HyStart takes the connection as unpaced (`SK_PACING_NONE`), whatever its queue discipline does.
 //!
 //! Reported: `w_max_packets` (0 before the first congestion), `k_s` (K; 0 outside congestion avoidance),
 //! `reno_cwnd_packets` (what Reno would have), `delay_min_us` (smallest round-trip time; 0 before the first),

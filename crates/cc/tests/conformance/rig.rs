@@ -201,6 +201,7 @@ impl Rig {
             next_bytes: Bytes(self.next.0 * self.mss.0),
             is_cwnd_limited: self.is_cwnd_limited,
             is_app_limited: self.is_app_limited,
+            is_paced: self.controller.paces(),
             next_departure: self.now + self.window.pacing_rate.time_to_send(self.mss),
         }
     }

@@ -215,6 +215,8 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         next_bytes: Bytes(call.given("next")),
         is_cwnd_limited: call.given("is_cwnd_limited") > 0,
         is_app_limited: call.given("app_limited") > 0,
+        // CUBIC alone asks, and was recorded without pacing.
+        is_paced: false,
         next_departure: Time(call.given("departure_ns")),
     }
 }

@@ -215,6 +215,7 @@ impl Pipe {
             is_cwnd_limited: self.is_cwnd_limited
                 || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.most_inflight),
             is_app_limited: self.app_limited_until > Packets::ZERO,
+            is_paced: self.controller.paces(),
             next_departure: self.next_departure.max(self.now) + self.network.path.lead,
         }
     }

@@ -13,9 +13,19 @@ pub struct Uml;
 const RESULT_VERSION: u32 = 3;
 
 /// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
-/// set, and queue disciplines play the path.
-const NOT_HONOURED: &[&str] =
-    &["flow.cc_params", "path.trace", "path.reverse.trace", "host.*.delay_jitter", "engine.record"];
+/// set, queue disciplines play the path, and programs take no time.
+const NOT_HONOURED: &[&str] = &[
+    "flow.cc_params",
+    "flow.paced",
+    "path.trace",
+    "path.reverse.trace",
+    "host.*.cpu_share",
+    "host.*.cpu_slice",
+    "host.*.cpu_per_packet",
+    "host.*.cpu_per_ack",
+    "host.*.delay_jitter",
+    "engine.record",
+];
 
 /// Keys that only engines with a real kernel honour value by value.
 const OWN: &[&str] = &["engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];

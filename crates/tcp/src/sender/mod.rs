@@ -72,11 +72,13 @@ pub struct SenderConfig {
     pub mss: Bytes,
     /// Most bytes of memory that the send buffer grows to (third value of `net.ipv4.tcp_wmem`).
     pub sndbuf_max: Bytes,
+    /// Whether segments leave at the pacing rate even if the controller does not pace.
+    pub is_paced: bool,
 }
 
 impl Default for SenderConfig {
     fn default() -> SenderConfig {
-        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20) }
+        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false }
     }
 }
 
@@ -145,7 +147,7 @@ impl Sender {
         assert!((1..=65_535).contains(&config.mss.0), "a segment holds 1 to 65535 bytes, not {}", config.mss);
         Sender {
             is_governed: cc.governs_recovery(),
-            is_paced: cc.paces(),
+            is_paced: cc.paces() || config.is_paced,
             config,
             cc,
             window: Window {
@@ -251,6 +253,7 @@ impl Sender {
             is_cwnd_limited: self.is_cwnd_limited(),
             is_app_limited: self.rate.is_app_limited(),
             last_sent_jiffies: HZ.at(self.usage.last_sent_at),
+            is_paced: self.is_paced,
             next_departure: self.pacer.departure,
         }
     }

@@ -17,7 +17,7 @@ pub(super) const BURST_MAX: u64 = 65_536 - 320 - 1;
 const TSO_RTT_LOG: u32 = 9;
 /// Segments sent before pacing begins.
 const UNPACED_SEGMENTS: u64 = 10;
-/// How much faster than cwnd per round trip a connection without a pacing controller may burst, in percent: early in slow
+/// How much faster than cwnd per round trip a connection without a pacing controller may send, in percent: early in slow
 /// start (net.ipv4.tcp_pacing_ss_ratio) and else (tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
@@ -92,9 +92,10 @@ impl Sender {
         (bytes.min(BURST_MAX) / self.config.mss.0).max(least).min(most)
     }
 
-    /// Sets the rate that rules the bursts of a connection whose controller does not pace.
+    /// Sets the rate that rules the bursts, and the departures if the host paces, of a connection whose controller does
+    /// not set it.
     pub(super) fn update_pacing_rate(&mut self) {
-        if self.is_paced {
+        if self.cc.paces() {
             return;
         }
         let is_early = self.window.cwnd.0 < self.window.ssthresh.0 / 2;

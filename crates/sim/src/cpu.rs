@@ -1,0 +1,170 @@
+//! The CPU of a sending host: when the host has it, and what it does with it.
+//!
+//! ```text
+//!   on CPU   ████████              ████████              ████████
+//!            |<slice>|             |
+//!            |<------ period ----->|         slice / period = the host's share
+//! ```
+//!
+//! The first slice begins at a random moment. What comes while the host is away waits: timers that run out, the
+//! application, acknowledgements. Back on CPU, the host does one thing after another, timers first, because their interrupt
+//! goes before the network's. An acknowledgement is handled when its turn comes, and its round-trip time ends then; what
+//! may be sent upon it leaves before the next one is looked at. Each acknowledgement and each packet sent takes its time
+//! on CPU; what does not fit into a slice goes on in the next.
+//!
+//! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
+//! card, and the receiver's CPU. UDP sources need no CPU.
+
+use crate::events::{Alarm, Event};
+use crate::simulation::{Backward, Simulation};
+use std::collections::VecDeque;
+use thalweg_plan::plan;
+use thalweg_trace::Sink;
+use thalweg_traffic::{Stream, up_to};
+use thalweg_units::{Span, Time};
+
+/// Something that a host does when it has its CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Task {
+    /// The application opens a connection.
+    Open { series: usize },
+    /// The application sends its next request.
+    Request { connection: usize },
+    /// A connection's timer has run out, or its next burst may leave.
+    Wake { connection: usize },
+    /// An acknowledgement has come.
+    Arrival(Backward),
+}
+
+/// When a host is on CPU, and what waits for that.
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    slice: Span,
+    period: Span,
+    per_packet: Span,
+    per_ack: Span,
+    /// How far the first period is over when the experiment begins.
+    phase: Span,
+    /// When the work done so far is over.
+    free: Time,
+    /// What waits and goes before arrivals.
+    timers: VecDeque<Task>,
+    arrivals: VecDeque<Backward>,
+    /// Connections that may have something to send.
+    sending: VecDeque<usize>,
+    alarm: Alarm,
+}
+
+impl Cpu {
+    /// A CPU whose first slice begins at a moment drawn from `stream`.
+    pub(crate) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Cpu {
+        Cpu {
+            slice: cpu.slice_ns,
+            period: cpu.period_ns.max(cpu.slice_ns),
+            per_packet: cpu.per_packet_ns,
+            per_ack: cpu.per_ack_ns,
+            phase: up_to(cpu.period_ns, stream),
+            free: Time::ZERO,
+            timers: VecDeque::new(),
+            arrivals: VecDeque::new(),
+            sending: VecDeque::new(),
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// A connection may have something to send.
+    pub(crate) fn send(&mut self, connection: usize) {
+        if !self.sending.contains(&connection) {
+            self.sending.push_back(connection);
+        }
+    }
+
+    /// How far the period that `at` falls in is over.
+    fn elapsed(&self, at: Time) -> Span {
+        Span((at.0 + self.phase.0) % self.period.0)
+    }
+
+    /// The earliest moment from `now` on at which the host is on CPU and free.
+    fn next_turn(&self, now: Time) -> Time {
+        let at = now.max(self.free);
+        let elapsed = self.elapsed(at);
+        if elapsed < self.slice { at } else { at + self.period.saturating_sub(elapsed) }
+    }
+
+    /// The host, on CPU, works for `cost`.
+    fn work(&mut self, now: Time, cost: Span) {
+        let elapsed = self.elapsed(now);
+        let done = elapsed + cost;
+        let (slices, rest) = (done.0 / self.slice.0, done.0 % self.slice.0);
+        self.free = now + Span(slices * self.period.0 + rest).saturating_sub(elapsed);
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        self.timers.pop_front().or_else(|| self.arrivals.pop_front().map(Task::Arrival))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sending.is_empty() && self.timers.is_empty() && self.arrivals.is_empty()
+    }
+}
+
+impl Simulation {
+    /// Has a host do something, as soon as it has its CPU.
+    pub(crate) fn assign(&mut self, host: usize, task: Task, sink: &mut dyn Sink) {
+        let Some(cpu) = &mut self.cpus[host] else { return self.perform(task, sink) };
+        match task {
+            Task::Arrival(packet) => cpu.arrivals.push_back(packet),
+            task => cpu.timers.push_back(task),
+        }
+        self.go_on(host, sink);
+    }
+
+    /// A host that shares its CPU was to go on now.
+    pub(crate) fn on_turn(&mut self, host: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        if self.cpus[host].as_mut().is_some_and(|cpu| cpu.alarm.ring(now)) {
+            self.go_on(host, sink);
+        }
+    }
+
+    /// Lets a host that shares its CPU do what it can now.
+    pub(crate) fn go_on(&mut self, host: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        while let Some(cpu) = self.cpus[host].as_mut().filter(|cpu| !cpu.is_idle()) {
+            let turn = cpu.next_turn(now);
+            if turn > now {
+                cpu.alarm.set(Some(turn), Event::Cpu { host }, &mut self.calendar);
+                return;
+            }
+            if let Some(id) = cpu.sending.front().copied() {
+                if self.send_one(id) {
+                    self.spend(host, |cpu| cpu.per_packet);
+                } else {
+                    self.forget_sending(host);
+                    self.settle(id, sink);
+                }
+            } else if let Some(task) = cpu.next_task() {
+                if let Task::Arrival(_) = task {
+                    cpu.work(now, cpu.per_ack);
+                }
+                self.perform(task, sink);
+            }
+        }
+    }
+
+    fn spend(&mut self, host: usize, cost: impl Fn(&Cpu) -> Span) {
+        let now = self.now;
+        if let Some(cpu) = &mut self.cpus[host] {
+            cpu.work(now, cost(cpu));
+        }
+    }
+
+    fn forget_sending(&mut self, host: usize) {
+        if let Some(cpu) = &mut self.cpus[host] {
+            cpu.sending.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
