@@ -65,6 +65,7 @@ def test_a_first_value_that_may_be_nothing_leaves_the_ratio_without_an_interval(
     found = analysis.difference(estimate([0.0, 1.0]), estimate([5.0, 6.0]))
     assert (found.ratio, found.ratio_low, found.ratio_high) == (11.0, None, None)
     assert analysis.difference(estimate([0.0, 0.0]), estimate([5.0, 6.0])).ratio is None
+    assert analysis.difference(estimate([-1.0, -1.1]), estimate([5.0, 6.0])).ratio is None
 
 
 def test_one_repetition_on_a_side_leaves_no_interval() -> None:
@@ -78,6 +79,8 @@ def test_values_without_any_spread_are_no_proof_of_a_difference() -> None:
     apart = analysis.difference(sums[0], sums[2])
     # Of the 20 ways to deal six values to two sides of three, two divide them like that.
     assert (apart.p, apart.low) == (0.1, None)
+    rounded = analysis.difference(estimate([0.1 + 0.2, 0.3, 0.3]), estimate([0.4, 0.4, 0.4]))
+    assert (rounded.p, rounded.low) == (0.1, None), "what computers add differently is no spread"
 
 
 def test_points_of_two_runs_are_paired_by_what_their_sweeps_set_whatever_the_order(tmp_path: Path) -> None:
@@ -151,6 +154,9 @@ def test_what_more_repetitions_would_tell_is_not_called_the_same(tmp_path: Path)
     assert only(analysis.compare(wide, narrow, tolerance=0.05)).verdict == "too few"
     assert only(analysis.compare(narrow, same, tolerance=0.05)).verdict == "not seen"
     assert only(analysis.compare(once, narrow)).verdict == "too few"
+    some, faster = (a_run(tmp_path / str(mean), [({}, [mean - 0.1, mean, mean + 0.1])]) for mean in (1.0, 0.8))
+    # 39 % less to 4 % more.
+    assert only(analysis.compare(some, faster, tolerance=0.05)).verdict == "too few"
 
 
 def test_among_many_rows_one_that_would_be_real_alone_is_not(tmp_path: Path) -> None:
@@ -225,6 +231,18 @@ def test_names_that_are_not_known_are_refused_with_a_guess(tmp_path: Path, asked
     with pytest.raises(ThalwegError, match="is not known") as raised:
         analysis.compare(run, run, **asked)
     assert "did you mean" in raised.value.text()
+
+
+def test_a_share_differs_in_points(tmp_path: Path) -> None:
+    runs = []
+    for name, took in (("a", 1_000_000), ("b", 4_000_000)):
+        made = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow("large"), flow("medium")]) for n in range(2)])
+        for n in range(2):
+            made.transfer(0, n, "large", end_us=1_000_000, acked_bytes=1_000_000)
+            made.transfer(0, n, "medium", end_us=took, acked_bytes=1_000_000 + took // 4 - 250_000 + n)
+        runs.append(open_run(made.write()))
+    found = analysis.compare(*runs, measures=["share"], flows=["large"])
+    assert only(found, "share").change[0] == pytest.approx(1 / 2.75 - 1 / 2, abs=1e-4), "from 50 % to 36 %"
 
 
 def test_the_flows_that_are_named_are_compared_alone(tmp_path: Path) -> None:

@@ -103,7 +103,11 @@
       label.append(box, sample(colour(line), line.dash), line.name);
       return label;
     }));
-    if (!legend.children.length && named.length === 1) legend.append(sample(colour(named[0]), named[0].dash), named[0].name);
+    if (!legend.children.length && named.length === 1) {
+      const only = document.createElement("span");
+      only.append(sample(colour(named[0]), named[0].dash), named[0].name);
+      legend.append(only);
+    }
     legend.hidden = !legend.childNodes.length;
   };
 

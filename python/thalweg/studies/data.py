@@ -74,6 +74,10 @@ class PartData:
             self._points = points.join(derived, on="experiment", how="left", maintain_order="left")
         return self._points
 
+    def column(self, key: str) -> list[Any]:
+        """Give the values that a key has among the points; empty where nothing was run."""
+        return self.points()[key].to_list() if self.run and key in self.points().columns else []
+
     def values(self, window: Window = None) -> pl.DataFrame:
         """Give the value of every measure that is needed in every repetition, perhaps within a time window."""
         if window not in self._values:

@@ -1,6 +1,6 @@
 """Figures of claims.toml as figures of the report: the same quantities that claims are judged on, drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,7 +65,8 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
                 missing.setdefault((each.engine.name, str(error)), []).append(wanted.paper or wanted.title)
         frames = [frame for frame in frames if frame.height]
         if frames:
-            drawn.figures.append(_figure(wanted, pl.concat(frames, how="diagonal_relaxed"), curves))
+            units = _units((wanted.x, wanted.y), reproduced, wanted.part)
+            drawn.figures.append(_figure(wanted, pl.concat(frames, how="diagonal_relaxed"), curves, units))
     for (name, why), titles in missing.items():
         which = joined([f"“{title}”" for title in dict.fromkeys(titles)])
         drawn.left_out.append(f"{which}: nothing of {name} in it, because {why}")
@@ -158,14 +159,16 @@ def _curve(wanted: Wanted, curve: Curve, points: pl.DataFrame) -> list[tuple[str
     ]
 
 
-def _figure(wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | None]) -> Figure:
+def _figure(
+    wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | None], units: Mapping[str, Unit]
+) -> Figure:
     theory = [curve for curve in curves if curve is not None and curve.height]
     name = "" if wanted.value is None else _title(wanted)
     quantity = Scaled(name, "" if wanted.value is None else _unit(wanted), wanted.log_y and wanted.kind != "heatmap")
-    x, y = _key_axis(wanted.x, rows, "x", is_log=wanted.log_x), quantity
+    x, y = _key_axis(wanted.x, rows, "x", units, is_log=wanted.log_x), quantity
     value = Scaled()
     if wanted.kind == "heatmap":
-        y, value = _key_axis(wanted.y, rows, "y", is_log=wanted.log_y), quantity
+        y, value = _key_axis(wanted.y, rows, "y", units, is_log=wanted.log_y), quantity
     elif wanted.kind == "cdf":
         x, y = Scaled(name, _unit(wanted), wanted.log_x), Scaled("Share", "ratio")
     elif wanted.kind == "series":
@@ -185,7 +188,7 @@ def _figure(wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | 
     )
 
 
-def _key_axis(key: str | None, rows: pl.DataFrame, column: str, *, is_log: bool) -> Scaled:
+def _key_axis(key: str | None, rows: pl.DataFrame, column: str, units: Mapping[str, Unit], *, is_log: bool) -> Scaled:
     if key is None:
         return Scaled()
     if key in DERIVED:
@@ -193,7 +196,18 @@ def _key_axis(key: str | None, rows: pl.DataFrame, column: str, *, is_log: bool)
     title = key_title(key)
     if not rows[column].dtype.is_numeric():
         return Scaled(title[0].upper() + title[1:])
-    return Scaled(title[0].upper() + title[1:], "", is_log)
+    return Scaled(title[0].upper() + title[1:], units.get(key, ""), is_log)
+
+
+def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, Unit]:
+    """Give the units of keys' numbers; none where some values are times and others sizes, say."""
+    found: dict[str, Unit] = {}
+    for key in filter(None, keys):
+        values = (value for each in reproduced if each.parts.get(part) for value in each.parts[part].column(key))
+        units = {unit(key, value) for value in values}
+        if len(units) == 1:
+            found[key] = _as_unit(units.pop())
+    return found
 
 
 def _title(wanted: Wanted) -> str:

@@ -13,9 +13,10 @@ from thalweg.studies.models import Claims
 VALUE = {"measure": "completion_time", "flow": "large"}
 
 
-def drawn(tmp_path: Path, **figure: Any) -> Figure:
+def drawn(tmp_path: Path, buffers: tuple[str, str] = ("1bdp", "16bdp"), **figure: Any) -> Figure:
     """Draw a figure of a race in which BBR takes 2 s whatever the buffer, and CUBIC 1 and 4 s."""
-    times = {("cubic", "1bdp"): 1.0, ("cubic", "16bdp"): 4.0, ("bbr", "1bdp"): 2.0, ("bbr", "16bdp"): 2.0}
+    small, large = buffers
+    times = {("cubic", small): 1.0, ("cubic", large): 4.0, ("bbr", small): 2.0, ("bbr", large): 2.0}
     parts = made_up(tmp_path / "run", {point: [mean - 0.1, mean, mean + 0.1] for point, mean in times.items()})
     head = {"title": "a", "about": "b", "paper": {"cite": "c"}, "parts": {"made-up": {"scenario": "d"}}}
     wanted = {"id": "e", "title": "f", "part": "made-up"} | figure
@@ -33,6 +34,13 @@ def test_lines_have_a_place_for_each_buffer_and_an_interval(tmp_path: Path) -> N
     assert rows["y"].to_list() == pytest.approx([1.0, 4.0])
     assert (rows["low"] < rows["y"]).all()
     assert figure.y.unit == "s"
+
+
+def test_an_axis_has_the_unit_of_its_key(tmp_path: Path) -> None:
+    sizes = drawn(tmp_path / "a", ("300kB", "1.2MB"), kind="lines", value=VALUE, x=BUFFER, series=[CC])
+    assert (sizes.x.title, sizes.x.unit) == ("Buffer", "B")
+    assert sizes.rows["x"].unique().sort().to_list() == [300e3, 1.2e6]
+    assert drawn(tmp_path / "b", kind="lines", value=VALUE, x=BUFFER, series=[CC]).x.unit == ""
 
 
 def test_a_figure_may_show_a_gain(tmp_path: Path) -> None:
