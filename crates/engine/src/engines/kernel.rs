@@ -15,14 +15,8 @@ const RESULT_VERSION: u32 = 2;
 
 /// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and all
 /// hosts share the machine's CPUs.
-const NOT_HONOURED: &[&str] = &[
-    "flow.cc_params",
-    "flow.paced",
-    "host.*.cpu_share",
-    "host.*.cpu_slice",
-    "host.*.cpu_per_packet",
-    "host.*.cpu_per_ack",
-];
+const NOT_HONOURED: &[&str] =
+    &["flow.cc_params", "host.*.cpu_share", "host.*.cpu_slice", "host.*.cpu_per_packet", "host.*.cpu_per_ack"];
 
 /// Keys that only engines with a real kernel honour value by value.
 const OWN: &[&str] =

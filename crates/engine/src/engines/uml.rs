@@ -16,7 +16,6 @@ const RESULT_VERSION: u32 = 3;
 /// set, queue disciplines play the path, and programs take no time.
 const NOT_HONOURED: &[&str] = &[
     "flow.cc_params",
-    "flow.paced",
     "path.trace",
     "path.reverse.trace",
     "host.*.cpu_share",

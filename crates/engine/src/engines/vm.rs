@@ -14,8 +14,8 @@ pub struct Vm;
 const RESULT_VERSION: u32 = 1;
 
 /// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
-/// set.
-const NOT_HONOURED: &[&str] = &["flow.cc_params"];
+/// set, and what packets cost is what they cost.
+const NOT_HONOURED: &[&str] = &["flow.cc_params", "host.*.cpu_per_packet", "host.*.cpu_per_ack"];
 
 /// Keys that only engines with a real kernel honour value by value. iperf3 is not in guests.
 const OWN: &[&str] = &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin"];

@@ -22,6 +22,7 @@ use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
+use thalweg_plan::plan::Flow;
 use thalweg_units::Time;
 
 /// Bytes in one write.
@@ -59,14 +60,20 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A socket with its congestion control, not connected.
+    /// A socket with the congestion control of its flow, not connected.
     ///
     /// # Errors
     /// No descriptor is left, or the algorithm cannot be had.
-    pub(super) fn new(series: usize, number: u64, cc: &str, first: Transfer) -> Result<Connection, Error> {
+    pub(super) fn new(series: usize, number: u64, flow: &Flow, first: Transfer) -> Result<Connection, Error> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).map_err(limits::exhausted)?;
-        algorithm::set(&fd, cc)?;
+        algorithm::set(&fd, &flow.cc)?;
+        if flow.paced {
+            sys::pace(fd.as_fd()).map_err(|error| {
+                let message = format!("flow {}: the kernel does not pace a connection: {error}", flow.name);
+                Error::new("not-paced", message, "leave out flow.paced, or use --engine sim")
+            })?;
+        }
         // Without it the transfer is the same, only its last segment may wait.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         Ok(Connection {

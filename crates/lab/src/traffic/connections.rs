@@ -109,8 +109,8 @@ impl Connections {
         let start = self.clock.now();
         self.account.opened(start.since(due));
         let first = Transfer { start, size: opening.size.map(|size| size.0), offset: 0, before: None };
-        let cc = &self.agenda.flow(opening.flow).cc;
-        let connection = Connection::new(series, opening.number, cc, first)?;
+        let flow = self.agenda.flow(opening.flow);
+        let connection = Connection::new(series, opening.number, flow, first)?;
         let id = self.all.len();
         self.open += 1;
         if let Err(error) = connection.connect(self.receiver) {

@@ -29,7 +29,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
-use thalweg_units::Time;
+use thalweg_units::{Span, Time};
 
 /// What epoll says of descriptors that are no connections.
 const COMMANDS: u64 = u64::MAX;
@@ -37,6 +37,9 @@ const TIMERS: u64 = u64::MAX - 1;
 
 /// Events taken from epoll at once.
 const EVENTS: usize = 1024;
+
+/// The longest turn that a process has among others, as the kernel is built.
+const TURN: Span = Span::from_millis(10);
 
 /// Timers served before sockets and commands have their turn, so that a series that fails and opens again without a gap
 /// does not shut them out.
@@ -77,8 +80,17 @@ pub(super) fn play(
     let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.measured.extend(account.measured());
     stopped.untrustworthy.extend(samples.untrustworthy);
-    stopped.untrustworthy.extend(account.doubts(receiver, experiment.rtt_ns));
+    stopped.untrustworthy.extend(account.doubts(receiver, experiment.rtt_ns, off_cpu(experiment, flows)));
     Ok(stopped)
+}
+
+/// For how long the scenario keeps the host off its CPU at a time.
+fn off_cpu(experiment: &Experiment, flows: &[usize]) -> Span {
+    let host = flows.first().and_then(|flow| experiment.hosts.get(&experiment.flows[*flow].host));
+    let turned_away =
+        host.and_then(|host| host.cpu).map_or(Span::ZERO, |cpu| cpu.period_ns.saturating_sub(cpu.slice_ns));
+    // The fair scheduler gives each of the others a few milliseconds before it is this one's turn again.
+    turned_away + Span(TURN.0 * host.map_or(0, |host| host.co_tenants.into()))
 }
 
 fn watch(epoll: &OwnedFd, fd: impl AsFd, name: u64) -> Result<(), Error> {

@@ -43,6 +43,26 @@ pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Has the kernel pace a connection whatever its algorithm, at the rate that it reckons for every connection: a limit of
+/// the rate asks for it, and this one limits nothing. So does the queue discipline `fq`, without being there.
+///
+/// Source: sk_setsockopt and tcp_update_pacing_rate of Linux; socket(7), SO_MAX_PACING_RATE.
+pub fn pace(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // One less than what means: do not pace.
+    let rate = u64::MAX - 1;
+    // SAFETY: the option's value is a number that lives until the call returns, with its size.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            ptr::from_ref(&rate).cast(),
+            size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Writes without waiting, and asks for a stamp of the last byte that is taken.
 pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let mut control: ControlBuffer = [0; 32];

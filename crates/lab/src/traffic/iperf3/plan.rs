@@ -31,6 +31,9 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
                 "engine.traffic = \"builtin\" can do it",
             ))
         };
+        if flow.paced {
+            return refused("paced", "iperf3 paces at a fixed rate only".to_owned());
+        }
         match &flow.load {
             Load::Requests { .. } => return refused("requests", "iperf3 has no requests".to_owned()),
             Load::Sizes { sizes_bytes } if sizes_bytes.len() != 1 => {
