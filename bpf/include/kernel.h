@@ -104,6 +104,7 @@ struct tcp_sock {
 	u32 lsndtime;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 snd_wnd;
 	u32 srtt_us;
 	struct minmax rtt_min;
 };
@@ -135,6 +136,8 @@ struct bbr {
 	u32 pacing_gain : 10;
 	u32 cwnd_gain : 10;
 	u32 full_bw_reached : 1;
+	u32 full_bw_cnt : 2;
+	u32 full_bw;
 	u32 cycle_idx : 3;
 };
 

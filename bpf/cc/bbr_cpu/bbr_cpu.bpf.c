@@ -16,7 +16,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /* Which rule: one of `enum rule`. In a section of its own, where the loader finds it without knowing any offset. */
-const volatile u32 rule SEC(".rodata.rule") = RULE_PAPER;
+const volatile u32 rule SEC(".rodata.rule") = RULE_SCHEDULE;
 
 extern void bbr_init(struct sock *sk) __ksym;
 extern void bbr_main(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs) __ksym __weak;
@@ -28,11 +28,18 @@ extern u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 
+/* What is kept of a connection. */
+struct flow {
+	struct rule_state rule;
+	/* The pacing rate as BBR has set it. BBR goes by its own rate in STARTUP, so it never sees the one that a rule has set. */
+	u64 bbr_pacing_rate;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct rule_state);
+	__type(value, struct flow);
 } flows SEC(".maps");
 
 /* What `thalweg-agent cc status` shows (crates/agent/src/cc/counters.rs), per CPU. */
@@ -63,6 +70,17 @@ static __always_inline void *bbr_of(struct sock *sk)
 	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
+static __always_inline struct flow *flow_of(struct sock *sk, u64 flags)
+{
+	return bpf_sk_storage_get(&flows, sk, NULL, flags);
+}
+
+/* Whether the application or the receiver bounds what is sent. */
+static __always_inline u32 is_held_back(const struct tcp_sock *tp)
+{
+	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
+}
+
 static __always_inline void look(struct sock *sk, const struct rate_sample *rs, struct rule_input *in)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
@@ -70,32 +88,25 @@ static __always_inline void look(struct sock *sk, const struct rate_sample *rs, 
 	struct bbr *bbr = bbr_of(sk);
 
 	in->now_us = tp->tcp_mstamp;
-	in->mss = tp->mss_cache;
-	in->snd_cwnd = tp->snd_cwnd;
-	in->packets_out = tp->packets_out;
-	in->srtt_us = tp->srtt_us >> 3;
+	in->departure_us = tp->tcp_wstamp_ns / 1000;
+	in->bytes_sent = tp->bytes_sent;
 	in->inflight_bytes = tp->bytes_sent - tp->bytes_acked;
-	in->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	in->mss = tp->mss_cache;
+	in->srtt_us = tp->srtt_us >> 3;
+	in->snd_cwnd = tp->snd_cwnd;
+	in->inflight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	in->prior_inflight = rs->prior_in_flight;
 	in->delivered = tp->delivered;
 	in->lost = tp->lost;
+	in->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	in->is_held_back = is_held_back(tp);
 	in->rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 	in->pacing_rate_bytes_per_s = sk->sk_pacing_rate;
 	in->max_pacing_rate_bytes_per_s = sk->sk_max_pacing_rate;
 
-	in->sample_delivered = rs->delivered;
-	in->sample_losses = rs->losses;
-	in->sample_interval_us = rs->interval_us;
-	in->sample_rtt_us = rs->rtt_us;
-	in->sample_acked = rs->acked_sacked;
-	in->sample_app_limited = rs->is_app_limited;
-
 	in->bw = BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
 	in->min_rtt_us = bbr->min_rtt_us;
 	in->mode = BPF_CORE_READ_BITFIELD(bbr, mode);
-	in->cycle_index = BPF_CORE_READ_BITFIELD(bbr, cycle_idx);
-	in->pacing_gain = BPF_CORE_READ_BITFIELD(bbr, pacing_gain);
-	in->cwnd_gain = BPF_CORE_READ_BITFIELD(bbr, cwnd_gain);
-	in->full_bw_reached = BPF_CORE_READ_BITFIELD(bbr, full_bw_reached);
 }
 
 static __always_inline void apply(struct sock *sk, const struct rule_output *out)
@@ -109,39 +120,79 @@ static __always_inline void apply(struct sock *sk, const struct rule_output *out
 		BPF_CORE_WRITE_BITFIELD(bbr, pacing_gain, out->pacing_gain);
 	if (out->snd_cwnd)
 		tp->snd_cwnd = out->snd_cwnd;
+	if (out->startup == RULE_STARTUP_OVER)
+		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
+	if (out->startup == RULE_STARTUP_AGAIN) {
+		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 0);
+		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, 0);
+		bbr->full_bw = 0;
+		BPF_CORE_WRITE_BITFIELD(bbr, mode, RULE_STARTUP);
+	}
+}
+
+/* The largest that the kernel's `struct rate_sample` may be; it has 80 bytes in 6.18. */
+#define SAMPLE_BYTES 96
+
+/* The rate sample that BBR is to see: the kernel's own, or a copy in `copy` with an interval of the rule's. */
+static __always_inline const struct rate_sample *sample_for_bbr(struct sock *sk, const struct flow *flow,
+								 const struct rate_sample *rs, u8 *copy)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 interval_us;
+
+	if (rs->delivered <= 0 || rs->interval_us <= 0 || bpf_core_type_size(struct rate_sample) > SAMPLE_BYTES)
+		return rs;
+	interval_us = rule_interval(rule, &flow->rule, tp->tcp_mstamp, ((struct bbr *)bbr_of(sk))->min_rtt_us,
+				    rs->delivered, rs->interval_us);
+	if (interval_us <= rs->interval_us || bpf_probe_read_kernel(copy, bpf_core_type_size(struct rate_sample), rs))
+		return rs;
+	*(long *)(copy + bpf_core_field_offset(struct rate_sample, interval_us)) = interval_us;
+	return (const struct rate_sample *)copy;
 }
 
 /* After an ACK that BBR has handled. */
-static __always_inline void after_ack(struct sock *sk, const struct rate_sample *rs)
+static __always_inline void after_ack(struct sock *sk, struct flow *flow, const struct rate_sample *rs)
 {
 	struct counters *counters = counters_here();
 	struct rule_output out = {};
 	struct rule_input in = {};
-	struct rule_state *state;
 
-	state = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	/* Without memory for its state a connection is an ordinary one of BBR. */
-	if (!state || !counters)
+	if (!counters)
 		return;
 	look(sk, rs, &in);
-	rule_step(rule, state, &in, &out);
+	flow->bbr_pacing_rate = in.pacing_rate_bytes_per_s;
+	rule_step(rule, &flow->rule, &in, &out);
 	apply(sk, &out);
 	counters->acks++;
 	counters->boosted_acks += out.boosted;
 }
 
+/* One ACK: BBR, and then the rule. Without memory for its state a connection is an ordinary one of BBR. */
+#define ON_ACK(bbr)                                                                                                    \
+	struct flow *flow = flow_of(sk, BPF_SK_STORAGE_GET_F_CREATE);                                                      \
+	u8 copy[SAMPLE_BYTES];                                                                                         \
+                                                                                                                       \
+	if (!flow) {                                                                                                   \
+		bbr(rs);                                                                                               \
+		return;                                                                                                \
+	}                                                                                                              \
+	if (flow->bbr_pacing_rate)                                                                                     \
+		sk->sk_pacing_rate = flow->bbr_pacing_rate;                                                            \
+	bbr(sample_for_bbr(sk, flow, rs, copy));                                                                       \
+	after_ack(sk, flow, rs)
+
 SEC("struct_ops")
 void BPF_PROG(bbr_cpu_main, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
-	bbr_main(sk, ack, flag, rs);
-	after_ack(sk, rs);
+#define BBR(sample) bbr_main(sk, ack, flag, sample)
+	ON_ACK(BBR);
 }
 
 SEC("struct_ops")
 void BPF_PROG(bbr_cpu_main_6_9, struct sock *sk, const struct rate_sample *rs)
 {
-	bbr_main___until_6_9(sk, rs);
-	after_ack(sk, rs);
+#define BBR_6_9(sample) bbr_main___until_6_9(sk, sample)
+	ON_ACK(BBR_6_9);
 }
 
 SEC("struct_ops")
@@ -149,6 +200,8 @@ void BPF_PROG(bbr_cpu_init, struct sock *sk)
 {
 	struct counters *counters = counters_here();
 
+	/* It may have had this algorithm before, and another one in between. */
+	bpf_sk_storage_delete(&flows, sk);
 	bbr_init(sk);
 	if (counters)
 		counters->flows_begun++;
@@ -178,7 +231,13 @@ void BPF_PROG(bbr_cpu_set_state, struct sock *sk, u8 new_state)
 SEC("struct_ops")
 void BPF_PROG(bbr_cpu_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
 {
+	struct flow *flow = flow_of(sk, 0);
+
+	if (flow && flow->bbr_pacing_rate)
+		sk->sk_pacing_rate = flow->bbr_pacing_rate;
 	bbr_cwnd_event(sk, ca_event);
+	if (flow)
+		flow->bbr_pacing_rate = sk->sk_pacing_rate;
 }
 
 SEC("struct_ops")

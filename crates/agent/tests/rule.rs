@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// In the order of `enum rule`.
-const RULES: [&str; 1] = ["paper"];
+const RULES: [&str; 2] = ["paper", "schedule"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -40,8 +40,14 @@ fn the_rule_in_c_does_what_the_vectors_say() {
         let rule = RULES.iter().position(|rule| case["rule"] == **rule).expect("a rule");
         input += &format!("rule {rule}\n{}", lines(vectors["base"].as_object().unwrap()));
         for (number, step) in case["steps"].as_array().unwrap().iter().enumerate() {
+            let place = format!("{}, step {}", case["name"], number + 1);
+            if let Some(sample) = step.get("sample") {
+                input += &format!("sample {} {}\n", sample["delivered"], sample["interval_us"]);
+                expected.push((place, Map::from_iter([("interval_us".to_owned(), sample["expected_us"].clone())])));
+                continue;
+            }
             input += &format!("{}ack\n", lines(step["set"].as_object().unwrap()));
-            expected.push((format!("{}, ACK {}", case["name"], number + 1), step["out"].as_object().unwrap()));
+            expected.push((place, step["out"].as_object().unwrap().clone()));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::Controller;
 use crate::bbr::{self, Bbr};
+use crate::bbr_cpu::{self, BbrCpu};
 use crate::cubic::{self, Cubic};
 use crate::reno::Reno;
 use std::collections::BTreeMap;
@@ -51,13 +52,13 @@ pub const CATALOG: &[Entry] = &[
         name: "bbr",
         about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs under way",
         params: bbr::PARAMS,
-        make: |value| {
-            Box::new(Bbr::new(bbr::Settings {
-                pacing_gain: value("pacing_gain"),
-                cwnd_gain: value("cwnd_gain"),
-                is_policer_detected: value("policer_detection") >= 0.5,
-            }))
-        },
+        make: |value| Box::new(Bbr::new(bbr_settings(value))),
+    },
+    Entry {
+        name: "bbr_cpu",
+        about: "BBRv1 for senders that share a CPU: it sends afterwards what it could not send while off CPU",
+        params: bbr_cpu::PARAMS,
+        make: |value| Box::new(BbrCpu::new(bbr_settings(value), value("rule") < 0.5)),
     },
     Entry {
         name: "cubic",
@@ -72,6 +73,14 @@ pub const CATALOG: &[Entry] = &[
         make: |_| Box::new(Reno::default()),
     },
 ];
+
+fn bbr_settings(value: &dyn Fn(&str) -> f64) -> bbr::Settings {
+    bbr::Settings {
+        pacing_gain: value("pacing_gain"),
+        cwnd_gain: value("cwnd_gain"),
+        is_policer_detected: value("policer_detection") >= 0.5,
+    }
+}
 
 /// Why a controller cannot be built.
 #[derive(Clone, Debug, PartialEq)]

@@ -88,9 +88,13 @@ pub struct Conn {
     pub una_bytes: Bytes,
     /// First byte of the stream that was not yet sent.
     pub next_bytes: Bytes,
+    /// Bytes handed to the network so far, retransmissions included.
+    pub bytes_sent: Bytes,
     /// Whether cwnd, and not the application or the receiver, limits what is sent; in slow start, whether more than half
     /// of cwnd was used.
     pub is_cwnd_limited: bool,
+    /// Whether the receiver's window leaves no room for a segment.
+    pub is_receiver_limited: bool,
     /// Whether the application has lately not kept the pipe full.
     pub is_app_limited: bool,
     /// Whether segments leave at the pacing rate, whoever asked for that.

@@ -31,6 +31,7 @@
 //! ```
 
 mod bbr;
+mod bbr_cpu;
 mod catalog;
 mod controller;
 mod cubic;

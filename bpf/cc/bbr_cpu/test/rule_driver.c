@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N" begins a connection, "NAME VALUE" sets a member of
- * the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs.
+ * the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs, "sample DELIVERED
+ * INTERVAL" prints the interval of a rate sample as the rule has it.
  */
 #include "../rule.h"
 #include <stdio.h>
@@ -29,36 +30,37 @@ int main(void)
 			struct rule_output out = {0};
 
 			rule_step(rule, &state, &in, &out);
-			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u boosted %u\n",
-			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.boosted);
+			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u startup %u boosted %u\n",
+			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.startup,
+			       out.boosted);
+		} else if (!strcmp(name, "sample")) {
+			char *interval = strtok(NULL, " \n");
+
+			printf("interval_us %llu\n",
+			       (unsigned long long)rule_interval(rule, &state, in.now_us, in.min_rtt_us, number,
+								 strtoull(interval ? interval : "0", NULL, 10)));
 		}
 #define MEMBER(member)                                                                                                 \
 	else if (!strcmp(name, #member)) in.member = number
 		MEMBER(now_us);
-		MEMBER(mss);
-		MEMBER(snd_cwnd);
-		MEMBER(packets_out);
-		MEMBER(srtt_us);
+		MEMBER(departure_us);
+		MEMBER(bytes_sent);
 		MEMBER(inflight_bytes);
-		MEMBER(ca_state);
+		MEMBER(mss);
+		MEMBER(srtt_us);
+		MEMBER(snd_cwnd);
+		MEMBER(inflight);
+		MEMBER(prior_inflight);
 		MEMBER(delivered);
 		MEMBER(lost);
+		MEMBER(ca_state);
+		MEMBER(is_held_back);
 		MEMBER(rate_app_limited);
 		MEMBER(pacing_rate_bytes_per_s);
 		MEMBER(max_pacing_rate_bytes_per_s);
-		MEMBER(sample_delivered);
-		MEMBER(sample_losses);
-		MEMBER(sample_interval_us);
-		MEMBER(sample_rtt_us);
-		MEMBER(sample_acked);
-		MEMBER(sample_app_limited);
 		MEMBER(bw);
 		MEMBER(min_rtt_us);
 		MEMBER(mode);
-		MEMBER(cycle_index);
-		MEMBER(pacing_gain);
-		MEMBER(cwnd_gain);
-		MEMBER(full_bw_reached);
 		else {
 			fprintf(stderr, "no member %s\n", name);
 			return 1;

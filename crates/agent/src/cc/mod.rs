@@ -23,7 +23,7 @@ pub use unload::unload;
 pub const BBR_CPU: &str = "bbr_cpu";
 
 /// The rules of `bbr_cpu`, in the order of `enum rule` in bpf/cc/bbr_cpu/rule.h.
-pub const RULES: [&str; 1] = ["paper"];
+pub const RULES: [&str; 2] = ["paper", "schedule"];
 
 /// The rule that it follows unless another is asked for.
-pub const DEFAULT_RULE: &str = "paper";
+pub const DEFAULT_RULE: &str = "schedule";

@@ -13,7 +13,7 @@ const PACING_MARGIN_PERCENT: u128 = 1;
 
 /// A factor in 256ths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Gain(u32);
+pub(crate) struct Gain(u32);
 
 impl Gain {
     /// Neither faster nor slower.
@@ -35,6 +35,11 @@ impl Gain {
         Gain(512u32.saturating_sub(self.0))
     }
 
+    /// The gain of `value` 256ths.
+    pub fn from_raw(value: u32) -> Gain {
+        Gain(value)
+    }
+
     /// The gain in 256ths.
     pub fn raw(self) -> u64 {
         u64::from(self.0)
@@ -48,7 +53,7 @@ impl Gain {
 
 /// A rate of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Bandwidth(u32);
+pub(crate) struct Bandwidth(u32);
 
 impl Bandwidth {
     /// Nothing known.
@@ -59,6 +64,11 @@ impl Bandwidth {
     pub fn of(packets: Packets, span: Span) -> Bandwidth {
         let value = (u128::from(packets.0) << BANDWIDTH_SHIFT) / u128::from(span.as_micros());
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))
+    }
+
+    /// `value` packets per microsecond, over 2^24.
+    pub fn from_raw(value: u64) -> Bandwidth {
+        Bandwidth(u32::try_from(value).unwrap_or(u32::MAX))
     }
 
     /// The bandwidth in packets per microsecond, times 2^24.

@@ -34,6 +34,7 @@
 //! | `window` | How large is cwnd? |
 //! | `pacing` | At which rate may packets leave? |
 //! | `fixed_point` | In which numbers does BBR calculate? |
+//! | `wrapped` | What may an algorithm around BBR see and change? |
 //!
 //! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14
 //! (2016); draft-cardwell-iccrg-bbr-congestion-control-00 (2017); behaviour of Linux 6.x (`tcp_bbr`).
@@ -72,11 +73,13 @@ mod probe_rtt;
 mod round;
 mod startup;
 mod window;
+mod wrapped;
 
 use crate::max_filter::MaxFilter;
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use aggregation::Aggregation;
-use fixed_point::{Bandwidth, Gain};
+pub(crate) use fixed_point::Bandwidth;
+use fixed_point::Gain;
 use policer::{Evidence, Finding, Policer};
 use probe_bw::{Cycle, PHASES};
 use probe_rtt::MinRtt;

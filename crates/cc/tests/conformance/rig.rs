@@ -199,6 +199,8 @@ impl Rig {
             last_sent_jiffies: Hz::MILLISECOND_TICK.at(self.last_sent_at),
             una_bytes: Bytes((self.next - self.inflight - self.holes).0 * self.mss.0),
             next_bytes: Bytes(self.next.0 * self.mss.0),
+            bytes_sent: Bytes(self.next.0 * self.mss.0),
+            is_receiver_limited: false,
             is_cwnd_limited: self.is_cwnd_limited,
             is_app_limited: self.is_app_limited,
             is_paced: self.controller.paces(),

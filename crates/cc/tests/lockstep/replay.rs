@@ -213,6 +213,8 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         last_sent_jiffies: Jiffies(call.given("last_sent_jiffies")),
         una_bytes: Bytes(call.given("una")),
         next_bytes: Bytes(call.given("next")),
+        bytes_sent: Bytes(call.given("next")),
+        is_receiver_limited: false,
         is_cwnd_limited: call.given("is_cwnd_limited") > 0,
         is_app_limited: call.given("app_limited") > 0,
         // CUBIC alone asks, and was recorded without pacing.

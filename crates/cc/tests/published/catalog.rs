@@ -21,7 +21,7 @@ fn every_entry_builds_under_its_own_name_with_its_defaults() {
 
 #[test]
 fn an_unknown_controller_is_refused_with_those_that_there_are() {
-    assert_eq!(error("vegas", &[]).to_string(), r#"cc: found "vegas", expected one of bbr, cubic, reno"#);
+    assert_eq!(error("vegas", &[]).to_string(), r#"cc: found "vegas", expected one of bbr, bbr_cpu, cubic, reno"#);
 }
 
 #[test]

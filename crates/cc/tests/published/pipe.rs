@@ -212,6 +212,8 @@ impl Pipe {
             last_sent_jiffies: Hz::MILLISECOND_TICK.at(self.last_sent_at),
             una_bytes: Bytes(self.una * MSS.0),
             next_bytes: Bytes(self.next * MSS.0),
+            bytes_sent: Bytes(self.next * MSS.0),
+            is_receiver_limited: false,
             is_cwnd_limited: self.is_cwnd_limited
                 || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.most_inflight),
             is_app_limited: self.app_limited_until > Packets::ZERO,

@@ -136,6 +136,8 @@ pub struct Sender {
     timer: Option<(Time, Timer)>,
     work: Work,
     counters: Counters,
+    /// Bytes handed to the network, retransmissions included.
+    bytes_sent: u64,
 }
 
 impl Sender {
@@ -175,6 +177,7 @@ impl Sender {
             timer: None,
             work: Work::default(),
             counters: Counters::default(),
+            bytes_sent: 0,
         }
     }
 
@@ -250,6 +253,8 @@ impl Sender {
             lost: Packets(self.board.lost_total()),
             una_bytes: self.board.una_bytes(),
             next_bytes: self.board.next_bytes(),
+            bytes_sent: Bytes(self.bytes_sent),
+            is_receiver_limited: self.board.next_bytes() + self.config.mss > self.window_end,
             is_cwnd_limited: self.is_cwnd_limited(),
             is_app_limited: self.rate.is_app_limited(),
             last_sent_jiffies: HZ.at(self.usage.last_sent_at),

@@ -243,6 +243,7 @@ impl Sender {
 
     fn after_data(&mut self, len: u32) {
         self.counters.segments += 1;
+        self.bytes_sent += u64::from(len);
         let rate = self.pacing_rate();
         self.pacer.on_sent(len, self.counters.segments, rate);
     }

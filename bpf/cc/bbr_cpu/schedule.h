@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent meanwhile.
+ *
+ * Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and BBR
+ * forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's bandwidth. The
+ * rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again. docs/concepts/bbr-cpu.md
+ * says why, formula by formula.
+ *
+ * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in bytes per
+ * second times microseconds gives them without a division.
+ */
+#ifndef THALWEG_BBR_CPU_SCHEDULE_H
+#define THALWEG_BBR_CPU_SCHEDULE_H
+
+/* A sender that is late by more than this was off CPU: timers and interrupts of a sender on CPU are ten times better. */
+#define RULE_STALL_US 500
+
+/* Time counts up to this: so nothing overflows. */
+#define RULE_LONGEST_US (1 << 20)
+
+/* A stall is remembered for so many times a round trip and its own length: BBR's window for its bandwidth. */
+#define RULE_MEMORY_ROUNDS 10
+
+/* A length of stalls that is not reached again fades by 1 in so many with each. */
+#define RULE_STALL_FADE 8
+
+/* What is owed is at most this many times what the longest stall cost. */
+#define RULE_OWED_STALLS 2
+
+/* More than 1 lost packet in so many is congestion: 2 %, as in BBR's versions 2 and 3. */
+#define RULE_LOSS_RATIO 50
+
+/* So many packets more than that have to be lost: random loss of 1 % does so once in 300,000 excesses. */
+#define RULE_LOSS_EXCESS 10
+
+/* Congestion leaves this much of the window, and a window without congestion grows by 1 in 64 of what is delivered. */
+#define RULE_CAP_KEPT_PERCENT 70
+#define RULE_CAP_SHIFT 6
+
+/* What has left ahead of the schedule counts up to the largest burst. */
+#define RULE_MOST_AHEAD ((int64_t)65536 * RULE_US_PER_S)
+
+/* What was sent at most while the rule looked away, so that products fit. */
+#define RULE_MOST_BYTES (1 << 24)
+
+#define RULE_US_PER_S 1000000
+
+static inline uint64_t rule_min(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
+
+static inline uint64_t rule_max(uint64_t left, uint64_t right)
+{
+	return left > right ? left : right;
+}
+
+/* Has the sender been off CPU lately? */
+static inline uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us)
+{
+	return it->stall_us && now_us - it->stalled_at_us < RULE_MEMORY_ROUNDS * (min_rtt_us + it->stall_us);
+}
+
+/*
+ * The interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU are handled at one moment. A
+ * sample that begins between them counts the rest of them as delivered in no time. So no sample may be faster than ACKs have
+ * come from one stall to another.
+ */
+static inline uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
+					      uint64_t delivered, uint64_t interval_us)
+{
+	uint64_t most = rule_max(it->bw, it->bw_before);
+
+	if (!most || !rule_is_stalling(it, now_us, min_rtt_us) || delivered << RULE_BW_SHIFT <= most * interval_us)
+		return interval_us;
+	return (delivered << RULE_BW_SHIFT) / most;
+}
+
+/* Everything that depends on stalls is forgotten. */
+static inline void rule_schedule_forget(struct rule_schedule *it)
+{
+	it->stall_us = 0;
+	it->bw = 0;
+	it->bw_before = 0;
+	it->excess = 0;
+	it->unpaid = 0;
+	it->cap = 0;
+	it->peak = 0;
+	it->is_settling = 0;
+}
+
+/*
+ * The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs, a round
+ * trip apart at least, lies a fair sample of the bandwidth.
+ */
+static inline void rule_schedule_stall(struct rule_schedule *it, const struct rule_input *in, uint64_t away_us)
+{
+	uint64_t lasted_us = it->seen_us - it->mark_us;
+	uint64_t bw;
+
+	if (!it->stall_us) {
+		it->mark_us = it->seen_us;
+		it->mark_delivered = it->delivered;
+	} else if (lasted_us && lasted_us >= in->min_rtt_us) {
+		if (it->seen_us - it->bw_since_us > RULE_MEMORY_ROUNDS * (in->min_rtt_us + it->stall_us)) {
+			it->bw_before = it->bw;
+			it->bw = 0;
+			it->bw_since_us = it->seen_us;
+		}
+		bw = ((uint64_t)(uint32_t)(it->delivered - it->mark_delivered) << RULE_BW_SHIFT) / lasted_us;
+		it->bw = rule_max(it->bw, bw);
+		it->mark_us = it->seen_us;
+		it->mark_delivered = it->delivered;
+	}
+	it->stall_us = rule_max(it->stall_us - it->stall_us / RULE_STALL_FADE, away_us);
+	it->stalled_at_us = in->now_us;
+}
+
+/* What pacing owes at this ACK. Returns whether the sender was off CPU before it. */
+static inline uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_input *in, uint64_t free_us)
+{
+	uint64_t away_us = rule_min(in->now_us - it->seen_us, RULE_LONGEST_US);
+	uint64_t passed_us = free_us > it->free_us ? rule_min(free_us - it->free_us, RULE_LONGEST_US) : 0;
+	uint64_t sent = rule_min(in->bytes_sent - it->bytes_sent, RULE_MOST_BYTES);
+	uint64_t scheduled = it->rate * passed_us;
+	uint64_t paced = sent;
+	uint32_t is_full;
+	int64_t owed;
+
+	/* The path, the receiver or the application held it back, or BBR on purpose. */
+	if (!it->seen_us || in->is_held_back || !in->prior_inflight || in->mode == RULE_PROBE_RTT ||
+	    in->ca_state == RULE_CA_LOSS) {
+		it->owed = 0;
+		if (in->mode == RULE_PROBE_RTT && it->stall_us)
+			it->stalled_at_us = in->now_us;
+		return 0;
+	}
+	owed = it->owed + (int64_t)scheduled - (int64_t)(sent * RULE_US_PER_S);
+
+	/* cwnd leaves no room for a burst. That may be the path's doing, unless stalls are known to be the reason. */
+	is_full = (uint64_t)in->prior_inflight * in->mss + (it->rate >> 10) + 2 * in->mss > (uint64_t)it->set_cwnd * in->mss;
+	if (away_us > RULE_STALL_US && (it->stall_us || !is_full)) {
+		/* What left at a raised rate took less of the schedule's time. */
+		if (it->set_rate > it->rate)
+			paced = sent * it->rate / it->set_rate;
+		if (scheduled > paced * RULE_US_PER_S + it->rate * RULE_STALL_US) {
+			int64_t most = RULE_OWED_STALLS * it->rate * rule_max(it->stall_us, away_us);
+
+			it->owed = owed < most ? owed : most;
+			return 1;
+		}
+	}
+	/* Only stalls are made up for: neither a timer that is a little late nor a window that is full. */
+	if (owed > 0 && owed > it->owed)
+		owed = it->owed > 0 ? it->owed : 0;
+	it->owed = owed > -RULE_MOST_AHEAD ? owed : -RULE_MOST_AHEAD;
+	return 0;
+}
+
+/* What the path takes at once, learnt from losses. Returns whether there is congestion. */
+static inline uint32_t rule_schedule_losses(struct rule_schedule *it, const struct rule_input *in)
+{
+	uint64_t acked = (uint32_t)(in->delivered - it->delivered);
+	uint64_t lost = (uint64_t)(uint32_t)(in->lost - it->lost) * RULE_LOSS_RATIO;
+	uint64_t floor;
+
+	it->peak = rule_max(it->peak, in->prior_inflight);
+	/* Each loss is paid for by what is delivered until the window grows again; one whole window at most. */
+	it->unpaid = rule_min(it->unpaid + lost, it->peak * RULE_LOSS_RATIO);
+	it->unpaid -= rule_min(it->unpaid, acked);
+	/* What was under way at the last congestion belongs to it. */
+	if (it->is_settling && (int32_t)(in->delivered - it->settled) < 0)
+		return 0;
+	it->is_settling = 0;
+	it->excess += lost;
+	it->excess -= rule_min(it->excess, acked);
+	if (it->excess <= RULE_LOSS_EXCESS * RULE_LOSS_RATIO) {
+		if (it->cap && !it->unpaid)
+			it->cap += acked;
+		return 0;
+	}
+	floor = rule_max(in->bw * in->min_rtt_us >> RULE_BW_SHIFT, RULE_MIN_CWND);
+	it->cap = it->cap ? rule_min(it->cap >> RULE_CAP_SHIFT, it->peak) : it->peak;
+	it->cap = rule_max(it->cap * RULE_CAP_KEPT_PERCENT / 100, floor) << RULE_CAP_SHIFT;
+	it->settled = in->delivered + in->prior_inflight;
+	it->is_settling = 1;
+	it->excess = 0;
+	it->peak = in->prior_inflight;
+	return 1;
+}
+
+/* One ACK. */
+static inline void rule_schedule(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
+{
+	uint64_t free_us = rule_max(in->departure_us, in->now_us);
+	uint64_t rate = in->pacing_rate_bytes_per_s;
+	uint64_t cwnd = in->snd_cwnd;
+	uint32_t was_stalling, is_boosted;
+
+	if (in->min_rtt_us > RULE_LONGEST_US)
+		return;
+	if (it->stall_us && !rule_is_stalling(it, in->now_us, in->min_rtt_us))
+		rule_schedule_forget(it);
+	was_stalling = it->stall_us != 0;
+	if (in->mode == RULE_STARTUP)
+		it->startup_us = in->now_us;
+	if (rule_schedule_account(it, in, free_us)) {
+		uint64_t away_us = rule_min(in->now_us - it->seen_us, RULE_LONGEST_US);
+
+		rule_schedule_stall(it, in, away_us);
+		/* STARTUP has ended under stalls that nobody knew of: what it took for the end of the growth was them. */
+		if (!was_stalling && in->mode != RULE_STARTUP &&
+		    in->now_us - it->startup_us < RULE_MEMORY_ROUNDS * (in->min_rtt_us + away_us))
+			out->startup = RULE_STARTUP_AGAIN;
+	}
+	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP)
+		out->startup = RULE_STARTUP_OVER;
+
+	if (it->stall_us && it->cap && in->mode != RULE_PROBE_RTT) {
+		uint64_t cap = it->cap >> RULE_CAP_SHIFT;
+		uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
+
+		/* The path does not hold what a stall takes: all that it holds is kept under way. */
+		if (wanted + wanted / 4 > cap && cap > in->inflight) {
+			int64_t room = (cap - in->inflight) * in->mss * RULE_US_PER_S;
+
+			it->owed = it->owed > room ? it->owed : room;
+		}
+		cwnd = rule_min(cwnd, cap);
+		out->snd_cwnd = cwnd;
+	}
+	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT;
+	/* A burst is what the rate brings in 2^-10 s: so the next one holds what is owed. */
+	if (is_boosted) {
+		out->pacing_rate_bytes_per_s = rule_min(rate + ((uint64_t)it->owed >> 10), in->max_pacing_rate_bytes_per_s);
+		out->boosted = 1;
+	}
+
+	it->seen_us = in->now_us;
+	it->free_us = free_us;
+	it->bytes_sent = in->bytes_sent;
+	it->rate = rate;
+	it->set_rate = is_boosted ? out->pacing_rate_bytes_per_s : rate;
+	it->set_cwnd = cwnd;
+	it->delivered = in->delivered;
+	it->lost = in->lost;
+}
+
+#endif

@@ -1,0 +1,44 @@
+//! What may an algorithm around BBR see and change?
+
+use super::fixed_point::Gain;
+use super::startup::FullPipe;
+use super::{Bbr, Mode};
+use thalweg_units::Span;
+
+/// What BBR takes the path for, in the kernel's words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    /// Packets per microsecond, times 2^24.
+    pub bw: u64,
+    /// [`u32::MAX`] before the first round-trip time.
+    pub min_rtt_us: u64,
+    /// 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
+    pub mode: u8,
+}
+
+impl Bbr {
+    /// What BBR takes the path for.
+    pub fn model(&self) -> Model {
+        Model {
+            bw: self.bandwidth().raw(),
+            min_rtt_us: self.min_rtt.rtt.map_or(u64::from(u32::MAX), Span::as_micros),
+            mode: self.mode as u8,
+        }
+    }
+
+    /// The pacing gain in 256ths, until BBR sets it again.
+    pub fn set_pacing_gain(&mut self, gain: u32) {
+        self.pacing_gain = Gain::from_raw(gain);
+    }
+
+    /// The search for the end of the growth begins again.
+    pub fn begin_startup_again(&mut self) {
+        self.mode = Mode::Startup;
+        self.full_pipe = FullPipe::default();
+    }
+
+    /// The pipe is full.
+    pub fn end_startup(&mut self) {
+        self.full_pipe.is_reached = true;
+    }
+}

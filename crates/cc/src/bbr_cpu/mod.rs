@@ -1,0 +1,191 @@
+//! BBR for senders that share a CPU: [`Bbr`], with a rule on top.
+//!
+//! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous ACK, and may
+//! raise the pacing rate, bound cwnd, or send BBR back to Startup. BBR never sees the pacing rate that a rule has set.
+//!
+//! | file | question |
+//! | --- | --- |
+//! | `rule` | What does a rule know, what may it change, and which one is it? |
+//! | `schedule` | What does pacing owe, and how much of that does the path take at once? |
+//! | `paper` | The rule of the paper that found the problem. |
+//!
+//! The same rules in C, around the kernel's own BBR, are in bpf/cc/bbr_cpu; tests/vectors/bbr_cpu.json holds them together.
+//!
+//! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`).
+//!
+//! Reported, besides what BBR reports: `boosted_acks` (ACKs so far at which the rate was raised) and, by the rule `schedule`,
+//! `owed_bytes` (what pacing owes), `stall_us` (the longest of late), `stall_bw_bps` (the bandwidth between
+//! stalls), `cap_packets` (what the path takes at once; 0 if no bound is known).
+
+mod paper;
+mod rule;
+mod schedule;
+#[cfg(test)]
+mod vectors;
+
+use crate::bbr::{self, Bbr};
+use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use paper::Paper;
+use rand_core::Rng;
+use rule::{Input, Output, Rule, Startup};
+use schedule::Schedule;
+use thalweg_units::{Packets, Rate, Span};
+
+/// The parameters: BBR's, and the rule.
+pub(crate) const PARAMS: &[Param] = &[
+    bbr::PARAMS[0],
+    bbr::PARAMS[1],
+    bbr::PARAMS[2],
+    Param {
+        name: "rule",
+        about: "what is done about a CPU that is shared: 0 as in the 2BRobust paper, 1 what was missed is sent afterwards",
+        default: 1.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+];
+
+/// BBR and its rule.
+#[derive(Debug)]
+pub(crate) struct BbrCpu {
+    bbr: Bbr,
+    rule: Rule,
+    /// The pacing rate as BBR has set it.
+    bbr_pacing_rate: Rate,
+    boosted_acks: u64,
+}
+
+impl BbrCpu {
+    /// For a connection that is being established. `is_paper`: with the paper's rule.
+    pub fn new(settings: bbr::Settings, is_paper: bool) -> BbrCpu {
+        BbrCpu {
+            bbr: Bbr::new(settings),
+            rule: if is_paper { Rule::Paper(Paper::default()) } else { Rule::Schedule(Schedule::default()) },
+            bbr_pacing_rate: Rate::ZERO,
+            boosted_acks: 0,
+        }
+    }
+
+    /// The ACK as BBR is to see it.
+    fn corrected(&self, conn: &Conn, ack: &Ack) -> Ack {
+        let mut ack = *ack;
+        let min_rtt_us = self.bbr.model().min_rtt_us;
+        if let Some(sample) = &mut ack.rate {
+            if let Some(interval) =
+                sample.interval.filter(|interval| interval.as_micros() > 0 && sample.delivered.0 > 0)
+            {
+                let (now_us, interval_us) = (conn.now.as_micros(), interval.as_micros());
+                let corrected_us = self.rule.interval_us(now_us, min_rtt_us, sample.delivered.0, interval_us);
+                if corrected_us > interval_us {
+                    sample.interval = Some(Span::from_micros(corrected_us));
+                }
+            }
+        }
+        ack
+    }
+
+    fn input(&self, conn: &Conn, ack: &Ack, window: &Window) -> Input {
+        let model = self.bbr.model();
+        Input {
+            now_us: conn.now.as_micros(),
+            departure_us: conn.next_departure.as_micros(),
+            bytes_sent: conn.bytes_sent.0,
+            inflight_bytes: conn.bytes_sent.saturating_sub(conn.una_bytes).0,
+            mss: conn.mss.0,
+            srtt_us: conn.srtt.map_or(0, Span::as_micros),
+            snd_cwnd: window.cwnd.0,
+            inflight: conn.inflight.0,
+            prior_inflight: ack.prior_inflight.0,
+            delivered: conn.delivered.0,
+            lost: conn.lost.0,
+            ca_state: conn.state as u64,
+            is_held_back: conn.is_app_limited || conn.is_receiver_limited,
+            rate_app_limited: ack.rate.is_some_and(|sample| sample.is_app_limited),
+            pacing_rate_bytes_per_s: window.pacing_rate.0 / 8,
+            max_pacing_rate_bytes_per_s: u64::MAX / 8,
+            bw: model.bw,
+            min_rtt_us: model.min_rtt_us,
+            mode: model.mode,
+        }
+    }
+
+    fn apply(&mut self, output: &Output, window: &mut Window) {
+        if let Some(rate) = output.pacing_rate_bytes_per_s {
+            window.pacing_rate = Rate(rate.saturating_mul(8));
+        }
+        if let Some(gain) = output.pacing_gain {
+            self.bbr.set_pacing_gain(gain);
+        }
+        if let Some(cwnd) = output.snd_cwnd {
+            window.cwnd = Packets(cwnd);
+        }
+        match output.startup {
+            Some(Startup::Again) => self.bbr.begin_startup_again(),
+            Some(Startup::Over) => self.bbr.end_startup(),
+            None => {}
+        }
+        self.boosted_acks += u64::from(output.is_boosted);
+    }
+}
+
+impl Controller for BbrCpu {
+    fn name(&self) -> &'static str {
+        "bbr_cpu"
+    }
+
+    fn governs_recovery(&self) -> bool {
+        self.bbr.governs_recovery()
+    }
+
+    fn paces(&self) -> bool {
+        self.bbr.paces()
+    }
+
+    fn on_established(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        self.bbr.on_established(conn, window, rng);
+        self.bbr_pacing_rate = window.pacing_rate;
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        window.pacing_rate = self.bbr_pacing_rate;
+        self.bbr.on_ack(conn, &self.corrected(conn, ack), window, rng);
+        self.bbr_pacing_rate = window.pacing_rate;
+        let output = self.rule.step(&self.input(conn, ack, window));
+        self.apply(&output, window);
+    }
+
+    fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets {
+        self.bbr.ssthresh(conn, window)
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, rng: &mut dyn Rng) {
+        self.bbr.on_state(conn, next, window, rng);
+    }
+
+    fn on_transmit_start(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        window.pacing_rate = self.bbr_pacing_rate;
+        self.bbr.on_transmit_start(conn, window, rng);
+        self.bbr_pacing_rate = window.pacing_rate;
+    }
+
+    fn undo(&mut self, conn: &Conn, prior_cwnd: Packets, window: &Window) -> Packets {
+        self.bbr.undo(conn, prior_cwnd, window)
+    }
+
+    fn min_burst(&self, window: &Window) -> Packets {
+        self.bbr.min_burst(window)
+    }
+
+    fn sndbuf_factor(&self) -> u64 {
+        self.bbr.sndbuf_factor()
+    }
+
+    fn report(&self, conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        self.bbr.report(conn, take);
+        take("boosted_acks", self.boosted_acks as f64);
+        if let Rule::Schedule(schedule) = &self.rule {
+            schedule.report(conn.mss, take);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What does a rule know, what may it change, and which one is it?
+//!
+//! The same as bpf/cc/bbr_cpu/rule.h, which the kernel's BBR gets; tests/vectors/bbr_cpu.json holds the two together.
+
+use super::paper::Paper;
+use super::schedule::Schedule;
+
+/// BBR's bandwidths are in packets per microsecond, times 2 to this.
+pub(super) const BW_SHIFT: u32 = 24;
+
+/// The modes of BBR, numbered as the kernel numbers them.
+pub(super) mod mode {
+    pub const STARTUP: u8 = 0;
+    pub const PROBE_BW: u8 = 2;
+    pub const PROBE_RTT: u8 = 3;
+}
+
+/// What is known after an ACK that BBR has handled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Input {
+    /// The time.
+    pub now_us: u64,
+    /// When pacing lets the next packet leave; in the past: it could have left then.
+    pub departure_us: u64,
+    /// Since the start, retransmissions included.
+    pub bytes_sent: u64,
+    /// Handed to the network and not acknowledged, retransmissions included.
+    pub inflight_bytes: u64,
+    /// Payload of a full-sized segment.
+    pub mss: u64,
+    /// Smoothed round-trip time.
+    pub srtt_us: u64,
+    /// As BBR has set it.
+    pub snd_cwnd: u64,
+    /// Packets under way.
+    pub inflight: u64,
+    /// Packets under way before this ACK.
+    pub prior_inflight: u64,
+    /// Packets delivered since the start.
+    pub delivered: u64,
+    /// Packets lost since the start.
+    pub lost: u64,
+    /// State of loss recovery as the kernel numbers it: 4 after a timeout.
+    pub ca_state: u64,
+    /// Whether the application or the receiver bounds what is sent.
+    pub is_held_back: bool,
+    /// Whether the rate that the connection last measured was bounded by its application.
+    pub rate_app_limited: bool,
+    /// As BBR has set it.
+    pub pacing_rate_bytes_per_s: u64,
+    /// What the socket allows.
+    pub max_pacing_rate_bytes_per_s: u64,
+    /// What BBR takes for the bandwidth; 0 before the first sample.
+    pub bw: u64,
+    /// [`u32::MAX`] if it is not known yet.
+    pub min_rtt_us: u64,
+    /// See [`mode`].
+    pub mode: u8,
+}
+
+/// What a rule may want with BBR's search for the end of the growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Startup {
+    /// It begins again.
+    Again,
+    /// It is over.
+    Over,
+}
+
+/// What is to change. None: as BBR has set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Output {
+    pub pacing_rate_bytes_per_s: Option<u64>,
+    /// In BBR's own state, until BBR sets it again; in 256ths.
+    pub pacing_gain: Option<u32>,
+    pub snd_cwnd: Option<u64>,
+    pub startup: Option<Startup>,
+    /// Whether this ACK counts as one at which the sender was found short of CPU.
+    pub is_boosted: bool,
+}
+
+/// A rule, with what it keeps of a connection.
+#[derive(Clone, Debug)]
+pub(super) enum Rule {
+    Paper(Paper),
+    Schedule(Schedule),
+}
+
+impl Rule {
+    /// Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see.
+    pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
+        match self {
+            Rule::Paper(_) => interval_us,
+            Rule::Schedule(schedule) => schedule.interval_us(now_us, min_rtt_us, delivered, interval_us),
+        }
+    }
+
+    /// One ACK, after BBR.
+    pub fn step(&mut self, input: &Input) -> Output {
+        match self {
+            Rule::Paper(paper) => paper.step(input),
+            Rule::Schedule(schedule) => schedule.step(input),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What does pacing owe, and how much of that does the path take at once?
+//!
+//! Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and BBR
+//! forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's bandwidth. This
+//! rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again. The documentation's page
+//! on `bbr_cpu` says why, formula by formula.
+//!
+//! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
+
+use super::rule::{BW_SHIFT, Input, Output, Startup, mode};
+use crate::bbr::Bandwidth;
+use thalweg_units::Bytes;
+
+/// A sender that is late by more than this was off CPU.
+const STALL_US: u64 = 500;
+
+/// Time counts up to this.
+const LONGEST_US: u64 = 1 << 20;
+
+/// A stall is remembered for so many times a round trip and its own length.
+const MEMORY_ROUNDS: u64 = 10;
+
+/// A length of stalls that is not reached again fades by 1 in so many with each.
+const STALL_FADE: u64 = 8;
+
+/// What is owed is at most this many times what the longest stall cost.
+const OWED_STALLS: u64 = 2;
+
+/// More than 1 lost packet in so many is congestion.
+const LOSS_RATIO: u64 = 50;
+
+/// So many packets more than that have to be lost.
+const LOSS_EXCESS: u64 = 10;
+
+/// Congestion leaves this much of the window, and a window without congestion grows by 1 in 64 of what is delivered.
+const CAP_KEPT_PERCENT: u64 = 70;
+const CAP_SHIFT: u32 = 6;
+
+/// BBR's smallest window in packets.
+const MIN_CWND: u64 = 4;
+
+/// The state of loss recovery after a timeout.
+const CA_LOSS: u64 = 4;
+
+const US_PER_S: u64 = 1_000_000;
+
+/// What has left ahead of the schedule counts up to the largest burst.
+const MOST_AHEAD: i64 = 65_536 * US_PER_S as i64;
+
+/// What was sent at most between two ACKs, so that products fit.
+const MOST_BYTES: u64 = 1 << 24;
+
+/// What the rule keeps of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::bbr_cpu) struct Schedule {
+    /// The previous ACK, and what was set then; 0: there was none.
+    seen_us: u64,
+    /// From when on pacing let the next packet leave.
+    free_us: u64,
+    bytes_sent: u64,
+    /// BBR's pacing rate, and this rule's.
+    rate: u64,
+    set_rate: u64,
+    set_cwnd: u64,
+    delivered: u64,
+    lost: u64,
+
+    /// Byte-microseconds; negative: sent ahead.
+    owed: i64,
+    /// When BBR was last in Startup.
+    startup_us: u64,
+
+    /// The longest stall of late; 0: there are none, and nothing below counts.
+    stall_us: u64,
+    stalled_at_us: u64,
+    /// The bandwidth between stalls: the largest of this window of time and of the one before.
+    bw: u64,
+    bw_before: u64,
+    bw_since_us: u64,
+    /// Where the sample of the bandwidth began.
+    mark_us: u64,
+    mark_delivered: u64,
+
+    /// In units of 1/50 packet: losses beyond 2 %, and losses that are not yet paid for.
+    excess: u64,
+    unpaid: u64,
+    /// Packets times 64 that the path takes; 0: no bound is known.
+    cap: u64,
+    /// Packets under way at most since the last congestion.
+    peak: u64,
+    /// `delivered` when the last congestion has passed.
+    settled: Option<u64>,
+}
+
+impl Schedule {
+    /// The interval of a rate sample of `delivered` packets in `interval_us`.
+    ///
+    /// ACKs that wait for the CPU are handled at one moment. A sample that begins between them counts the rest of them as
+    /// delivered in no time. So no sample may be faster than ACKs have come from one stall to another.
+    pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
+        let most = self.bw.max(self.bw_before);
+        if most == 0 || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
+            return interval_us;
+        }
+        (delivered << BW_SHIFT) / most
+    }
+
+    /// One ACK, after BBR.
+    pub fn step(&mut self, input: &Input) -> Output {
+        let mut output = Output::default();
+        if input.min_rtt_us > LONGEST_US {
+            return output;
+        }
+        let free_us = input.departure_us.max(input.now_us);
+        if self.stall_us > 0 && !self.is_stalling(input.now_us, input.min_rtt_us) {
+            self.forget();
+        }
+        let was_stalling = self.stall_us > 0;
+        if input.mode == mode::STARTUP {
+            self.startup_us = input.now_us;
+        }
+        if self.account(input, free_us) {
+            let away_us = (input.now_us - self.seen_us).min(LONGEST_US);
+            self.on_stall(input, away_us);
+            // Startup has ended under stalls that nobody knew of: what it took for the end of the growth was them.
+            let since_startup_us = input.now_us - self.startup_us;
+            let is_soon_after = since_startup_us < MEMORY_ROUNDS * (input.min_rtt_us + away_us);
+            if !was_stalling && input.mode != mode::STARTUP && is_soon_after {
+                output.startup = Some(Startup::Again);
+            }
+        }
+        if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP {
+            output.startup = Some(Startup::Over);
+        }
+        let cwnd = self.bound(input);
+        output.snd_cwnd = cwnd;
+        let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT;
+        let own = input.pacing_rate_bytes_per_s;
+        // A burst is what the rate brings in 2^-10 s: so the next one holds what is owed.
+        let rate = if is_boosted {
+            own.saturating_add(self.owed.unsigned_abs() >> 10).min(input.max_pacing_rate_bytes_per_s)
+        } else {
+            own
+        };
+        output.pacing_rate_bytes_per_s = is_boosted.then_some(rate);
+        output.is_boosted = is_boosted;
+
+        self.seen_us = input.now_us;
+        self.free_us = free_us;
+        self.bytes_sent = input.bytes_sent;
+        self.rate = own;
+        self.set_rate = rate;
+        self.set_cwnd = cwnd.unwrap_or(input.snd_cwnd);
+        self.delivered = input.delivered;
+        self.lost = input.lost;
+        output
+    }
+
+    /// Whether the sender has been off CPU lately.
+    fn is_stalling(&self, now_us: u64, min_rtt_us: u64) -> bool {
+        self.stall_us > 0 && now_us - self.stalled_at_us < MEMORY_ROUNDS * (min_rtt_us + self.stall_us)
+    }
+
+    /// Everything that depends on stalls is forgotten.
+    fn forget(&mut self) {
+        self.stall_us = 0;
+        (self.bw, self.bw_before) = (0, 0);
+        (self.excess, self.unpaid, self.cap, self.peak) = (0, 0, 0, 0);
+        self.settled = None;
+    }
+
+    /// What pacing owes at this ACK. Whether the sender was off CPU before it.
+    fn account(&mut self, input: &Input, free_us: u64) -> bool {
+        let away_us = (input.now_us - self.seen_us).min(LONGEST_US);
+        let passed_us = free_us.saturating_sub(self.free_us).min(LONGEST_US);
+        let sent = (input.bytes_sent - self.bytes_sent).min(MOST_BYTES);
+        let scheduled = self.rate * passed_us;
+
+        // The path, the receiver or the application held it back, or BBR on purpose.
+        let is_probing_rtt = input.mode == mode::PROBE_RTT;
+        let is_held_back = input.is_held_back || input.prior_inflight == 0 || input.ca_state == CA_LOSS;
+        if self.seen_us == 0 || is_held_back || is_probing_rtt {
+            self.owed = 0;
+            if is_probing_rtt && self.stall_us > 0 {
+                self.stalled_at_us = input.now_us;
+            }
+            return false;
+        }
+        let owed = self.owed + scheduled as i64 - (sent * US_PER_S) as i64;
+
+        // cwnd leaves no room for a burst. That may be the path's doing, unless stalls are known to be the reason.
+        let needed = input.prior_inflight * input.mss + (self.rate >> 10) + 2 * input.mss;
+        let is_full = needed > self.set_cwnd * input.mss;
+        if away_us > STALL_US && (self.stall_us > 0 || !is_full) {
+            // What left at a raised rate took less of the schedule's time.
+            let paced = if self.set_rate > self.rate { sent * self.rate / self.set_rate } else { sent };
+            if scheduled > paced * US_PER_S + self.rate * STALL_US {
+                let most = OWED_STALLS * self.rate * self.stall_us.max(away_us);
+                self.owed = owed.min(most as i64);
+                return true;
+            }
+        }
+        // Only stalls are made up for: neither a timer that is a little late nor a window that is full.
+        self.owed = owed.min(self.owed.max(0)).max(-MOST_AHEAD);
+        false
+    }
+
+    /// The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs, a
+    /// round trip apart at least, lies a fair sample of the bandwidth.
+    fn on_stall(&mut self, input: &Input, away_us: u64) {
+        let lasted_us = self.seen_us - self.mark_us;
+        if self.stall_us == 0 {
+            (self.mark_us, self.mark_delivered) = (self.seen_us, self.delivered);
+        } else if lasted_us > 0 && lasted_us >= input.min_rtt_us {
+            if self.seen_us - self.bw_since_us > MEMORY_ROUNDS * (input.min_rtt_us + self.stall_us) {
+                (self.bw_before, self.bw, self.bw_since_us) = (self.bw, 0, self.seen_us);
+            }
+            self.bw = self.bw.max(((self.delivered - self.mark_delivered) << BW_SHIFT) / lasted_us);
+            (self.mark_us, self.mark_delivered) = (self.seen_us, self.delivered);
+        }
+        self.stall_us = (self.stall_us - self.stall_us / STALL_FADE).max(away_us);
+        self.stalled_at_us = input.now_us;
+    }
+
+    /// What the path takes at once, learnt from losses. Whether there is congestion.
+    fn on_losses(&mut self, input: &Input) -> bool {
+        let acked = input.delivered - self.delivered;
+        let lost = (input.lost - self.lost) * LOSS_RATIO;
+        self.peak = self.peak.max(input.prior_inflight);
+        // Each loss is paid for by what is delivered until the window grows again; one whole window at most.
+        self.unpaid = (self.unpaid + lost).min(self.peak * LOSS_RATIO).saturating_sub(acked);
+        // What was under way at the last congestion belongs to it.
+        if self.settled.is_some_and(|settled| input.delivered < settled) {
+            return false;
+        }
+        self.settled = None;
+        self.excess = (self.excess + lost).saturating_sub(acked);
+        if self.excess <= LOSS_EXCESS * LOSS_RATIO {
+            if self.cap > 0 && self.unpaid == 0 {
+                self.cap += acked;
+            }
+            return false;
+        }
+        let floor = ((input.bw * input.min_rtt_us) >> BW_SHIFT).max(MIN_CWND);
+        let before = if self.cap > 0 { (self.cap >> CAP_SHIFT).min(self.peak) } else { self.peak };
+        self.cap = (before * CAP_KEPT_PERCENT / 100).max(floor) << CAP_SHIFT;
+        self.settled = Some(input.delivered + input.prior_inflight);
+        self.excess = 0;
+        self.peak = input.prior_inflight;
+        true
+    }
+
+    /// The window, if the path bounds it. If it does not hold what a stall takes, then all that it holds is owed.
+    fn bound(&mut self, input: &Input) -> Option<u64> {
+        if self.stall_us == 0 || self.cap == 0 || input.mode == mode::PROBE_RTT {
+            return None;
+        }
+        let cap = self.cap >> CAP_SHIFT;
+        let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
+        if wanted + wanted / 4 > cap && cap > input.inflight {
+            let room = (cap - input.inflight) * input.mss * US_PER_S;
+            self.owed = self.owed.max(room as i64);
+        }
+        Some(input.snd_cwnd.min(cap))
+    }
+
+    /// Hands over what can be seen from outside.
+    pub fn report(&self, mss: Bytes, take: &mut dyn FnMut(&'static str, f64)) {
+        let stall_bw = Bandwidth::from_raw(self.bw.max(self.bw_before));
+        take("owed_bytes", self.owed.max(0) as f64 / US_PER_S as f64);
+        take("stall_us", self.stall_us as f64);
+        take("stall_bw_bps", stall_bw.rate(mss).0 as f64);
+        take("cap_packets", (self.cap >> CAP_SHIFT) as f64);
+    }
+}

@@ -1,0 +1,77 @@
+//! The rules in Rust give what the shared vectors say. The rules in C are held to the same file by crates/agent.
+
+use super::rule::{Input, Rule, Startup};
+use super::{Paper, Schedule};
+use serde_json::{Map, Value};
+
+fn set(input: &mut Input, name: &str, value: u64) {
+    match name {
+        "now_us" => input.now_us = value,
+        "departure_us" => input.departure_us = value,
+        "bytes_sent" => input.bytes_sent = value,
+        "inflight_bytes" => input.inflight_bytes = value,
+        "mss" => input.mss = value,
+        "srtt_us" => input.srtt_us = value,
+        "snd_cwnd" => input.snd_cwnd = value,
+        "inflight" => input.inflight = value,
+        "prior_inflight" => input.prior_inflight = value,
+        "delivered" => input.delivered = value,
+        "lost" => input.lost = value,
+        "ca_state" => input.ca_state = value,
+        "is_held_back" => input.is_held_back = value != 0,
+        "rate_app_limited" => input.rate_app_limited = value != 0,
+        "pacing_rate_bytes_per_s" => input.pacing_rate_bytes_per_s = value,
+        "max_pacing_rate_bytes_per_s" => input.max_pacing_rate_bytes_per_s = value,
+        "bw" => input.bw = value,
+        "min_rtt_us" => input.min_rtt_us = value,
+        "mode" => input.mode = value as u8,
+        _ => panic!("no member {name}"),
+    }
+}
+
+fn set_all(input: &mut Input, members: &Map<String, Value>) {
+    for (name, value) in members {
+        set(input, name, value.as_u64().expect("a whole number"));
+    }
+}
+
+#[test]
+fn the_rules_do_what_the_vectors_say() {
+    let vectors: Value = serde_json::from_str(include_str!("../../../../tests/vectors/bbr_cpu.json")).expect("JSON");
+    for case in vectors["cases"].as_array().expect("cases") {
+        let mut rule = match case["rule"].as_str() {
+            Some("paper") => Rule::Paper(Paper::default()),
+            Some("schedule") => Rule::Schedule(Schedule::default()),
+            other => panic!("no rule {other:?}"),
+        };
+        let mut input = Input::default();
+        set_all(&mut input, vectors["base"].as_object().expect("base"));
+        for (number, step) in case["steps"].as_array().expect("steps").iter().enumerate() {
+            let place = format!("{}, step {}", case["name"], number + 1);
+            if let Some(sample) = step.get("sample") {
+                let value = |name: &str| sample[name].as_u64().expect("a number");
+                let found = rule.interval_us(input.now_us, input.min_rtt_us, value("delivered"), value("interval_us"));
+                assert_eq!(found, value("expected_us"), "{place}");
+                continue;
+            }
+            set_all(&mut input, step["set"].as_object().expect("what is set"));
+            let output = rule.step(&input);
+            let expected = |name: &str| step["out"].get(name).map_or(0, |value| value.as_u64().expect("a number"));
+            let startup = match output.startup {
+                None => 0,
+                Some(Startup::Again) => 1,
+                Some(Startup::Over) => 2,
+            };
+            let found = [
+                ("pacing_rate_bytes_per_s", output.pacing_rate_bytes_per_s.unwrap_or(0)),
+                ("pacing_gain", output.pacing_gain.map_or(0, u64::from)),
+                ("snd_cwnd", output.snd_cwnd.unwrap_or(0)),
+                ("startup", startup),
+                ("boosted", u64::from(output.is_boosted)),
+            ];
+            for (name, value) in found {
+                assert_eq!(value, expected(name), "{place}: {name}");
+            }
+        }
+    }
+}
