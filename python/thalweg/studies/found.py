@@ -65,11 +65,12 @@ def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> Mapping[st
 def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
     """Write what was found now; what others found stays. Gives the file.
 
-    The time that it took is kept from before where some of it was there already.
+    Where some of it was there already, the time that it took is kept from before, if that was as many experiments.
     """
     engines, name = read(study), size(quick=quick)
     before = engines.get(reproduced.engine.name, {}).get(name, {})
-    seconds = round(reproduced.seconds, 1) if reproduced.is_fresh else before.get("seconds")
+    kept = before.get("seconds") if before.get("experiments") == reproduced.experiments else None
+    seconds = round(reproduced.seconds, 1) if reproduced.is_fresh else kept
     engines.setdefault(reproduced.engine.name, {})[name] = {
         "result_version": reproduced.engine.version,
         "seconds": seconds,

@@ -211,6 +211,20 @@ def test_a_claim_that_no_longer_holds_fails_the_check(thalweg: Callable[..., Any
     assert thalweg("reproduce", "./mine").returncode == 0, "without --check, verdicts are no failure"
 
 
+def test_the_time_of_another_number_of_experiments_is_not_kept(thalweg: Callable[..., Any], study: Study) -> None:
+    def recorded() -> Any:
+        assert thalweg("reproduce", "./mine", "--record").returncode == 0
+        return json.loads(Path("mine/found.json").read_text())["engines"]["sim"]["full"]["seconds"]
+
+    study(QUEUE)
+    seconds = recorded()
+    assert seconds > 0
+    assert recorded() == seconds, "nothing was run, and it took nothing"
+    more = HEAD + '[parts.more]\nscenario = "alone.toml"\nquick = { repetitions = 1 }\n'
+    study(QUEUE, head=more)
+    assert recorded() is None
+
+
 def test_a_check_without_a_record_is_no_success(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     done = thalweg("reproduce", "./mine", "--check")
