@@ -1,0 +1,156 @@
+"""Measure how far bbr_cpu is from cubic on senders that share a CPU, and from bbr on those that do not.
+
+    python tools/cpu_bars.py                 on the simulator: a minute
+    python tools/cpu_bars.py --engine vm     in guests, in real time: most of an hour, as root
+    ... --only 10/20 --json FILE
+
+Runs scenarios/cpu with each slice and period, three times each, takes medians, and says which of these bars hold:
+
+- bbr gets less than a third of cubic's goodput at 10/20 ms;
+- bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;
+- with 1 % of random loss, at least three times cubic's;
+- on a whole CPU, within 2 % of bbr's goodput; no more than 10 % worse in the 95th percentile of the queue, in what is
+  sent again and in what a cubic neighbour gets.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parent.parent
+CELLS = ("1/4", "10/14.3", "10/20", "10/25", "10/40", "20/80")
+"""On CPU for so many milliseconds of so many."""
+LOSSY = ("10/20", "10/40")
+"""Where 1 % of random loss is tried as well."""
+RANDOM_LOSS = 0.01
+SETTLED_S = 2.0
+"""Queues count from here on: Startup is over."""
+
+Point = dict[str, float]
+"""What came out of one point: medians over its repetitions."""
+
+
+def main() -> None:
+    """Measure, and say which bars hold."""
+    parser = argparse.ArgumentParser(description="How far is bbr_cpu from cubic and bbr?")
+    parser.add_argument("--engine", default="sim", help="engine to use (default: sim)")
+    parser.add_argument("--only", action="append", metavar="SLICE/PERIOD", help="only this; `whole`: a whole CPU")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="give a key another value")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
+    chosen = parser.parse_args()
+    wanted = chosen.only or [*CELLS, "whole"]
+    found: dict[str, Any] = {}
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="thalweg-bars-") as folder:
+        run = Runner(chosen.engine, chosen.set, Path(folder))
+        for cell in wanted:
+            for name, points, bars in whole(run) if cell == "whole" else contended(run, cell):
+                found[name] = points
+                print(f"{name}", flush=True)
+                for cc, point in points.items():
+                    print(f"  {cc:<22}" + "  ".join(f"{key} {value:.6g}" for key, value in point.items()))
+                for text, holds in bars:
+                    failed += not holds
+                    print(f"  {'holds ' if holds else 'FAILS '} {text}", flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    sys.exit(1 if failed else 0)
+
+
+class Runner:
+    """Runs scenarios and reads what came out."""
+
+    def __init__(self, engine: str, given: list[str], folder: Path) -> None:
+        """`given` are KEY=VALUE; run directories go into `folder`."""
+        self.engine, self.given, self.folder = engine, given, folder
+        self.count = 0
+
+    def __call__(self, scenario: str, keys: dict[str, Any]) -> dict[str, Point]:
+        """Give a point for each algorithm that the scenario sweeps."""
+        self.count += 1
+        out = self.folder / str(self.count)
+        command = [sys.executable, "-m", "thalweg", "run", str(ROOT / "scenarios" / "cpu" / f"{scenario}.toml")]
+        command += ["--engine", self.engine, "--out", str(out), "--no-report"]
+        for key_value in [*(f"{key}={value}" for key, value in keys.items()), *self.given]:
+            command += ["--set", key_value]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        plan = json.loads((out / "run.json").read_text(encoding="utf-8"))["plan"]
+        points = {
+            (entry["experiment"], entry["repetition"]): entry["sweep"]["flow.main.cc"] for entry in plan["experiments"]
+        }
+        flows = pl.read_parquet(out / "flows" / "*.parquet")
+        queue = pl.read_parquet(out / "queue" / "*.parquet").filter(
+            (pl.col("link") == "forward") & (pl.col("t_us") >= SETTLED_S * 1e6)
+        )
+        repetitions: dict[str, list[Point]] = {}
+        for (experiment, repetition), cc in points.items():
+            this = (pl.col("experiment") == experiment) & (pl.col("repetition") == repetition)
+            found = _repetition(flows.filter(this), queue.filter(this)["backlog_bytes"])
+            repetitions.setdefault(cc, []).append(found)
+        return {
+            cc: {key: median(values[key] for values in several) for key in several[0]}
+            for cc, several in repetitions.items()
+        }
+
+
+def _repetition(rows: pl.DataFrame, backlog: pl.Series) -> Point:
+    by_flow = {row["flow"]: row for row in rows.iter_rows(named=True)}
+    main = by_flow["main"]
+    goodput = {f"{flow}_mbps": row["goodput_bps"] / 1e6 for flow, row in sorted(by_flow.items())}
+    again = 100 * main["retransmits"] / max(1, main["segments"])
+    return goodput | {"sent_again_percent": again, "queue_p95_bytes": float(backlog.quantile(0.95) or 0.0)}
+
+
+def contended(run: Runner, cell: str) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
+    """Give what came out at a slice and period, without and with random loss."""
+    slice_ms, period_ms = (float(part) for part in cell.split("/"))
+    keys = {"host.sender.cpu_slice": f'"{slice_ms:g}ms"', "host.sender.cpu_share": round(slice_ms / period_ms, 6)}
+    points = run("contended", keys)
+    cubic, bbr, cured = (points[cc] for cc in ("cubic", "bbr", "bbr_cpu"))
+    ratio = cured["main_mbps"] / cubic["main_mbps"]
+    bars = [
+        (f"bbr_cpu gets {ratio:.3f} of cubic, at least 0.95", ratio >= 0.95),
+        (f"bbr_cpu sends {cured['sent_again_percent']:.2f} % again, under 2 %", cured["sent_again_percent"] < 2),
+    ]
+    if cell == "10/20":
+        share = bbr["main_mbps"] / cubic["main_mbps"]
+        bars.append((f"bbr gets {share:.3f} of cubic, under 1/3", share < 1 / 3))
+    yield f"{cell} ms", points, bars
+    if cell in LOSSY:
+        points = run("contended", keys | {"path.loss": RANDOM_LOSS})
+        times = points["bbr_cpu"]["main_mbps"] / points["cubic"]["main_mbps"]
+        yield f"{cell} ms, 1 % lost", points, [(f"bbr_cpu gets {times:.1f} times cubic, at least 3", times >= 3)]
+
+
+def whole(run: Runner) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
+    """Give what came out on a whole CPU, alone and beside cubic."""
+    points = run("whole", {})
+    bbr, cured = points["bbr"], points["bbr_cpu"]
+    goodput = cured["main_mbps"] / bbr["main_mbps"]
+    queue = cured["queue_p95_bytes"] / bbr["queue_p95_bytes"]
+    again = (cured["sent_again_percent"], bbr["sent_again_percent"])
+    yield (
+        "whole CPU",
+        points,
+        [
+            (f"bbr_cpu gets {goodput:.3f} of bbr, 0.98 to 1.02", abs(goodput - 1) <= 0.02),
+            (f"the queue's 95th percentile is {queue:.3f} of bbr's, at most 1.1", queue <= 1.1),
+            (f"it sends {again[0]:.2f} % again, bbr {again[1]:.2f} %, at most 1.1 times", again[0] <= 1.1 * again[1]),
+        ],
+    )
+    points = run("neighbour", {})
+    neighbour = points["bbr_cpu"]["neighbour_mbps"] / points["bbr"]["neighbour_mbps"]
+    text = f"a cubic neighbour gets {neighbour:.3f} of what it gets beside bbr, at least 0.9"
+    yield "whole CPU, a cubic neighbour", points, [(text, neighbour >= 0.9)]
+
+
+if __name__ == "__main__":
+    main()
