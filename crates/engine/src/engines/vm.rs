@@ -18,7 +18,8 @@ const RESULT_VERSION: u32 = 1;
 const NOT_HONOURED: &[&str] = &["flow.cc_params", "host.*.cpu_per_packet", "host.*.cpu_per_ack"];
 
 /// Keys that only engines with a real kernel honour value by value. iperf3 is not in guests.
-const OWN: &[&str] = &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin"];
+const OWN: &[&str] =
+    &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin", "host.*.co_tenants"];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
 

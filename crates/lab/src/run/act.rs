@@ -7,6 +7,7 @@ use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
 use crate::net::{LinkKind, Network, probe};
 use crate::protocol::{Command, Configuration, Event, Role};
+use crate::vm::contention;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ pub struct Play<'a> {
     senders: usize,
     /// The guests that play senders, in the order of these; none: senders are no guests.
     guests: Vec<Guest>,
+    /// The process that plays the router, if it is a relay before all ordinary ones.
+    relay: Option<u32>,
 }
 
 /// What hosts say of themselves at their end.
@@ -59,6 +62,7 @@ impl<'a> Play<'a> {
         let senders = network.senders().len();
         let mut crew = Crew::new(job.is_cancelled);
         let mut machines = Vec::new();
+        let mut relay = None;
         let command = [job.engine.as_os_str().to_owned(), OsString::from("host")];
         for (number, (name, role)) in roles.into_iter().enumerate() {
             let is_realtime = name == ROUTER && probe::is_realtime_allowed();
@@ -70,7 +74,13 @@ impl<'a> Play<'a> {
                     machines.push(machine);
                     crew.add(&name, child, Kind::Guest)?;
                 }
-                None => crew.add(&name, network.spawn(&name, &command, is_realtime)?, Kind::Process)?,
+                None => {
+                    let child = network.spawn(&name, &command, is_realtime)?;
+                    if is_realtime && link == LinkKind::Relay {
+                        relay = Some(child.id());
+                    }
+                    crew.add(&name, child, Kind::Process)?;
+                }
             }
             let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
             crew.tell(number, &Command::Configure(Box::new(configuration)));
@@ -97,9 +107,10 @@ impl<'a> Play<'a> {
         let mut guests = Vec::new();
         for (number, machine) in machines.into_iter().enumerate() {
             let host = &job.experiment.hosts[&network.senders()[number].host];
-            guests.push(Guest::meet(&mut crew, number, machine, host.clone())?);
+            let name = (senders > 1).then(|| network.senders()[number].host.clone());
+            guests.push(Guest::meet(&mut crew, number, machine, host.clone(), name)?);
         }
-        Ok(Play { guests, crew, senders })
+        Ok(Play { guests, relay, crew, senders })
     }
 
     /// Has the hosts play the experiment, and hands over what they report.
@@ -107,7 +118,12 @@ impl<'a> Play<'a> {
     /// # Errors
     /// A host cannot go on, or somebody asked to stop.
     pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
-        self.guests.iter_mut().try_for_each(Guest::contend)?;
+        let relay = self.relay.filter(|_| self.guests.iter().any(Guest::is_on_a_share));
+        let log = |command: &String| (job.log)(&format!("{command}\n"));
+        relay.and_then(contention::yield_to).iter().for_each(log);
+        for guest in &mut self.guests {
+            guest.contend()?.iter().for_each(log);
+        }
         let lasted = self.send(job)?;
         self.guests.iter_mut().for_each(Guest::relieve);
         let mut told = self.end(take)?;

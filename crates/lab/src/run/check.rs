@@ -6,8 +6,9 @@
 use super::Job;
 use crate::error::Error;
 use crate::net::probe;
+use crate::vm::contention;
 use std::path::Path;
-use thalweg_plan::plan::{Experiment, Flow, Load, Repeat};
+use thalweg_plan::plan::{Experiment, Flow, Host, Load, Repeat};
 use thalweg_units::{Bytes, Span};
 
 /// Folder that is another one inside the namespaces of a network.
@@ -17,9 +18,12 @@ const HIDDEN: &str = "/run";
 ///
 /// # Errors
 /// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real
-/// kernel cannot do what it asks for, `bad-place` if recorded packets cannot be captured where they are to be.
+/// kernel cannot do what it asks for, `no-contention` if the system does not let us, `bad-place` if recorded packets cannot be captured where they are to be.
 pub fn check(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment)?;
+    for (name, host) in &job.experiment.hosts {
+        check_processor(name, host, job.guests.is_some())?;
+    }
     match job.guests {
         Some(guests) => check_algorithms_of_guests(job.experiment, guests.algorithms())?,
         None => check_algorithms(job.experiment, &probe::usable_algorithms())?,
@@ -41,6 +45,27 @@ fn check_form(experiment: &Experiment) -> Result<(), Error> {
         check_flow(flow, experiment)?;
     }
     Ok(())
+}
+
+/// Whether a host's processor can be as scarce as it is to be.
+fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error> {
+    let key = match (host.cpu, host.co_tenants) {
+        (None, 0) => return Ok(()),
+        (Some(_), 0) => "cpu",
+        _ => "co_tenants",
+    };
+    let place = format!("hosts.{name}.{key}");
+    if name == "receiver" {
+        return Err(invalid(&place, "a scarce processor", "none: a receiver always has one"));
+    }
+    if host.cpu.is_some() && host.co_tenants > 0 {
+        return Err(invalid(&place, "a share as well", "one way to make a processor scarce"));
+    }
+    if !is_guest {
+        let message = format!("{place}: only a guest's processor can be taken away; here, hosts share the machine's");
+        return Err(Error::new("not-honoured", message, "use --engine vm"));
+    }
+    contention::check(host)
 }
 
 fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {

@@ -26,6 +26,8 @@ pub struct Guest {
     machine: Machine,
     /// What the scenario says of it.
     host: Host,
+    /// Its name, if other hosts send as well.
+    name: Option<String>,
     clock: Comparison,
     boot_s: f64,
     contention: Option<Contention>,
@@ -37,25 +39,35 @@ impl Guest {
     ///
     /// # Errors
     /// It does not answer.
-    pub fn meet(crew: &mut Crew<'_>, number: usize, machine: Machine, host: Host) -> Result<Guest, Failure> {
+    pub fn meet(
+        crew: &mut Crew<'_>,
+        number: usize,
+        machine: Machine,
+        host: Host,
+        name: Option<String>,
+    ) -> Result<Guest, Failure> {
         let boot_s = machine.age_s();
         let clock = compare(crew, number)?;
-        Ok(Guest { number, machine, host, clock, boot_s, contention: None, shares: BTreeMap::new() })
+        Ok(Guest { number, machine, host, name, clock, boot_s, contention: None, shares: BTreeMap::new() })
     }
 
-    /// Lets it have no more of a processor than the scenario says, from now on.
+    /// Whether it is to get a share of a processor.
+    pub fn is_on_a_share(&self) -> bool {
+        self.host.cpu.is_some_and(|cpu| !cpu.is_whole())
+    }
+
+    /// Lets it have no more of a processor than the scenario says, from now on. The commands that do the same.
     ///
     /// # Errors
     /// As [`contention::apply`].
-    pub fn contend(&mut self) -> Result<(), Error> {
-        self.contention = Some(contention::apply(self.machine.processors()?, &self.host)?);
-        Ok(())
+    pub fn contend(&mut self) -> Result<&[String], Error> {
+        Ok(self.contention.insert(contention::apply(self.machine.processors()?, &self.host)?).commands())
     }
 
     /// Ends that: what follows is no part of the experiment.
     pub fn relieve(&mut self) {
         if let Some(contention) = self.contention.take() {
-            self.shares = contention.measure();
+            self.shares = contention.measure(self.name.as_deref());
         }
     }
 

@@ -1,0 +1,221 @@
+//! A share of a processor in slices without a break: SCHED_DEADLINE (sched(7), Documentation/scheduler/sched-deadline.rst).
+//!
+//! A thread with runtime = deadline = slice is ahead of all others from when it wants to run until the slice is over, and
+//! then away until the period is. Linux looks at what a thread has used at each tick (CONFIG_HZ: every 1 to 10 ms) unless its
+//! scheduler's feature HRTICK_DL is on. What a slice was too long is taken from the next ones, so that the share is right
+//! all the same; but slices shorter than a tick or two come longer and more seldom than asked. So a thread of ours tries
+//! them first, and what it got is told.
+
+use super::sys;
+use crate::error::Error;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use thalweg_plan::plan::Cpu;
+use thalweg_units::Span;
+
+/// The system refuses now and then for a moment, while what another thread has had is not yet given back.
+const PATIENCE: Duration = Duration::from_secs(5);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// How many slices are tried.
+const TRIED: usize = 9;
+/// Trying them takes this long at most.
+const LONGEST_TRIAL: Duration = Duration::from_millis(1_500);
+/// Between two looks at the clock, a thread that runs is not away for so long.
+const AWAY: Duration = Duration::from_micros(200);
+
+/// Bit of CAP_SYS_NICE.
+const CAP_SYS_NICE: u32 = 23;
+
+/// Slices as a busy thread gets them here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slices {
+    /// How long they last.
+    pub median: Span,
+}
+
+/// What was found out, for each slice and period.
+static FOUND: Mutex<BTreeMap<(u64, u64), Slices>> = Mutex::new(BTreeMap::new());
+
+/// How long slices are that a busy thread gets here; the first time, it is tried.
+///
+/// # Errors
+/// `no-contention`: the system refuses them.
+pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
+    let key = (cpu.slice_ns.0, cpu.period_ns.0);
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(slices) = found.get(&key) {
+        return Ok(*slices);
+    }
+    let asked = *cpu;
+    let trial = thread::spawn(move || limit(0, &asked).map(|()| lengths(TRIED, LONGEST_TRIAL)));
+    let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).map_or(cpu.slice_ns, |length| Span(length.as_nanos() as u64));
+    found.insert(key, Slices { median });
+    Ok(Slices { median })
+}
+
+/// Gives a thread (0: the calling one) its share from now on.
+///
+/// # Errors
+/// `no-contention`: the system refuses it.
+pub(super) fn limit(thread: u32, cpu: &Cpu) -> Result<(), Error> {
+    let began = Instant::now();
+    loop {
+        match sys::be_deadline(thread, cpu.slice_ns, cpu.slice_ns, cpu.period_ns) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && began.elapsed() < PATIENCE => {
+                thread::sleep(BETWEEN_TRIES);
+            }
+            outcome => return outcome.map_err(|error| refusal(&error, cpu, &Settings::read())),
+        }
+    }
+}
+
+/// The command that does the same.
+pub(super) fn command(thread: u32, cpu: &Cpu) -> String {
+    let Cpu { slice_ns: Span(slice), period_ns: Span(period), .. } = cpu;
+    format!("chrt --deadline --sched-runtime {slice} --sched-deadline {slice} --sched-period {period} --pid 0 {thread}")
+}
+
+/// Lengths of the calling thread's next slices; the first, which may have begun before, is left out.
+fn lengths(count: usize, longest: Duration) -> Vec<Duration> {
+    let began = Instant::now();
+    let (mut start, mut last) = (began, began);
+    let mut lengths = Vec::new();
+    while lengths.len() <= count && last - began < longest {
+        let now = Instant::now();
+        if now - last > AWAY {
+            lengths.push(last - start);
+            start = now;
+        }
+        last = now;
+    }
+    lengths.drain(..lengths.len().min(1));
+    lengths
+}
+
+/// What decides whether the system agrees.
+#[derive(Debug, Default)]
+struct Settings {
+    may_set_priorities: bool,
+    may_run_everywhere: bool,
+    processors: usize,
+    rt_runtime_us: Option<i64>,
+    rt_period_us: Option<i64>,
+    period_min_us: Option<i64>,
+    period_max_us: Option<i64>,
+}
+
+impl Settings {
+    fn read() -> Settings {
+        let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let of = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
+        let allowed = ranges(of("Cpus_allowed_list:"));
+        let online = ranges(&fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default());
+        Settings {
+            may_set_priorities: u64::from_str_radix(of("CapEff:"), 16).is_ok_and(|all| all >> CAP_SYS_NICE & 1 == 1),
+            may_run_everywhere: allowed >= online,
+            processors: online,
+            rt_runtime_us: setting("sched_rt_runtime_us"),
+            rt_period_us: setting("sched_rt_period_us"),
+            period_min_us: setting("sched_deadline_period_min_us"),
+            period_max_us: setting("sched_deadline_period_max_us"),
+        }
+    }
+}
+
+/// How many numbers a list such as `0-3,5` has.
+fn ranges(list: &str) -> usize {
+    let of = |part: &str| -> Option<usize> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(last.trim().parse::<usize>().ok()? + 1 - first.trim().parse::<usize>().ok()?)
+    };
+    list.trim().split(',').filter_map(of).sum()
+}
+
+/// Which setting it is that refuses.
+fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
+    let asked = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
+    let what = format!("a guest's processor cannot be given {asked} (SCHED_DEADLINE)");
+    let (why, hint) = match error.raw_os_error() {
+        Some(libc::EPERM) if !settings.may_set_priorities => (
+            "that needs the right CAP_SYS_NICE, which root has".to_owned(),
+            "run it as root: sudo thalweg run ...".to_owned(),
+        ),
+        Some(libc::EPERM) if settings.rt_runtime_us == Some(0) => (
+            "kernel.sched_rt_runtime_us is 0: no time is left for deadline threads".to_owned(),
+            "as root: sysctl -w kernel.sched_rt_runtime_us=950000".to_owned(),
+        ),
+        Some(libc::EPERM) if !settings.may_run_everywhere => (
+            format!("a deadline thread must be free to run on all of the machine's {} processors", settings.processors),
+            "start it without taskset, and outside of a cpuset that has only some of them".to_owned(),
+        ),
+        Some(libc::EBUSY) => {
+            let (runtime, period) =
+                (settings.rt_runtime_us.unwrap_or(950_000), settings.rt_period_us.unwrap_or(1_000_000));
+            let why = format!(
+                "all deadline threads together may have {runtime} us out of {period} us of each of {} processors \
+                 (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us), and no more of that is left",
+                settings.processors
+            );
+            (why, "choose a smaller cpu_share, end other deadline threads (ps -eLo tid,cls,comm | grep DLN), or as root: sysctl -w kernel.sched_rt_runtime_us=-1".to_owned())
+        }
+        Some(libc::EINVAL) => {
+            let (least, most) = (settings.period_min_us.unwrap_or(100), settings.period_max_us.unwrap_or(1 << 22));
+            let why = format!(
+                "the period, cpu_slice / cpu_share, must last from {least} us to {most} us \
+                 (kernel.sched_deadline_period_min_us, kernel.sched_deadline_period_max_us)"
+            );
+            (why, "choose another cpu_slice or cpu_share, or change these settings with sysctl -w as root".to_owned())
+        }
+        _ => (error.to_string(), "a kernel from 3.14 on has SCHED_DEADLINE; --engine sim needs none".to_owned()),
+    };
+    Error::new("no-contention", format!("{what}: {why}"), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: Cpu = Cpu {
+        slice_ns: Span::from_millis(10),
+        period_ns: Span::from_millis(20),
+        per_packet_ns: Span::ZERO,
+        per_ack_ns: Span::ZERO,
+    };
+
+    fn told(errno: i32, settings: &Settings) -> String {
+        let error = refusal(&io::Error::from_raw_os_error(errno), &CPU, settings);
+        assert_eq!(error.code, "no-contention");
+        assert!(error.message.contains("10ms out of every 20ms"), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn what_refuses_a_share_is_told_by_its_name() {
+        let able =
+            || Settings { may_set_priorities: true, may_run_everywhere: true, processors: 2, ..Settings::default() };
+        assert!(told(libc::EPERM, &Settings::default()).contains("CAP_SYS_NICE"));
+        let no_time = Settings { rt_runtime_us: Some(0), ..able() };
+        assert!(told(libc::EPERM, &no_time).contains("kernel.sched_rt_runtime_us=950000"));
+        let tied = Settings { may_run_everywhere: false, ..able() };
+        assert!(told(libc::EPERM, &tied).contains("taskset"));
+        let used_up = Settings { rt_runtime_us: Some(400_000), rt_period_us: Some(500_000), ..able() };
+        let text = told(libc::EBUSY, &used_up);
+        assert!(text.contains("400000 us out of 500000 us of each of 2 processors"), "{text}");
+        let short = Settings { period_max_us: Some(1234), ..able() };
+        assert!(told(libc::EINVAL, &short).contains("to 1234 us (kernel.sched_deadline_period_min_us"));
+        assert!(told(libc::ENOSYS, &able()).contains("--engine sim"));
+    }
+
+    #[test]
+    fn lists_of_processors_are_counted() {
+        assert_eq!(["0", "0-3", "0-1,4,6-7\n", ""].map(ranges), [1, 4, 5, 0]);
+    }
+}

@@ -1,0 +1,181 @@
+//! How much of a processor a guest's processor gets.
+//!
+//! Two ways to make it scarce, as in Elmenhorst and Aschenbruck, "2BRobust" (2026):
+//!
+//! - **A share** (`cpu_share`): its thread runs under SCHED_DEADLINE with a runtime and a deadline of one slice, so that a
+//!   slice is not cut up, and a period of slice / share ([`deadline`]).
+//! - **Co-tenants** (`co_tenants`): its thread and as many processes that compute without end are tied to one processor, where
+//!   the system's ordinary scheduler divides it among them ([`tenants`]).
+//!
+//! Both begin after the guest has booted and end with the experiment, however that ends: a thread's policy goes with QEMU, and
+//! co-tenants die with us.
+
+mod deadline;
+mod sys;
+mod tenants;
+
+use crate::error::Error;
+use deadline::Slices;
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tenants::CoTenants;
+use thalweg_plan::plan::{Cpu, Host};
+use thalweg_units::Span;
+
+/// How many guests were given a processor to share, so that the next one gets another.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The relay's part of a processor. What it leaves is enough for the guests of a machine with two processors.
+const RELAY_RUNTIME: Span = Span::from_micros(800);
+const RELAY_PERIOD: Span = Span::from_millis(1);
+
+/// What a guest's processors are exposed to, from when it begins until it is dropped.
+#[derive(Debug)]
+pub struct Contention {
+    processors: Vec<u32>,
+    share: Option<f64>,
+    slices: Option<Slices>,
+    tenants: Option<CoTenants>,
+    commands: Vec<String>,
+    began: Instant,
+    had_ns: Option<u64>,
+}
+
+/// Looks whether a host can be treated so here, before anything is started for it.
+///
+/// # Errors
+/// As [`apply`].
+pub fn check(host: &Host) -> Result<(), Error> {
+    scarce(host).map_or(Ok(()), |cpu| deadline::slices(&cpu).map(|_| ()))
+}
+
+/// Begins, as the scenario wants it of this host. `processors` are the threads that are its processors.
+///
+/// # Errors
+/// `no-contention`: the system refuses it; says which setting does.
+pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
+    let mut commands = Vec::new();
+    let mut slices = None;
+    let mut tenants = None;
+    if let Some(cpu) = scarce(host) {
+        slices = Some(deadline::slices(&cpu)?);
+        for thread in &processors {
+            deadline::limit(*thread, &cpu)?;
+            commands.push(deadline::command(*thread, &cpu));
+        }
+    }
+    if host.co_tenants > 0 {
+        let processor = processor_to_share();
+        for thread in &processors {
+            tie(*thread, processor).map_err(|error| refused(&error))?;
+            commands.push(format!("taskset --cpu-list --pid {processor} {thread}"));
+        }
+        tenants = Some(CoTenants::start(host.co_tenants, processor).map_err(|error| refused(&error))?);
+        let each = format!("taskset --cpu-list {processor} sh -c 'while :; do :; done' &");
+        commands.extend((0..host.co_tenants).map(|_| each.clone()));
+    }
+    let had_ns = running_ns(&processors);
+    let share = host.cpu.map(|cpu| cpu.share());
+    Ok(Contention { processors, share, slices, tenants, commands, began: Instant::now(), had_ns })
+}
+
+/// Lets the relay's thread go before guests that get a share; the command that does the same.
+///
+/// Deadline threads run before all others, also before the relay under SCHED_FIFO, and Linux moves them to another processor
+/// at the beginning of a slice. Among them, the one with the earliest deadline goes first, and the others move: the relay's
+/// is the next millisecond. Nothing where the system refuses; then the relay is late, which it tells.
+pub fn yield_to(relay: u32) -> Option<String> {
+    untie(relay).ok()?;
+    let cpu =
+        Cpu { slice_ns: RELAY_RUNTIME, period_ns: RELAY_PERIOD, per_packet_ns: Span::ZERO, per_ack_ns: Span::ZERO };
+    sys::be_deadline(relay, cpu.slice_ns, cpu.period_ns, cpu.period_ns).ok()?;
+    let (Span(runtime), Span(period)) = (RELAY_RUNTIME, RELAY_PERIOD);
+    Some(format!(
+        "chrt --deadline --sched-runtime {runtime} --sched-deadline {period} --sched-period {period} --pid 0 {relay}"
+    ))
+}
+
+impl Contention {
+    /// What was done, as commands that do the same.
+    pub fn commands(&self) -> &[String] {
+        &self.commands
+    }
+
+    /// What the processors got since it began, by names that carry their units: of the host `name`, if it is not the only
+    /// one.
+    pub fn measure(&self, name: Option<&str>) -> BTreeMap<String, f64> {
+        let lasted_ns = self.began.elapsed().as_nanos() as f64 * self.processors.len() as f64;
+        let got_ns = running_ns(&self.processors).zip(self.had_ns).map(|(now, had)| now.saturating_sub(had) as f64);
+        let tenants_ns = self.tenants.as_ref().and_then(CoTenants::running_ns).map(|ns| ns as f64);
+        let measured = [
+            ("cpu_share_asked", self.share),
+            ("cpu_share_received", got_ns.map(|got_ns| got_ns / lasted_ns)),
+            ("cpu_slice_median_us", self.slices.map(|slices| slices.median.0 as f64 / 1e3)),
+            ("co_tenants_cpu_share", tenants_ns.map(|ns| ns / lasted_ns)),
+        ];
+        let full = |key: &str| name.map_or_else(|| key.to_owned(), |name| format!("{key}_of_{name}"));
+        measured.into_iter().filter_map(|(key, value)| Some((full(key), value?))).collect()
+    }
+}
+
+impl Drop for Contention {
+    fn drop(&mut self) {
+        self.tenants = None;
+        for thread in &self.processors {
+            if self.slices.is_some() {
+                // The guest may be gone already.
+                let _ = sys::be_ordinary(*thread);
+            }
+        }
+    }
+}
+
+/// When a host has a processor, if not always.
+fn scarce(host: &Host) -> Option<Cpu> {
+    host.cpu.filter(|cpu| !cpu.is_whole())
+}
+
+/// One that the relay does not run on, if there are several: that one is the last; another for each guest.
+fn processor_to_share() -> usize {
+    let allowed = sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
+    let mut allowed: Vec<usize> = allowed.unwrap_or_else(|_| vec![0]);
+    if allowed.len() > 1 {
+        allowed.pop();
+    }
+    allowed[TAKEN.fetch_add(1, Ordering::Relaxed) % allowed.len()]
+}
+
+/// Ties a thread to a processor.
+fn tie(thread: u32, processor: usize) -> rustix::io::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(processor);
+    sched_setaffinity(pid(thread), &only)
+}
+
+/// Lets a thread run on all processors that we may run on.
+fn untie(thread: u32) -> rustix::io::Result<()> {
+    sched_setaffinity(pid(thread), &sched_getaffinity(None)?)
+}
+
+fn pid(thread: u32) -> Option<Pid> {
+    Pid::from_raw(thread as i32)
+}
+
+fn refused(error: &dyn std::fmt::Display) -> Error {
+    let message = format!("a guest cannot be put on a processor with others: {error}");
+    Error::new("no-contention", message, "look how many processes are allowed (ulimit -u), and whether QEMU still runs")
+}
+
+/// How long these threads have run in all; nothing where the system does not say.
+fn running_ns(threads: &[u32]) -> Option<u64> {
+    let of = |thread: &u32| -> Option<u64> {
+        fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split(' ').next()?.parse().ok()
+    };
+    threads.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Processes that compute without end on one processor.
+
+use super::{running_ns, sys, tie};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Co-tenants of a guest's processor. They end when this is dropped, and when this process does, however it ends.
+#[derive(Debug)]
+pub(super) struct CoTenants {
+    children: Vec<i32>,
+    /// Their sign that we are there.
+    _here: OwnedFd,
+}
+
+impl CoTenants {
+    /// Starts `count` of them, tied to a processor.
+    pub(super) fn start(count: u32, processor: usize) -> io::Result<CoTenants> {
+        let (theirs, here) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let mut tenants = CoTenants { children: Vec::new(), _here: here };
+        for _ in 0..count {
+            let child = sys::compute_in_child(theirs.as_fd())?;
+            tenants.children.push(child);
+            tie(child as u32, processor)?;
+        }
+        Ok(tenants)
+    }
+
+    /// How long they have run in all.
+    pub(super) fn running_ns(&self) -> Option<u64> {
+        running_ns(&Vec::from_iter(self.children.iter().map(|child| *child as u32)))
+    }
+
+    #[cfg(test)]
+    pub(super) fn children(&self) -> &[i32] {
+        &self.children
+    }
+}
+
+impl Drop for CoTenants {
+    fn drop(&mut self) {
+        self.children.iter().for_each(|child| sys::end_child(*child));
+    }
+}

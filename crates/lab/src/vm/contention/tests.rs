@@ -1,0 +1,164 @@
+use super::*;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use thalweg_units::{Bytes, Span};
+
+fn host(cpu: Option<Cpu>, co_tenants: u32) -> Host {
+    Host { sndbuf_max_bytes: Bytes(1), rcvbuf_max_bytes: Bytes(1), delay_jitter_ns: Span::ZERO, cpu, co_tenants }
+}
+
+fn cpu(slice_ms: u64, period_ms: u64) -> Cpu {
+    Cpu {
+        slice_ns: Span::from_millis(slice_ms),
+        period_ns: Span::from_millis(period_ms),
+        per_packet_ns: Span::ZERO,
+        per_ack_ns: Span::ZERO,
+    }
+}
+
+fn me() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+fn began(thread: u32, host: Host) -> Result<Contention, Error> {
+    apply(vec![thread], &host)
+}
+
+/// Computes until this thread has run for so long, and says what was measured then.
+fn after_running(contention: &Contention, ns: u64) -> BTreeMap<String, f64> {
+    let had = running_ns(&[me()]).unwrap();
+    while running_ns(&[me()]).unwrap() < had + ns {}
+    contention.measure(None)
+}
+
+/// What this machine does not let us do here is told, and a failure where everything has to be there.
+fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
+    outcome
+        .inspect_err(|error| {
+            assert!(std::env::var_os("THALWEG_CI").is_none(), "{error}");
+            println!("not run: {error}");
+        })
+        .ok()
+}
+
+#[test]
+fn a_thread_that_runs_all_the_time_gets_about_all_of_a_processor_and_one_that_sleeps_nothing() {
+    let busy = began(me(), host(None, 0)).unwrap();
+    let measured = after_running(&busy, 5_000_000);
+    // Others may want the processor, too; more than one is not to be had.
+    assert!((0.001..1.01).contains(&measured["cpu_share_received"]), "{measured:?}");
+    assert!(!measured.contains_key("cpu_share_asked"), "nothing was asked: {measured:?}");
+    let nobody = began(u32::MAX, host(None, 0)).unwrap().measure(None);
+    assert!(nobody.is_empty(), "nobody knows of such a thread: {nobody:?}");
+}
+
+#[test]
+fn a_busy_thread_gets_no_more_than_its_share_in_slices_and_all_when_that_is_over() {
+    let spinning = || {
+        let Some(shared) = or_say_why(began(me(), host(Some(cpu(20, 80)), 0))) else { return };
+        let measured = after_running(&shared, 120_000_000);
+        assert!((measured["cpu_share_asked"] - 0.25).abs() < 1e-9, "{measured:?}");
+        // Six slices; one at each end may be a whole one in part of a period. Nobody is ahead of a deadline thread.
+        assert!((0.2..0.36).contains(&measured["cpu_share_received"]), "{measured:?}");
+        // Linux may look only at its ticks, of 10 ms at most.
+        assert!((10e3..31e3).contains(&measured["cpu_slice_median_us"]), "{measured:?}");
+        assert!(shared.commands()[0].starts_with("chrt --deadline --sched-runtime 20000000"), "{shared:?}");
+        drop(shared);
+        let policy = fs::read_to_string(format!("/proc/{}/stat", me())).unwrap();
+        let policy: u32 = policy.rsplit(')').next().unwrap().split_whitespace().nth(38).unwrap().parse().unwrap();
+        assert_eq!(policy, 0, "SCHED_OTHER");
+    };
+    thread::spawn(spinning).join().unwrap();
+}
+
+#[test]
+fn shares_of_several_hosts_have_their_names() {
+    let shared = began(me(), host(None, 0)).unwrap();
+    assert_eq!(shared.measure(Some("left")).keys().collect::<Vec<_>>(), ["cpu_share_received_of_left"]);
+}
+
+#[test]
+fn a_whole_processor_is_nothing_to_ask_the_system_for() {
+    let whole = began(me(), host(Some(cpu(10, 10)), 0)).unwrap();
+    assert_eq!(whole.commands(), &[] as &[String]);
+    assert!((whole.measure(None)["cpu_share_asked"] - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_period_that_the_system_does_not_have_is_refused_with_its_limits() {
+    let Err(error) = check(&host(Some(cpu(1, 50_000)), 0)) else {
+        panic!("50 s are more than sched_deadline_period_max_us")
+    };
+    assert_eq!(error.code, "no-contention");
+    assert!(
+        error.message.contains("sched_deadline_period_max_us") || error.message.contains("CAP_SYS_NICE"),
+        "{error}"
+    );
+}
+
+#[test]
+fn co_tenants_take_their_part_of_the_processor_and_are_gone_afterwards() {
+    let squeezed = || {
+        let shared = began(me(), host(None, 3)).unwrap();
+        let children = shared.tenants.as_ref().unwrap().children().to_vec();
+        assert_eq!(children.len(), 3);
+        let measured = after_running(&shared, 150_000_000);
+        assert!(measured["cpu_share_received"] < 0.5, "there are four on one processor: {measured:?}");
+        assert!(measured["co_tenants_cpu_share"] > measured["cpu_share_received"], "{measured:?}");
+        drop(shared);
+        for child in children {
+            assert!(!fs::exists(format!("/proc/{child}")).unwrap(), "{child} is still there");
+        }
+    };
+    thread::spawn(squeezed).join().unwrap();
+}
+
+/// Not a test: the process that the next one kills.
+#[test]
+fn plays_an_engine_that_is_killed() {
+    if std::env::var_os("THALWEG_TEST_KILLED").is_none() {
+        return;
+    }
+    let shared = began(me(), host(None, 2)).unwrap();
+    for child in shared.tenants.as_ref().unwrap().children() {
+        println!("child {child}.");
+    }
+    println!("ready.");
+    loop {
+        thread::park();
+    }
+}
+
+#[test]
+fn nothing_is_left_of_co_tenants_when_the_engine_is_killed() {
+    use std::io::{BufRead, BufReader};
+    let name = "vm::contention::tests::plays_an_engine_that_is_killed";
+    let mut engine = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env("THALWEG_TEST_KILLED", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut children = Vec::new();
+    for line in BufReader::new(engine.stdout.take().unwrap()).lines().map(Result::unwrap) {
+        if let Some((_, child)) = line.split_once("child ") {
+            children.push(child.trim_end_matches('.').parse::<u32>().unwrap());
+        }
+        if line.contains("ready.") {
+            break;
+        }
+    }
+    assert_eq!(children.len(), 2);
+    // Computing, before it is killed.
+    let is_there =
+        |child: &u32| fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(children.iter().all(is_there));
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while children.iter().any(is_there) {
+        assert!(Instant::now() < until, "{children:?} are still there");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
