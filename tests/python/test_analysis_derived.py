@@ -31,7 +31,17 @@ def test_a_path_in_numbers(tmp_path: Path) -> None:
         "loss": 0.01,
         "rcvbuf_bytes": 80e6,
         "flows": 4,
+        "cpu_share": None,
+        "cpu_slice_s": None,
+        "cpu_period_s": None,
     }
+
+
+def test_a_shared_cpu_is_that_of_the_host_that_sends(tmp_path: Path) -> None:
+    host = {"sndbuf_max_bytes": 1, "rcvbuf_max_bytes": 1, "delay_jitter_ns": 0}
+    cpu = {"slice_ns": 10_000_000, "period_ns": 40_000_000, "per_packet_ns": 1000, "per_ack_ns": 1000}
+    found = derived(tmp_path, hosts={"sender": host | {"cpu": cpu}, "receiver": host})
+    assert (found["cpu_share"], found["cpu_slice_s"], found["cpu_period_s"]) == (0.25, 0.01, 0.04)
 
 
 def test_room_in_packets_counts_as_full_sized_ones(tmp_path: Path) -> None:

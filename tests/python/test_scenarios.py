@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema  # altair brings it along
 import pytest
 from thalweg import engine, plan, scenario
+from thalweg.errors import ThalwegErrors
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -21,6 +22,9 @@ FILES = sorted(
 OF_A_REAL_KERNEL = {"bpftune-arms"}
 """Studies of algorithms that only a real kernel has."""
 
+OF_REAL_LOAD = {"tenants"}
+"""Scenarios whose processes only a real scheduler can share a CPU out to."""
+
 
 def planned(file: Path, name: str) -> None:
     known = engine.capabilities()
@@ -30,10 +34,18 @@ def planned(file: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL], ids=lambda file: file.stem
+    "file",
+    [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL and file.stem not in OF_REAL_LOAD],
+    ids=lambda file: file.stem,
 )
 def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
     planned(file, engine.DEFAULT)
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem in OF_REAL_LOAD], ids=lambda file: file.stem)
+def test_real_load_is_refused_by_the_simulator(file: Path) -> None:
+    with pytest.raises(ThalwegErrors, match="co_tenants"):
+        planned(file, engine.DEFAULT)
 
 
 @pytest.mark.usefixtures("uml")

@@ -29,6 +29,9 @@ KEYS = {
     "loss": "Ratio of packets that the bottleneck's direction loses at random, in the long run.",
     "rcvbuf_bytes": "Limit of a connection's receive buffer in bytes.",
     "flows": "Number of flows, parallel copies counted.",
+    "cpu_share": "Share of a CPU that the first flow's sending host is given; empty: what it needs.",
+    "cpu_slice_s": "How long that host is on CPU at a time, in s.",
+    "cpu_period_s": "Time from the start of a slice to that of the next one, in s: `cpu_slice_s` over `cpu_share`.",
 }
 """The derived keys with their meaning, as docs/reference/analysis.md has them."""
 
@@ -98,6 +101,18 @@ def _derive(experiment: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str,
         "loss": _loss(forward["loss"]),
         "rcvbuf_bytes": float(experiment["hosts"]["receiver"]["rcvbuf_max_bytes"]),
         "flows": float(sum(flow["count"] for flow in experiment["flows"])),
+        **_cpu(experiment),
+    }
+
+
+def _cpu(experiment: Mapping[str, Any]) -> dict[str, float | None]:
+    cpu = experiment["hosts"][experiment["flows"][0]["host"]].get("cpu")
+    if cpu is None:
+        return dict.fromkeys(("cpu_share", "cpu_slice_s", "cpu_period_s"))
+    return {
+        "cpu_share": cpu["slice_ns"] / cpu["period_ns"],
+        "cpu_slice_s": cpu["slice_ns"] / SECOND_NS,
+        "cpu_period_s": cpu["period_ns"] / SECOND_NS,
     }
 
 
