@@ -83,6 +83,7 @@ struct rule_schedule {
 
 	/* Stalls: times off CPU. */
 	uint64_t stall_us; /* the longest of late; 0: there are none, and nothing below counts */
+	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/* The bandwidth between stalls: the largest of this window of time and of the one before, and where the sample began. */
 	uint64_t bw;

@@ -114,6 +114,7 @@ static inline void rule_schedule_stall(struct rule_schedule *it, const struct ru
 		it->mark_delivered = it->delivered;
 	}
 	it->stall_us = rule_max(it->stall_us - it->stall_us / RULE_STALL_FADE, away_us);
+	it->last_stall_us = away_us;
 	it->stalled_at_us = in->now_us;
 }
 
@@ -190,13 +191,26 @@ static inline uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 	return 1;
 }
 
+/*
+ * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts? If it holds
+ * that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
+ */
+static inline uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
+{
+	uint64_t rate = in->pacing_rate_bytes_per_s;
+	uint64_t headroom = 3 * rule_max(rate >> 10, 2 * in->mss);
+	uint64_t inflight = (uint64_t)in->inflight * in->mss;
+
+	return inflight <= headroom || (inflight - headroom) * RULE_US_PER_S < rate * (in->min_rtt_us + it->last_stall_us);
+}
+
 /* One ACK. */
 static inline void rule_schedule(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
 	uint64_t free_us = rule_max(in->departure_us, in->now_us);
 	uint64_t rate = in->pacing_rate_bytes_per_s;
 	uint64_t cwnd = in->snd_cwnd;
-	uint32_t was_stalling, is_boosted;
+	uint32_t is_kept_full = 0, was_stalling, is_boosted;
 
 	if (in->min_rtt_us > RULE_LONGEST_US)
 		return;
@@ -222,7 +236,8 @@ static inline void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
 
 		/* The path does not hold what a stall takes: all that it holds is kept under way. */
-		if (wanted + wanted / 4 > cap && cap > in->inflight) {
+		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
+		if (is_kept_full) {
 			int64_t room = (cap - in->inflight) * in->mss * RULE_US_PER_S;
 
 			it->owed = it->owed > room ? it->owed : room;
@@ -230,7 +245,7 @@ static inline void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		cwnd = rule_min(cwnd, cap);
 		out->snd_cwnd = cwnd;
 	}
-	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT;
+	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));
 	/* A burst is what the rate brings in 2^-10 s: so the next one holds what is owed. */
 	if (is_boosted) {
 		out->pacing_rate_bytes_per_s = rule_min(rate + ((uint64_t)it->owed >> 10), in->max_pacing_rate_bytes_per_s);

@@ -72,6 +72,7 @@ pub(in crate::bbr_cpu) struct Schedule {
 
     /// The longest stall of late; 0: there are none, and nothing below counts.
     stall_us: u64,
+    last_stall_us: u64,
     stalled_at_us: u64,
     /// The bandwidth between stalls: the largest of this window of time and of the one before.
     bw: u64,
@@ -132,9 +133,9 @@ impl Schedule {
         if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP {
             output.startup = Some(Startup::Over);
         }
-        let cwnd = self.bound(input);
+        let (cwnd, is_kept_full) = self.bound(input);
         output.snd_cwnd = cwnd;
-        let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT;
+        let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT && (is_kept_full || self.has_room(input));
         let own = input.pacing_rate_bytes_per_s;
         // A burst is what the rate brings in 2^-10 s: so the next one holds what is owed.
         let rate = if is_boosted {
@@ -219,6 +220,7 @@ impl Schedule {
             (self.mark_us, self.mark_delivered) = (self.seen_us, self.delivered);
         }
         self.stall_us = (self.stall_us - self.stall_us / STALL_FADE).max(away_us);
+        self.last_stall_us = away_us;
         self.stalled_at_us = input.now_us;
     }
 
@@ -250,18 +252,28 @@ impl Schedule {
         true
     }
 
-    /// The window, if the path bounds it. If it does not hold what a stall takes, then all that it holds is owed.
-    fn bound(&mut self, input: &Input) -> Option<u64> {
+    /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts. If
+    /// it holds that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
+    fn has_room(&self, input: &Input) -> bool {
+        let rate = input.pacing_rate_bytes_per_s;
+        let headroom = 3 * (rate >> 10).max(2 * input.mss);
+        (input.inflight * input.mss).saturating_sub(headroom) * US_PER_S
+            < rate * (input.min_rtt_us + self.last_stall_us)
+    }
+
+    /// The window, if the path bounds it, and whether it does not hold what a stall takes: then all that it holds is owed.
+    fn bound(&mut self, input: &Input) -> (Option<u64>, bool) {
         if self.stall_us == 0 || self.cap == 0 || input.mode == mode::PROBE_RTT {
-            return None;
+            return (None, false);
         }
         let cap = self.cap >> CAP_SHIFT;
         let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
-        if wanted + wanted / 4 > cap && cap > input.inflight {
+        let is_kept_full = wanted + wanted / 4 > cap && cap > input.inflight;
+        if is_kept_full {
             let room = (cap - input.inflight) * input.mss * US_PER_S;
             self.owed = self.owed.max(room as i64);
         }
-        Some(input.snd_cwnd.min(cap))
+        (Some(input.snd_cwnd.min(cap)), is_kept_full)
     }
 
     /// Hands over what can be seen from outside.
