@@ -100,20 +100,6 @@ fn a_live_transfer_goes_on_when_its_algorithm_is_taken_back() {
 }
 
 #[test]
-fn without_contention_few_acks_are_boosted() {
-    let Some(stage) = Stage::new() else { return };
-    let (sender, receiver) = Namespace::pair();
-    let _loader = stage.load("bbr_cpu");
-    let shaped =
-        ["tc", "qdisc", "add", "dev", "cable", "root", "tbf", "rate", "20mbit", "burst", "10kb", "limit", "50kb"];
-    sender.output(&shaped);
-    let _transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
-    wait_until("ACKs are counted", || count(&stage.registered("bbr_cpu"), "acks") > 3000);
-    let now = stage.registered("bbr_cpu");
-    assert!(count(&now, "boosted_acks") * 2 < count(&now, "acks"), "{now:?}");
-}
-
-#[test]
 fn the_default_of_connections_does_not_stay_with_an_algorithm_that_is_gone() {
     let Some(stage) = Stage::new() else { return };
     let (here, _) = Namespace::pair();
