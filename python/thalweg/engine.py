@@ -130,6 +130,21 @@ def capabilities() -> Capabilities:
         raise _bad_engine(binary, "its answer is not understood") from None
 
 
+def live(seconds: int) -> dict[str, Any]:
+    """Have the binary look at this machine and its connections; the keys are those of `Live` in crates/lab/src/live.
+
+    Raises `ThalwegError` if there is no binary or it does not answer as it should, which is also the case where the
+    kernel does not tell of its connections.
+    """
+    binary = find()
+    answer = _ask(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
+    try:
+        seen: dict[str, Any] = json.loads(answer)
+    except ValueError:
+        raise _bad_engine(binary, "its answer is not understood") from None
+    return seen
+
+
 def choose(name: str, known: Capabilities) -> Engine:
     """Take an engine by name.
 
@@ -177,13 +192,13 @@ def _engine(given: Mapping[str, Any]) -> Engine:
     )
 
 
-def _ask(binary: Path, arguments: Sequence[str]) -> str:
+def _ask(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S) -> str:
     try:
-        answer = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=ANSWER_WITHIN_S)
+        answer = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=within_s)
     except OSError as error:
         raise _bad_engine(binary, (error.strerror or str(error)).lower()) from None
     except subprocess.TimeoutExpired:
-        raise _bad_engine(binary, f"no answer within {ANSWER_WITHIN_S} s") from None
+        raise _bad_engine(binary, f"no answer within {within_s} s") from None
     except UnicodeDecodeError:
         raise _bad_engine(binary, "its answer is not understood") from None
     if answer.returncode != 0:

@@ -37,6 +37,12 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Looks at this machine and its connections for a while: does it get its CPUs, and is BBR the slower for it? As JSON.
+    Live {
+        /// For how long.
+        #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u16).range(1..=600))]
+        seconds: u16,
+    },
     /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
     Host,
     /// Starts kernels in virtual time, and is the first process of guests. Engines start it.

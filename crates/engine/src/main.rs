@@ -20,6 +20,7 @@ use events::{Event, Output};
 use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 use thalweg_lab::{guest, vm};
 
 fn main() -> ExitCode {
@@ -28,11 +29,23 @@ fn main() -> ExitCode {
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
         Command::Capabilities { json: true } => print(&format!("{:#}\n", capabilities::json())),
         Command::Capabilities { json: false } => print(&capabilities::text()),
+        Command::Live { seconds } => live(Duration::from_secs(seconds.into())),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
         Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
         Command::Guest(Guest::Boot { .. }) => exit_of("guest boot", vm::inside::boot()),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
+    }
+}
+
+/// Prints what was seen of this machine.
+fn live(window: Duration) -> ExitCode {
+    match thalweg_lab::live::look(window) {
+        Ok(seen) => print(&format!("{:#}\n", serde_json::to_value(&seen).expect("plain values"))),
+        Err(error) => {
+            eprintln!("{error}");
+            Exit::Failed.into()
+        }
     }
 }
 

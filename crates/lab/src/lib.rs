@@ -19,6 +19,7 @@ pub mod diag;
 pub mod error;
 pub mod guest;
 pub mod host;
+pub mod live;
 pub mod net;
 pub mod protocol;
 pub mod relay;

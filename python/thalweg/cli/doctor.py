@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 import typer
 
 from thalweg import __version__, engine
-from thalweg.cli import output
+from thalweg.cli import doctor_live, output
 from thalweg.errors import Exit, ThalwegError
 
-EPILOG = "Example: thalweg doctor"
+EPILOG = "Example: sudo thalweg doctor --live"
 
 PYTHON = (3, 11)
 """Oldest Python that thalweg runs on."""
@@ -37,11 +37,25 @@ class Finding:
     todo: str = ""
 
 
-def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def command(
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Look at the connections of this machine instead: are BBR's short of CPU?"),
+    ] = False,
+    seconds: Annotated[
+        int, typer.Option("--seconds", metavar="N", min=1, max=600, help="With --live: for how long.")
+    ] = doctor_live.SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Look at what this machine lacks.
 
     Runs need Python, thalweg-engine, memory and disk. Reports need no browser to be written.
+
+    With --live it looks at the machine at work instead: whether it gets its CPUs, and which BBR connections are slower
+    because it does not. The exit code is 1 then.
     """
+    if live:
+        raise typer.Exit(doctor_live.look(seconds, as_json=as_json))
     findings = list(_findings())
     if as_json:
         output.data_json({"version": __version__, "findings": [asdict(finding) for finding in findings]})

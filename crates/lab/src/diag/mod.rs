@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  every connection of a namespace   Sampler        one inet_diag dump (sock_diag(7))
+//!  the same, with names              Survey         the same, for IPv6 too
 //!  one connection                    tcp_info       getsockopt(TCP_INFO) (tcp(7))
 //!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
 //! ```
@@ -13,6 +14,7 @@ mod cc_info;
 mod netlink;
 mod qdiscs;
 mod sampler;
+mod survey;
 mod sys;
 mod tcp_info;
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod watch;
 
 pub use cc_info::{CcInfo, cc_info};
 pub use sampler::{Sampler, Socket};
+pub use survey::{Connection as Surveyed, Survey};
 pub use tcp_info::{TcpInfo, tcp_info};
 pub use watch::watch_qdiscs;
 

@@ -35,15 +35,15 @@ pub struct Socket {
     pub cc: CcInfo,
 }
 
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
+pub(super) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_INET: u8 = 2;
 const IPPROTO_TCP: u8 = 6;
 
 /// Length of `struct inet_diag_msg`, which attributes follow, in bytes.
-const INET_DIAG_MSG: usize = 72;
+pub(super) const INET_DIAG_MSG: usize = 72;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_VEGASINFO: u16 = 3;
-const INET_DIAG_CONG: u16 = 4;
+pub(super) const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_DCTCPINFO: u16 = 9;
 const INET_DIAG_BBRINFO: u16 = 16;
 
@@ -54,10 +54,10 @@ const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11;
 
 /// `struct inet_diag_req_v2`: 8 bytes, then addresses and ports, of which zeros leave all open.
-fn request() -> [u8; 56] {
+pub(super) fn request(family: u8, states: u32) -> [u8; 56] {
     let mut request = [0; 56];
-    request[..3].copy_from_slice(&[AF_INET, IPPROTO_TCP, EXTENSIONS]);
-    request[4..8].copy_from_slice(&STATES.to_ne_bytes());
+    request[..3].copy_from_slice(&[family, IPPROTO_TCP, EXTENSIONS]);
+    request[4..8].copy_from_slice(&states.to_ne_bytes());
     request
 }
 
@@ -67,7 +67,8 @@ impl Sampler {
     /// # Errors
     /// The kernel has no sock_diag.
     pub fn open() -> Result<Sampler, Error> {
-        let netlink = Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request()).map_err(refused)?;
+        let netlink =
+            Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request(AF_INET, STATES)).map_err(refused)?;
         Ok(Sampler { netlink, interrupted: 0 })
     }
 
@@ -92,7 +93,7 @@ impl Sampler {
     }
 }
 
-fn refused(errno: Errno) -> Error {
+pub(super) fn refused(errno: Errno) -> Error {
     let hint = match errno {
         Errno::NOENT | Errno::PROTONOSUPPORT => {
             "use a kernel with CONFIG_INET_DIAG and CONFIG_INET_TCP_DIAG, or load them: sudo modprobe tcp_diag"

@@ -52,6 +52,12 @@ pub struct TcpInfo {
     pub segments: u64,
     /// Segments retransmitted, a SYN included.
     pub retransmits: u64,
+    /// Time in which there was something to send or to be acknowledged.
+    pub busy_us: u64,
+    /// The part of it in which the receiver's window bounded what was sent.
+    pub rwnd_limited_us: u64,
+    /// The part of it in which the send buffer did.
+    pub sndbuf_limited_us: u64,
     /// Retransmission timeouts, those of a SYN included; nothing: the kernel is older than 6.7.
     pub timeouts: Option<u64>,
 }
@@ -157,6 +163,9 @@ impl TcpInfo {
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
             retransmits: u32(100)?,
+            busy_us: u64(168)?,
+            rwnd_limited_us: u64(176)?,
+            sndbuf_limited_us: u64(184)?,
             timeouts: u16_at(bytes, 240).map(u64::from),
         })
     }

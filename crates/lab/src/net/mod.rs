@@ -24,6 +24,7 @@ pub mod probe;
 mod refusal;
 mod shell;
 mod sys;
+pub(crate) use sys::set_fifo;
 pub mod sysctl;
 
 pub use choice::{choose_link, choose_link_in_virtual_time};

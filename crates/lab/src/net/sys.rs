@@ -149,7 +149,8 @@ fn enter(namespace: &File) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), 0) }).map(drop)
 }
 
-fn set_fifo(priority: i32) -> io::Result<()> {
+/// Gives the calling thread this priority under SCHED_FIFO.
+pub(crate) fn set_fifo(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameters live until the call returns; 0 stands for the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) }).map(drop)

@@ -1,5 +1,6 @@
 //! What the kernel tells about connections and queues, checked against what ss, tc and getsockopt say.
 
+mod live;
 mod namespace;
 mod qdiscs;
 mod sockets;

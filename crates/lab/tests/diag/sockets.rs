@@ -216,6 +216,7 @@ fn a_sample_has_the_values_in_the_columns_of_the_same_meaning() {
         segments: 6,
         retransmits: 1,
         timeouts: Some(0),
+        ..TcpInfo::default()
     };
     let of = Connection { flow: 1, copy: 2, connection: 3 };
     let row = sample(of, Time(1_500_000), &info);

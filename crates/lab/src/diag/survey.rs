@@ -1,0 +1,91 @@
+//! Every connection of a network namespace with its name: who it is with, and which algorithm it has. For people who look at
+//! a running machine; experiments know their connections, and ask the cheaper [`super::Sampler`].
+//!
+//! Left out: the addresses of sockets over IPv6 that carry IPv4 are shown as the kernel has them (`::ffff:192.0.2.1`).
+
+use super::bytes::{u16_be_at, u64_at};
+use super::netlink::{Malformed, Netlink, attributes};
+use super::sampler::{INET_DIAG_CONG, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, Socket, refused, request};
+use super::tcp_info::until_zero;
+use crate::error::Error;
+use rustix::net::netlink::SOCK_DIAG;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Asks for every established connection of this network namespace.
+#[derive(Debug)]
+pub struct Survey {
+    families: [Netlink; 2],
+}
+
+/// A connection at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The kernel's number of the socket: no other socket ever has it.
+    pub cookie: u64,
+    /// This side.
+    pub local: SocketAddr,
+    /// The other side.
+    pub remote: SocketAddr,
+    /// Its congestion control.
+    pub algorithm: String,
+    /// What TCP and the algorithm tell.
+    pub socket: Socket,
+}
+
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+/// The bit of ESTABLISHED.
+const ESTABLISHED: u32 = 1 << 1;
+
+impl Survey {
+    /// Prepares to ask.
+    ///
+    /// # Errors
+    /// The kernel has no sock_diag.
+    pub fn open() -> Result<Survey, Error> {
+        let open = |family| Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request(family, ESTABLISHED));
+        let families = [open(AF_INET).map_err(refused)?, open(AF_INET6).map_err(refused)?];
+        Ok(Survey { families })
+    }
+
+    /// Gives every established TCP connection: a snapshot of each, not of all at once.
+    ///
+    /// # Errors
+    /// The kernel refuses, or its answer cannot be read; then open another one.
+    pub fn dump(&mut self, each: &mut dyn FnMut(Connection)) -> Result<(), Error> {
+        for family in &mut self.families {
+            family.dump("TCP connections", &refused, &mut |body| {
+                each(Connection::parse(body)?);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Reads `struct inet_diag_msg` and the attributes behind it.
+    pub(super) fn parse(body: &[u8]) -> Result<Connection, Malformed> {
+        let socket = Socket::parse(body)?;
+        let mut algorithm = String::new();
+        for attribute in attributes(&body[INET_DIAG_MSG..]) {
+            if let (INET_DIAG_CONG, name) = attribute? {
+                algorithm = String::from_utf8_lossy(until_zero(name)).into_owned();
+            }
+        }
+        let address = |port: usize, at: usize| {
+            let port = u16_be_at(body, port)?;
+            let bytes: [u8; 16] = body.get(at..at + 16)?.try_into().ok()?;
+            let [a, b, c, d, ..] = bytes;
+            let address = match body[0] {
+                AF_INET => IpAddr::from(Ipv4Addr::new(a, b, c, d)),
+                _ => IpAddr::from(Ipv6Addr::from(bytes)),
+            };
+            Some(SocketAddr::new(address, port))
+        };
+        let parts = address(4, 8).zip(address(6, 24)).zip(u64_at(body, 44));
+        let ((local, remote), cookie) = parts.ok_or("a connection's message is cut short")?;
+        Ok(Connection { cookie, local, remote, algorithm, socket })
+    }
+}

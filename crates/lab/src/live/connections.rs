@@ -1,0 +1,282 @@
+//! Connections over some seconds, and which of them look short of CPU.
+//!
+//! Of a connection that BBR paces and that had data to send all the time, two things count: how often less was in flight than
+//! one BDP (the rule of arXiv:2601.05665, as in bpf/cc/bbr_cpu/paper.h), and for how much of the time the machine
+//! was off CPU. The first alone misses those that have collapsed: BBR then takes a few packets for the BDP, and those are in flight.
+
+use super::machine::Machine;
+use crate::diag::{CcInfo, Surveyed};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A connection that had data to send.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Connection {
+    /// This side, address and port.
+    pub local: String,
+    /// The other side.
+    pub remote: String,
+    /// Its congestion control.
+    pub algorithm: String,
+    /// What was acknowledged, over the time in which it was seen.
+    pub goodput_bps: f64,
+    /// What BBR takes for the bandwidth; nothing: it is not BBR.
+    pub bw_bps: Option<u64>,
+    /// Smoothed round-trip time.
+    pub srtt_us: Option<u64>,
+    /// Smallest round-trip time.
+    pub min_rtt_us: Option<u64>,
+    /// Congestion window.
+    pub cwnd_packets: u64,
+    /// Part of the looks in PROBE_BW at which less than one BDP was in flight; nothing: there were too few.
+    pub short_percent: Option<f64>,
+    /// What to think of it.
+    pub verdict: Verdict,
+}
+
+/// What to think of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing that the CPU would explain.
+    Fine,
+    /// BBR, and slower for want of CPU.
+    ShortOfCpu,
+    /// It has `bbr_cpu`, which is made for that.
+    Cured,
+    /// Not BBR.
+    NotBbr,
+    /// The application or the receiver bounds it, for most of the time.
+    HeldBack,
+}
+
+/// BBR cannot make up for more time away than its probing gain of 1.25 wins back.
+const AWAY_PERCENT: f64 = 20.0;
+
+/// With this much time away, and more than half of the looks short, the two explain each other.
+const SOME_AWAY_PERCENT: f64 = 5.0;
+const SHORT_PERCENT: f64 = 50.0;
+
+/// Fewer looks tell nothing.
+const LOOKS: u64 = 10;
+
+/// A connection that was busy for less of the time is not one that waits for the network.
+const BUSY_SHARE: f64 = 0.5;
+
+/// BBR's gain of cwnd in PROBE_BW, in 1/256; in no other mode it is this.
+const PROBE_BW_CWND_GAIN: u32 = 512;
+
+/// All connections, as far as they were seen.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    at: Duration,
+    seen: BTreeMap<u64, Seen>,
+}
+
+/// A connection over several looks.
+#[derive(Debug)]
+struct Seen {
+    first: (Duration, Surveyed),
+    last: (Duration, Surveyed),
+    smoothed_inflight_bytes: Option<u64>,
+    judged: u64,
+    short: u64,
+}
+
+impl Connections {
+    /// A new look, at this time.
+    pub fn begin(&mut self, at: Duration) {
+        self.at = at;
+    }
+
+    /// A connection as it is at this look.
+    pub fn take(&mut self, connection: Surveyed) {
+        let now = (self.at, connection);
+        match self.seen.get_mut(&now.1.cookie) {
+            Some(seen) => {
+                seen.last = now;
+                seen.look();
+            }
+            None => {
+                let mut seen =
+                    Seen { first: now.clone(), last: now, smoothed_inflight_bytes: None, judged: 0, short: 0 };
+                seen.look();
+                self.seen.insert(seen.first.1.cookie, seen);
+            }
+        }
+    }
+
+    /// How many there were at the last look.
+    pub fn established(&self) -> usize {
+        self.seen.values().filter(|seen| seen.last.0 == self.at).count()
+    }
+
+    /// Those that had data to send, fastest first.
+    pub fn judge(self, machine: &Machine) -> Vec<Connection> {
+        let busy = self.seen.into_values().filter(|seen| seen.acked_bytes() > 0);
+        let mut connections: Vec<Connection> = busy.map(|seen| seen.judge(machine)).collect();
+        connections.sort_by(|a, b| b.goodput_bps.total_cmp(&a.goodput_bps));
+        connections
+    }
+}
+
+impl Seen {
+    /// The rule of the paper, on what is known from outside.
+    fn look(&mut self) {
+        let info = &self.last.1.socket.info;
+        let CcInfo::Bbr { bw_bps, min_rtt_us, cwnd_gain, .. } = self.last.1.socket.cc else { return };
+        if cwnd_gain != PROBE_BW_CWND_GAIN || info.is_app_limited {
+            return;
+        }
+        let inflight = info.bytes_sent.saturating_sub(info.acked_bytes);
+        let smoothed = self.smoothed_inflight_bytes.map_or(inflight, |before| before - before / 4 + inflight / 4);
+        self.smoothed_inflight_bytes = Some(smoothed);
+        let bdp_bytes = bw_bps as f64 / 8.0 * min_rtt_us as f64 / 1e6;
+        self.judged += 1;
+        self.short += u64::from((smoothed as f64) < bdp_bytes);
+    }
+
+    fn acked_bytes(&self) -> u64 {
+        let acked = |(_, connection): &(Duration, Surveyed)| connection.socket.info.acked_bytes;
+        acked(&self.last).saturating_sub(acked(&self.first))
+    }
+
+    fn judge(&self, machine: &Machine) -> Connection {
+        let Surveyed { local, remote, algorithm, socket, .. } = &self.last.1;
+        let lasted = (self.last.0 - self.first.0).as_secs_f64();
+        let bw_bps = match socket.cc {
+            CcInfo::Bbr { bw_bps, .. } => Some(bw_bps),
+            _ => None,
+        };
+        let short_percent = (self.judged >= LOOKS).then(|| 100.0 * self.short as f64 / self.judged as f64);
+        Connection {
+            local: local.to_string(),
+            remote: remote.to_string(),
+            algorithm: algorithm.clone(),
+            goodput_bps: 8.0 * self.acked_bytes() as f64 / lasted.max(1e-3),
+            bw_bps,
+            srtt_us: socket.info.srtt_us,
+            min_rtt_us: socket.info.min_rtt_us,
+            cwnd_packets: socket.info.cwnd_packets,
+            short_percent,
+            verdict: self.verdict(short_percent, machine.away_percent()),
+        }
+    }
+
+    fn verdict(&self, short_percent: Option<f64>, away_percent: f64) -> Verdict {
+        match self.last.1.algorithm.as_str() {
+            "bbr_cpu" => return Verdict::Cured,
+            name if !name.starts_with("bbr") => return Verdict::NotBbr,
+            _ => {}
+        }
+        let Some(short_percent) = short_percent.filter(|_| !self.is_held_back()) else { return Verdict::HeldBack };
+        let is_explained = away_percent >= SOME_AWAY_PERCENT && short_percent >= SHORT_PERCENT;
+        if away_percent >= AWAY_PERCENT || is_explained { Verdict::ShortOfCpu } else { Verdict::Fine }
+    }
+
+    /// Was it busy for too little of the time, or bounded by the receiver or the send buffer for most of that?
+    fn is_held_back(&self) -> bool {
+        let (before, after) = (&self.first.1.socket.info, &self.last.1.socket.info);
+        let busy_us = after.busy_us.saturating_sub(before.busy_us) as f64;
+        let held_us = (after.rwnd_limited_us + after.sndbuf_limited_us)
+            .saturating_sub(before.rwnd_limited_us + before.sndbuf_limited_us) as f64;
+        let lasted_us = (self.last.0 - self.first.0).as_micros() as f64;
+        busy_us < BUSY_SHARE * lasted_us || held_us > BUSY_SHARE * busy_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::{Socket, TcpInfo};
+
+    /// 100 Mbit/s and 10 ms: a BDP of 125 kB.
+    const BW_BPS: u64 = 100_000_000;
+    const BDP_BYTES: u64 = 125_000;
+
+    const AWAY: Machine = Machine {
+        cpus: 1,
+        steal_percent: Some(30.0),
+        pressure_percent: None,
+        stalled_percent: 0.0,
+        longest_stall_us: 0,
+        is_realtime: false,
+    };
+
+    /// A connection that was seen every 20 ms for a second, in PROBE_BW, with so much in flight.
+    fn seen(algorithm: &str, inflight_bytes: u64, change: impl Fn(u64, &mut TcpInfo)) -> Connections {
+        let mut connections = Connections::default();
+        for look in 0..=50 {
+            let acked_bytes = 10_000 * look;
+            let mut info = TcpInfo {
+                acked_bytes,
+                bytes_sent: acked_bytes + inflight_bytes,
+                busy_us: 20_000 * look,
+                ..TcpInfo::default()
+            };
+            change(look, &mut info);
+            let cc = CcInfo::Bbr { bw_bps: BW_BPS, min_rtt_us: 10_000, pacing_gain: 256, cwnd_gain: 512 };
+            let (local, remote) = ("192.0.2.1:80".parse().unwrap(), "[2001:db8::1]:4000".parse().unwrap());
+            connections.begin(Duration::from_millis(20 * look));
+            let socket = Socket { local_port: 80, remote_port: 4000, info, cc };
+            connections.take(Surveyed { cookie: 7, local, remote, algorithm: algorithm.to_owned(), socket });
+        }
+        connections
+    }
+
+    fn judged(connections: Connections, machine: &Machine) -> Connection {
+        let [only] = &connections.judge(machine)[..] else { panic!("one connection") };
+        only.clone()
+    }
+
+    fn verdict(algorithm: &str, inflight_bytes: u64, machine: &Machine) -> Verdict {
+        judged(seen(algorithm, inflight_bytes, |_, _| {}), machine).verdict
+    }
+
+    #[test]
+    fn bbr_on_a_machine_that_is_away_for_more_than_a_fifth_of_the_time_is_short_of_cpu() {
+        assert_eq!(verdict("bbr", BDP_BYTES, &AWAY), Verdict::ShortOfCpu);
+        assert_eq!(verdict("bbr", BDP_BYTES, &Machine { steal_percent: Some(19.0), ..AWAY }), Verdict::Fine);
+        assert_eq!(verdict("bbr", BDP_BYTES, &Machine::default()), Verdict::Fine);
+    }
+
+    #[test]
+    fn less_time_away_is_enough_where_less_than_one_bdp_is_in_flight() {
+        let some = Machine { steal_percent: Some(10.0), ..AWAY };
+        assert_eq!(verdict("bbr", BDP_BYTES - 1, &some), Verdict::ShortOfCpu);
+        assert_eq!(verdict("bbr", BDP_BYTES, &some), Verdict::Fine);
+        assert_eq!(verdict("bbr", BDP_BYTES - 1, &Machine::default()), Verdict::Fine);
+    }
+
+    #[test]
+    fn other_algorithms_and_bbr_cpu_are_left_alone() {
+        assert_eq!(verdict("cubic", 0, &AWAY), Verdict::NotBbr);
+        assert_eq!(verdict("bbr_cpu", 0, &AWAY), Verdict::Cured);
+    }
+
+    #[test]
+    fn a_connection_that_something_else_bounds_is_left_alone() {
+        let idle = seen("bbr", BDP_BYTES, |look, info| info.busy_us = 5_000 * look);
+        assert_eq!(judged(idle, &AWAY).verdict, Verdict::HeldBack);
+        let receiver = seen("bbr", BDP_BYTES, |look, info| info.rwnd_limited_us = 15_000 * look);
+        assert_eq!(judged(receiver, &AWAY).verdict, Verdict::HeldBack);
+        let application = seen("bbr", BDP_BYTES, |_, info| info.is_app_limited = true);
+        assert_eq!(judged(application, &AWAY).verdict, Verdict::HeldBack);
+    }
+
+    #[test]
+    fn numbers_are_of_the_time_in_which_it_was_seen() {
+        let connection = judged(seen("bbr", BDP_BYTES / 2, |_, _| {}), &AWAY);
+        assert_eq!(connection.goodput_bps, 4_000_000.0);
+        assert_eq!((connection.bw_bps, connection.short_percent), (Some(BW_BPS), Some(100.0)));
+        assert_eq!((connection.local.as_str(), connection.remote.as_str()), ("192.0.2.1:80", "[2001:db8::1]:4000"));
+    }
+
+    #[test]
+    fn a_connection_that_sends_nothing_is_counted_and_not_shown() {
+        let silent = seen("bbr", 0, |_, info| info.acked_bytes = 0);
+        assert_eq!(silent.established(), 1);
+        assert_eq!(silent.judge(&AWAY), []);
+    }
+}

@@ -1,0 +1,60 @@
+//! A running machine, looked at for some seconds: does it get its CPUs, and are BBR connections the slower for it?
+//!
+//! BBR paces: what it could not send while its machine was off CPU, it does not make up for. So a share of the CPU below
+//! 1/1.25 = 80 %, which is what its probing gain can still win back, costs it bandwidth, and then ever more
+//! (docs/concepts/cpu-contention.md).
+//!
+//! It reads what the kernel shows to everybody, and changes nothing.
+
+mod connections;
+mod machine;
+
+pub use connections::{Connection, Verdict};
+pub use machine::Machine;
+
+use crate::diag::Survey;
+use crate::error::Error;
+use connections::Connections;
+use machine::Watch;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Live {
+    /// How long it was looked at.
+    pub lasted_ms: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// Connections that had data to send, fastest first.
+    pub connections: Vec<Connection>,
+    /// Established connections at the end, those that had nothing to send included.
+    pub established: usize,
+}
+
+/// How often connections are looked at.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Looks at this machine, and at the connections of this network namespace, for `window`.
+///
+/// # Errors
+/// The kernel does not tell of its connections.
+pub fn look(window: Duration) -> Result<Live, Error> {
+    let mut survey = Survey::open()?;
+    let mut connections = Connections::default();
+    let watch = Watch::start();
+    let start = Instant::now();
+    loop {
+        let at = start.elapsed();
+        connections.begin(at);
+        survey.dump(&mut |connection| connections.take(connection))?;
+        if at >= window {
+            break;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    let machine = watch.end();
+    let established = connections.established();
+    let connections = connections.judge(&machine);
+    Ok(Live { lasted_ms: start.elapsed().as_millis() as u64, machine, connections, established })
+}

@@ -1,0 +1,57 @@
+//! A real BBR connection on this machine, as a look at the running machine shows it.
+
+use crate::namespace::{cannot_run, enter};
+use rustix::net::sockopt::set_tcp_congestion;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
+use thalweg_lab::live::{Live, Verdict, look};
+
+/// How a look shows the connection that sends for as long.
+fn looked_at(from: IpAddr, algorithm: &str) -> (Live, String) {
+    let listener = TcpListener::bind((from, 0)).expect("loopback is up");
+    let mut sender = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("somebody listens");
+    let (mut receiver, _) = listener.accept().expect("somebody connects");
+    set_tcp_congestion(&sender, algorithm).expect("the kernel has it");
+    let local = sender.local_addr().expect("it is connected").to_string();
+    let over = sender.try_clone().expect("a second handle");
+    let live = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let bytes = [7; 1 << 16];
+            while sender.write_all(&bytes).is_ok() {}
+        });
+        scope.spawn(move || {
+            let mut bytes = [0; 1 << 16];
+            while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
+        });
+        let live = look(Duration::from_millis(500)).expect("the kernel tells");
+        over.shutdown(Shutdown::Both).expect("it is connected");
+        live
+    });
+    (live, local)
+}
+
+#[test]
+fn a_connection_that_sends_is_seen_with_its_algorithm_and_its_rate() {
+    if !enter("live::a_connection_that_sends_is_seen_with_its_algorithm_and_its_rate") {
+        return;
+    }
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    if !available.split_whitespace().any(|name| name == "bbr") {
+        return cannot_run("this kernel has no bbr: sudo modprobe tcp_bbr");
+    }
+    for (from, algorithm) in [
+        (IpAddr::from(Ipv4Addr::LOCALHOST), "bbr"),
+        (Ipv6Addr::LOCALHOST.into(), "bbr"),
+        (Ipv4Addr::LOCALHOST.into(), "reno"),
+    ] {
+        let (live, local) = looked_at(from, algorithm);
+        assert!(live.established >= 2, "both sides: {live:?}");
+        let connection = live.connections.iter().find(|one| one.local == local).expect("it has sent");
+        assert_eq!(connection.algorithm, algorithm);
+        assert!(connection.goodput_bps > 1e6, "{connection:?}");
+        assert_eq!(connection.bw_bps.is_some_and(|bw_bps| bw_bps > 0), algorithm == "bbr", "{connection:?}");
+        assert_eq!(connection.verdict == Verdict::NotBbr, algorithm != "bbr");
+        assert!(live.connections.iter().all(|one| one.goodput_bps > 0.0));
+    }
+}
