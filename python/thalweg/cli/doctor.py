@@ -15,7 +15,7 @@ from thalweg import __version__, engine
 from thalweg.cli import doctor_live, output
 from thalweg.errors import Exit, ThalwegError
 
-EPILOG = "Example: sudo thalweg doctor --live"
+EPILOG = "Example: thalweg doctor --live"
 
 PYTHON = (3, 11)
 """Oldest Python that thalweg runs on."""
