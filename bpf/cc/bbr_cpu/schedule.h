@@ -25,6 +25,9 @@
 /* A length of stalls that is not reached again fades by 1 in so many with each. */
 #define RULE_STALL_FADE 8
 
+/* A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it. */
+#define RULE_LEAST_BW 1000
+
 /* What is owed is at most this many times what the longest stall cost. */
 #define RULE_OWED_STALLS 2
 
@@ -72,7 +75,7 @@ static inline uint64_t rule_schedule_interval(const struct rule_schedule *it, ui
 {
 	uint64_t most = rule_max(it->bw, it->bw_before);
 
-	if (!most || !rule_is_stalling(it, now_us, min_rtt_us) || delivered << RULE_BW_SHIFT <= most * interval_us)
+	if (most < RULE_LEAST_BW || !rule_is_stalling(it, now_us, min_rtt_us) || delivered << RULE_BW_SHIFT <= most * interval_us)
 		return interval_us;
 	return (delivered << RULE_BW_SHIFT) / most;
 }
@@ -228,7 +231,7 @@ static inline void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		    in->now_us - it->startup_us < RULE_MEMORY_ROUNDS * (in->min_rtt_us + away_us))
 			out->startup = RULE_STARTUP_AGAIN;
 	}
-	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP)
+	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP && in->bw)
 		out->startup = RULE_STARTUP_OVER;
 
 	if (it->stall_us && it->cap && in->mode != RULE_PROBE_RTT) {

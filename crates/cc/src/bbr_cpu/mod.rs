@@ -112,7 +112,8 @@ impl BbrCpu {
 
     fn apply(&mut self, output: &Output, window: &mut Window) {
         if let Some(rate) = output.pacing_rate_bytes_per_s {
-            window.pacing_rate = Rate(rate.saturating_mul(8));
+            // In whole bytes it may be less than BBR's, of a rate of a few bits.
+            window.pacing_rate = window.pacing_rate.max(Rate(rate.saturating_mul(8)));
         }
         if let Some(gain) = output.pacing_gain {
             self.bbr.set_pacing_gain(gain);

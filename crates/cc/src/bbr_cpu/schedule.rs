@@ -23,6 +23,9 @@ const MEMORY_ROUNDS: u64 = 10;
 /// A length of stalls that is not reached again fades by 1 in so many with each.
 const STALL_FADE: u64 = 8;
 
+/// A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it.
+const LEAST_BW: u64 = 1000;
+
 /// What is owed is at most this many times what the longest stall cost.
 const OWED_STALLS: u64 = 2;
 
@@ -100,7 +103,7 @@ impl Schedule {
     /// delivered in no time. So no sample may be faster than ACKs have come from one stall to another.
     pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         let most = self.bw.max(self.bw_before);
-        if most == 0 || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
+        if most < LEAST_BW || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
             return interval_us;
         }
         (delivered << BW_SHIFT) / most
@@ -130,7 +133,7 @@ impl Schedule {
                 output.startup = Some(Startup::Again);
             }
         }
-        if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP {
+        if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP && input.bw > 0 {
             output.startup = Some(Startup::Over);
         }
         let (cwnd, is_kept_full) = self.bound(input);
