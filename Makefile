@@ -40,7 +40,7 @@ test-setup:
 
 .PHONY: test-kernel
 test-kernel: setup
-	@tools/bootstrap uml
+	@tools/bootstrap uml vm
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files

@@ -145,12 +145,18 @@ def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
     (built / "kernel.json").write_text("{}")
+    program(kernel_machine, "qemu-system-x86_64", "exit 0")
+    fetched = kernel_machine / ".cache" / "thalweg" / "vm" / "current"
+    fetched.mkdir(parents=True)
+    (fetched / "kernel.json").write_text("{}")
     assert went_on(kernel_machine, "kernel", "left-out") == ""
 
 
 @pytest.fixture
 def checkout(machine: Path) -> Path:
     """A checkout whose `thalweg` writes down that it was called, and ends with what THALWEG_ENDS says."""
+    program(machine, "uname", "echo x86_64")
+    program(machine, "qemu-system-x86_64", "exit 0")
     for name in ("find", "grep", "mkdir", "sha256sum", "xargs"):
         (machine / name).symlink_to(str(shutil.which(name)))
     program(machine, "gcc", "echo gcc 12")
@@ -160,7 +166,7 @@ def checkout(machine: Path) -> Path:
         shutil.copy(ROOT / name, folder / name)
     (folder / "python" / "thalweg" / "kernel").mkdir()
     (folder / ".venv" / "bin").mkdir(parents=True)
-    built = "$HOME/.cache/thalweg/uml/current"
+    built = "$HOME/.cache/thalweg/$([ $2 = build ] && echo uml || echo vm)/current"
     program(
         folder / ".venv" / "bin",
         "thalweg",
@@ -171,11 +177,13 @@ def checkout(machine: Path) -> Path:
     return folder
 
 
-def built(checkout: Path, ends: int, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+def built(
+    checkout: Path, ends: int, step: str = "uml", **environment: str
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """Run the step; gives what it did, and all calls of `thalweg` so far."""
     machine = checkout.parent
     environment |= {"PATH": str(machine), "HOME": str(machine), "MAKE_GOAL": "test", "THALWEG_ENDS": str(ends)}
-    command = [str(checkout / "tools" / "bootstrap"), "uml"]
+    command = [str(checkout / "tools" / "bootstrap"), step]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return done, (machine / "called").read_text().splitlines()
 
@@ -201,6 +209,16 @@ def test_where_a_kernel_cannot_be_built_its_tests_are_left_out_but_not_in_ci(che
 
 def test_a_kernel_that_does_not_build_stops_the_tests(checkout: Path) -> None:
     assert built(checkout, 1)[0].returncode == 1
+
+
+def test_a_kernel_for_guests_is_fetched_until_it_is_there(checkout: Path) -> None:
+    done, calls = built(checkout, 4, "vm")
+    assert (done.returncode, calls) == (0, ["kernel fetch"]), "its tests are left out"
+    done, calls = built(checkout, 4, "vm", THALWEG_CI="1")
+    assert done.returncode == 1
+    assert "no kernel for guests was fetched" in done.stderr
+    assert built(checkout, 0, "vm", THALWEG_CI="1")[1] == ["kernel fetch"] * 3
+    assert built(checkout, 0, "vm", THALWEG_CI="1")[1] == ["kernel fetch"] * 3, "once is enough"
 
 
 def test_an_ordinary_set_up_needs_nothing_of_real_kernels() -> None:

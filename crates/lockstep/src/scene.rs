@@ -223,6 +223,7 @@ fn flow(name: &str, cc: &str, load: Load) -> Flow {
         name: name.to_owned(),
         cc: cc.to_owned(),
         cc_params: BTreeMap::new(),
+        cc_file: None,
         paced: false,
         start_ns: Time::ZERO,
         stop_ns: None,

@@ -276,6 +276,10 @@ pub struct Flow {
     pub name: String,
     /// Congestion control.
     pub cc: String,
+    /// What to load the algorithm from; absent or null: the engine has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub cc_file: Option<CcFile>,
     /// Parameters of the algorithm that differ from its own defaults.
     pub cc_params: BTreeMap<String, f64>,
     /// Whether segments leave at the pacing rate even if the algorithm does not pace.
@@ -296,6 +300,28 @@ pub struct Flow {
     pub extra_rtt_ns: Span,
     /// Name of the sending host.
     pub host: String,
+}
+
+/// A file with a congestion control of one's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CcFile {
+    /// What kind of file it is.
+    pub kind: CcFileKind,
+    /// Where it is.
+    pub path: String,
+    /// SHA-256 of what is in it, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Files that congestion controls are loaded from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CcFileKind {
+    /// An eBPF object with a struct_ops algorithm.
+    Bpf,
+    /// A kernel module.
+    Module,
 }
 
 /// What a connection carries.

@@ -375,8 +375,8 @@ pub enum Cc {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CcTable {
-    /// What it registers as.
-    pub name: String,
+    /// What it registers as. Without it: the file's name without `tcp_` in front and without its endings.
+    pub name: Option<String>,
     /// An eBPF object file with a struct_ops algorithm.
     pub bpf: Option<String>,
     /// A kernel module.

@@ -63,6 +63,9 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
         return Err(Error::invalid(place("host"), &flow.host, format!("one of {}", known.join(", "))));
     }
+    if let Some(file) = &flow.cc_file {
+        return Err(Error::invalid(place("cc_file"), &file.path, "null: the simulator has algorithms of its own"));
+    }
     thalweg_cc::build(&flow.cc, &flow.cc_params)
         .map_err(|error| Error::invalid(place(&error.place()), error.found(), error.expected()))?;
     if let Some(until) = thalweg_traffic::until(flow) {

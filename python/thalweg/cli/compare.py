@@ -21,7 +21,9 @@ EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
 
 
 def command(
-    first: Annotated[Path, typer.Argument(metavar="A", help="Run directory.", show_default=False)],
+    first: Annotated[
+        Path, typer.Argument(metavar="A", help="Run directory; with --kernel, a scenario.", show_default=False)
+    ],
     second: Annotated[
         Path | None, typer.Argument(metavar="B", help="Another run directory.", show_default=False)
     ] = None,
@@ -33,6 +35,13 @@ def command(
     ] = None,
     flows: Annotated[
         list[str] | None, option("--flow", "NAME", "A flow to compare. [default: all, and the path]")
+    ] = None,
+    kernels: Annotated[
+        list[str] | None,
+        option("--kernel", "IMAGE", "Give it twice: run the scenario A in guests with both kernels, and compare."),
+    ] = None,
+    modules: Annotated[
+        list[Path] | None, option("--modules", "DIR", "Folder with the modules of an image, in the same order.")
     ] = None,
     tolerance: Annotated[
         str, typer.Option("--tolerance", metavar="PERCENT", help="Change that is too small to matter.")
@@ -46,8 +55,17 @@ def command(
     changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for
     the number of rows. Measures and verdicts are defined in docs/reference/analysis.md.
 
+    With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
+
     Exit code 1 if there is a real difference larger than the tolerance, 0 if there is none.
     """
+    if kernels or modules:
+        if second is not None or by is not None:
+            raise ThalwegError("bad-usage", "--kernel compares two kernels, and neither B nor --by", place="--kernel")
+        from thalweg.cli import two_kernels
+
+        limit = _tolerance(tolerance)
+        first, second = two_kernels.run_both(first, kernels or [], modules or [])
     if (second is None) == (by is None):
         raise ThalwegError(
             "bad-usage",

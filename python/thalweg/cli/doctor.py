@@ -74,6 +74,7 @@ def _findings() -> Iterator[Finding]:
     yield _python()
     yield from _engines()
     yield from _built_kernel()
+    yield from _guest_kernel()
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", "ok", f"{cores}: as many experiments run at a time; in real time, one")
     yield _memory(cores)
@@ -125,6 +126,20 @@ def _built_kernel() -> Iterator[Finding]:
         yield Finding("built kernel", "ok", found)
     else:
         yield Finding("built kernel", "warning", f"{found}: changed since it was built", "thalweg kernel build")
+
+
+def _guest_kernel() -> Iterator[Finding]:
+    """Look at the kernel that guests run; where there is none, the engine that wants one says so itself."""
+    from thalweg.kernel import guests
+
+    used = guests.current()
+    if used is None:
+        return
+    found = f"Linux {used.release}, fetched {used.fetched}, in {used.folder}"
+    if used.is_whole():
+        yield Finding("guests' kernel", "ok", found)
+    else:
+        yield Finding("guests' kernel", "warning", f"{found}: changed since", "thalweg kernel fetch --force")
 
 
 def _memory(cores: int) -> Finding:

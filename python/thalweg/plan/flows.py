@@ -1,20 +1,23 @@
 """Flows, resolved: what each connection carries, and which connections follow the first."""
 
+import hashlib
 from fractions import Fraction
+from pathlib import Path
 
 from thalweg.plan import models as plan
-from thalweg.scenario import models, quantities
+from thalweg.scenario import models, quantities, rules_cc
 from thalweg.scenario.quantities import PerSecond
 
 NANOS = 10**9
 
 
-def resolve_flow(flow: models.Flow) -> plan.Flow:
-    """Resolve a flow whose congestion control is a name."""
+def resolve_flow(flow: models.Flow, folder: Path) -> plan.Flow:
+    """Resolve a flow; `folder` is where the file of a congestion control of one's own is looked up."""
     load = _load(flow)
     return plan.Flow(
         name=flow.name,
-        cc=flow.cc.name if isinstance(flow.cc, models.CcTable) else flow.cc,
+        cc=rules_cc.name_of(flow.cc.model_dump(exclude_none=True)) if isinstance(flow.cc, models.CcTable) else flow.cc,
+        cc_file=_cc_file(flow.cc, folder) if isinstance(flow.cc, models.CcTable) else None,
         cc_params=dict(sorted(flow.cc_params.items())),
         paced=flow.paced,
         start_ns=quantities.time(flow.start),
@@ -25,6 +28,13 @@ def resolve_flow(flow: models.Flow) -> plan.Flow:
         extra_rtt_ns=quantities.time(flow.extra_rtt),
         host=flow.host,
     )
+
+
+def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
+    """Say which file it is, and what is in it: another content is another experiment."""
+    kind: plan.CcFileKind = "bpf" if table.bpf is not None else "module"
+    file = (folder / (table.bpf or table.module or "")).absolute()
+    return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def _load(flow: models.Flow) -> plan.Load:

@@ -173,6 +173,21 @@ class Host(Table):
     """Processes that compute without end beside it, on the CPU that it has."""
 
 
+CcFileKind = Literal["bpf", "module"]
+"""Files that congestion controls are loaded from."""
+
+
+class CcFile(Table):
+    """A file with a congestion control of one's own."""
+
+    kind: CcFileKind
+    """What kind of file it is."""
+    path: str
+    """Where it is."""
+    sha256: str
+    """SHA-256 of what is in it, in hexadecimal digits."""
+
+
 class LoadUnlimited(Table):
     """One transfer without end."""
 
@@ -258,6 +273,8 @@ class Flow(Table):
     """Added to the round-trip time, half in each direction."""
     host: str
     """Name of the sending host."""
+    cc_file: CcFile | None = Field(default=None, exclude_if=not_)
+    """What to load the algorithm from; absent or null: the engine has it."""
     paced: bool = Field(default=False, exclude_if=not_)
     """Whether segments leave at the pacing rate even if the algorithm does not pace."""
     stop_ns: Time | None = None

@@ -53,7 +53,7 @@ def resolve(raw: Raw, folder: Path, traces: Traces) -> Resolved:
             "hosts": {
                 name: _host(point.host.get(name, models.Host())) for name in sorted({"sender", "receiver", *point.host})
             },
-            "flows": [resolve_flow(flow) for flow in point.flow],
+            "flows": [resolve_flow(flow, folder) for flow in point.flow],
             "background": [_background(each) for each in point.background],
             "engine": _choices(point.engine or models.Engine()),
         }

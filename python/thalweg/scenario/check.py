@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import rules_amount, rules_flow, rules_host, rules_path, structure, sweep
+from thalweg.scenario import rules_amount, rules_cc, rules_flow, rules_host, rules_path, structure, sweep
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.mistakes import Mistake, Mistakes
 from thalweg.scenario.places import name_of, show
@@ -146,6 +146,7 @@ def _rules(document: Document, swept: Mapping[str, Sequence[Value]], meant: set[
         mistakes = Mistakes()
         rules_path.check(raw, document.file.parent, mistakes)
         rules_flow.check(raw, mistakes)
+        rules_cc.check(raw, document.file.parent, mistakes)
         rules_host.check(raw, mistakes)
         rules_amount.check(raw, mistakes)
         for mistake in mistakes:

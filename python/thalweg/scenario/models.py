@@ -173,8 +173,8 @@ class Host(Table):
 class CcTable(Table):
     """A congestion control of one's own."""
 
-    name: str
-    """What it registers as."""
+    name: str | None = None
+    """What it registers as. Without it: the file's name without `tcp_` in front and without its endings."""
     bpf: str | None = None
     """An eBPF object file with a struct_ops algorithm."""
     module: str | None = None

@@ -4,7 +4,7 @@ use super::kernel::{controller, honours, in_lab, in_one, this_program};
 use super::{Controller, Engine, Failure, Job, Summary};
 use std::sync::LazyLock;
 use thalweg_lab::run;
-use thalweg_lab::vm::Guests;
+use thalweg_lab::vm::{BBR_CPU, Guests};
 use thalweg_trace::Sink;
 
 /// The engine `vm`.
@@ -13,13 +13,21 @@ pub struct Vm;
 /// Version of what this engine makes of what the kernels do: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 1;
 
-/// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
-/// set, and what packets cost is what they cost.
-const NOT_HONOURED: &[&str] = &["flow.cc_params", "host.*.cpu_per_packet", "host.*.cpu_per_ack"];
+/// Keys that the simulator honours and this engine does not: what packets cost is what they cost.
+const NOT_HONOURED: &[&str] = &["host.*.cpu_per_packet", "host.*.cpu_per_ack"];
 
-/// Keys that only engines with a real kernel honour value by value. iperf3 is not in guests.
-const OWN: &[&str] =
-    &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin", "host.*.co_tenants"];
+/// Keys that only engines with a real kernel honour value by value, and those of what only guests have: congestion
+/// controls of one's own, and neighbours. iperf3 is not in guests.
+const OWN: &[&str] = &[
+    "flow.cc.name",
+    "flow.cc.bpf",
+    "flow.cc.module",
+    "host.*.co_tenants",
+    "engine.link=auto",
+    "engine.link=relay",
+    "engine.link=netem",
+    "engine.traffic=builtin",
+];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
 
@@ -30,6 +38,20 @@ static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
         if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { in_one(&error) }
     })
 });
+
+/// A congestion control of the guests' kernel, or the one that the agent brings along.
+fn guests_controller(name: String) -> Controller {
+    if name != BBR_CPU {
+        return controller(name);
+    }
+    let params = vec![(
+        "rule".to_owned(),
+        "what is done about a CPU that is shared: 0 as in the 2BRobust paper, 1 what was missed is sent afterwards; 1 if \
+         nothing is said."
+            .to_owned(),
+    )];
+    Controller { about: "This kernel's BBR, for senders that share a CPU.".to_owned(), name, params }
+}
 
 impl Engine for Vm {
     fn name(&self) -> &'static str {
@@ -53,7 +75,7 @@ impl Engine for Vm {
 
     fn controllers(&self) -> Vec<Controller> {
         let names = FOUND.as_ref().map_or(&[][..], Guests::algorithms);
-        names.iter().cloned().map(controller).collect()
+        names.iter().cloned().map(guests_controller).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {

@@ -25,8 +25,11 @@ pub fn check(job: &Job<'_>) -> Result<(), Error> {
         check_processor(name, host, job.guests.is_some())?;
     }
     match job.guests {
-        Some(guests) => check_algorithms_of_guests(job.experiment, guests.algorithms())?,
-        None => check_algorithms(job.experiment, &probe::usable_algorithms())?,
+        Some(guests) => job.experiment.flows.iter().try_for_each(|flow| guests.check(flow))?,
+        None => {
+            job.experiment.flows.iter().try_for_each(check_ours)?;
+            check_algorithms(job.experiment, &probe::usable_algorithms())?;
+        }
     }
     job.capture.map_or(Ok(()), check_capture)
 }
@@ -74,15 +77,6 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
         let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
         return Err(invalid(&place("host"), &flow.host, &format!("one of {}", known.join(", "))));
     }
-    if !flow.cc_params.is_empty() {
-        let names: Vec<&str> = flow.cc_params.keys().map(String::as_str).collect();
-        let message = format!(
-            "{}: the kernel's algorithms have no parameters of a flow, found {}",
-            place("cc_params"),
-            names.join(", ")
-        );
-        return Err(Error::new("not-honoured", message, "leave cc_params out, or use --engine sim"));
-    }
     if let Some(until) = thalweg_traffic::until(flow) {
         if until == flow.name || !experiment.flows.iter().any(|other| other.name == until) {
             return Err(invalid(&place("repeat.until"), until, "the name of another flow"));
@@ -110,20 +104,31 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
+/// Checks what this machine's own kernel cannot do for a flow.
+fn check_ours(flow: &Flow) -> Result<(), Error> {
+    let place = |key: &str| format!("flows.{}.{key}", flow.name);
+    if let Some(file) = &flow.cc_file {
+        let message = format!("{}: {} is not loaded into this machine's kernel", place("cc"), file.path);
+        return Err(Error::new("not-honoured", message, "--engine vm loads it into a guest"));
+    }
+    if !flow.cc_params.is_empty() {
+        let names: Vec<&str> = flow.cc_params.keys().map(String::as_str).collect();
+        let message = format!(
+            "{}: the kernel's algorithms have no parameters of a flow, found {}",
+            place("cc_params"),
+            names.join(", ")
+        );
+        return Err(Error::new("not-honoured", message, "leave cc_params out, or use --engine sim"));
+    }
+    Ok(())
+}
+
 fn is_endless(flow: &Flow) -> bool {
     matches!(flow.load, Load::Unlimited | Load::Requests { count: None, .. })
         || matches!(
             flow.repeat,
             Repeat::Gap { until: None, count: None, .. } | Repeat::Poisson { until: None, count: None, .. }
         )
-}
-
-fn check_algorithms_of_guests(experiment: &Experiment, usable: &[String]) -> Result<(), Error> {
-    let Some(flow) = experiment.flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
-    let message =
-        format!("flows.{}.cc: the guests' kernel has no `{}`; it has {}", flow.name, flow.cc, usable.join(", "));
-    let hint = "thalweg kernel fetch linux-image-amd64 gets one that has every algorithm of Linux";
-    Err(Error::new("unknown-cc", message, hint))
 }
 
 fn check_algorithms(experiment: &Experiment, usable: &[String]) -> Result<(), Error> {
@@ -199,7 +204,7 @@ mod tests {
     fn parameters_of_algorithms_are_refused() {
         let mut experiment = experiment();
         experiment.flows[0].cc_params.insert("beta".to_owned(), 0.5);
-        let error = check_form(&experiment).unwrap_err();
+        let error = check_ours(&experiment.flows[0]).unwrap_err();
         assert_eq!(error.code, "not-honoured");
         assert!(error.message.starts_with("flows.large.cc_params: ") && error.message.contains("beta"), "{error}");
     }

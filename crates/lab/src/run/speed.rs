@@ -152,6 +152,7 @@ fn test(cc: &str, link: LinkKind, offloads: bool) -> Experiment {
         name: "bulk".to_owned(),
         cc: cc.to_owned(),
         cc_params: BTreeMap::new(),
+        cc_file: None,
         paced: false,
         start_ns: Time::ZERO,
         stop_ns: None,

@@ -1,22 +1,23 @@
 //! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
 
+use super::algorithms::{self, Algorithm, BBR_CPU};
+use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator, Card};
-use super::{Kernel, Order, initramfs, probe, sys};
+use super::{Kernel, Order, probe, sys};
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Flow};
 
 /// Everything that guests are started with.
 #[derive(Debug)]
 pub struct Guests {
     kernel: Kernel,
-    base: Vec<u8>,
+    base: Base,
     found: probe::Found,
 }
 
@@ -49,6 +50,32 @@ impl Guests {
         &self.found.traits.algorithms
     }
 
+    /// Checks that the guests can give a flow its congestion control.
+    ///
+    /// # Errors
+    /// `unknown-cc`: their kernel has none of that name. `no-agent`: what would load it is missing. `not-honoured`, `bad-cc`.
+    pub(crate) fn check(&self, flow: &Flow) -> Result<(), Error> {
+        let is_there = |name: &str| self.algorithms().iter().any(|known| known == name);
+        match algorithms::algorithm_of(flow)? {
+            Algorithm::Module { .. } => Ok(()),
+            Algorithm::Kernel { name } if is_there(&name) => Ok(()),
+            Algorithm::Agent { .. } if !self.base.has_agent => Err(algorithms::no_agent(flow)),
+            Algorithm::Agent { name, .. } => match &self.found.traits.agent_fails {
+                Some(why) if name == BBR_CPU => {
+                    let message = format!("flows.{}.cc: the guests' kernel cannot have `{name}`: {why}", flow.name);
+                    Err(Error::new("unknown-cc", message, "thalweg kernel fetch gets a kernel that can"))
+                }
+                _ => Ok(()),
+            },
+            Algorithm::Kernel { name } => {
+                let all = self.algorithms().join(", ");
+                let message = format!("flows.{}.cc: the guests' kernel has no `{name}`; it has {all}", flow.name);
+                let hint = "thalweg kernel fetch linux-image-amd64 gets one that has every algorithm of Linux";
+                Err(Error::new("unknown-cc", message, hint))
+            }
+        }
+    }
+
     /// Starts the guest that plays a host; its pipes lead to the host inside.
     ///
     /// # Errors
@@ -63,11 +90,10 @@ impl Guests {
             let message = format!("the guest of the host {} cannot be started: {error}", place.name);
             Error::new("no-guest", message, "close other programs, then try again")
         };
-        let names = place.flows.iter().map(|flow| experiment.flows[*flow].cc.clone());
-        let algorithms = Vec::from_iter(BTreeSet::from_iter(names));
+        let (algorithms, files) = algorithms::needed(experiment, &place.flows)?;
         let order = Order::Host { network: network.inside(place), algorithms };
-        let order = serde_json::to_vec(&order).map_err(|error| failed(error.into()))?;
-        let file = sys::file_in_memory(&initramfs::with_order(&self.base, &order)).map_err(failed)?;
+        let content = initramfs::with_order(&self.base, &order, &files).map_err(failed)?;
+        let file = sys::file_in_memory(&content).map_err(failed)?;
         let card = Card { tap: GUEST_TAP, mac: place.mac_text() };
         let place_of_file = format!("/proc/self/fd/{}", file.as_raw_fd());
         let words = qemu::command(self.accelerator(), &self.kernel.image, &place_of_file, Some(&card));

@@ -3,8 +3,9 @@
 //! ```text
 //!  /engine              this program, the guest's first process
 //!  /bin/ip              the machine's own, and the libraries of both
+//!  /bin/thalweg-agent   which loads congestion controls in eBPF, if it is on the machine
 //!  /modules/*.ko        modules, and index.json, which says what each needs
-//!  /order.json          what this guest is to do; it comes behind the rest, in an archive of its own
+//!  /order.json          what this guest is to do; with files of the user's it comes behind the rest, in an archive of its own
 //! ```
 //!
 //! All but the order is the same for every guest of a kernel, and kept in the user's folder for what can be made again,
@@ -12,7 +13,7 @@
 
 use super::archive::Archive;
 use super::modules::{DEVICES, Module};
-use super::{Kernel, elf};
+use super::{Kernel, Order, algorithms, elf};
 use crate::cache;
 use crate::error::Error;
 use crate::net::probe;
@@ -31,6 +32,7 @@ const RECIPE: &str = "1";
 pub(super) const ENGINE: &str = "engine";
 pub(super) const INDEX: &str = "modules/index.json";
 pub(super) const ORDER: &str = "order.json";
+pub(super) const AGENT: &str = "bin/thalweg-agent";
 
 /// Programs of the machine that a guest has.
 const TOOLS: &[&str] = &["ip"];
@@ -43,11 +45,21 @@ pub(super) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
 }
 
-/// The file system of this kernel's guests, without an order. `engine` is this program.
+/// The file system of a kernel's guests, without an order.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// Follows from all that is in it.
+    pub key: String,
+    pub bytes: Vec<u8>,
+    /// Whether it has the agent.
+    pub has_agent: bool,
+}
+
+/// The file system of this kernel's guests. `engine` is this program.
 ///
 /// # Errors
 /// `bad-guest`: something that belongs into it cannot be read.
-pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
     let failed = |error: io::Error| {
         let message = format!("the file system of guests cannot be made: {error}");
         Error::new("bad-guest", message, "see whether this file can be read, and is whole")
@@ -58,11 +70,14 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Vec<u8>, Error> {
             probe::tool(tool).ok_or_else(|| failed(io::Error::other(format!("the program {tool} is missing"))))?;
         programs.push((format!("bin/{tool}"), place));
     }
+    let agent = algorithms::agent(engine);
+    let has_agent = agent.is_some();
+    programs.extend(agent.map(|place| (AGENT.to_owned(), place)));
     let key = key(kernel, &programs).map_err(failed)?;
     let folder = cache::folder().map(|cache| cache.join("vm/initramfs"));
     let place = folder.as_ref().map(|folder| folder.join(format!("{key}.cpio")));
     if let Some(bytes) = place.as_ref().and_then(|place| fs::read(place).ok()) {
-        return Ok(bytes);
+        return Ok(Base { key, bytes, has_agent });
     }
     let bytes = make(kernel, &programs).map_err(failed)?;
     if let (Some(folder), Some(place)) = (folder, place) {
@@ -70,18 +85,15 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Vec<u8>, Error> {
         let _ = cache::keep(&place, &bytes);
         forget(&folder);
     }
-    Ok(bytes)
+    Ok(Base { key, bytes, has_agent })
 }
 
-/// What a guest begins with: `base`, and a file for it alone.
-pub(super) fn with_order(base: &[u8], order: &[u8]) -> Vec<u8> {
+/// What a guest begins with: `base`, its order, and files for it alone.
+pub(super) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
-    archive.file(ORDER, order);
-    let more = archive.finish();
-    let mut whole = Vec::with_capacity(base.len() + more.len());
-    whole.extend_from_slice(base);
-    whole.extend_from_slice(&more);
-    whole
+    archive.file(ORDER, &serde_json::to_vec(order)?);
+    files.iter().for_each(|(place, bytes)| archive.file(place, bytes));
+    Ok([base.bytes.as_slice(), &archive.finish()].concat())
 }
 
 /// Programs are told apart by place, size and time: reading all of them each time would take longer than the rest.

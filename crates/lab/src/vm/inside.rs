@@ -2,7 +2,8 @@
 //!
 //! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
 
-use super::modules::Module;
+use super::algorithms::{Algorithm, BBR_CPU};
+use super::modules::{self, Module};
 use super::{Order, PORT, Traits, initramfs};
 use crate::error::Error;
 use crate::net::probe;
@@ -13,7 +14,8 @@ use rustix::system::{RebootCommand, finit_module, reboot};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -76,10 +78,41 @@ impl Modules {
     fn load(&mut self, name: &str) -> io::Result<()> {
         let Some(needs) = self.needs.remove(name) else { return Ok(()) };
         needs.iter().try_for_each(|name| self.load(name))?;
-        let file = File::open(Path::new("/").join(initramfs::module_place(name)))?;
-        match finit_module(&file, c"", 0) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(io::Error::other(format!("the kernel does not take its module {name}: {error}"))),
+        insert(&initramfs::module_place(name))
+    }
+
+    /// Loads a module of the user's, and what it needs.
+    fn insert(&mut self, place: &str) -> io::Result<()> {
+        let bytes = fs::read(Path::new("/").join(place))?;
+        modules::needs(&bytes).iter().try_for_each(|name| self.load(name))?;
+        insert(place)
+    }
+}
+
+fn insert(place: &str) -> io::Result<()> {
+    let file = File::open(Path::new("/").join(place))?;
+    match finit_module(&file, c"", 0) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => {
+            let said = last_of_kernel_log().map(|line| format!(" ({line})")).unwrap_or_default();
+            Err(io::Error::other(format!("the kernel does not take the module {place}: {error}{said}")))
+        }
+    }
+}
+
+/// What the kernel has to say about what it has just refused.
+fn last_of_kernel_log() -> Option<String> {
+    let log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
+    let mut last = None;
+    let mut record = [0; 8192];
+    loop {
+        match (&log).read(&mut record) {
+            Ok(0) | Err(_) => return last,
+            Ok(length) => {
+                // Priority, number and time; then the text.
+                let text = String::from_utf8_lossy(&record[..length]).into_owned();
+                last = text.split_once(';').and_then(|(_, text)| text.lines().next()).map(str::to_owned);
+            }
         }
     }
 }
@@ -113,7 +146,7 @@ fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
     match order {
         Order::Probe => say(port, &traits(&mut modules)),
         Order::Host { network, algorithms } => {
-            let prepared = algorithms.iter().try_for_each(|name| load_algorithm(&mut modules, name));
+            let prepared = algorithms.iter().try_for_each(|algorithm| load_algorithm(&mut modules, algorithm));
             if let Err(error) = prepared.and_then(|()| connect(&network)) {
                 return say(port, &Event::Failed(error));
             }
@@ -135,15 +168,43 @@ fn traits(modules: &mut Modules) -> Result<Traits, Error> {
         // One that does not load is not offered.
         let _ = modules.load(&name);
     }
+    let has_agent = Path::new("/").join(initramfs::AGENT).exists();
+    let agent_fails = has_agent.then(|| load_with_agent(BBR_CPU, None).err()).flatten();
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    Ok(Traits { release, algorithms: probe::algorithms() })
+    Ok(Traits { release, algorithms: probe::algorithms(), agent_fails })
 }
 
-/// Loads the module of a congestion control. One that is built in needs none.
-fn load_algorithm(modules: &mut Modules, name: &str) -> Result<(), Error> {
-    modules.load(&format!("tcp_{name}")).map_err(|error| {
-        Error::new("unknown-cc", format!("in the guest, {error}"), "look whether the modules belong to this kernel")
-    })
+/// Makes a congestion control available, and looks whether it is.
+fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Error> {
+    let name = algorithm.name();
+    let failed = |why: String| {
+        let hint = "look whether it was made for this kernel: thalweg kernel list";
+        Error::new("unknown-cc", format!("in the guest, the congestion control `{name}` cannot be had: {why}"), hint)
+    };
+    match algorithm {
+        Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
+        Algorithm::Module { file, .. } => modules.insert(file).map_err(|error| failed(error.to_string()))?,
+        Algorithm::Agent { what, rule, .. } => {
+            // What it builds upon; one that builds upon nothing does without.
+            let _ = modules.load("tcp_bbr");
+            load_with_agent(what, rule.as_deref()).map_err(failed)?;
+        }
+    }
+    let there = probe::algorithms();
+    if there.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(failed(format!("what was loaded registers none of that name; there are {}", there.join(", "))))
+}
+
+/// Has the agent load an algorithm, for as long as the guest is there.
+fn load_with_agent(what: &str, rule: Option<&str>) -> Result<(), String> {
+    let mut agent = Command::new(Path::new("/").join(initramfs::AGENT));
+    agent.current_dir("/").args(["cc", "load", what, "--keep"]);
+    agent.args(rule.map(|rule| ["--rule", rule]).iter().flatten());
+    let output = agent.output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(said.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
 /// Makes the network, by the commands that would be typed.

@@ -104,11 +104,7 @@ impl Kernel {
 
     /// What tells it apart from others: release, and the first digits of its checksum.
     pub fn version(&self) -> String {
-        format!("{} {}", self.release, self.short())
-    }
-
-    pub(super) fn short(&self) -> &str {
-        &self.sha256[..SHORT]
+        format!("{} {}", self.release, &self.sha256[..SHORT])
     }
 }
 

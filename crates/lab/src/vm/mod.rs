@@ -13,6 +13,7 @@
 //! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and again
 //! at the end, which tells whether they run at the same speed ([`clock`]).
 
+pub(crate) mod algorithms;
 mod archive;
 mod clock;
 pub mod contention;
@@ -26,6 +27,7 @@ mod probe;
 mod qemu;
 mod sys;
 
+pub use algorithms::BBR_CPU;
 pub(crate) use clock::{Asked, Comparison, QUESTIONS as CLOCK_QUESTIONS};
 pub use guests::{Guests, Machine};
 pub use kernel::Kernel;
@@ -44,7 +46,7 @@ pub(crate) enum Order {
         /// Commands of `ip` that make its network.
         network: Vec<String>,
         /// Congestion controls to load.
-        algorithms: Vec<String>,
+        algorithms: Vec<algorithms::Algorithm>,
     },
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct Traits {
     pub release: String,
     /// Congestion controls that a connection can be given.
     pub algorithms: Vec<String>,
+    /// Why the agent cannot load its algorithm there; nothing: it can, or there is no agent.
+    pub agent_fails: Option<String>,
 }
 
 /// Name of the port that joins a guest with the engine.

@@ -1,7 +1,8 @@
 //! What this machine can do with guests: whether there is what they need, what runs them, and what their kernel has.
 
+use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator};
-use super::{Kernel, Order, Traits, initramfs, sys};
+use super::{Kernel, Order, Traits, sys};
 use crate::cache;
 use crate::error::Error;
 use crate::net::{holder, probe};
@@ -30,8 +31,6 @@ const FORMAT: u64 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     format: u64,
-    /// Kernel that was asked.
-    sha256: String,
     /// The machine, since it was started: in its next life, another may be under it.
     boot_id: String,
     pub traits: Traits,
@@ -60,21 +59,20 @@ pub(super) fn machine() -> Result<(), Error> {
     probe::taps()
 }
 
-/// What a kernel has, and what runs it here. It is asked once, and again after the machine was started anew.
+/// What a kernel has, and what runs it here. It is asked once with these programs, and again after the machine was started anew.
 ///
 /// # Errors
 /// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
-pub(super) fn ask(kernel: &Kernel, base: &[u8]) -> Result<Found, Error> {
+pub(super) fn ask(kernel: &Kernel, base: &Base) -> Result<Found, Error> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-    let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", kernel.short())));
+    let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", base.key)));
     let kept = place.as_ref().and_then(|place| serde_json::from_slice::<Found>(&fs::read(place).ok()?).ok());
-    let is_current =
-        |found: &Found| found.format == FORMAT && found.sha256 == kernel.sha256 && found.boot_id == boot_id;
+    let is_current = |found: &Found| found.format == FORMAT && found.boot_id == boot_id;
     if let Some(found) = kept.filter(is_current) {
         return Ok(found);
     }
     let (accelerator, traits) = boot(kernel, base)?;
-    let found = Found { format: FORMAT, sha256: kernel.sha256.clone(), boot_id, traits, accelerator };
+    let found = Found { format: FORMAT, boot_id, traits, accelerator };
     if let Some(place) = place {
         // Where it cannot be kept, it is asked again next time.
         let _ = serde_json::to_vec(&found).map_err(io::Error::from).and_then(|bytes| cache::keep(&place, &bytes));
@@ -83,7 +81,7 @@ pub(super) fn ask(kernel: &Kernel, base: &[u8]) -> Result<Found, Error> {
 }
 
 /// On the processor itself if a guest runs there.
-fn boot(kernel: &Kernel, base: &[u8]) -> Result<(Accelerator, Traits), Error> {
+fn boot(kernel: &Kernel, base: &Base) -> Result<(Accelerator, Traits), Error> {
     let is_kvm_there = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
     if is_kvm_there {
         if let Ok(traits) = boot_on(Accelerator::Kvm, ON_KVM, kernel, base) {
@@ -93,12 +91,12 @@ fn boot(kernel: &Kernel, base: &[u8]) -> Result<(Accelerator, Traits), Error> {
     boot_on(Accelerator::Tcg, ON_TCG, kernel, base).map(|traits| (Accelerator::Tcg, traits))
 }
 
-fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &Kernel, base: &[u8]) -> Result<Traits, Error> {
+fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &Kernel, base: &Base) -> Result<Traits, Error> {
     let started = |error: io::Error| {
         Error::new("no-guest", format!("a guest cannot be started: {error}"), "close other programs, then try again")
     };
-    let order = serde_json::to_vec(&Order::Probe).map_err(|error| started(error.into()))?;
-    let file = sys::file_in_memory(&initramfs::with_order(base, &order)).map_err(started)?;
+    let content = initramfs::with_order(base, &Order::Probe, &[]).map_err(started)?;
+    let file = sys::file_in_memory(&content).map_err(started)?;
     let words = qemu::command(accelerator, &kernel.image, &format!("/proc/self/fd/{}", file.as_raw_fd()), None);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

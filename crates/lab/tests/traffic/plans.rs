@@ -51,6 +51,7 @@ pub fn flow(name: &str, load: Load) -> Flow {
         name: name.to_owned(),
         cc: "reno".to_owned(),
         cc_params: BTreeMap::new(),
+        cc_file: None,
         paced: false,
         start_ns: Time::ZERO,
         stop_ns: None,
