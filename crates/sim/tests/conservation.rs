@@ -88,6 +88,7 @@ prop_compose! {
             name: name.to_owned(),
             cc: cc.to_owned(),
             cc_params: BTreeMap::new(),
+            cc_file: None,
             paced,
             start_ns: Time(start * 1_000_000),
             stop_ns: stop.map(|ms| Time(ms * 1_000_000)),

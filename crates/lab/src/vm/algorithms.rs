@@ -202,7 +202,9 @@ mod tests {
             Algorithm::Agent { name: BBR_CPU.to_owned(), what: BBR_CPU.to_owned(), rule: Some("paper".to_owned()) };
         assert_eq!(algorithms, [expected]);
         assert!(error(rule(0.5)).message.contains("found 0.5, expected a whole number from 0 to 1"));
-        let elsewhere = error(|flows| drop(flows[0].cc_params.insert(RULE.to_owned(), 0.0)));
+        let elsewhere = error(|flows| {
+            flows[0].cc_params.insert(RULE.to_owned(), 0.0);
+        });
         assert_eq!(elsewhere.code, "not-honoured");
     }
 
