@@ -12,7 +12,7 @@ from made_up_engines import KERNEL, SIM
 from thalweg import plan, scenario
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import seeds
-from thalweg.plan.models import Experiment, LoadSizes, Plan, RepeatGap, RepeatPoisson
+from thalweg.plan.models import Experiment, Flow, LoadSizes, Plan, RepeatGap, RepeatPoisson
 from thalweg.scenario.sweep import Value
 
 HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
@@ -276,5 +276,21 @@ def test_an_unknown_parameter_of_an_algorithm_is_guessed(tmp_path: Path) -> None
 
 
 def test_a_module_of_ones_own_needs_an_engine_that_loads_it(tmp_path: Path) -> None:
-    errors = refused(tmp_path, HEAD + FLOW.replace('"cubic"', '{name = "mine", module = "mine.ko"}'))
-    assert {error.hint for error in errors} == {"--engine kernel does"}
+    (tmp_path / "mine.ko").write_text("code")
+    text = HEAD + FLOW.replace('"cubic"', '{name = "mine", module = "mine.ko"}')
+    assert {error.hint for error in refused(tmp_path, text)} == {"--engine kernel does"}
+
+
+def test_a_module_that_changes_makes_another_experiment(tmp_path: Path) -> None:
+    (tmp_path / "tcp_mine.ko").write_text("code")
+    (tmp_path / "x.toml").write_text(HEAD + FLOW.replace('"cubic"', '{module = "tcp_mine.ko"}'))
+
+    def flow() -> Flow:
+        return plan.make(scenario.load(tmp_path / "x.toml"), KERNEL, {"kernel": KERNEL}).experiments[0].flows[0]
+
+    before = flow()
+    assert before.cc == "mine"
+    assert before.cc_file
+    assert (before.cc_file.kind, before.cc_file.path) == ("module", str(tmp_path / "tcp_mine.ko"))
+    (tmp_path / "tcp_mine.ko").write_text("better code")
+    assert flow() != before
