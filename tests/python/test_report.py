@@ -380,6 +380,28 @@ def test_what_an_engine_measured_of_itself_has_a_section_with_units(tmp_path: Pa
     assert "tea_drunk_percent 3.5 4 3" in words
 
 
+def test_what_senders_got_of_a_cpu_stands_beside_what_they_were_to_get(tmp_path: Path) -> None:
+    slices = {"slice_ns": 10_000_000, "period_ns": 14_285_714, "per_packet_ns": 1_000, "per_ack_ns": 1_000}
+    run = small(tmp_path, engine="vm")
+    run.events = []
+    for each in run.plan["experiments"]:
+        sender = each["hosts"]["sender"]
+        kinds = ({**sender, "cpu": slices}, {**sender, "co_tenants": 3})
+        each["hosts"] = {**each["hosts"], "sender": kinds[each["experiment"]]}
+        number, late = each["experiment"], 0.01 * each["repetition"]
+        own = (
+            {"cpu_share_asked": 0.7, "cpu_share_received": 0.6 + late, "cpu_slice_median_us": 10_900.0},
+            {"cpu_share_received": 0.3 + late, "co_tenants_cpu_share": 0.65},
+        )[number]
+        run.events.append({"event": "finished", "id": an_id(number, each["repetition"]), "measured": own})
+    words = Text(written(run)).words.replace("\u202f", " ")
+    assert "How much CPU the senders got" in words
+    assert "sender 70 %: 10 ms out of every 14.3 ms 61 % 62 % 10.9 ms \u2013 3" in words
+    assert "sender 3 co-tenants 31 % 32 % \u2013 65 % 3" in words
+    assert "a CPU for 10 ms out of every 14.29 ms and 0 or 3 co-tenants on its CPU" in words
+    assert "kept up" not in words, "it measured nothing else"
+
+
 def test_an_engine_that_measures_nothing_of_itself_has_no_such_section(tmp_path: Path) -> None:
     assert "kept up" not in Text(written(small(tmp_path))).words
 

@@ -20,6 +20,7 @@ from thalweg.analysis.measures import MEASURES, Measure
 from thalweg.analysis.recorded import is_recorded
 from thalweg.analysis.repetitions import repetitions
 from thalweg.analysis.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
+from thalweg.analysis.shares import CpuShare, is_of_a_share, shares
 from thalweg.analysis.status import Failure, Status, are_copies, status
 from thalweg.analysis.summary import flow_names, summary
 from thalweg.analysis.sweep import Axis, axes, quantity
@@ -33,6 +34,7 @@ __all__ = [
     "Axis",
     "Compared",
     "Comparison",
+    "CpuShare",
     "Difference",
     "Estimate",
     "Failure",
@@ -53,6 +55,7 @@ __all__ = [
     "half_width",
     "harm",
     "holm",
+    "is_of_a_share",
     "is_recorded",
     "jain",
     "measured",
@@ -61,6 +64,7 @@ __all__ = [
     "repetitions",
     "rtt_distributions",
     "series",
+    "shares",
     "status",
     "summary",
     "transfer_distributions",

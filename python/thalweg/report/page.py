@@ -14,6 +14,7 @@ from thalweg.report.embed import data, figures
 from thalweg.report.figure import Figure
 from thalweg.report.findings import findings
 from thalweg.report.offline import render
+from thalweg.report.shares import share_lines
 from thalweg.report.sweeps import heat_maps
 from thalweg.report.table import table
 from thalweg.report.timelines import present
@@ -41,6 +42,7 @@ def page(content: Content) -> str:
         figures=figures(content),
         maps=list(zip(maps, drawings, strict=True)),
         upkeep=lines(content),
+        shares=share_lines(content),
         quantities=present(embedded["series"]),
         has_series=any(entry["curves"] for entry in embedded["series"]["entries"]),
         distributions=_distribution_names(embedded),

@@ -30,6 +30,9 @@ KNOWN = {
     "samples_taken": "Samples taken",
     "connections_opened": "Connections opened",
     "connections_failed": "Connections that could not be opened",
+    "guest_boot_us": "Time until a guest was ready",
+    "guest_clock_uncertainty_us": "Uncertainty of a guest's clock",
+    "guest_clock_drift_ppm": "How much faster a guest's clock runs",
     "ack_stamps_missing": "Completions without a time stamp of the kernel",
     "received_connections": "Connections that the receiver took",
     "received_bytes": "Payload that the receiver got, TCP and UDP",
@@ -38,7 +41,7 @@ KNOWN = {
 """Names of what our engines measure, and how a person says them, in the order in which they are shown; others are shown
 as they are, behind these."""
 
-UNITS = {"us": "µs", "percent": "%", "bytes": "bytes"}
+UNITS = {"us": "µs", "percent": "%", "bytes": "bytes", "ppm": "ppm"}
 """Last words of names, and the units that they stand for; without one it is a count."""
 
 
@@ -56,10 +59,14 @@ class Line:
 
 
 def lines(content: Content) -> list[Line]:
-    """Write a line per run and measure; none of engines that measure nothing, such as the simulator."""
+    """Write a line per run and measure; none of engines that measure nothing, such as the simulator.
+
+    What hosts got of a CPU differs from point to point, and has a table of its own.
+    """
     found = []
     for label, run in zip(content.labels, content.runs, strict=True):
-        for number, each in enumerate(sorted(analysis.measured(run), key=_place)):
+        told = [each for each in analysis.measured(run) if not analysis.is_of_a_share(each.name)]
+        for number, each in enumerate(sorted(told, key=_place)):
             title = KNOWN.get(each.name, each.name)
             median, largest = (_value(each, value) for value in (each.median, each.largest))
             found.append(Line("" if number else label, title, each.name, each.n, median, largest))

@@ -147,9 +147,24 @@ def _hosts(points: Sequence[Experiment]) -> list[str]:
         delays = [point["hosts"][name]["delay_jitter_ns"] for point in points if name in point["hosts"]]
         if max(delays):
             limits.append(f"a random delay of up to {_each(delays, _time)} per packet")
+        limits += _processors([point["hosts"][name] for point in points if name in point["hosts"]])
         if limits:
             sentences.append(f"The host {name} has {joined(limits)}.")
     return sentences
+
+
+def _processors(hosts: Sequence[Plan]) -> list[str]:
+    """Say how scarce a host's CPU is, where it is."""
+    found = []
+    given = [cpu for host in hosts if (cpu := host.get("cpu"))]
+    if given:
+        found.append(
+            f"a CPU for {_each(given, lambda c: _time(c['slice_ns']))} out of every "
+            f"{_each(given, lambda c: _time(c['period_ns']))}"
+        )
+    if any(tenants := [host.get("co_tenants", 0) for host in hosts]):
+        found.append(f"{_each(tenants, str)} co-tenants on its CPU")
+    return found
 
 
 def _flow(points: Sequence[Experiment], name: str) -> str:
@@ -158,6 +173,7 @@ def _flow(points: Sequence[Experiment], name: str) -> str:
     parts = [
         _each(flows, lambda f: f["cc"] + _parameters(f)),
         "" if count == "1" else f"{count} parallel copies",
+        _each(flows, lambda f: "paced" if f.get("paced") else ""),
         _each(flows, lambda f: _load(f["load"])),
         _each(flows, lambda f: f"starts at {_time(f['start_ns'])}"),
         _each(flows, lambda f: _repeat(f["repeat"])),

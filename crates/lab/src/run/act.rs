@@ -120,10 +120,10 @@ impl<'a> Play<'a> {
     pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
         let relay = self.relay.filter(|_| self.guests.iter().any(Guest::is_on_a_share));
         let log = |command: &String| (job.log)(&format!("{command}\n"));
-        relay.and_then(contention::yield_to).iter().for_each(log);
         for guest in &mut self.guests {
             guest.contend()?.iter().for_each(log);
         }
+        relay.and_then(contention::yield_to).iter().for_each(log);
         let lasted = self.send(job)?;
         self.guests.iter_mut().for_each(Guest::relieve);
         let mut told = self.end(take)?;

@@ -28,8 +28,9 @@ use thalweg_units::Span;
 /// How many guests were given a processor to share, so that the next one gets another.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The relay's part of a processor. What it leaves is enough for the guests of a machine with two processors.
-const RELAY_RUNTIME: Span = Span::from_micros(800);
+/// The relay's part of a processor: the first of these for which there is room beside the guests'. It needs a third of a
+/// processor at 100 Mbit/s.
+const RELAY_RUNTIMES: [Span; 3] = [Span::from_micros(800), Span::from_micros(600), Span::from_micros(400)];
 const RELAY_PERIOD: Span = Span::from_millis(1);
 
 /// What a guest's processors are exposed to, from when it begins until it is dropped.
@@ -86,13 +87,12 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
 ///
 /// Deadline threads run before all others, also before the relay under SCHED_FIFO, and Linux moves them to another processor
 /// at the beginning of a slice. Among them, the one with the earliest deadline goes first, and the others move: the relay's
-/// is the next millisecond. Nothing where the system refuses; then the relay is late, which it tells.
+/// is the next millisecond. To be called once the guests have theirs. Nothing where the system refuses; then the relay is
+/// late, which it tells.
 pub fn yield_to(relay: u32) -> Option<String> {
     untie(relay).ok()?;
-    let cpu =
-        Cpu { slice_ns: RELAY_RUNTIME, period_ns: RELAY_PERIOD, per_packet_ns: Span::ZERO, per_ack_ns: Span::ZERO };
-    sys::be_deadline(relay, cpu.slice_ns, cpu.period_ns, cpu.period_ns).ok()?;
-    let (Span(runtime), Span(period)) = (RELAY_RUNTIME, RELAY_PERIOD);
+    let is_granted = |runtime: &&Span| sys::be_deadline(relay, **runtime, RELAY_PERIOD, RELAY_PERIOD).is_ok();
+    let (Span(runtime), Span(period)) = (*RELAY_RUNTIMES.iter().find(is_granted)?, RELAY_PERIOD);
     Some(format!(
         "chrt --deadline --sched-runtime {runtime} --sched-deadline {period} --sched-period {period} --pid 0 {relay}"
     ))

@@ -1,0 +1,79 @@
+"""How much of a CPU sending hosts got, beside what the scenario gave them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thalweg.results import Run
+
+RECEIVED = "cpu_share_received"
+"""What engines call it; of several sending hosts, `cpu_share_received_of_NAME`."""
+
+MEASURES = ("cpu_share_asked", RECEIVED, "cpu_slice_median_us", "co_tenants_cpu_share")
+"""All that engines measure of it."""
+
+
+@dataclass(frozen=True)
+class CpuShare:
+    """A sending host at all points where it has as much of a CPU."""
+
+    host: str
+    slice_ns: int | None
+    """None: it has no share, in slices."""
+    period_ns: int | None
+    co_tenants: int
+    n: int
+    """Experiments."""
+    received: float
+    """Part of the time in which it was on CPU, median of the experiments."""
+    largest: float
+    slice_us: float | None
+    """How long slices last there for somebody who always computes, median; None: nobody tried."""
+    tenants: float | None
+    """Part of the time in which its co-tenants were on CPU, all together, median."""
+
+
+def is_of_a_share(name: str) -> bool:
+    """Tell whether an engine's measure is about a share of a CPU.
+
+    >>> is_of_a_share("cpu_share_received_of_left"), is_of_a_share("relay_cpu_percent")
+    (True, False)
+    """
+    return name.partition("_of_")[0] in MEASURES
+
+
+def shares(run: Run) -> list[CpuShare]:
+    """Give what each sending host got, for each amount that it was given, the largest first.
+
+    Untrustworthy experiments count, as for all that engines measure of themselves.
+    """
+    hosts = {(each["experiment"], each["repetition"]): each["hosts"] for each in run.plan["experiments"]}
+    found: dict[tuple[str, int | None, int | None, int], list[dict[str, float]]] = {}
+    for each in run.measured:
+        for name in each.numbers:
+            if name.partition("_of_")[0] != RECEIVED:
+                continue
+            suffix = name.removeprefix(RECEIVED)
+            host = suffix.removeprefix("_of_") or "sender"
+            given = hosts[each.experiment, each.repetition].get(host, {})
+            cpu = given.get("cpu") or {}
+            key = (host, cpu.get("slice_ns"), cpu.get("period_ns"), given.get("co_tenants", 0))
+            of_host = {key: each.numbers[key + suffix] for key in MEASURES if key + suffix in each.numbers}
+            found.setdefault(key, []).append(of_host)
+    return [_share(key, numbers) for key, numbers in sorted(found.items(), key=lambda item: _order(item[0]))]
+
+
+def _share(key: tuple[str, int | None, int | None, int], numbers: list[dict[str, float]]) -> CpuShare:
+    received = [each[RECEIVED] for each in numbers]
+    slice_us, tenants = (_median(numbers, name) for name in MEASURES[2:])
+    return CpuShare(*key, len(numbers), float(np.median(received)), max(received), slice_us, tenants)
+
+
+def _median(numbers: list[dict[str, float]], name: str) -> float | None:
+    values = [each[name] for each in numbers if name in each]
+    return float(np.median(values)) if values else None
+
+
+def _order(key: tuple[str, int | None, int | None, int]) -> tuple[str, int, float, int]:
+    host, slice_ns, period_ns, tenants = key
+    return host, tenants, -(slice_ns / period_ns) if slice_ns and period_ns else -2.0, slice_ns or 0
