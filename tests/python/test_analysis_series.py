@@ -51,6 +51,16 @@ def test_rate_is_that_of_the_acknowledged_bytes_and_zero_between_connections(tmp
     assert line.value == pytest.approx([8e6, 8e6, 8e6, 8e6, 0, 0, 16e6, 16e6])
 
 
+def test_a_pacing_rate_without_limit_is_none_yet(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", [experiment()])
+    made.transfer(0, 0)
+    for t_us, rate_bps in ((0, 2**64 - 1), (1000, 5_000_000), (2000, None), (3000, 6_000_000)):
+        made.sample(0, 0, t_us, pacing_rate_bps=rate_bps)
+    (series,) = analysis.series(open_run(made.write()), [(0, 0)], quantities=["pacing_rate"])
+    (line,) = series.lines["pacing_rate"]
+    assert (line.t_s, line.value) == ([0.001, 0.003], [5e6, 6e6])
+
+
 def test_windows_have_a_line_per_connection_and_many_connections_are_cut(tmp_path: Path) -> None:
     run = open_run(two_connections(tmp_path).write())
     (series,) = analysis.series(run, [(0, 0)])

@@ -17,6 +17,9 @@ from thalweg.analysis.thin import Numbers, peaks
 from thalweg.results import Run
 
 CONNECTION = ["copy", "connection"]
+UNLIMITED_BPS = 2**64 - 1
+"""Pacing rate of a connection that has none yet: the largest number there is, as in Linux."""
+
 BATCH = 32
 """Experiments whose tables are in memory at once."""
 
@@ -113,6 +116,8 @@ class _Reader:
             *EXPERIMENT, "flow", *CONNECTION, "t_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "srtt_us",
             "acked_bytes",
         ).sort("t_us").collect()  # fmt: skip
+        has_rate = pl.col("pacing_rate_bps") < UNLIMITED_BPS
+        self._samples = self._samples.with_columns(pl.when(has_rate).then(pl.col("pacing_rate_bps")))
         if "inflight_bdp" in quantities:
             self._samples = _with_inflight_bdp(self._samples, run)
         keys = [QUANTITIES[name].key for name in quantities if QUANTITIES[name].key]
