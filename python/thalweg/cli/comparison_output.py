@@ -156,4 +156,7 @@ def _signed(change: float) -> str:
 
 
 def _kernel(run: "Run") -> str:
+    """Say which kernel a run was made on: its engine's, which need not be the machine's, else the machine's."""
+    if engines := str(run.meta.get("result_version", "")).partition(" on ")[2]:
+        return engines
     return " ".join(str(run.meta.get("host", {}).get("kernel", "an unknown kernel")).split()[:2])
