@@ -84,6 +84,12 @@ def uml() -> None:
     _needs("uml")
 
 
+@pytest.fixture
+def vm() -> None:
+    """The engine `vm` can run here, likewise."""
+    _needs("vm")
+
+
 def _needs(name: str) -> None:
     why = engine.capabilities().engines[name].why_not
     if why and os.environ.get("THALWEG_CI"):

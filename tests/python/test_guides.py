@@ -15,8 +15,8 @@ from thalweg import engine, plan, scenario
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guide"
 
-DONE_BEFORE = {"thalweg kernel build"}
-"""Commands of guides that take minutes, and that the set-up of the tests has typed already."""
+DONE_BEFORE = {"thalweg kernel build", "thalweg kernel fetch"}
+"""Commands of guides that take minutes or a network, and that the set-up of the tests has typed already."""
 
 EXPECTED_TO_FAIL = {
     "thalweg check wrong.toml": 2,
@@ -83,6 +83,12 @@ def test_the_commands_of_virtual_time_work_in_their_order(tmp_path: Path) -> Non
     follow("virtual-time.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "800ms"')})
     assert (tmp_path / "both.html").exists()
     assert {path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")} == {"sim", "uml"}
+
+
+@pytest.mark.usefixtures("vm")
+def test_the_commands_of_virtual_machines_work_in_their_order(tmp_path: Path) -> None:
+    follow("virtual-machines.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "800ms"')})
+    assert [path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")] == ["vm"]
 
 
 @pytest.mark.parametrize(
