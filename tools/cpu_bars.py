@@ -81,7 +81,8 @@ class Runner:
         command += ["--engine", self.engine, "--out", str(out), "--no-report"]
         for key_value in [*(f"{key}={value}" for key, value in keys.items()), *self.given]:
             command += ["--set", key_value]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+            sys.exit(f"cpu_bars: {scenario} did not run to its end; what it said is above")
         plan = json.loads((out / "run.json").read_text(encoding="utf-8"))["plan"]
         points = {
             (entry["experiment"], entry["repetition"]): entry["sweep"]["flow.main.cc"] for entry in plan["experiments"]
@@ -93,8 +94,10 @@ class Runner:
         repetitions: dict[str, list[Point]] = {}
         for (experiment, repetition), cc in points.items():
             this = (pl.col("experiment") == experiment) & (pl.col("repetition") == repetition)
-            found = _repetition(flows.filter(this), queue.filter(this)["backlog_bytes"])
-            repetitions.setdefault(cc, []).append(found)
+            rows = flows.filter(this)
+            if rows["untrustworthy"].is_not_null().any():
+                print(f"  {cc}: repetition {repetition} is not to be trusted, and counts all the same", flush=True)
+            repetitions.setdefault(cc, []).append(_repetition(rows, queue.filter(this)["backlog_bytes"]))
         return {
             cc: {key: median(values[key] for values in several) for key in several[0]}
             for cc, several in repetitions.items()
