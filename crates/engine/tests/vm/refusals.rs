@@ -20,6 +20,8 @@ fn why_not(image: &Path, modules: Option<&Path>) -> String {
     }
     let vm = capabilities(&mut command);
     assert_eq!((&vm["available"], &vm["cc"]), (&json!(false), &json!([])));
+    let kept = |folder: &str| fs::read_dir(cache.path().join("thalweg/vm").join(folder)).map_or(0, Iterator::count);
+    assert_eq!((kept("initramfs"), kept("traits")), (0, 0), "nothing is left of a kernel that cannot be a guest");
     vm["why_not"].as_str().unwrap().to_owned()
 }
 

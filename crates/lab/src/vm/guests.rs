@@ -31,7 +31,7 @@ impl Guests {
         probe::machine()?;
         let kernel = Kernel::find()?;
         let base = initramfs::base(&kernel, engine)?;
-        let found = probe::ask(&kernel, &base)?;
+        let found = probe::ask(&kernel, &base).inspect_err(|_| base.discard())?;
         Ok(Guests { kernel, base, found })
     }
 

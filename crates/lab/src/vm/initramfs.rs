@@ -53,6 +53,17 @@ pub(super) struct Base {
     pub bytes: Vec<u8>,
     /// Whether it has the agent.
     pub has_agent: bool,
+    /// Where it is kept.
+    place: Option<PathBuf>,
+}
+
+impl Base {
+    /// Keeps it no longer: no guest boots with it.
+    pub fn discard(&self) {
+        if let Some(place) = &self.place {
+            let _ = fs::remove_file(place);
+        }
+    }
 }
 
 /// The file system of this kernel's guests. `engine` is this program.
@@ -77,15 +88,15 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
     let folder = cache::folder().map(|cache| cache.join("vm/initramfs"));
     let place = folder.as_ref().map(|folder| folder.join(format!("{key}.cpio")));
     if let Some(bytes) = place.as_ref().and_then(|place| fs::read(place).ok()) {
-        return Ok(Base { key, bytes, has_agent });
+        return Ok(Base { key, bytes, has_agent, place });
     }
     let bytes = make(kernel, &programs).map_err(failed)?;
-    if let (Some(folder), Some(place)) = (folder, place) {
+    if let (Some(folder), Some(place)) = (&folder, &place) {
         // Where it cannot be kept, it is made anew each time.
-        let _ = cache::keep(&place, &bytes);
-        forget(&folder);
+        let _ = cache::keep(place, &bytes);
+        forget(folder);
     }
-    Ok(Base { key, bytes, has_agent })
+    Ok(Base { key, bytes, has_agent, place })
 }
 
 /// What a guest begins with: `base`, its order, and files for it alone.
