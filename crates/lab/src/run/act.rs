@@ -193,12 +193,12 @@ impl<'a> Play<'a> {
 }
 
 impl Told {
-    /// Adds what a host says. What several hosts have counted or spent is added up; of times and of errors of clocks, which
-    /// are lateness and the like, the largest counts.
+    /// Adds what a host says. What several hosts have counted or spent is added up; of times, of errors of clocks and of
+    /// shares of a processor, the largest counts.
     fn add(&mut self, measured: BTreeMap<String, f64>, untrustworthy: Vec<String>) {
         for (name, value) in measured {
-            let is_error = name.ends_with("_us") || name.ends_with("_ppm");
-            let join = |all: &mut f64| *all = if is_error { all.max(value) } else { *all + value };
+            let is_no_count = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");
+            let join = |all: &mut f64| *all = if is_no_count { all.max(value) } else { *all + value };
             self.measured.entry(name).and_modify(join).or_insert(value);
         }
         for reason in untrustworthy {
