@@ -73,7 +73,7 @@ fn an_engine_that_does_not_exist_is_answered_with_those_that_do() {
     let error = &events(&output)[0];
     assert_eq!(
         [&error["code"], &error["found"], &error["expected"]],
-        ["unknown-engine", "`simm`", "one of sim, kernel, uml"]
+        ["unknown-engine", "`simm`", "one of sim, kernel, uml, vm"]
     );
     assert_eq!(output.status.code(), Some(2));
 }

@@ -45,9 +45,10 @@ fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
 #[test]
 fn a_thread_that_runs_all_the_time_gets_about_all_of_a_processor_and_one_that_sleeps_nothing() {
     let busy = began(me(), host(None, 0)).unwrap();
-    let measured = after_running(&busy, 5_000_000);
-    // Others may want the processor, too; more than one is not to be had.
-    assert!((0.001..1.01).contains(&measured["cpu_share_received"]), "{measured:?}");
+    let measured = after_running(&busy, 100_000_000);
+    // Others may want the processor, too; more than one is not to be had, but the kernel brings its accounts up to date at
+    // ticks only, of which the longest takes 10 ms.
+    assert!((0.001..1.15).contains(&measured["cpu_share_received"]), "{measured:?}");
     assert!(!measured.contains_key("cpu_share_asked"), "nothing was asked: {measured:?}");
     let nobody = began(u32::MAX, host(None, 0)).unwrap().measure(None);
     assert!(nobody.is_empty(), "nobody knows of such a thread: {nobody:?}");
