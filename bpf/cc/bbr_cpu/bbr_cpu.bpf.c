@@ -122,14 +122,8 @@ static __always_inline void apply(struct sock *sk, const struct rule_output *out
 		BPF_CORE_WRITE_BITFIELD(bbr, pacing_gain, out->pacing_gain);
 	if (out->snd_cwnd)
 		tp->snd_cwnd = out->snd_cwnd;
-	if (out->startup == RULE_STARTUP_OVER)
+	if (out->is_startup_over)
 		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
-	if (out->startup == RULE_STARTUP_AGAIN) {
-		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 0);
-		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, 0);
-		bbr->full_bw = 0;
-		BPF_CORE_WRITE_BITFIELD(bbr, mode, RULE_STARTUP);
-	}
 }
 
 /* The largest that the kernel's `struct rate_sample` may be; it has 80 bytes in 6.18. */

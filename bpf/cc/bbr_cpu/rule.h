@@ -19,9 +19,6 @@ enum rule { RULE_PAPER, RULE_SCHEDULE };
 /* BBR's modes, numbered as the kernel numbers them. */
 enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 
-/* What a rule may want with BBR's search for the end of the growth. */
-enum rule_startup { RULE_STARTUP_AS_IT_IS, RULE_STARTUP_AGAIN, RULE_STARTUP_OVER };
-
 /* BBR's gains are in units of 1/256; its bandwidth in packets per microsecond, times 2^24. */
 #define RULE_GAIN_UNIT 256
 #define RULE_BW_SHIFT 24
@@ -78,8 +75,7 @@ struct rule_schedule {
 	uint32_t delivered;
 	uint32_t lost;
 
-	int64_t owed;       /* byte-microseconds; negative: sent ahead */
-	uint64_t startup_us; /* when BBR was last in STARTUP */
+	int64_t owed; /* byte-microseconds; negative: sent ahead */
 
 	/* Stalls: times off CPU. */
 	uint64_t stall_us; /* the longest of late; 0: there are none, and nothing below counts */
@@ -112,7 +108,7 @@ struct rule_output {
 	uint64_t pacing_rate_bytes_per_s;
 	uint32_t pacing_gain; /* in BBR's own state, until BBR sets it again */
 	uint32_t snd_cwnd;
-	uint32_t startup; /* enum rule_startup */
+	uint32_t is_startup_over; /* the pipe is full: BBR's search for the end of the growth is over */
 	uint32_t boosted; /* does this ACK count as one at which the sender was found short of CPU? */
 };
 

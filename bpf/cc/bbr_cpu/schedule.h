@@ -213,26 +213,16 @@ static inline void rule_schedule(struct rule_schedule *it, const struct rule_inp
 	uint64_t free_us = rule_max(in->departure_us, in->now_us);
 	uint64_t rate = in->pacing_rate_bytes_per_s;
 	uint64_t cwnd = in->snd_cwnd;
-	uint32_t is_kept_full = 0, was_stalling, is_boosted;
+	uint32_t is_kept_full = 0, is_boosted;
 
 	if (in->min_rtt_us > RULE_LONGEST_US)
 		return;
 	if (it->stall_us && !rule_is_stalling(it, in->now_us, in->min_rtt_us))
 		rule_schedule_forget(it);
-	was_stalling = it->stall_us != 0;
-	if (in->mode == RULE_STARTUP)
-		it->startup_us = in->now_us;
-	if (rule_schedule_account(it, in, free_us)) {
-		uint64_t away_us = rule_min(in->now_us - it->seen_us, RULE_LONGEST_US);
-
-		rule_schedule_stall(it, in, away_us);
-		/* STARTUP has ended under stalls that nobody knew of: what it took for the end of the growth was them. */
-		if (!was_stalling && in->mode != RULE_STARTUP &&
-		    in->now_us - it->startup_us < RULE_MEMORY_ROUNDS * (in->min_rtt_us + away_us))
-			out->startup = RULE_STARTUP_AGAIN;
-	}
+	if (rule_schedule_account(it, in, free_us))
+		rule_schedule_stall(it, in, rule_min(in->now_us - it->seen_us, RULE_LONGEST_US));
 	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP && in->bw)
-		out->startup = RULE_STARTUP_OVER;
+		out->is_startup_over = 1;
 
 	if (it->stall_us && it->cap && in->mode != RULE_PROBE_RTT) {
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;

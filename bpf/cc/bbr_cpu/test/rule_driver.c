@@ -30,8 +30,8 @@ int main(void)
 			struct rule_output out = {0};
 
 			rule_step(rule, &state, &in, &out);
-			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u startup %u boosted %u\n",
-			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.startup,
+			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u is_startup_over %u boosted %u\n",
+			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.is_startup_over,
 			       out.boosted);
 		} else if (!strcmp(name, "sample")) {
 			char *interval = strtok(NULL, " \n");

@@ -1,8 +1,7 @@
 //! What may an algorithm around BBR see and change?
 
+use super::Bbr;
 use super::fixed_point::Gain;
-use super::startup::FullPipe;
-use super::{Bbr, Mode};
 use thalweg_units::Span;
 
 /// What BBR takes the path for, in the kernel's words.
@@ -29,12 +28,6 @@ impl Bbr {
     /// The pacing gain in 256ths, until BBR sets it again.
     pub fn set_pacing_gain(&mut self, gain: u32) {
         self.pacing_gain = Gain::from_raw(gain);
-    }
-
-    /// The search for the end of the growth begins again.
-    pub fn begin_startup_again(&mut self) {
-        self.mode = Mode::Startup;
-        self.full_pipe = FullPipe::default();
     }
 
     /// The pipe is full.

@@ -1,7 +1,7 @@
 //! BBR for senders that share a CPU: [`Bbr`], with a rule on top.
 //!
 //! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous ACK, and may
-//! raise the pacing rate, bound cwnd, or send BBR back to Startup. BBR never sees the pacing rate that a rule has set.
+//! raise the pacing rate, bound cwnd, or end Startup. BBR never sees the pacing rate that a rule has set.
 //!
 //! | file | question |
 //! | --- | --- |
@@ -27,7 +27,7 @@ use crate::bbr::{self, Bbr};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use paper::Paper;
 use rand_core::Rng;
-use rule::{Input, Output, Rule, Startup};
+use rule::{Input, Output, Rule};
 use schedule::Schedule;
 use thalweg_units::{Packets, Rate, Span};
 
@@ -121,10 +121,8 @@ impl BbrCpu {
         if let Some(cwnd) = output.snd_cwnd {
             window.cwnd = Packets(cwnd);
         }
-        match output.startup {
-            Some(Startup::Again) => self.bbr.begin_startup_again(),
-            Some(Startup::Over) => self.bbr.end_startup(),
-            None => {}
+        if output.is_startup_over {
+            self.bbr.end_startup();
         }
         self.boosted_acks += u64::from(output.is_boosted);
     }

@@ -58,15 +58,6 @@ pub(super) struct Input {
     pub mode: u8,
 }
 
-/// What a rule may want with BBR's search for the end of the growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Startup {
-    /// It begins again.
-    Again,
-    /// It is over.
-    Over,
-}
-
 /// What is to change. None: as BBR has set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Output {
@@ -74,7 +65,8 @@ pub(super) struct Output {
     /// In BBR's own state, until BBR sets it again; in 256ths.
     pub pacing_gain: Option<u32>,
     pub snd_cwnd: Option<u64>,
-    pub startup: Option<Startup>,
+    /// The pipe is full: BBR's search for the end of the growth is over.
+    pub is_startup_over: bool,
     /// Whether this ACK counts as one at which the sender was found short of CPU.
     pub is_boosted: bool,
 }

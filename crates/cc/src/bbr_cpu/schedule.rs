@@ -7,7 +7,7 @@
 //!
 //! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
 
-use super::rule::{BW_SHIFT, Input, Output, Startup, mode};
+use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::bbr::Bandwidth;
 use thalweg_units::Bytes;
 
@@ -70,8 +70,6 @@ pub(in crate::bbr_cpu) struct Schedule {
 
     /// Byte-microseconds; negative: sent ahead.
     owed: i64,
-    /// When BBR was last in Startup.
-    startup_us: u64,
 
     /// The longest stall of late; 0: there are none, and nothing below counts.
     stall_us: u64,
@@ -119,22 +117,11 @@ impl Schedule {
         if self.stall_us > 0 && !self.is_stalling(input.now_us, input.min_rtt_us) {
             self.forget();
         }
-        let was_stalling = self.stall_us > 0;
-        if input.mode == mode::STARTUP {
-            self.startup_us = input.now_us;
-        }
         if self.account(input, free_us) {
-            let away_us = (input.now_us - self.seen_us).min(LONGEST_US);
-            self.on_stall(input, away_us);
-            // Startup has ended under stalls that nobody knew of: what it took for the end of the growth was them.
-            let since_startup_us = input.now_us - self.startup_us;
-            let is_soon_after = since_startup_us < MEMORY_ROUNDS * (input.min_rtt_us + away_us);
-            if !was_stalling && input.mode != mode::STARTUP && is_soon_after {
-                output.startup = Some(Startup::Again);
-            }
+            self.on_stall(input, (input.now_us - self.seen_us).min(LONGEST_US));
         }
         if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP && input.bw > 0 {
-            output.startup = Some(Startup::Over);
+            output.is_startup_over = true;
         }
         let (cwnd, is_kept_full) = self.bound(input);
         output.snd_cwnd = cwnd;

@@ -1,6 +1,6 @@
 //! The rules in Rust give what the shared vectors say. The rules in C are held to the same file by crates/agent.
 
-use super::rule::{Input, Rule, Startup};
+use super::rule::{Input, Rule};
 use super::{Paper, Schedule};
 use serde_json::{Map, Value};
 
@@ -57,16 +57,11 @@ fn the_rules_do_what_the_vectors_say() {
             set_all(&mut input, step["set"].as_object().expect("what is set"));
             let output = rule.step(&input);
             let expected = |name: &str| step["out"].get(name).map_or(0, |value| value.as_u64().expect("a number"));
-            let startup = match output.startup {
-                None => 0,
-                Some(Startup::Again) => 1,
-                Some(Startup::Over) => 2,
-            };
             let found = [
                 ("pacing_rate_bytes_per_s", output.pacing_rate_bytes_per_s.unwrap_or(0)),
                 ("pacing_gain", output.pacing_gain.map_or(0, u64::from)),
                 ("snd_cwnd", output.snd_cwnd.unwrap_or(0)),
-                ("startup", startup),
+                ("is_startup_over", u64::from(output.is_startup_over)),
                 ("boosted", u64::from(output.is_boosted)),
             ];
             for (name, value) in found {
