@@ -284,9 +284,9 @@ def test_of_two_values_a_point_has_one_partner(thalweg: Callable[..., Any], stud
 
 def test_an_unknown_engine_is_answered_with_those_there_are(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
-    done = thalweg("reproduce", "./mine", "--engine", "vm")
+    done = thalweg("reproduce", "./mine", "--engine", "ns3")
     assert done.returncode == 2
-    assert "expected one of sim, kernel, uml" in done.stderr
+    assert "expected one of sim, kernel, uml, vm" in done.stderr
 
 
 def test_a_place_that_cannot_be_written_is_named_before_anything_runs(
