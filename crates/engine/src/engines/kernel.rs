@@ -39,9 +39,7 @@ impl Engine for Kernel {
     }
 
     fn why_not(&self) -> Option<String> {
-        static WHY_NOT: LazyLock<Option<String>> =
-            LazyLock::new(|| probe::namespaces().err().map(|error| in_one(&error)));
-        WHY_NOT.clone()
+        probe::namespaces().err().map(|error| in_one(&error))
     }
 
     fn controllers(&self) -> Vec<Controller> {
@@ -94,6 +92,11 @@ impl From<run::Failure> for Failure {
 /// What went wrong and what to do about it: events have one text for both.
 pub(super) fn in_one(error: &thalweg_lab::Error) -> String {
     format!("{}; {}", error.message, error.hint)
+}
+
+/// Why an engine with a kernel of its own cannot run. Where that kernel is what is missing, the command that gets it says all.
+pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
+    if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { in_one(error) }
 }
 
 /// What the simulator honours but for `not_honoured`, and what only this engine does.

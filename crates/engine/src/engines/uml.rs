@@ -1,6 +1,6 @@
 //! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
-use super::kernel::{controller, honours, in_lab, in_one, this_program};
+use super::kernel::{controller, honours, in_lab, this_program, unavailable};
 use super::{Controller, Engine, Failure, Job, Summary};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Kernel, Traits};
@@ -45,13 +45,8 @@ static FOUND: LazyLock<Result<(Kernel, Traits), String>> = LazyLock::new(|| {
         let traits = kernel.traits(|kernel| guest::probe(kernel, &engine))?;
         Ok((kernel, traits))
     };
-    find().map_err(|error: thalweg_lab::Error| if error.code == "no-kernel" { short(&error) } else { in_one(&error) })
+    find().map_err(|error: thalweg_lab::Error| unavailable(&error))
 });
-
-/// What is missing, and the command that makes it.
-fn short(error: &thalweg_lab::Error) -> String {
-    format!("{}: {}", error.message, error.hint)
-}
 
 impl Engine for Uml {
     fn name(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
-use super::kernel::{controller, honours, in_lab, in_one, this_program};
+use super::kernel::{controller, honours, in_lab, this_program, unavailable};
 use super::{Controller, Engine, Failure, Job, Summary};
 use std::sync::LazyLock;
 use thalweg_lab::run;
@@ -34,9 +34,7 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOU
 /// The guests; why there are none, in words.
 static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
     let engine = std::env::current_exe().map_err(|error| format!("thalweg-engine cannot be found: {error}"))?;
-    Guests::open(&engine).map_err(|error| {
-        if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { in_one(&error) }
-    })
+    Guests::open(&engine).map_err(|error| unavailable(&error))
 });
 
 /// A congestion control of the guests' kernel, or the one that the agent brings along.

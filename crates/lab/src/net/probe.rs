@@ -31,6 +31,7 @@ const QDISCS: &[(&str, &str)] = &[
 ];
 
 /// What was found out about the kernel that we run on.
+static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
 static ALGORITHMS: OnceLock<Vec<String>> = OnceLock::new();
 static DISCIPLINES: OnceLock<BTreeSet<String>> = OnceLock::new();
 
@@ -51,12 +52,15 @@ pub fn algorithms() -> Vec<String> {
 /// # Errors
 /// `no-tool`: a program is missing. `no-namespaces`: they are refused. The hint names the package or the setting.
 pub fn namespaces() -> Result<(), Error> {
-    if let Some(missing) = TOOLS.iter().find(|name| !has_tool(name)) {
-        return Err(refusal::missing_tool(missing));
-    }
-    let mut shell = Shell::start()?;
-    build::namespaces(&mut shell, [].into_iter())?;
-    shell.run(Some(ROUTER), build::LOOPBACK)
+    let attempt = || {
+        if let Some(missing) = TOOLS.iter().find(|name| !has_tool(name)) {
+            return Err(refusal::missing_tool(missing));
+        }
+        let mut shell = Shell::start()?;
+        build::namespaces(&mut shell, [].into_iter())?;
+        shell.run(Some(ROUTER), build::LOOPBACK)
+    };
+    NAMESPACES.get_or_init(attempt).clone()
 }
 
 /// Congestion controls that a socket in a namespace of ours can be given. It has the kernel's restricted ones, too: in
