@@ -35,6 +35,8 @@ def outputs() -> Iterator[tuple[Path, str]]:
     yield docs / "schema" / "scenario.schema.json", _json(scenario)
     yield docs / "reference" / "scenario.md", scenario_page.page(scenario)
     yield docs / "reference" / "columns.md", columns.page(tables)
+    records = docs / "reference" / "records.md"
+    yield records, columns.records_page(records.read_text(encoding="utf-8"), tables)
     yield docs / "reference" / "exit-codes.md", exit_codes.page((package / "errors.py").read_text(encoding="utf-8"))
     loaded = [studies.load(folder) for folder in studies.ready_made().values()]
     yield docs / "studies" / "README.md", study_pages.front(loaded)

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use thalweg_plan::{plan, scenario};
-use thalweg_trace::{Column, TABLES, Table};
+use thalweg_trace::{Column, RECORDS, TABLES, Table};
 
 /// What has a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -12,7 +12,7 @@ pub enum Subject {
     Scenario,
     /// JSON Schema of the plan.
     Plan,
-    /// The columns of the tables in a run directory.
+    /// The columns of the tables in a run directory, and those of records.
     Columns,
 }
 
@@ -24,6 +24,7 @@ pub fn schema(subject: Subject) -> Value {
         Subject::Columns => json!({
             "format": plan::FORMAT,
             "tables": TABLES.iter().map(|table| describe(table)).collect::<Vec<_>>(),
+            "records": RECORDS.iter().map(|table| describe(table)).collect::<Vec<_>>(),
         }),
     }
 }

@@ -1,16 +1,19 @@
-//! What is recorded: the columns of every table of a run directory, declared once, and the sinks that take rows.
+//! What is recorded: the columns of every table of a run directory and of records, declared once, and the sinks that take
+//! rows.
 //!
 //! A table is a struct; its field names are the column names, its doc comments the texts of the reference page. The
 //! [`Row`] trait lets a writer go through a row without knowing which table it is.
 //!
-//! Times are microseconds since the start of the experiment. Counters named "so far" never fall.
+//! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never fall.
 
 mod histogram;
+mod records;
 mod row;
 mod sink;
 mod tables;
 
 pub use histogram::Histogram;
+pub use records::{RECORDS, RecordRow};
 pub use row::{Column, Kind, Row, Table, Value};
 pub use sink::{Memory, Nothing, Sink};
 pub use tables::{FlowRow, PacketRow, QueueRow, SampleRow, StateRow, TABLES};

@@ -40,10 +40,10 @@ pub struct Column {
     pub about: &'static str,
 }
 
-/// A table of the run directory.
+/// A table of the run directory, or of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, and its folder in the run directory.
+    /// Its name; of a run directory's table its folder, too.
     pub name: &'static str,
     /// What a row stands for.
     pub about: &'static str,
@@ -125,7 +125,8 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// Declares a table: a struct whose documented fields are its columns. `key` before a field makes it a key.
+/// Declares a table: a struct whose documented fields are its columns. `key` before a field makes it a key. The default
+/// row has nothing in the columns that may be empty, so that a row can be written as `Row { what it has, ..default }`.
 macro_rules! table {
     (@is_key key) => { true };
     (@is_key) => { false };
@@ -136,7 +137,7 @@ macro_rules! table {
         }
     ) => {
         #[doc = $about]
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
             $( #[doc = $text] pub $field: $kind, )*
         }

@@ -13,7 +13,7 @@ EPILOG = "Example: thalweg schema > scenario.schema.json"
 
 
 def command(
-    columns: Annotated[bool, typer.Option("--columns", help="The tables of a run directory instead.")] = False,
+    columns: Annotated[bool, typer.Option("--columns", help="The tables of runs and records instead.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="The plan that engines get instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, which it always is.", hidden=True)] = False,
 ) -> None:
@@ -21,9 +21,10 @@ def command(
     if columns and plan:
         raise ThalwegError("bad-usage", "--columns and --plan are two different schemas", expected="one of them")
     if columns:
-        from thalweg.results.columns import TABLES
+        from thalweg.results.columns import RECORDS, TABLES
 
-        output.data_json({"format": 1, "tables": [asdict(table) for table in TABLES.values()]})
+        tables, records = ([asdict(table) for table in each.values()] for each in (TABLES, RECORDS))
+        output.data_json({"format": 1, "tables": tables, "records": records})
         return
     layer = "plan" if plan else "scenario"
     text = files(f"thalweg.{layer}").joinpath(f"{layer}.schema.json").read_text(encoding="utf-8")

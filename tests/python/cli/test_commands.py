@@ -134,8 +134,11 @@ def test_options_change_the_plan(thalweg: Thalweg, tmp_path: Path) -> None:
 def test_schema_prints_what_is_generated(thalweg: Thalweg) -> None:
     assert json.loads(thalweg("schema").stdout)["properties"]["path"]
     assert json.loads(thalweg("schema", "--plan").stdout)["properties"]["experiments"]
-    tables = json.loads(thalweg("schema", "--columns").stdout)["tables"]
-    assert [table["name"] for table in tables] == ["flows", "samples", "state", "queue", "packets"]
+    columns = json.loads(thalweg("schema", "--columns").stdout)
+    assert [table["name"] for table in columns["tables"]] == ["flows", "samples", "state", "queue", "packets"]
+    (records,) = columns["records"]
+    keys = [column["name"] for column in records["columns"] if column["is_key"]]
+    assert keys == ["end_us", "connection", "kind", "transfer"]
 
 
 def test_doctor_says_what_is_there(thalweg: Thalweg) -> None:

@@ -1,0 +1,130 @@
+//! The table of records: what connections of live servers did. It is no part of a run directory: `thalweg-agent record`
+//! writes it into a folder of its own, and importers make it from logs of others.
+
+use crate::row::{Row, Table, table};
+use std::sync::Arc;
+
+/// The table of records, in the form of [`TABLES`](crate::TABLES).
+pub const RECORDS: &[&Table] = &[RecordRow::TABLE];
+
+table! {
+    /// A span of one connection's life: the whole of it, what there was of it so far, or one transfer within it.
+    RecordRow in "records" {
+        /// When the span ended: UNIX time.
+        key: end_us: u64,
+        /// Which connection: the kernel's cookie of its socket, unique until the machine starts again; of imports a hash or a line number.
+        key: connection: u64,
+        /// close (the whole connection, once it has closed), interim (the same so far; the next close or interim row of the connection replaces it) or transfer (one object sent).
+        key: kind: &'static str,
+        /// Number of the transfer within the connection, from 0; empty: the row is no transfer.
+        key: transfer: Option<u64>,
+        /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, ndt or ss.
+        : source: &'static str,
+        /// Host name of the machine.
+        : machine: Option<Arc<str>>,
+        /// When the span began: UNIX time.
+        : start_us: Option<u64>,
+        /// end_us - start_us, by a clock that is never set: a step of the wall clock in between does not change it.
+        : duration_us: Option<u64>,
+        /// Whether it was open before recording began. Times and round-trip times then count from where recording began, the kernel's own counters from the opening.
+        : joined: Option<bool>,
+        /// How many connections this one stands for: one in so many is recorded.
+        : sampled_one_in: Option<u64>,
+        /// 4 or 6; IPv4 on an IPv6 socket (v4-mapped) is 4.
+        : ip_version: Option<u64>,
+        /// Our address: whole (192.0.2.7), truncated (192.0.2.0/24, 2001:db8:1::/48) or hashed (h: and 16 hex digits).
+        : local_address: Option<Arc<str>>,
+        /// Our port.
+        : local_port: Option<u64>,
+        /// The peer's address, in the form of local_address.
+        : remote_address: Option<Arc<str>>,
+        /// The peer's port; empty for incoming connections unless addresses are whole.
+        : remote_port: Option<u64>,
+        /// in (the peer opened it) or out; empty: it was open before recording began.
+        : direction: Option<&'static str>,
+        /// Network namespace: its inode, as lsns shows it.
+        : netns: Option<u64>,
+        /// cgroup of the socket, as a path below the root of cgroup v2; / is the root.
+        : cgroup: Option<Arc<str>>,
+        /// Congestion control when the connection was established.
+        : cc_at_open: Option<Arc<str>>,
+        /// Congestion control at the end of the span.
+        : cc: Option<Arc<str>>,
+        /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen (it was gone when it was looked for).
+        : close: Option<&'static str>,
+        /// Payload bytes sent, retransmissions included.
+        : sent_bytes: Option<u64>,
+        /// Payload bytes acknowledged.
+        : acked_bytes: Option<u64>,
+        /// Payload bytes received in order.
+        : received_bytes: Option<u64>,
+        /// Payload bytes of retransmissions.
+        : retransmitted_bytes: Option<u64>,
+        /// Data segments sent, retransmissions included.
+        : segments: Option<u64>,
+        /// Segments that were retransmissions.
+        : retransmits: Option<u64>,
+        /// Segments sent, those without payload too.
+        : segments_out: Option<u64>,
+        /// Segments received, those without payload too.
+        : segments_in: Option<u64>,
+        /// Packets that were deemed lost, over the life of the connection.
+        : lost_packets: Option<u64>,
+        /// Largest distance, in packets, over which the path was seen to reorder; 3 is where the kernel begins.
+        : reordering: Option<u64>,
+        /// Times that reordering was seen.
+        : reorderings: Option<u64>,
+        /// Whether both ends had agreed on ECN.
+        : ecn: Option<bool>,
+        /// Packets delivered with a congestion mark (ECN).
+        : ce_packets: Option<u64>,
+        /// Largest payload of a segment sent.
+        : mss_bytes: Option<u64>,
+        /// Round-trip time of the handshake.
+        : rtt_handshake_us: Option<u64>,
+        /// Smallest round-trip time.
+        : rtt_min_us: Option<u64>,
+        /// Smoothed round-trip time at the end of the span.
+        : rtt_smoothed_us: Option<u64>,
+        /// 95th percentile of the round-trip times sampled, at most one a round trip.
+        : rtt_p95_us: Option<u64>,
+        /// Largest round-trip time sampled.
+        : rtt_max_us: Option<u64>,
+        /// Last delivery-rate sample.
+        : delivery_rate_bps: Option<u64>,
+        /// Whether the application, not the path, limited that sample.
+        : delivery_rate_app_limited: Option<bool>,
+        /// Largest delivery-rate sample that was not limited by the application; empty: there was none.
+        : delivery_rate_max_bps: Option<u64>,
+        /// Time with unacknowledged or unsent data. The kernel counts it in jiffies: in steps of 1 to 10 ms.
+        : busy_us: Option<u64>,
+        /// Part of busy_us in which the peer's receive window was in the way; in jiffies, too.
+        : rwnd_limited_us: Option<u64>,
+        /// Part of busy_us in which our send buffer was in the way; in jiffies, too.
+        : sndbuf_limited_us: Option<u64>,
+        /// Share of the round-trip samples that the application limited, from 0 to 1.
+        : app_limited_share: Option<f64>,
+        /// 8 acked_bytes / busy_us, in bits per second; empty: it was never busy for as long as a jiffy.
+        : busy_goodput_bps: Option<f64>,
+        /// Payload bytes acknowledged 1 s after the opening; empty: it was not open for as long.
+        : acked_1s_bytes: Option<u64>,
+        /// Payload bytes acknowledged 3 s after the opening; empty: it was not open for as long.
+        : acked_3s_bytes: Option<u64>,
+        /// Payload bytes acknowledged 10 s after the opening; empty: it was not open for as long.
+        : acked_10s_bytes: Option<u64>,
+        /// Payload bytes acknowledged 30 s after the opening; empty: it was not open for as long.
+        : acked_30s_bytes: Option<u64>,
+        /// BBR's estimate of the bandwidth; empty: another congestion control.
+        : bbr_bw_bps: Option<u64>,
+        /// BBR's estimate of the smallest round-trip time; empty: another congestion control.
+        : bbr_min_rtt_us: Option<u64>,
+        /// Whether BBR looked short of CPU by the rule of bbr_cpu; empty: another congestion control.
+        : cpu_limited: Option<bool>,
+        /// (rtt_max_us - rtt_min_us) / rtt_min_us: how deep the queue on the path is at least, in BDP.
+        : buffer_bdp: Option<f64>,
+        /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: no transfer, or one that did not end.
+        : fct_us: Option<u64>,
+        /// 8 acked_bytes / fct_us, in bits per second; empty where fct_us is.
+        : goodput_bps: Option<f64>,
+    }
+}
