@@ -1,0 +1,34 @@
+"""Records of live servers, read: what `thalweg-agent record` writes, and what `thalweg import` makes of other sources.
+
+    records = read([Path("/var/lib/thalweg/records")])
+    records.rows.filter(pl.col("kind") == "transfer").group_by("cc").agg(pl.col("goodput_bps").median()).collect()
+    summarise(records).algorithms["bbr"].spread("goodput").quantile(0.5)
+
+The columns are described in docs/reference/records.md. Files are read lazily, so there may be any number of them.
+"""
+
+from thalweg.records.find import LeftOut
+from thalweg.records.measures import MEASURES, Measure
+from thalweg.records.missing import Missing
+from thalweg.records.read import Records, read
+from thalweg.records.sizes import SIZES, Size
+from thalweg.records.spread import Spread
+from thalweg.records.summary import COUNTED, Algorithm, Count, Summary, summarise, summary_of
+
+__all__ = [
+    "COUNTED",
+    "MEASURES",
+    "SIZES",
+    "Algorithm",
+    "Count",
+    "LeftOut",
+    "Measure",
+    "Missing",
+    "Records",
+    "Size",
+    "Spread",
+    "Summary",
+    "read",
+    "summarise",
+    "summary_of",
+]

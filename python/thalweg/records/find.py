@@ -1,0 +1,166 @@
+"""Which files hold the records: those of folders, without what another file holds too and without what are none.
+
+The agent writes a file at each flush, named after the flushes that it holds, and merges the files of an hour into one
+before it removes them. After a crash in between both are there: the numbers tell.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records.schema import ALWAYS, SCHEMA
+
+NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
+"""Name of a file of the agent: when it began, and the numbers of its first and its last flush."""
+
+GONE = "file-gone"
+"""Code of the error that a file was removed while it was read."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that is not read, and why."""
+
+    file: Path
+    why: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files to read, with the schema of each, and those that are not."""
+
+    files: dict[Path, pl.Schema]
+    left_out: list[LeftOut]
+
+
+def find(places: Sequence[Path]) -> Found:
+    """Find the files of records in files and folders; folders in folders are looked into too.
+
+    Raises `ThalwegError` if there is no such place, or no records in any of them.
+    """
+    files, left_out = _without_copies(_listed(places))
+    found: dict[Path, pl.Schema] = {}
+    for file in files:
+        schema = _schema(file)
+        if isinstance(schema, str):
+            left_out.append(LeftOut(file, schema))
+        else:
+            found[file] = schema
+    if not found:
+        raise _nothing(places, left_out)
+    return Found(found, left_out)
+
+
+def gone(file: Path) -> ThalwegError:
+    """Say that a file was there and is not there any more: the agent merges files, and removes the oldest."""
+    return ThalwegError(
+        GONE,
+        f"`{file}` was removed while the records were read",
+        place=str(file),
+        expected="files that stay until they are read",
+        hint="type the command again; while the agent merges files every few seconds, copy the folder first",
+        exit_code=Exit.FAILED,
+    )
+
+
+def _listed(places: Sequence[Path]) -> list[Path]:
+    """List the files, each once. While files are merged, one listing can miss both the parts and the whole; two that
+    are the same have missed nothing.
+    """
+    before: list[Path] | None = None
+    while (files := list(dict.fromkeys(file for place in places for file in _files(place)))) != before:
+        before = files
+    return files
+
+
+def _files(place: Path) -> Iterator[Path]:
+    if place.is_dir():
+        hidden = (file for file in sorted(place.rglob("*.parquet")) if not _is_hidden(file.relative_to(place)))
+        yield from (file for file in hidden if file.is_file())
+    elif place.exists():
+        yield place
+    else:
+        raise ThalwegError(
+            "no-file",
+            f"there is no file or folder `{place}`",
+            place=str(place),
+            expected="files of records, or folders with such files",
+            hint="thalweg-agent record writes them to /var/lib/thalweg/records unless --out names another folder",
+        )
+
+
+def _is_hidden(file: Path) -> bool:
+    """Tell whether a file is not finished: those that are being written have a name that begins with a dot."""
+    return any(part.startswith(".") for part in file.parts)
+
+
+def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOut]]:
+    """Leave out each file whose flushes all lie within another file of its folder."""
+    spans = sorted(
+        ((file.parent, int(match[1]), -int(match[2]), file) for file in files if (match := NAME.fullmatch(file.name))),
+        key=lambda span: span[:3],
+    )
+    copies: dict[Path, Path] = {}
+    widest: tuple[Path, int, int, Path] | None = None
+    for parent, first, negative_last, file in spans:
+        last = -negative_last
+        if widest and widest[0] == parent and last <= widest[2]:
+            if (first, last) != widest[1:3]:
+                copies[file] = widest[3]
+        else:
+            widest = (parent, first, last, file)
+    left_out = [LeftOut(file, f"its rows are in {whole.name} too") for file, whole in copies.items()]
+    return [file for file in files if file not in copies], left_out
+
+
+def _schema(file: Path) -> pl.Schema | str:
+    """Read a file's columns from its end, or say why they are not those of records."""
+    try:
+        found = pl.Schema(pl.read_parquet_schema(file))
+    except FileNotFoundError:
+        raise gone(file) from None
+    except PermissionError:
+        return "it may not be read"
+    except (pl.exceptions.PolarsError, OSError):
+        is_readable = os.access(file, os.R_OK)
+        return "it is damaged, or no Parquet file" if is_readable else "it may not be read"
+    if missing := [name for name in ALWAYS if name not in found]:
+        return f"it holds no records: it has no column {missing[0]}"
+    for name, dtype in SCHEMA.items():
+        if name in found and not _fits(found[name], dtype):
+            return f"it holds no records: its column {name} is {found[name]}, not {dtype}"
+    return found
+
+
+def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
+    if wanted == pl.UInt64:
+        return found.is_integer() or found == pl.Null
+    if wanted == pl.Float64:
+        return found.is_numeric() or found == pl.Null
+    return found in (wanted, pl.Null)
+
+
+def _nothing(places: Sequence[Path], left_out: Sequence[LeftOut]) -> ThalwegError:
+    names = ", ".join(f"`{place}`" for place in places)
+    if left_out:
+        first = left_out[0]
+        return ThalwegError(
+            "no-records",
+            f"there are no records in {names}: {first.file}: {first.why}",
+            place=str(first.file),
+            expected="Parquet files that thalweg-agent record or thalweg import wrote",
+            exit_code=Exit.FAILED,
+        )
+    return ThalwegError(
+        "no-records",
+        f"there are no records in {names}",
+        place=str(places[0]) if places else None,
+        expected="Parquet files that thalweg-agent record or thalweg import wrote",
+        hint="thalweg-agent writes a first file 10 seconds after the first connection: thalweg-agent status",
+        exit_code=Exit.FAILED,
+    )

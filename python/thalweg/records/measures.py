@@ -1,0 +1,83 @@
+"""What the records of connections and transfers are compared by."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+Of = Literal["transfers", "connections"]
+
+MICROSECONDS = 1e6
+"""In a second."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that a row has, or has not."""
+
+    title: str
+    unit: str
+    """As in the analysis of runs: bit/s, s or ratio; empty for a number of BDPs."""
+    of: Of
+    value: pl.Expr
+    columns: tuple[str, ...]
+    """What it is made of: where one of them is empty, the row does not count."""
+    about: str
+
+
+def _seconds(column: str) -> pl.Expr:
+    return pl.col(column) / MICROSECONDS
+
+
+def _ratio(part: str, whole: str) -> pl.Expr:
+    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
+
+
+MEASURES: dict[str, Measure] = {
+    "goodput": Measure(
+        "Goodput of transfers", "bit/s", "transfers", pl.col("goodput_bps"), ("goodput_bps",),
+        "Bytes of an object over its completion time. Small objects end before the path is full: compare equal sizes.",
+    ),
+    "completion_time": Measure(
+        "Completion time of transfers", "s", "transfers", _seconds("fct_us"), ("fct_us",),
+        "From the first byte queued to the last byte acknowledged, of transfers that ended.",
+    ),
+    "serving_time": Measure(
+        "Time that the server took", "s", "transfers",
+        pl.when(pl.col("fct_us").is_null()).then(_seconds("duration_us")), ("duration_us",),
+        "By the server's own clock, of transfers whose completion nobody saw. It ends when the last byte is in the"
+        " send buffer, which can be long before the client has it.",
+    ),
+    "busy_goodput": Measure(
+        "Goodput while sending", "bit/s", "connections", pl.col("busy_goodput_bps"), ("busy_goodput_bps",),
+        "Bytes acknowledged over the time in which there was something to send or to be acknowledged.",
+    ),
+    "rtt_min": Measure(
+        "Smallest RTT", "s", "connections", _seconds("rtt_min_us"), ("rtt_min_us",),
+        "The smallest of a connection is the path without its queues.",
+    ),
+    "rtt_p95": Measure(
+        "95th percentile of the RTT", "s", "connections", _seconds("rtt_p95_us"), ("rtt_p95_us",),
+        "Where the 95th percentile of its samples lies far above its smallest, a connection stood in a queue.",
+    ),
+    "rtt_smoothed": Measure(
+        "Smoothed RTT", "s", "connections", _seconds("rtt_smoothed_us"), ("rtt_smoothed_us",),
+        "The kernel's average at the end of the row's time.",
+    ),
+    "transfer_rtt_smoothed": Measure(
+        "Smoothed RTT at the end of a transfer", "s", "transfers", _seconds("rtt_smoothed_us"), ("rtt_smoothed_us",),
+        "The kernel's average when the transfer ended, or when the server wrote its log.",
+    ),
+    "retransmit_ratio": Measure(
+        "Retransmitted", "ratio", "connections",
+        pl.coalesce(_ratio("retransmits", "segments"), _ratio("retransmitted_bytes", "sent_bytes")),
+        ("segments", "retransmits"),
+        "Retransmissions among the data segments of a connection; among its bytes, where segments were not counted.",
+    ),
+    "buffer": Measure(
+        "Queue seen", "", "connections", pl.col("buffer_bdp"), ("buffer_bdp",),
+        "Largest minus smallest RTT, in smallest RTTs: the buffer of the bottleneck holds at least so many BDPs,"
+        " if the connection filled it.",
+    ),
+}  # fmt: skip
+"""Measures by their name, in the order in which they are shown."""

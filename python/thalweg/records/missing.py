@@ -1,0 +1,102 @@
+"""Which columns are empty, how often, and what that means for whoever reads the numbers."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from thalweg.records.schema import CLOSE, COLUMNS, INTERIM, TRANSFER
+
+ONLY_OF = {"transfer": (TRANSFER,), "fct_us": (TRANSFER,), "goodput_bps": (TRANSFER,), "close": (CLOSE,)}
+"""Columns that make sense in rows of some kinds only: in others they are empty, and nothing is missing."""
+
+NEVER_MISSED = ("sampled_one_in",)
+"""Columns that are empty where there is nothing to say: every connection was recorded."""
+
+WITHOUT = {
+    "machine": "Machines cannot be told apart.",
+    "start_us": "When it began is not known.",
+    "duration_us": "How long it took is not known.",
+    "direction": "It is not known who opened the connection.",
+    "cc": "It is counted as `unknown`, and compared with nothing.",
+    "close": "It is not known how it ended.",
+    "sent_bytes": "Retransmissions are not known as a share of what was sent.",
+    "acked_bytes": "It has no goodput and no class of size.",
+    "segments": "Retransmissions are not known as a share of segments.",
+    "retransmits": "Its losses are not known.",
+    "rtt_handshake_us": "Its first RTT is not known.",
+    "rtt_min_us": "It is not among the smallest RTTs.",
+    "rtt_smoothed_us": "It is not among the smoothed RTTs.",
+    "rtt_p95_us": "It is not among the 95th percentiles of the RTT.",
+    "rtt_max_us": "It tells nothing of queues.",
+    "busy_us": "It has no goodput while sending.",
+    "busy_goodput_bps": "It is not among the goodputs while sending.",
+    "buffer_bdp": "It tells nothing of queues.",
+    "fct_us": "It has no completion time.",
+    "goodput_bps": "It is not among the goodputs of transfers.",
+}
+"""What cannot be said of a row that leaves a column empty, where a summary would say it."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A column that some rows leave empty."""
+
+    column: str
+    connections: float | None
+    """Share of the connections that leave it empty; None: there are none, or it is not about connections."""
+    transfers: float | None
+    """The same of transfers."""
+    never: tuple[str, ...]
+    """Sources of which no row has it."""
+    why: str
+    """When a row leaves it empty, as the reference says."""
+    means: str
+    """What cannot be said of such a row; empty where no summary needs the column."""
+
+
+def empties(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Count rows and empty values per kind and source."""
+    optional = [name for name, column in COLUMNS.items() if column.is_optional]
+    return rows.group_by("kind", "source").agg(pl.len().alias("rows"), pl.col(optional).null_count())
+
+
+def missing(counts: pl.DataFrame) -> list[Missing]:
+    """Say what is missing, from the counts of `empties`; columns that are empty nowhere are left out."""
+    asked = [name for name, column in COLUMNS.items() if column.is_optional and name not in NEVER_MISSED]
+    return [found for name in asked for found in _of(name, counts)]
+
+
+def _of(name: str, counts: pl.DataFrame) -> Iterator[Missing]:
+    kinds = ONLY_OF.get(name, (CLOSE, INTERIM, TRANSFER))
+    counts = counts.filter(pl.col("kind").is_in(kinds)).select("kind", "source", "rows", empty=name)
+    if not counts["empty"].sum():
+        return
+    is_transfer = pl.col("kind") == TRANSFER
+    by_source = counts.group_by("source").agg(pl.col("rows", "empty").sum()).sort("source")
+    yield Missing(
+        column=name,
+        connections=_share(counts.filter(~is_transfer)),
+        transfers=_share(counts.filter(is_transfer)),
+        never=tuple(by_source.filter(pl.col("rows") == pl.col("empty"))["source"]),
+        why=_why(COLUMNS[name].about),
+        means=WITHOUT.get(name, ""),
+    )
+
+
+def _share(counts: pl.DataFrame) -> float | None:
+    rows = int(counts["rows"].sum())
+    return int(counts["empty"].sum()) / rows if rows else None
+
+
+def _why(about: str) -> str:
+    """Take from a column's text when it is empty.
+
+    >>> _why("Its RTT. Empty: no ACK came; or nothing was sent.")
+    'no ACK came; or nothing was sent.'
+    >>> _why("Its RTT.")
+    ''
+    """
+    match = re.search(r"\b[Ee]mpty:?\s+(.+)$", " ".join(about.split()))
+    return match[1] if match else ""

@@ -1,0 +1,107 @@
+"""All records of some files as one lazy table, without the interim rows that a later row replaces."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records.find import Found, LeftOut, find, gone
+from thalweg.records.schema import CLOSE, INTERIM, SCHEMA
+
+CONNECTION = ["source", "machine", "connection"]
+"""What a connection is known by; machines may use the same numbers."""
+ROW = [*CONNECTION, "kind", "end_us"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of some files."""
+
+    files: dict[Path, pl.Schema]
+    left_out: list[LeftOut]
+
+    @cached_property
+    def all_rows(self) -> pl.LazyFrame:
+        """Every row of every file, with every column in order; those that a file lacks are empty."""
+        alike: dict[tuple[Any, ...], list[Path]] = {}
+        for file, schema in self.files.items():
+            alike.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
+        return pl.concat([_whole(pl.scan_parquet(files), dict(columns)) for columns, files in alike.items()])
+
+    @cached_property
+    def superseded(self) -> pl.DataFrame:
+        """The interim rows that a later row of the same connection replaces."""
+        interim = self.collect(self.all_rows.filter(pl.col("kind") == INTERIM).select(CONNECTION).unique())[0]
+        if interim.is_empty():
+            return pl.DataFrame(schema={name: SCHEMA[name] for name in ROW})
+        spans = self.all_rows.filter(pl.col("kind").is_in([INTERIM, CLOSE]))
+        spans = spans.join(interim.lazy(), on=_keys(CONNECTION), how="semi").select(*ROW, "start_us")
+        # Of two rows of one moment the one that closes the connection is the later: its kind sorts first.
+        spans = spans.sort([*CONNECTION, "end_us", "kind"], descending=[False] * 4 + [True], nulls_last=True)
+        following = pl.all_horizontal(pl.col(key).shift(-1).eq_missing(pl.col(key)) for key in CONNECTION)
+        begun = pl.col("start_us").shift(-1)
+        # The kernel counts connections anew after each start of a machine: a number may return.
+        is_same = following & (begun.is_null() | (begun < pl.col("end_us")))
+        return self.collect(spans.filter((pl.col("kind") == INTERIM) & is_same).select(ROW))[0]
+
+    @cached_property
+    def rows(self) -> pl.LazyFrame:
+        """Every row but those that are replaced: of a connection that is open, the last look at it."""
+        if self.superseded.is_empty():
+            return self.all_rows
+        return self.all_rows.join(self.superseded.lazy(), on=_keys(ROW), how="anti")
+
+    def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
+        """Run queries together, without reading all rows into memory at once.
+
+        Raises `ThalwegError` if a file is damaged where its rows are.
+        """
+        try:
+            return pl.collect_all(queries, engine="streaming")
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> ThalwegError:
+        """Find out which file it is."""
+        if vanished := next((file for file in self.files if not file.exists()), None):
+            return gone(vanished)
+        bad, why = None, error
+        for file in self.files:
+            try:
+                pl.scan_parquet(file).select(pl.all().null_count()).collect()
+            except (pl.exceptions.PolarsError, OSError) as found:
+                bad, why = file, found
+                break
+        return ThalwegError(
+            "damaged-records",
+            f"{f'the file `{bad}` is' if bad else 'records are'} damaged: {(str(why).splitlines() or [''])[0]}",
+            place=str(bad) if bad else None,
+            expected="whole Parquet files, as thalweg-agent record and thalweg import wrote them",
+            hint=f"move {bad} away, and type the command again" if bad else None,
+            exit_code=Exit.FAILED,
+        )
+
+
+def read(places: Sequence[Path]) -> Records:
+    """Read files of records, and folders of such files.
+
+    Raises `ThalwegError` if there are none; files that hold no records are named in `Records.left_out`.
+    """
+    found: Found = find(places)
+    return Records(found.files, found.left_out)
+
+
+def _keys(columns: Sequence[str]) -> list[pl.Expr]:
+    """Join by these columns; rows without a machine's name are those of one machine."""
+    return [pl.col(name).fill_null("") if name == "machine" else pl.col(name) for name in columns]
+
+
+def _whole(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
+    """Bring the columns into order; those that older versions did not write are empty."""
+    return rows.select(
+        (pl.col(name) if name in columns else pl.lit(None)).cast(dtype).alias(name) for name, dtype in SCHEMA.items()
+    )

@@ -1,0 +1,32 @@
+"""The columns of records as polars has them, from their declaration in crates/trace."""
+
+import polars as pl
+
+from thalweg.results.columns import RECORDS
+from thalweg.results.tables import DTYPES
+
+COLUMNS = {column.name: column for column in RECORDS["records"].columns}
+"""Every column by its name, in order."""
+
+SCHEMA = pl.Schema({name: DTYPES[column.kind]() for name, column in COLUMNS.items()})
+
+ALWAYS = [name for name, column in COLUMNS.items() if not column.is_optional]
+"""Columns that no row leaves empty: what makes a table records."""
+
+TRANSFER = "transfer"
+"""Kind of a row that is one object; rows of all other kinds are connections."""
+CLOSE = "close"
+INTERIM = "interim"
+
+UNKNOWN = "unknown"
+"""What stands for a text that a row leaves empty, where rows are grouped by it."""
+
+
+def is_connection() -> pl.Expr:
+    """Say of which rows a connection is the subject: those that closed, and the last look at those that had not."""
+    return pl.col("kind") != TRANSFER
+
+
+def weight() -> pl.Expr:
+    """Say for how many connections or transfers a row stands: with --sample 1/N, for N."""
+    return pl.col("sampled_one_in").fill_null(1)

@@ -1,0 +1,33 @@
+"""Classes of sizes: completion times of small and large objects are not compared with each other."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Size:
+    """A class of transfers."""
+
+    title: str
+    least_bytes: int
+
+
+SIZES = (
+    Size("below 10 kB", 0),
+    Size("10 to 100 kB", 10_000),
+    Size("100 kB to 1 MB", 100_000),
+    Size("1 to 10 MB", 1_000_000),
+    Size("10 to 100 MB", 10_000_000),
+    Size("100 MB and more", 100_000_000),
+)
+"""From small to large. The first fits into a usual initial window (RFC 6928), so it takes one round trip."""
+
+
+def size_class() -> pl.Expr:
+    """Give the number of the class that a row's bytes belong to."""
+    size = pl.coalesce("acked_bytes", "sent_bytes")
+    number: pl.Expr = pl.when(size.is_not_null()).then(pl.lit(0))
+    for place, each in enumerate(SIZES[1:], 1):
+        number = pl.when(size >= each.least_bytes).then(pl.lit(place)).otherwise(number)
+    return number.cast(pl.Int32)

@@ -1,0 +1,223 @@
+"""What many records say together: how many of which kind, and how their numbers are spread, per algorithm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from thalweg.errors import ThalwegError
+from thalweg.records.find import GONE, LeftOut
+from thalweg.records.measures import MEASURES
+from thalweg.records.missing import Missing, empties, missing
+from thalweg.records.read import Records, read
+from thalweg.records.schema import CLOSE, INTERIM, TRANSFER, UNKNOWN, is_connection, weight
+from thalweg.records.sizes import SIZES, size_class
+from thalweg.records.spread import Spread, classed
+
+COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version", "joined")
+"""Columns by whose values rows are counted."""
+
+BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+TRIES = 5
+"""Times that records are read before giving up: the agent merges its files once an hour, in milliseconds."""
+MOST_BINS = 200
+"""Counts over time have at most so many steps."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How often a column has a value."""
+
+    value: str
+    connections: int
+    """Rows of connections: closed, or open when last looked at."""
+    transfers: int
+    """Rows of transfers."""
+    connections_stand_for: int
+    """Connections for which the rows stand: more, where only some were recorded."""
+    transfers_stand_for: int
+    """Likewise."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The connections and transfers of one congestion control."""
+
+    cc: str
+    count: Count
+    acked_bytes: int
+    """Of its connections; of its transfers, where there are no connections."""
+    cpu_judged: int
+    """Connections of which is known whether the CPU held them back, weighted."""
+    cpu_limited: int
+    """Those among them that it did hold back, weighted."""
+    spreads: dict[str, Spread] = field(repr=False)
+    """By the name of a measure; only measures that some row has."""
+    by_size: dict[int, Spread] = field(repr=False)
+    """Completion times of transfers by the number of their size in `SIZES`."""
+
+    @property
+    def cpu_limited_share(self) -> float | None:
+        """Share of the connections that looked short of CPU; None: nobody knows."""
+        return self.cpu_limited / self.cpu_judged if self.cpu_judged else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What records say together."""
+
+    files: int
+    left_out: Sequence[LeftOut]
+    superseded: int
+    """Interim rows that a later row of the same connection replaces."""
+    rows: int
+    """All others."""
+    open: int
+    """Connections that were open when last looked at."""
+    first_us: int | None
+    """UNIX time at which the first span began."""
+    last_us: int | None
+    """UNIX time at which the last span ended."""
+    largest_weight: int
+    """The N of --sample 1/N, the largest if there are several; 1: everything was recorded."""
+    counts: dict[str, list[Count]]
+    """By the columns of `COUNTED`, the most frequent value first."""
+    algorithms: dict[str, Algorithm]
+    """By their names, the one with most rows first."""
+    missing: list[Missing]
+    over_time: pl.DataFrame
+    """Columns cc, start_us (of a step), connections, transfers: how many ended in each step."""
+    bin_s: int
+    """Length of these steps."""
+
+
+def summarise(records: Records) -> Summary:
+    """Summarise records.
+
+    Raises `ThalwegError` if a file turns out to be damaged.
+    """
+    rows = records.rows.with_columns(pl.col("cc").fill_null(UNKNOWN))
+    begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
+    spans = rows.select(begin, pl.col("end_us").max().alias("last"), weight().max().alias("weight"))
+    span, counted, empty = records.collect(spans, _counted(rows), empties(records.rows))
+    first, last, most = span.row(0)
+    bin_s = _bin_s(first, last)
+    of = {name: rows.filter(_of(each.of)) for name, each in MEASURES.items()}
+    spreads = [classed(of[name], each.value, pl.col("cc")) for name, each in MEASURES.items()]
+    sized = classed(of["completion_time"], MEASURES["completion_time"].value, pl.col("cc"), size_class().alias("size"))
+    *tables, by_size, over_time = records.collect(*spreads, sized, _over_time(rows, bin_s))
+    measured = dict(zip(MEASURES, tables, strict=True))
+    algorithms = [_algorithm(count, counted, measured, by_size) for count in _counts(counted, "cc")]
+    return Summary(
+        files=len(records.files),
+        left_out=records.left_out,
+        superseded=records.superseded.height,
+        rows=int(counted["rows"].sum()),
+        open=int(counted.filter(pl.col("kind") == INTERIM)["rows"].sum()),
+        first_us=first,
+        last_us=last,
+        largest_weight=int(most or 1),
+        counts={column: _counts(counted, column) for column in COUNTED},
+        algorithms={each.cc: each for each in algorithms},
+        missing=missing(empty),
+        over_time=over_time,
+        bin_s=bin_s,
+    )
+
+
+def summary_of(places: Sequence[Path]) -> Summary:
+    """Read records and summarise them; once more, if the agent removes a file meanwhile, as it does when it merges.
+
+    Raises `ThalwegError` if there are none, or if a file turns out to be damaged.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return summarise(read(places))
+        except ThalwegError as error:
+            if error.code != GONE:
+                raise
+    return summarise(read(places))
+
+
+def _of(what: str) -> pl.Expr:
+    return is_connection() if what == "connections" else pl.col("kind") == TRANSFER
+
+
+def _where(what: pl.Expr) -> pl.Expr:
+    """Give a row's weight where something is so."""
+    return pl.when(what).then(weight()).otherwise(0)
+
+
+def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Count rows by everything that they are counted by, once: each table of counts is a sum of these."""
+    sums = {
+        "weight": weight(),
+        "acked_bytes": pl.col("acked_bytes").fill_null(0) * weight(),
+        "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),
+        "cpu_limited": _where(pl.col("cpu_limited")),
+    }
+    return rows.group_by(COUNTED).agg(pl.len().alias("rows"), *(each.sum().alias(name) for name, each in sums.items()))
+
+
+def _counts(counted: pl.DataFrame, column: str) -> list[Count]:
+    if column == "close":
+        # What is open, and what is an object, has been closed by nobody.
+        counted = counted.filter(pl.col("kind") == CLOSE)
+    is_transfer = pl.col("kind") == TRANSFER
+    table = (
+        counted.with_columns(pl.col(column).cast(pl.String).fill_null(UNKNOWN).alias("value"), is_transfer.alias("of"))
+        .group_by("value", "of")
+        .agg(pl.col("rows", "weight").sum())
+    )
+    found: dict[str, dict[bool, tuple[int, int]]] = {}
+    for value, of, rows, stands_for in table.iter_rows():
+        found.setdefault(value, {})[of] = rows, stands_for
+    counts = []
+    for value, both in found.items():
+        connections, transfers = both.get(False, (0, 0)), both.get(True, (0, 0))
+        counts.append(Count(value, connections[0], transfers[0], connections[1], transfers[1]))
+    return sorted(counts, key=lambda each: (-each.connections - each.transfers, each.value))
+
+
+def _algorithm(
+    count: Count, counted: pl.DataFrame, measured: dict[str, pl.DataFrame], by_size: pl.DataFrame
+) -> Algorithm:
+    mine = counted.filter(pl.col("cc") == count.value)
+    connections = mine.filter(is_connection())
+    spreads = {name: Spread(found) for name, table in measured.items()
+               if (found := table.filter(pl.col("cc") == count.value)).height}  # fmt: skip
+    sizes = {number: Spread(found) for number in range(len(SIZES))
+             if (found := by_size.filter(cc=count.value, size=number)).height}  # fmt: skip
+    return Algorithm(
+        cc=count.value,
+        count=count,
+        acked_bytes=int((connections if connections.height else mine)["acked_bytes"].sum()),
+        cpu_judged=int(connections["cpu_judged"].sum()),
+        cpu_limited=int(connections["cpu_limited"].sum()),
+        spreads=spreads,
+        by_size=sizes,
+    )
+
+
+def _bin_s(first: int | None, last: int | None) -> int:
+    """Choose the length of steps in time.
+
+    >>> _bin_s(0, 3600 * 1_000_000), _bin_s(0, 7 * 86_400 * 1_000_000)
+    (60, 3600)
+    """
+    length_s = ((last or 0) - (first or 0)) / 1e6
+    return next((step for step in BINS_S if length_s / step < MOST_BINS), BINS_S[-1])
+
+
+def _over_time(rows: pl.LazyFrame, bin_s: int) -> pl.LazyFrame:
+    step_us = bin_s * 1_000_000
+    start = (pl.col("end_us") // step_us * step_us).alias("start_us")
+    return (
+        rows.group_by("cc", start)
+        .agg(
+            _where(is_connection()).sum().alias("connections"),
+            _where(pl.col("kind") == TRANSFER).sum().alias("transfers"),
+        )
+        .sort("cc", "start_us")
+    )

@@ -1,0 +1,165 @@
+"""Which files and which rows count: each once, and nothing is left out in silence."""
+
+from pathlib import Path
+
+import made_up_records as made_up
+import polars as pl
+import pytest
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records import read, summarise, summary
+from thalweg.records.schema import SCHEMA
+
+
+def connections(*places: Path) -> list[int]:
+    records = read(places)
+    return sorted(records.collect(records.rows.select("connection"))[0]["connection"].to_list())
+
+
+def test_files_of_any_number_are_read_as_one_with_the_columns_in_order(tmp_path: Path) -> None:
+    for number in range(40):
+        made_up.flushed(tmp_path / f"web{number % 3}", number, number, [made_up.closed(number)])
+    records = read([tmp_path])
+    assert connections(tmp_path) == list(range(40))
+    assert records.rows.collect_schema() == SCHEMA
+    assert records.left_out == []
+
+
+def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
+    file = made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    assert connections(tmp_path, file, file) == [1]
+
+
+def test_a_file_whose_flushes_lie_within_another_s_is_left_out_and_said(tmp_path: Path) -> None:
+    parts = [made_up.flushed(tmp_path, number, number, [made_up.closed(number)]) for number in (1, 2, 3)]
+    whole = made_up.flushed(tmp_path, 1, 3, [made_up.closed(number) for number in (1, 2, 3)])
+    made_up.flushed(tmp_path, 4, 4, [made_up.closed(4)])
+    # The numbers of another machine have nothing to do with these.
+    made_up.flushed(tmp_path / "web2", 2, 2, [made_up.closed(20)])
+    assert connections(tmp_path) == [1, 2, 3, 4, 20]
+    left_out = read([tmp_path]).left_out
+    assert sorted(each.file for each in left_out) == parts
+    assert all(whole.name in each.why for each in left_out)
+
+
+def test_an_unfinished_file_is_not_there_yet(tmp_path: Path) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    (tmp_path / ".20261121T120010Z-0000000002-0000000002.parquet").write_bytes(b"PAR1 half")
+    records = read([tmp_path])
+    assert len(records.files) == 1
+    assert records.left_out == []
+
+
+def test_what_holds_no_records_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    pl.DataFrame({"experiment": [1]}).write_parquet(tmp_path / "flows.parquet")
+    made_up.write(tmp_path / "texts.parquet", [made_up.closed(2)])
+    pl.read_parquet(tmp_path / "texts.parquet").with_columns(end_us=pl.lit("noon")).write_parquet(
+        tmp_path / "texts.parquet"
+    )
+    reasons = {each.file.name: each.why for each in read([tmp_path]).left_out}
+    assert connections(tmp_path) == [1]
+    assert "damaged" in reasons["broken.parquet"]
+    assert "no column end_us" in reasons["flows.parquet"]
+    assert "end_us is String" in reasons["texts.parquet"]
+
+
+def test_an_empty_folder_is_an_error_that_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="there are no records") as caught:
+        read([tmp_path])
+    assert caught.value.exit_code == Exit.FAILED
+    assert "thalweg-agent" in (caught.value.hint or "")
+
+
+def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="there is no file or folder"):
+        read([tmp_path / "nowhere"])
+
+
+def test_a_file_whose_rows_are_damaged_is_named(tmp_path: Path) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    file = made_up.flushed(tmp_path, 2, 2, [made_up.closed(number) for number in range(2000)])
+    content = bytearray(file.read_bytes())
+    content[4 : len(content) // 3] = bytes(len(content) // 3 - 4)
+    file.write_bytes(content)
+    with pytest.raises(ThalwegError, match=file.name) as caught:
+        connections(tmp_path)
+    assert caught.value.code == "damaged-records"
+
+
+def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -> None:
+    made_up.write(tmp_path / "a.parquet", [made_up.closed(1)])
+    old = pl.read_parquet(tmp_path / "a.parquet").drop("buffer_bdp", "cc")
+    old.with_columns(connection=pl.lit(2, pl.Int64)).write_parquet(tmp_path / "b.parquet")
+    records = read([tmp_path])
+    (rows,) = records.collect(records.rows.sort("connection").select("connection", "cc", "buffer_bdp"))
+    assert rows.rows() == [(1, "cubic", 1.0), (2, None, None)]
+
+
+def test_of_a_connection_that_is_open_only_the_last_look_counts(tmp_path: Path) -> None:
+    looks = [made_up.interim(1, minute, acked_bytes=minute) for minute in (1, 2, 3)]
+    made_up.flushed(tmp_path, 1, 1, [looks[2], looks[0], made_up.transfer(1)])
+    made_up.flushed(tmp_path, 2, 2, [looks[1]])
+    records = read([tmp_path])
+    (rows,) = records.collect(records.rows.sort("kind").select("kind", "acked_bytes"))
+    assert rows.rows() == [("interim", 3), ("transfer", 1_000_000)]
+    assert records.superseded.height == 2
+
+
+def test_a_row_of_the_close_replaces_all_looks_even_one_of_the_same_moment(tmp_path: Path) -> None:
+    end_us = made_up.NOON_US + 2 * made_up.MINUTE
+    rows = [made_up.interim(1, 1), made_up.interim(1, 2), made_up.closed(1, end_us=end_us)]
+    made_up.flushed(tmp_path, 1, 1, rows)
+    records = read([tmp_path])
+    (kinds,) = records.collect(records.rows.select("kind"))
+    assert kinds["kind"].to_list() == ["close"]
+
+
+def test_connections_of_the_same_number_elsewhere_or_after_a_start_are_others(tmp_path: Path) -> None:
+    after = made_up.NOON_US + 60 * made_up.MINUTE
+    rows = [
+        made_up.interim(1, 5),
+        made_up.interim(1, 9, machine="web2"),
+        made_up.interim(1, 9, machine=None),
+        made_up.closed(1, start_us=after, end_us=after + made_up.SECOND),
+    ]
+    made_up.flushed(tmp_path, 1, 1, rows)
+    records = read([tmp_path])
+    assert records.collect(records.rows.select(pl.len()))[0].item() == 4
+    assert records.superseded.is_empty()
+
+
+def test_a_file_that_is_merged_away_while_it_is_read_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [made_up.flushed(tmp_path, number, number, [made_up.closed(number)]) for number in (1, 2)]
+    tries = []
+
+    def merged_meanwhile(records: summary.Records) -> summary.Summary:
+        if not tries:
+            made_up.flushed(tmp_path, 1, 2, [made_up.closed(1), made_up.closed(2)])
+            for part in parts:
+                part.unlink()
+        tries.append(records)
+        return summarise(records)
+
+    monkeypatch.setattr(summary, "summarise", merged_meanwhile)
+    assert summary.summary_of([tmp_path]).rows == 2
+    assert len(tries) == 2
+
+
+def test_files_that_go_again_and_again_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+
+    def removed(records: summary.Records) -> summary.Summary:
+        (file,) = records.files
+        content = file.read_bytes()
+        file.unlink()
+        try:
+            return summarise(records)
+        finally:
+            file.write_bytes(content)
+
+    monkeypatch.setattr(summary, "summarise", removed)
+    with pytest.raises(ThalwegError, match="was removed while"):
+        summary.summary_of([tmp_path])

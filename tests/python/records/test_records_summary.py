@@ -1,0 +1,196 @@
+"""What is summed up of records, on made-up rows with known answers."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import made_up_records as made_up
+import pytest
+from thalweg.records import MEASURES, Summary, read, summarise
+
+Thalweg = Callable[..., Any]
+
+
+def summary_of(folder: Path, rows: list[dict[str, Any]]) -> Summary:
+    made_up.flushed(folder, 1, 1, rows)
+    return summarise(read([folder]))
+
+
+def test_rows_are_counted_by_everything_that_they_are_told_apart_by(tmp_path: Path) -> None:
+    rows = [
+        made_up.closed(1),
+        made_up.closed(2, cc="bbr", close="timeout", direction="out", machine="web2", ip_version=6),
+        made_up.closed(3, cc=None, close=None, direction=None),
+        made_up.interim(4, 1, cc="bbr"),
+        made_up.transfer(1),
+        made_up.transfer(1, 1),
+    ]
+    summary = summary_of(tmp_path, rows)
+    counts = {
+        column: {each.value: (each.connections, each.transfers) for each in found}
+        for column, found in summary.counts.items()
+    }
+    assert counts["kind"] == {"close": (3, 0), "interim": (1, 0), "transfer": (0, 2)}
+    assert counts["cc"] == {"cubic": (1, 2), "bbr": (2, 0), "unknown": (1, 0)}
+    assert counts["close"] == {"remote_fin": (1, 0), "timeout": (1, 0), "unknown": (1, 0)}
+    assert counts["direction"] == {"in": (2, 2), "out": (1, 0), "unknown": (1, 0)}
+    assert counts["machine"] == {"web1": (3, 2), "web2": (1, 0)}
+    assert counts["ip_version"] == {"4": (3, 2), "6": (1, 0)}
+    assert (summary.rows, summary.open, summary.superseded) == (6, 1, 0)
+    assert (summary.first_us, summary.last_us) == (made_up.NOON_US, made_up.NOON_US + made_up.MINUTE)
+
+
+def test_quantiles_of_each_algorithm_are_those_of_its_rows(tmp_path: Path) -> None:
+    rows = [made_up.closed(n, cc="bbr", rtt_min_us=1000 * n, rtt_p95_us=2000 * n) for n in range(1, 101)]
+    rows += [made_up.closed(n, rtt_min_us=5_000) for n in range(200, 203)]
+    spreads = summary_of(tmp_path, rows).algorithms["bbr"].spreads
+    assert spreads["rtt_min"].n == 100
+    assert spreads["rtt_min"].low == pytest.approx(0.001)
+    assert spreads["rtt_min"].high == pytest.approx(0.1)
+    assert spreads["rtt_min"].mean == pytest.approx(0.0505)
+    for share in (0.01, 0.1, 0.5, 0.9, 1.0):
+        assert spreads["rtt_min"].quantile(share) == pytest.approx(share / 10, rel=0.012)
+        assert spreads["rtt_p95"].quantile(share) == pytest.approx(share / 5, rel=0.012)
+
+
+def test_the_curve_of_a_distribution_says_which_share_does_not_exceed_a_value(tmp_path: Path) -> None:
+    rows = [made_up.transfer(n, goodput_bps=float(rate)) for n, rate in enumerate([1e6, 1e6, 2e6, 4e6])]
+    curve = summary_of(tmp_path, rows).algorithms["cubic"].spreads["goodput"].curve()
+    assert curve == [(1e6, 0.0), (1e6, 0.5), (2e6, 0.75), (4e6, 1.0)]
+
+
+def test_a_curve_of_very_many_values_has_few_points_and_keeps_both_ends(tmp_path: Path) -> None:
+    rows = [made_up.closed(n, rtt_min_us=round(1.004**n)) for n in range(1000, 4000)]
+    curve = summary_of(tmp_path, rows).algorithms["cubic"].spreads["rtt_min"].curve()
+    assert len(curve) <= 301
+    assert curve[0][0] == pytest.approx(1.004**1000 / 1e6, rel=0.02)
+    assert curve[-1] == (pytest.approx(1.004**3999 / 1e6, rel=1e-6), 1.0)
+    assert curve == sorted(curve)
+
+
+def test_completion_times_are_told_by_size(tmp_path: Path) -> None:
+    rows = [
+        made_up.transfer(1, acked_bytes=9_999, fct_us=20_000),
+        made_up.transfer(2, acked_bytes=10_000, fct_us=40_000),
+        made_up.transfer(3, acked_bytes=500_000_000, fct_us=80_000_000),
+        made_up.transfer(4, acked_bytes=None, sent_bytes=None, fct_us=5),
+        made_up.transfer(5, acked_bytes=5, fct_us=None, goodput_bps=None),
+    ]
+    by_size = summary_of(tmp_path, rows).algorithms["cubic"].by_size
+    assert {number: spread.quantile(0.5) for number, spread in by_size.items()} == pytest.approx(
+        {0: 0.02, 1: 0.04, 5: 80.0}
+    )
+
+
+def test_a_connection_as_a_whole_has_no_completion_time(tmp_path: Path) -> None:
+    spreads = summary_of(tmp_path, [made_up.closed(1)]).algorithms["cubic"].spreads
+    assert not {"completion_time", "goodput", "serving_time"} & spreads.keys()
+
+
+def test_the_share_that_the_cpu_held_back_is_of_those_of_which_it_is_known(tmp_path: Path) -> None:
+    flags = [True, False, False, False, None]
+    rows = [made_up.closed(n, cc="bbr", cpu_limited=flag) for n, flag in enumerate(flags)]
+    summary = summary_of(tmp_path, [*rows, made_up.closed(9)])
+    assert summary.algorithms["bbr"].cpu_limited_share == 0.25
+    assert summary.algorithms["cubic"].cpu_limited_share is None
+
+
+def test_retransmissions_count_segments_or_bytes_where_segments_were_not_counted(tmp_path: Path) -> None:
+    rows = [
+        made_up.closed(1, segments=100, retransmits=2),
+        made_up.closed(2, segments=None, retransmits=None, sent_bytes=1000, retransmitted_bytes=40),
+        made_up.closed(3, segments=0, retransmits=0, sent_bytes=0, retransmitted_bytes=0),
+    ]
+    spread = summary_of(tmp_path, rows).algorithms["cubic"].spreads["retransmit_ratio"]
+    assert (spread.n, spread.mean) == (2, pytest.approx(0.03))
+
+
+def test_a_row_that_stands_for_many_weighs_as_many(tmp_path: Path) -> None:
+    rows = [made_up.closed(1, rtt_min_us=10_000), made_up.closed(2, rtt_min_us=90_000, sampled_one_in=9)]
+    summary = summary_of(tmp_path, rows)
+    spread = summary.algorithms["cubic"].spreads["rtt_min"]
+    assert (spread.n, spread.stands_for) == (2, 10)
+    assert spread.quantile(0.1) == pytest.approx(0.01)
+    assert spread.quantile(0.11) == pytest.approx(0.09)
+    assert spread.mean == pytest.approx(0.082)
+    (count,) = summary.counts["cc"]
+    assert (count.connections, count.connections_stand_for) == (2, 10)
+    assert summary.largest_weight == 9
+    assert summary.over_time["connections"].sum() == 10
+
+
+def test_what_is_missing_is_told_per_column_with_its_meaning(tmp_path: Path) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1), made_up.closed(2, rtt_p95_us=None), made_up.transfer(1)])
+    made_up.write(tmp_path / "nginx-a.parquet", [made_up.transfer(3, source="nginx", rtt_p95_us=None, fct_us=None)])
+    missing = {each.column: each for each in summarise(read([tmp_path])).missing}
+    assert (missing["rtt_p95_us"].connections, missing["rtt_p95_us"].transfers) == (0.5, 0.5)
+    assert missing["rtt_p95_us"].never == ("nginx",)
+    assert missing["rtt_p95_us"].means
+    assert (missing["fct_us"].connections, missing["fct_us"].transfers) == (None, 0.5)
+    assert (missing["netns"].connections, missing["netns"].transfers) == (1.0, 1.0)
+    assert "rtt_min_us" not in missing
+    assert "close" not in missing
+    assert "sampled_one_in" not in missing
+
+
+def test_counts_over_time_are_of_what_ended_in_each_step(tmp_path: Path) -> None:
+    rows = [made_up.closed(n, end_us=made_up.NOON_US + n * made_up.MINUTE) for n in (0, 1, 119, 120, 300)]
+    summary = summary_of(tmp_path, rows)
+    assert summary.bin_s == 300
+    first = {(start - made_up.NOON_US) // made_up.MINUTE: n for _, start, n, _ in summary.over_time.iter_rows()}
+    assert first == {0: 2, 115: 1, 120: 1, 300: 1}
+
+
+def test_the_command_prints_a_line_per_algorithm_and_names_what_it_left_out(thalweg: Thalweg, tmp_path: Path) -> None:
+    made_up.flushed(tmp_path / "r", 1, 1, [made_up.closed(1), made_up.closed(2, cc="bbr"), made_up.transfer(1)])
+    (tmp_path / "r" / "x.parquet").write_text("nothing")
+    done = thalweg("records", "r")
+    assert done.returncode == 0, done.stderr
+    assert "2 connections closed, 1 transfer, in 1 file" in done.stdout
+    assert "2026-11-21 12:00:00 to 12:00:10 UTC" in done.stdout
+    line = next(line for line in done.stdout.splitlines() if line.startswith("cubic"))
+    assert line.split()[:3] == ["cubic", "1", "1"]
+    assert "8 [8, 8]" in line
+    assert "x.parquet: it is damaged" in done.stderr
+
+
+def test_the_command_gives_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: Path) -> None:
+    made_up.flushed(tmp_path / "r", 1, 1, made_up.a_day())
+    done = thalweg("records", "r", "--json")
+    told = json.loads(done.stdout)
+    summary = summarise(read([tmp_path / "r"]))
+    assert told["rows"] == 800
+    assert [each["cc"] for each in told["algorithms"]] == ["bbr", "cubic"]
+    for each in told["algorithms"]:
+        for name, spread in summary.algorithms[each["cc"]].spreads.items():
+            assert each["measures"][name]["quantiles"]["0.5"] == pytest.approx(spread.quantile(0.5))
+
+
+@pytest.mark.parametrize("arguments", [["nowhere"], ["empty"], ["broken.parquet"]])
+def test_the_command_says_why_there_is_nothing_to_sum_up(
+    thalweg: Thalweg, tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.parquet").write_text("nothing")
+    done = thalweg("records", *arguments)
+    assert done.returncode in (1, 2)
+    assert done.stdout == ""
+    assert done.stderr.startswith("error[no-")
+
+
+def test_files_without_rows_are_said_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
+    made_up.flushed(tmp_path / "r", 1, 1, [])
+    done = thalweg("records", "r")
+    assert done.returncode != 0
+    assert "the files hold no rows" in done.stderr
+
+
+def test_the_reference_defines_every_measure_with_its_unit_and_its_columns() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "records-summary.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (\w+) \| .* \| (.*) \|$", page, flags=re.M)
+    told = {name: ("" if unit == "BDP" else unit, of) for name, unit, of, _ in rows}
+    assert told == {name: (measure.unit, measure.of) for name, measure in MEASURES.items()}
+    for name, _, _, columns in rows:
+        assert set(MEASURES[name].columns) <= set(re.findall(r"\w+", columns))
