@@ -1,0 +1,30 @@
+"""Importers: logs and dumps of other sources become records, with the same columns as the agent's.
+
+What a source does not know stays empty. docs/reference/importing.md says for each what its columns come from.
+"""
+
+from thalweg.records.imports.addresses import Addresses
+from thalweg.records.imports.convert import Imported, convert
+from thalweg.records.imports.items import Importer
+from thalweg.records.imports.ndt import Ndt
+from thalweg.records.imports.nginx import Nginx
+from thalweg.records.imports.nginx_config import COMBINED, log_format
+from thalweg.records.imports.ss import Ss
+from thalweg.records.imports.table import Mapped, Table, mapping
+from thalweg.records.imports.varnish import Varnish
+
+__all__ = [
+    "COMBINED",
+    "Addresses",
+    "Imported",
+    "Importer",
+    "Mapped",
+    "Ndt",
+    "Nginx",
+    "Ss",
+    "Table",
+    "Varnish",
+    "convert",
+    "log_format",
+    "mapping",
+]

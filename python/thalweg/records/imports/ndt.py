@@ -1,0 +1,287 @@
+"""Rows of M-Lab's NDT: downloads of ndt7, in which a server of M-Lab sends for ten seconds as fast as it can.
+
+Read are rows of BigQuery (`ndt.ndt7`, `ndt.unified_downloads`) exported as JSON lines or as CSV, and the files that
+ndt-server itself writes. A row tells of one connection, which ends because time is up: so it is a connection's record
+with its goodput while sending, and no transfer with a completion time. The time series of TCP_INFO, where a row has it,
+gives the bytes after 1, 3 and 10 s and the counters; without it the summary `a` gives throughput and the smallest RTT.
+Of ndt7's uploads the sender is the client, of whose TCP the server knows nothing: they are left out.
+
+Autonomous systems and places have no column: addresses stand for networks here.
+"""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from thalweg.records.imports import values
+from thalweg.records.imports.addresses import parsed
+from thalweg.records.imports.items import Item, LeftOut, Source, Unread, item
+from thalweg.records.schema import CLOSE
+
+MARKS_S = (1, 3, 10, 30)
+"""Seconds after the opening for which there is a column."""
+ECN = 8
+"""TCPI_OPT_ECN among the options of TCP_INFO (include/uapi/linux/tcp.h)."""
+LARGEST_FIELD = 2**27
+"""Bytes of a CSV field: one may hold a whole time series as JSON."""
+
+TOO_MANY = "\0"
+"""Stands as the heading of fields that have none."""
+
+Json = Mapping[str, Any]
+
+
+class Ndt:
+    """Rows of ndt7 downloads."""
+
+    source = "ndt"
+    fills = (
+        "end_us", "connection", "kind", "source", "machine", "start_us", "duration_us", "ip_version", "local_address",
+        "local_port", "remote_address", "remote_port", "direction", "cc", "sent_bytes", "acked_bytes",
+        "received_bytes", "retransmitted_bytes", "segments", "retransmits", "segments_out", "segments_in",
+        "reordering", "reorderings", "ecn", "ce_packets", "mss_bytes", "rtt_min_us", "rtt_smoothed_us",
+        "delivery_rate_bps", "delivery_rate_app_limited", "busy_us", "rwnd_limited_us", "sndbuf_limited_us",
+        "busy_goodput_bps", "acked_1s_bytes", "acked_3s_bytes", "acked_10s_bytes", "acked_30s_bytes", "bbr_bw_bps",
+        "bbr_min_rtt_us",
+    )  # fmt: skip
+    """Columns that it can fill."""
+    expected = "rows of ndt7 as JSON, one per line or in a list, or as CSV with a heading"
+    hint = "bq query --format=json 'SELECT * FROM `measurement-lab.ndt.unified_downloads` WHERE date = ... LIMIT 1000'"
+
+    def read(self, source: Source) -> Iterator[Item]:
+        """Read rows."""
+        lines = enumerate(source.text, 1)
+        number, head = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+        begin = head.strip()
+        whole = itertools.chain([head], (line for _, line in lines))
+        if begin.startswith("{") and begin.endswith("}"):
+            yield from self._of_json_lines(number, whole)
+        elif begin.startswith(("{", "[")):
+            yield from self._of_json(number, "".join(whole))
+        elif begin:
+            yield from self._of_csv(whole)
+
+    def _of_json_lines(self, first: int, lines: Iterator[str]) -> Iterator[Item]:
+        for number, line in enumerate(lines, first):
+            if line.strip():
+                yield item(number, lambda text: self._row(_decoded(text)), line)
+
+    def _of_json(self, first: int, text: str) -> Iterator[Item]:
+        """Read a list of rows, or rows that go on over several lines."""
+        decoder, place = json.JSONDecoder(), 0
+        while (place := _to_text(text, place)) < len(text):
+            line = first + text.count("\n", 0, place)
+            try:
+                value, place = decoder.raw_decode(text, place)
+            except json.JSONDecodeError as error:
+                yield Item(first + error.lineno - 1, unread=f"no JSON: {error.msg}")
+                return
+            for row in value if isinstance(value, list) else [value]:
+                yield item(line, self._row, row)
+
+    def _of_csv(self, lines: Iterator[str]) -> Iterator[Item]:
+        csv.field_size_limit(LARGEST_FIELD)
+        reader = csv.DictReader(lines, restkey=TOO_MANY)
+        while True:
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield Item(reader.line_num, unread=f"no CSV: {error}")
+                continue
+            yield item(reader.line_num, self._row, _nested(row))
+
+    def _row(self, row: Any) -> dict[str, Any]:
+        if not isinstance(row, dict):
+            raise Unread("it is no object")
+        found = _Row(row)
+        download = found.first("raw.Download", "Download")
+        upload = found.first("raw.Upload", "Upload")
+        if upload and not download:
+            raise LeftOut("uploads: their sender is the client")
+        series = _series(download)
+        ends = {name: value for name, value in _ends(found).items() if value is not None}
+        row_values = {**_summary(found), **_counters(series), **_marks(series), **ends}
+        if row_values.get("busy_goodput_bps") is None and not row_values.get("busy_us"):
+            # The server had something to send from beginning to end.
+            row_values["busy_goodput_bps"] = found.number(1e6, "a.MeanThroughputMbps", "MeanThroughputMbps")
+        if row_values.get("acked_bytes") is None and row_values.get("busy_goodput_bps") is None:
+            raise Unread("it has neither a throughput nor a time series of TCP_INFO")
+        uuid = found.first("a.UUID", "raw.Download.UUID", "Download.UUID", "id", "UUID")
+        if not uuid:
+            raise Unread("it has no UUID")
+        digest = blake2b(str(uuid).encode(), digest_size=8)
+        return {"connection": int.from_bytes(digest.digest()), "kind": CLOSE, "direction": "in", **row_values}
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Unread(f"no JSON: {error.msg}") from None
+
+
+def _to_text(text: str, place: int) -> int:
+    """Skip what stands between two values."""
+    while place < len(text) and text[place] in " \t\r\n,":
+        place += 1
+    return place
+
+
+class _Row:
+    """A row, whose fields may be nested or have flat names."""
+
+    def __init__(self, row: Json) -> None:
+        self._row = row
+
+    def first(self, *paths: str) -> Any:
+        """Give the first of these fields that there is."""
+        for path in paths:
+            value: Any = self._row
+            for name in path.split("."):
+                value = value.get(name) if isinstance(value, dict) else None
+            if value not in (None, ""):
+                return value
+        return None
+
+    def number(self, unit: float, *paths: str) -> float | None:
+        """Give the first of these as a number in another unit."""
+        value = self.first(*paths)
+        return None if value is None else values.number(str(value), unit)
+
+    def time(self, *paths: str) -> int | None:
+        """Give the first of these as UNIX time in microseconds."""
+        value = self.first(*paths)
+        return None if value is None else values.instant(str(value))
+
+
+def _ends(row: _Row) -> dict[str, Any]:
+    """Say when it was, and between whom."""
+    site, machine = row.first("server.Site"), row.first("server.Machine")
+    name = f"{machine}-{site}" if site and machine else machine or site
+    start = row.time("raw.Download.StartTime", "Download.StartTime", "a.TestTime", "TestTime")
+    end = row.time("raw.Download.EndTime", "Download.EndTime")
+    # Of a row without times of its own, the time of the test is all that is known.
+    start, end = (None, start) if end is None else (start, end)
+    return {
+        "start_us": start,
+        "end_us": end,
+        "duration_us": None if start is None or end is None else max(0, end - start),
+        "machine": None if name is None else str(name),
+        "local_address": parsed(str(row.first("raw.ServerIP", "ServerIP", "server.IP") or "-")),
+        "local_port": _whole(row.number(1, "raw.ServerPort", "ServerPort", "server.Port")),
+        "remote_address": parsed(str(row.first("raw.ClientIP", "ClientIP", "client.IP") or "-")),
+        "remote_port": _whole(row.number(1, "raw.ClientPort", "ClientPort", "client.Port")),
+    }
+
+
+def _summary(row: _Row) -> dict[str, Any]:
+    """Give what the table `a` says."""
+    cc = row.first("a.CongestionControl", "CongestionControl")
+    return {
+        "cc": None if cc is None else str(cc),
+        "rtt_min_us": _whole(row.number(1e3, "a.MinRTT", "MinRTT")),
+    }
+
+
+def _series(download: Any) -> list[Json]:
+    """Give the server's measurements in the order of time."""
+    measured = download.get("ServerMeasurements") if isinstance(download, dict) else None
+    if isinstance(measured, str):
+        try:
+            measured = json.loads(measured)
+        except json.JSONDecodeError:
+            raise Unread("its ServerMeasurements are no JSON") from None
+    return [each for each in measured if isinstance(each, dict)] if isinstance(measured, Sequence) else []
+
+
+def _counters(series: Sequence[Json]) -> dict[str, Any]:
+    """Give the counters of the last TCP_INFO, and the last model of BBR; their units are the kernel's."""
+    info = next((each["TCPInfo"] for each in reversed(series) if isinstance(each.get("TCPInfo"), dict)), None)
+    if info is None:
+        return {}
+    bbr: Json = next((each["BBRInfo"] for each in reversed(series) if isinstance(each.get("BBRInfo"), dict)), {})
+    options = _of(info, "Options")
+    found = {
+        "duration_us": _of(info, "ElapsedTime"),
+        "sent_bytes": _of(info, "BytesSent"),
+        "acked_bytes": _of(info, "BytesAcked"),
+        "received_bytes": _of(info, "BytesReceived"),
+        "retransmitted_bytes": _of(info, "BytesRetrans"),
+        "segments": _of(info, "DataSegsOut"),
+        "retransmits": _of(info, "TotalRetrans"),
+        "segments_out": _of(info, "SegsOut"),
+        "segments_in": _of(info, "SegsIn"),
+        "reordering": _of(info, "Reordering"),
+        "reorderings": _of(info, "ReordSeen"),
+        "ecn": None if options is None else bool(options & ECN),
+        "ce_packets": _of(info, "DeliveredCE"),
+        "mss_bytes": _of(info, "SndMSS"),
+        "rtt_min_us": _of(info, "MinRTT"),
+        "rtt_smoothed_us": _of(info, "RTT"),
+        "delivery_rate_bps": _bits(_of(info, "DeliveryRate")),
+        "delivery_rate_app_limited": None if info.get("AppLimited") is None else bool(_of(info, "AppLimited")),
+        "busy_us": _of(info, "BusyTime"),
+        "rwnd_limited_us": _of(info, "RWndLimited"),
+        "sndbuf_limited_us": _of(info, "SndBufLimited"),
+        "bbr_bw_bps": _bits(_of(bbr, "BW")),
+        "bbr_min_rtt_us": _of(bbr, "MinRTT"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _marks(series: Sequence[Json]) -> dict[str, Any]:
+    """Give the bytes acknowledged some seconds after the opening, on a line between the two looks around them."""
+    points = [(0, 0)]
+    for each in series:
+        info = each.get("TCPInfo")
+        if isinstance(info, dict):
+            at, acked = _of(info, "ElapsedTime"), _of(info, "BytesAcked")
+            if at is not None and acked is not None and at > points[-1][0]:
+                points.append((at, acked))
+    marks = {}
+    for mark in MARKS_S:
+        for (before, low), (after, high) in itertools.pairwise(points):
+            if before < mark * 1_000_000 <= after:
+                marks[f"acked_{mark}s_bytes"] = round(
+                    low + (high - low) * (mark * 1_000_000 - before) / (after - before)
+                )
+    return marks
+
+
+def _of(info: Json, name: str) -> int | None:
+    value = info.get(name)
+    return None if value is None else values.count(str(value))
+
+
+def _bits(per_second: int | None) -> int | None:
+    return None if per_second is None else 8 * per_second
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else values.count(str(round(value)))
+
+
+def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Nest the columns of a CSV: `a.MinRTT`, and `a_MinRTT` as BigQuery names it when asked to flatten.
+
+    >>> _nested({"a.MinRTT": "3", "client_Network_ASNumber": "64500", "UUID": "x"})
+    {'a': {'MinRTT': '3'}, 'client': {'Network': {'ASNumber': '64500'}}, 'UUID': 'x'}
+    """
+    nested: dict[str, Any] = {}
+    for heading, value in row.items():
+        if heading == TOO_MANY:
+            raise Unread("more fields than the heading has")
+        if value in (None, ""):
+            continue
+        *folders, name = heading.strip().replace(".", "_").split("_")
+        place = nested
+        for folder in folders:
+            inner = place.setdefault(folder, {})
+            place = inner if isinstance(inner, dict) else {}
+        place[name] = value
+    return nested

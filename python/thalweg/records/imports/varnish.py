@@ -1,0 +1,139 @@
+"""Varnish's access logs, as varnishncsa writes them: a line per request, which becomes a transfer.
+
+Varnish knows of TCP what `tcp.dump_info()` of vmod_tcp logs; varnishncsa prints it with `%{VCL_Log:tcpi}x` and
+`%{VCL_Log:tcpi2}x`. It is read where the VCL calls it, usually before anything of the response is sent. As with nginx
+the clock stops when the last byte is in the socket's send buffer: the time taken is a duration, no completion time.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.records.imports import values
+from thalweg.records.imports.addresses import parsed
+from thalweg.records.imports.items import Item, Source, Unread, item
+from thalweg.records.imports.log_lines import Field, LineForm, Part
+from thalweg.records.schema import TRANSFER
+
+DEFAULT = '%h %l %u %t "%r" %s %b "%{Referer}i" "%{User-agent}i"'
+"""What varnishncsa writes without -F."""
+
+FIELD = re.compile(r"%[<>]?(?:\{([^}]*)\})?([a-zA-Z%])")
+ESCAPES = {r"\n": "\n", r"\t": "\t"}
+
+TAKEN = {"D": 1.0, "T": 1e6, "{us}T": 1.0, "{ms}T": 1e3, "{s}T": 1e6}
+"""Fields that say how long a request took, the most exact one first, and how many microseconds one of it is."""
+BEGAN = ("{%s}t", "{%FT%T%z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%H:%M:%SZ}t", "t")
+"""Fields that say when a request was received, and whose text can be read."""
+EXACT = {"{VSL:Timestamp:Start[1]}x": "start_us", "{VSL:Timestamp:Resp[1]}x": "end_us"}
+"""Fields that say when a request was received and when its response had left, to the microsecond."""
+
+
+class Varnish:
+    """Access logs of one format."""
+
+    source = "varnish"
+    fills = (
+        "end_us", "connection", "kind", "transfer", "source", "start_us", "duration_us", "ip_version",
+        "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes", "reordering", "mss_bytes",
+        "rtt_smoothed_us",
+    )  # fmt: skip
+    """Columns that it can fill."""
+
+    def __init__(self, form: str = DEFAULT) -> None:
+        """Take what varnishncsa gets with -F.
+
+        Raises `ThalwegError` if it is no format.
+        """
+        self._text = form
+        self._form = _line_form(form)
+        names = self._form.names
+        self._taken = next((name for name in TAKEN if name in names), None)
+        self._began = next((name for name in BEGAN if name in names), None)
+        self._info = [name for name in names if name.startswith("{VCL_Log:")]
+
+    @property
+    def expected(self) -> str:
+        """What a line should be."""
+        return f"lines of the format {self._text}"
+
+    @property
+    def hint(self) -> str:
+        """What to type when nothing could be read."""
+        return "name the format: --format-string '...' as varnishncsa has it behind -F"
+
+    def read(self, source: Source) -> Iterator[Item]:
+        """Read a log."""
+        for number, line in source.lines():
+            if line:
+                yield item(number, self._row, source.number(number), line)
+
+    def _row(self, number: int, line: str) -> dict[str, Any]:
+        found = self._form.read(line)
+        info = _info(" ".join(found[name] for name in self._info))
+        row: dict[str, Any] = {
+            "connection": number,
+            "kind": TRANSFER,
+            "transfer": 0,
+            "duration_us": values.count(found[self._taken], TAKEN[self._taken]) if self._taken else None,
+            "start_us": values.instant(found[self._began]) if self._began else None,
+            "remote_address": parsed(found.get("h", "-")),
+            "remote_port": values.count(found.get("{VSL:ReqStart[2]}x", "-")),
+            "direction": "in",
+            "sent_bytes": values.count(found.get("O", found.get("b", "-"))),
+            "received_bytes": values.count(found.get("I", "-")),
+            "reordering": info.get("reordering"),
+            "mss_bytes": info.get("snd_mss"),
+            "rtt_smoothed_us": info.get("rtt") or None,
+        }
+        if row["sent_bytes"] is None and found.get("b") == "-":
+            row["sent_bytes"] = 0
+        row |= {column: values.instant(found[name]) for name, column in EXACT.items() if name in found}
+        if row.get("start_us") is None and row.get("end_us") is None:
+            raise Unread("its format has no time: neither %t nor %{VSL:Timestamp:Resp[1]}x")
+        if row.get("end_us") is None and row["duration_us"] is None:
+            # Without the time that it took, a request ended when it was received: to the second, that is often so.
+            row["end_us"] = row["start_us"]
+            row["start_us"] = None
+        return row
+
+
+def _line_form(text: str) -> LineForm:
+    for escape, character in ESCAPES.items():
+        text = text.replace(escape, character)
+    parts: list[Part] = []
+    literal = ""
+    end = 0
+    for match in FIELD.finditer(text):
+        literal += text[end : match.start()]
+        end = match.end()
+        if match[2] == "%":
+            literal += "%"
+            continue
+        if literal:
+            parts.append(literal)
+            literal = ""
+        name = match[2] if match[1] is None else f"{{{match[1]}}}{match[2]}"
+        parts.append(Field(name, last="]" if name == "t" else ""))
+    if literal + text[end:]:
+        parts.append(literal + text[end:])
+    if not any(isinstance(part, Field) for part in parts):
+        raise ThalwegError(
+            "bad-format",
+            f"the format `{text}` has no field",
+            place="--format-string",
+            expected="what varnishncsa gets with -F, in single quotes for the shell",
+            hint="--format-string '%h %t %D %s %O %{VCL_Log:tcpi2}x'",
+        )
+    return LineForm(parts, text)
+
+
+def _info(text: str) -> dict[str, int]:
+    """Read what `tcp.dump_info()` logs.
+
+    >>> _info("pmtu=1500 rtt=152000 rttvar=76000 snd_cwnd=10")["rtt"]
+    152000
+    """
+    pairs = (word.partition("=") for word in text.split())
+    return {name: int(value) for name, _, value in pairs if value.isdecimal() and value.isascii()}

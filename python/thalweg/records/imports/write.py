@@ -1,0 +1,130 @@
+"""Writing a file of records: whole, or not at all."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records.schema import COLUMNS
+
+ROWS = 50_000
+"""Rows that are written together, as a row group: some 20 MB in memory."""
+
+TYPES = {"u64": pa.uint64(), "f64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
+
+SCHEMA = pa.schema(
+    [pa.field(name, TYPES[column.kind], nullable=column.is_optional) for name, column in COLUMNS.items()]
+)
+
+
+class RecordFile:
+    """A file of records in the making, as a context: what is not finished when it ends is gone, with its folders."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder in which the file will be; nothing is written yet."""
+        self._folder = folder
+        self._made: list[Path] = []
+        self._temporary: Path | None = None
+        self._writer: Any = None
+        self._columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self._rows = 0
+
+    def __enter__(self) -> "RecordFile":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        # Of a disk that is full even closing complains, and what is left of it is removed all the same.
+        if self._writer is not None:
+            with contextlib.suppress(OSError):
+                self._writer.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+        if kind is not None:
+            for folder in reversed(self._made):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add a row; columns that it does not name are empty.
+
+        Raises `ThalwegError` if the folder cannot be written.
+        """
+        for name, column in self._columns.items():
+            column.append(row.get(name))
+        self._rows += 1
+        if self._rows == ROWS:
+            with self._told():
+                self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and bring the file to the disk; it has no name yet.
+
+        Raises `ThalwegError` if the folder cannot be written.
+        """
+        with self._told():
+            self._flush()
+            self._writer.close()
+            self._writer = None
+            assert self._temporary is not None
+            with self._temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            self._temporary.chmod(0o666 & ~_umask())
+
+    def finish(self, name: str) -> tuple[Path, bool]:
+        """Give the file its name; says as well whether there was one of that name, which is replaced.
+
+        Raises `ThalwegError` if the folder cannot be written.
+        """
+        with self._told():
+            assert self._temporary is not None
+            file_name = self._folder / name
+            was_there = file_name.exists()
+            self._temporary.replace(file_name)
+            self._temporary = None
+        return file_name, was_there
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self._open()
+        if self._rows:
+            self._writer.write_table(pa.table(self._columns, schema=SCHEMA))
+        self._columns = {name: [] for name in COLUMNS}
+        self._rows = 0
+
+    def _open(self) -> None:
+        missing = [self._folder, *self._folder.parents]
+        missing = [folder for folder in missing if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir()
+            self._made.append(folder)
+        handle, name = tempfile.mkstemp(dir=self._folder, prefix=".import.", suffix=".part")
+        os.close(handle)
+        self._temporary = Path(name)
+        self._writer = pq.ParquetWriter(name, SCHEMA, compression="zstd")
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our words what the system says of the folder."""
+        try:
+            yield
+        except OSError as error:
+            raise ThalwegError(
+                "cannot-write",
+                f"records cannot be written to `{self._folder}`: {(error.strerror or str(error)).lower()}",
+                place=str(self._folder),
+                hint="name another folder with --out DIR",
+                exit_code=Exit.CANNOT_WRITE,
+            ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,27 @@
+"""What tests of importers share: a sample is imported, and its rows are looked at."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from thalweg.records import imports
+from thalweg.records.imports import Addresses, Imported, Importer
+
+SAMPLES = Path(__file__).parent / "samples"
+
+AT_S = 1_795_304_248
+"""2026-11-21 23:37:28 UTC, the time of the samples, in seconds."""
+
+
+def imported(importer: Importer, *files: Path, out: Path, **options: Any) -> tuple[list[dict[str, Any]], Imported]:
+    """Import files; gives the rows, each with the columns that it has, and what was said."""
+    done = imports.convert(importer, files, out, addresses=options.pop("addresses", Addresses()), **options)
+    rows = [
+        {name: value for name, value in row.items() if value is not None}
+        for file in done.files
+        for row in pl.read_parquet(file).iter_rows(named=True)
+    ]
+    assert done.rows == len(rows)
+    fills = set(importer.fills) if hasattr(importer, "fills") else None
+    assert fills is None or done.filled <= fills
+    return rows, done

@@ -1,0 +1,176 @@
+"""`thalweg import`: what it says, what it leaves behind, and what it keeps of addresses."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from importing import SAMPLES, imported
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records import imports
+from thalweg.records.imports import Addresses, Ndt, Nginx, Ss, Varnish
+from thalweg.records.imports.addresses import with_key
+from thalweg.records.schema import SCHEMA
+
+Thalweg = Callable[..., Any]
+
+NGINX = ["nginx", str(SAMPLES / "nginx-tcp.log"), "--config", str(SAMPLES / "nginx.conf"), "--format-name", "tcp"]
+KEY = "00112233445566778899aabbccddeeff"
+
+
+def key_file(folder: Path, text: str = KEY, mode: int = 0o600) -> Path:
+    file = folder / "address.key"
+    file.write_text(text + "\n")
+    file.chmod(mode)
+    return file
+
+
+def test_an_import_names_its_file_and_says_what_it_could_not_read(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("import", *NGINX, "--out", "records")
+    assert done.returncode == 0, done.stderr
+    (file,) = (tmp_path / "records").iterdir()
+    assert done.stdout.strip() == str(Path("records") / file.name)
+    assert re.fullmatch(r"nginx-20261121T233728Z-[0-9a-f]{12}\.parquet", file.name)
+    assert "4 records" in done.stderr
+    assert "1 line could not be read" in done.stderr
+    assert "nginx-tcp.log:5: " in done.stderr
+
+
+def test_importing_the_same_again_replaces_it_and_summaries_count_it_once(thalweg: Thalweg, tmp_path: Path) -> None:
+    for addresses in ("truncated", "whole"):
+        done = thalweg("import", *NGINX, "--out", "records", "--addresses", addresses, "--cc", "bbr")
+        assert done.returncode == 0, done.stderr
+    assert "had been imported before" in done.stderr
+    assert len(list((tmp_path / "records").iterdir())) == 1
+    told = json.loads(thalweg("records", "records", "--json").stdout)
+    assert [(each["cc"], each["transfers"]) for each in told["algorithms"]] == [("bbr", 4)]
+
+
+def test_a_file_that_is_imported_again_beside_others_counts_once(tmp_path: Path) -> None:
+    line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET /{} HTTP/1.1" 200 44321 "-" "x"\n'
+    logs = [tmp_path / name for name in ("a.log", "b.log", "none.log")]
+    for log, text in zip(logs, [line.format("a"), line.format("b"), "nothing\n"], strict=True):
+        log.write_text(text)
+    imported(Nginx(), logs[0], out=tmp_path / "out")
+    rows, done = imported(Nginx(), *logs, logs[1], out=tmp_path / "out")
+    assert (len(rows), done.replaced, done.unread) == (2, 1, 1)
+    assert len(list((tmp_path / "out").iterdir())) == 2
+
+
+def test_an_import_as_json_says_the_same(thalweg: Thalweg) -> None:
+    told = json.loads(thalweg("import", *NGINX, "--out", "records", "--machine", "web7", "--json").stdout)
+    assert (told["rows"], told["unread"], told["replaced"], len(told["files"])) == (4, 1, 0, 1)
+    assert told["first_unread"][0]["line"] == 5
+    assert {"machine", "rtt_smoothed_us"} <= set(told["columns"])
+
+
+def test_strict_stops_at_the_line_and_leaves_nothing_behind(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("import", *NGINX, "--out", "records/deep", "--strict")
+    assert done.returncode == Exit.FAILED
+    assert "error[unread-line]: line 5 cannot be read" in done.stderr
+    assert "nginx-tcp.log:5" in done.stderr
+    assert not (tmp_path / "records").exists()
+
+
+def test_a_file_that_fails_leaves_nothing_of_those_before_it(tmp_path: Path) -> None:
+    line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET / HTTP/1.1" 200 44321 "-" "x"\n'
+    (tmp_path / "good.log").write_text(line)
+    (tmp_path / "torn.log").write_text(line + "203.0.113.9 - -")
+    with pytest.raises(ThalwegError, match="line 2 cannot be read"):
+        imported(Nginx(), tmp_path / "good.log", tmp_path / "torn.log", out=tmp_path / "out" / "deep", strict=True)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["good.log", "torn.log"]
+
+
+def test_a_log_of_another_format_is_an_error_with_a_hint_and_leaves_nothing(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("import", "nginx", str(SAMPLES / "varnish.log"), "--out", "records")
+    assert done.returncode == Exit.FAILED
+    assert done.stderr.startswith("error[no-records]")
+    assert "--format-string" in done.stderr
+    assert not (tmp_path / "records").exists()
+
+
+def test_a_folder_that_was_there_stays_when_an_import_fails(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "empty.log").write_text("")
+    assert thalweg("import", "nginx", "empty.log", "--out", "records").returncode == Exit.FAILED
+    assert list((tmp_path / "records").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_said_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = thalweg("import", *NGINX, "--out", "file/records")
+    assert done.returncode == Exit.CANNOT_WRITE
+    assert "error[cannot-write]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["apache", "x", "--out", "r"], "nginx, varnish, csv, ndt, ss"),
+        (["ss", "x", "--out", "r", "--map", "a=b"], "--map is for csv, not for ss"),
+        (["ndt", "x", "--out", "r", "--config", "b"], "--config is for nginx"),
+        (["nginx", "x", "--out", "r", "--format-name", "b"], "--format-name is a name in a --config"),
+        (["ss", "x", "--out", "r", "--time", "noon"], "`noon` is no time"),
+        (["ss", "x", "--out", "r"], "there is no file `x`"),
+        (["ss", ".", "--out", "r"], "is a folder"),
+        (["ss", "x", "--out", "r", "--addresses", "none"], "there is no form of addresses `none`"),
+        (["ss", "x", "--out", "r", "--key", "k"], "--key is for hashed addresses"),
+        (["csv", "x", "--out", "r"], "does not say when a row ended"),
+    ],
+)
+def test_mistakes_of_usage_say_what_is_right(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = thalweg("import", *arguments)
+    assert done.returncode == Exit.USAGE
+    assert said in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+def test_hashed_addresses_are_those_of_the_agent_for_the_same_key(tmp_path: Path) -> None:
+    addresses = with_key("hashed", key_file(tmp_path))
+    rows, _ = imported(Ss(), SAMPLES / "ss.txt", out=tmp_path / "out", addresses=addresses)
+    # HMAC-SHA-256 of the 4 bytes c6 33 64 07, cut to 64 bits: openssl dgst -sha256 -mac HMAC -macopt hexkey:KEY
+    assert rows[0]["remote_address"] == "h:ca967fb2cb9222d5"
+    # An IPv4 address in the clothes of IPv6 is the same peer.
+    assert rows[3]["remote_address"] == rows[0]["remote_address"]
+    assert rows[1]["remote_address"] != rows[0]["remote_address"]
+
+
+def test_a_key_must_be_there_be_long_enough_and_be_its_owner_s_alone(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="there is no file"):
+        with_key("hashed", tmp_path / "address.key")
+    for text, mode, message in ((KEY[:30], 0o600, "no key"), ("x" * 32, 0o600, "no key"), (KEY, 0o640, "rights on")):
+        with pytest.raises(ThalwegError, match=message):
+            with_key("hashed", key_file(tmp_path, text, mode))
+
+
+def test_an_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ss, "_row", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        imports.convert(Ss(), [SAMPLES / "ss.txt"], tmp_path / "a" / "b", addresses=Addresses())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_import_of_many_rows_is_one_file(tmp_path: Path) -> None:
+    line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET / HTTP/1.1" 200 44321 "-" "x"\n'
+    (tmp_path / "a.log").write_text(line * 120_000)
+    done = imports.convert(Nginx(), [tmp_path / "a.log"], tmp_path / "out", addresses=Addresses())
+    assert done.rows == 120_000
+    assert [file.suffix for file in (tmp_path / "out").iterdir()] == [".parquet"]
+
+
+@pytest.mark.parametrize("importer", [Nginx, Varnish, Ndt, Ss])
+def test_the_reference_names_the_source_of_every_column_that_an_importer_fills(importer: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "importing.md").read_text()
+    section = re.search(rf"^## {importer.source}\b(.*?)(?=^## |\Z)", page, flags=re.M | re.S | re.I)
+    assert section is not None
+    named = {
+        name for row in re.findall(r"^\| (`.*?) \|", section[1], flags=re.M) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert set(importer.fills) <= SCHEMA.keys()
+    everywhere = {"source", "kind", "ip_version"}
+    assert named == set(importer.fills) - everywhere

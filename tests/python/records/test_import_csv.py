@@ -1,0 +1,106 @@
+"""CSV of any kind, with a map."""
+
+from pathlib import Path
+
+import pytest
+from importing import AT_S, SAMPLES, imported
+from thalweg.errors import ThalwegError
+from thalweg.records.imports import Table, mapping
+
+CSV = SAMPLES / "flows.csv"
+TIME = "end_us=finished"
+
+
+def test_columns_become_ours_in_our_units(tmp_path: Path) -> None:
+    settings = [TIME, "remote_address=client", "cc=algorithm", "acked_bytes=size_kB:kB", "fct_us=time_ms:ms",
+                "rtt_min_us=min_rtt_ms:ms", "retransmits=lost", "ecn=secure"]  # fmt: skip
+    rows, done = imported(Table(mapping(settings, None)), CSV, out=tmp_path)
+    first = {name: value for name, value in rows[0].items() if name != "connection"}
+    assert first == {
+        "end_us": AT_S * 1_000_000 + 500_000,
+        "kind": "transfer",
+        "source": "csv",
+        "ip_version": 4,
+        "remote_address": "198.51.100.0/24",
+        "cc": "cubic",
+        "acked_bytes": 1_000_000,
+        "retransmits": 3,
+        "ecn": True,
+        "rtt_min_us": 20_500,
+        "fct_us": 800_000,
+        "goodput_bps": 1e7,
+    }
+    assert "acked_bytes" not in rows[2]
+    assert [(line.line, line.why) for line in done.first_unread] == [
+        (5, "`ten` is no number"),
+        (6, "4 fields, and the heading has 8"),
+    ]
+
+
+def test_a_file_of_toml_maps_too_and_settings_go_before_it(tmp_path: Path) -> None:
+    rows, _ = imported(Table(mapping(["cc=algorithm"], SAMPLES / "flows.toml")), CSV, out=tmp_path / "a")
+    assert [row["cc"] for row in rows] == ["cubic", "bbr", "bbr"]
+    rows, _ = imported(Table(mapping([], SAMPLES / "flows.toml")), CSV, out=tmp_path / "b")
+    assert {row["cc"] for row in rows} == {"reno"}
+    assert rows[0]["goodput_bps"] == 1e7
+
+
+def test_what_names_no_transfer_is_a_whole_connection(tmp_path: Path) -> None:
+    rows, _ = imported(Table(mapping([TIME, "acked_bytes=size_kB:kB"], None)), CSV, out=tmp_path)
+    assert {row["kind"] for row in rows} == {"close"}
+
+
+def test_a_time_in_the_wrong_unit_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t\n1795304248\n1795304248000\n")
+    rows, done = imported(Table(mapping(["end_us=t:s"], None)), tmp_path / "a.csv", out=tmp_path / "out")
+    assert [row["end_us"] for row in rows] == [AT_S * 1_000_000]
+    assert "another unit" in done.first_unread[0].why
+
+
+def test_fields_may_be_separated_by_anything_and_numbers_of_connections_be_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("id\tt\nx\t5\ny\t6\nx\t7\n")
+    rows, _ = imported(Table(mapping(["end_us=t:s", "connection=id"], None)), tmp_path / "a.tsv", out=tmp_path / "out")
+    x, y, again = (row["connection"] for row in rows)
+    assert x == again != y
+    assert rows[0]["end_us"] == 5_000_000
+
+
+def test_addresses_that_were_truncated_or_hashed_before_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,a\n5,198.51.100.0/24\n6,h:73a92d6adb7d024a\n7,nobody\n")
+    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert [row["remote_address"] for row in rows] == ["198.51.100.0/24", "h:73a92d6adb7d024a"]
+    assert done.first_unread[0].why == "`nobody` is no address"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["acked_bytes=size_kB"], "does not say when"),
+        ([TIME, "goodput=x"], "no column `goodput`"),
+        ([TIME, "source=x"], "no column `source`"),
+        ([TIME, "cc"], "maps nothing"),
+    ],
+)
+def test_a_map_that_makes_no_records_is_refused(settings: list[str], message: str) -> None:
+    with pytest.raises(ThalwegError, match=message):
+        mapping(settings, None)
+
+
+def test_a_file_of_toml_that_is_no_map_is_refused(tmp_path: Path) -> None:
+    for text, message in (
+        ("end_us = 5", "neither a heading nor a value"),
+        ("end_us = {form = 's'}", "neither a heading nor a value"),
+        ("end_us = {from = 't', unit = 'kB'}", "is no unit of end_us"),
+        ("end_us", "is no TOML"),
+    ):
+        (tmp_path / "map.toml").write_text(text)
+        with pytest.raises(ThalwegError, match=message):
+            mapping([], tmp_path / "map.toml")
+
+
+def test_a_heading_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="no column `size`") as caught:
+        imported(Table(mapping([TIME, "acked_bytes=size"], None)), CSV, out=tmp_path / "out")
+    assert "`size_kB`" in (caught.value.found or "")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,116 @@
+"""Dumps of ss, and the events of ss -E."""
+
+import os
+from pathlib import Path
+
+from importing import AT_S, SAMPLES, imported
+from thalweg.records import read
+from thalweg.records.imports import Addresses, Ss
+
+DUMP = SAMPLES / "ss.txt"
+LINE = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
+
+
+def test_a_connection_that_is_open_has_every_counter_that_ss_prints(tmp_path: Path) -> None:
+    rows, _ = imported(Ss(), DUMP, out=tmp_path, addresses=Addresses("whole"))
+    assert rows[0] == {
+        "end_us": (AT_S - 28) * 1_000_000,
+        "connection": 0x1A2B,
+        "kind": "interim",
+        "source": "ss",
+        "ip_version": 4,
+        "local_address": "192.0.2.1",
+        "local_port": 443,
+        "remote_address": "198.51.100.7",
+        "remote_port": 51234,
+        "cgroup": "/system.slice/nginx.service",
+        "cc": "bbr",
+        "sent_bytes": 500_000,
+        "acked_bytes": 480_000,
+        "received_bytes": 421,
+        "retransmitted_bytes": 2896,
+        "segments": 346,
+        "retransmits": 2,
+        "segments_out": 350,
+        "segments_in": 180,
+        "reordering": 12,
+        "reorderings": 3,
+        "ecn": True,
+        "ce_packets": 0,
+        "mss_bytes": 1448,
+        "rtt_min_us": 21_500,
+        "rtt_smoothed_us": 23_400,
+        "delivery_rate_bps": 12_000_000,
+        "delivery_rate_app_limited": True,
+        "busy_us": 420_000,
+        "rwnd_limited_us": 12_000,
+        "sndbuf_limited_us": 0,
+        "busy_goodput_bps": 8 * 480_000 / 0.42,
+        "bbr_bw_bps": 12_345_678,
+        "bbr_min_rtt_us": 21_500,
+    }
+
+
+def test_what_an_older_kernel_does_not_count_stays_empty(tmp_path: Path) -> None:
+    rows, _ = imported(Ss(), DUMP, out=tmp_path)
+    older = rows[1]
+    assert (older["cc"], older["segments"], older["acked_bytes"], older["retransmits"]) == ("cubic", 25, 3001, 0)
+    assert not {"sent_bytes", "retransmitted_bytes", "busy_us", "busy_goodput_bps", "ce_packets"} & older.keys()
+
+
+def test_a_close_is_the_whole_connection_with_the_algorithm_that_a_dump_saw(tmp_path: Path) -> None:
+    rows, _ = imported(Ss(), DUMP, out=tmp_path)
+    closed = rows[3]
+    assert (closed["kind"], closed["cc"]) == ("close", "bbr")
+    assert closed["end_us"] == 1_795_304_310_250_000
+    # 647,106 minus the kernel's one for the SYN and one for the FIN: all that was sent, and not again.
+    assert closed["acked_bytes"] == 650_000 - 2896
+    assert closed["ip_version"] == 4
+
+
+def test_later_dumps_of_a_connection_replace_the_ones_before(tmp_path: Path) -> None:
+    imported(Ss(), DUMP, out=tmp_path)
+    records = read([tmp_path])
+    (rows,) = records.collect(records.rows.sort("connection").select("connection", "kind"))
+    assert rows.rows() == [(0x1A2B, "close"), (0x1A2C, "interim")]
+
+
+def test_what_is_no_connection_is_left_out_by_its_reason_and_what_is_torn_is_told(tmp_path: Path) -> None:
+    _, done = imported(Ss(), DUMP, out=tmp_path)
+    assert done.left_out == {
+        "headings": 1,
+        "listening sockets": 2,
+        "connections in TIME-WAIT: all is forgotten": 1,
+        "sockets that are not TCP": 1,
+    }
+    assert [(line.line, line.why) for line in done.first_unread] == [
+        (18, "two queues and two addresses should follow the state")
+    ]
+
+
+def test_a_dump_without_a_time_is_of_when_its_file_was_written_or_of_the_time_given(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_text(LINE)
+    os.utime(tmp_path / "dump", ns=(0, AT_S * 1_000_000_000))
+    (row,), _ = imported(Ss(), tmp_path / "dump", out=tmp_path / "out")
+    assert row["end_us"] == AT_S * 1_000_000
+    (row,), _ = imported(Ss(5_000_000), tmp_path / "dump", out=tmp_path / "out")
+    assert row["end_us"] == 5_000_000
+
+
+def test_a_peer_s_port_is_not_kept_unless_addresses_are_whole(tmp_path: Path) -> None:
+    rows, _ = imported(Ss(), DUMP, out=tmp_path)
+    assert all("remote_port" not in row for row in rows)
+
+
+def test_without_cookies_the_ends_tell_connections_apart(tmp_path: Path) -> None:
+    other = LINE.replace("7:5", "7:6")
+    (tmp_path / "dump").write_text((LINE + other + LINE).replace(" sk:7", ""))
+    rows, _ = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    one, two, again = (row["connection"] for row in rows)
+    assert one == again != two
+
+
+def test_names_instead_of_addresses_say_what_ss_needs(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_text(LINE + LINE.replace("198.51.100.7", "client.example.org"))
+    _, done = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    assert "-n" in done.first_unread[0].why
