@@ -70,6 +70,11 @@ def test_the_commands_that_compare_work_in_their_order(tmp_path: Path) -> None:
     follow("compare.md", tmp_path)
 
 
+def test_the_commands_about_records_work_in_their_order(tmp_path: Path) -> None:
+    follow("a-week-of-records.md", tmp_path)
+    assert (tmp_path / "week.html").exists()
+
+
 @pytest.mark.usefixtures("kernel")
 def test_the_commands_of_the_real_kernel_work_in_their_order(tmp_path: Path) -> None:
     follow("real-kernel.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "1500ms"')})

@@ -11,7 +11,9 @@ from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]
 
-COMMANDS = ["check", "run", "results", "report", "compare", "validate", "schema", "doctor", "kernel"]
+COMMANDS = [
+    "check", "run", "results", "report", "compare", "validate", "records", "import", "schema", "doctor", "kernel",
+]  # fmt: skip
 
 
 def test_the_help_names_every_command_and_exit_code(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
@@ -84,7 +86,7 @@ def test_the_version_is_printed(thalweg: Thalweg) -> None:
 
 def test_shells_complete_commands(thalweg: Thalweg) -> None:
     done = thalweg(_THALWEG_COMPLETE="complete_bash", COMP_WORDS="thalweg re", COMP_CWORD="1")
-    assert done.stdout.split() == ["results", "report", "reproduce"]
+    assert done.stdout.split() == ["results", "report", "reproduce", "records"]
 
 
 def test_completion_can_be_installed(thalweg: Thalweg) -> None:

@@ -1,0 +1,64 @@
+"""`thalweg records`: what connections of live servers did, together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg.cli import output, records_output
+from thalweg.cli.options import option
+from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.records import LeftOut
+
+EPILOG = "Example: thalweg records /var/lib/thalweg/records --html week.html"
+
+MOST_LEFT_OUT = 5
+"""Files that are left out and named; the others are counted."""
+
+
+def command(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
+    ],
+    html: Annotated[Path | None, option("--html", "PAGE", "Write a page with figures, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
+) -> None:
+    """Summarise records of live servers.
+
+    Reads what `thalweg-agent record` and `thalweg import` wrote, of any number of machines: how many connections and
+    transfers, by algorithm and by how they ended; how their goodput, completion times, RTTs, retransmissions and queues
+    are spread; and what is missing. The columns are described in docs/reference/records.md.
+    """
+    from thalweg.records import summary_of
+
+    summary = summary_of(places)
+    if not summary.rows:
+        raise ThalwegError(
+            "no-records",
+            "the files hold no rows",
+            place=str(places[0]),
+            expected="connections that have closed, or have been open for a minute",
+            hint="thalweg-agent status says how many it has seen",
+        )
+    if html is not None:
+        from thalweg.report import records as page
+
+        page.write(summary, places, html)
+    if as_json:
+        output.data_json(records_output.as_json(summary, places, html))
+        return
+    records_output.show(summary)
+    _talk_of(summary.left_out)
+    if html is not None:
+        output.data("")
+        output.data(str(html))
+
+
+def _talk_of(left_out: "Sequence[LeftOut]") -> None:
+    for each in left_out[:MOST_LEFT_OUT]:
+        output.talk(f"left out: {each.file}: {each.why}")
+    if len(left_out) > MOST_LEFT_OUT:
+        output.talk(f"left out: {len(left_out) - MOST_LEFT_OUT} more files")

@@ -1,0 +1,113 @@
+"""The page about records: what it says, and how it looks in a browser, with the network watched."""
+
+from pathlib import Path
+
+import made_up_records as made_up
+import polars as pl
+import pytest
+from browsers import Watched
+from playwright.sync_api import Browser
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records import read, summarise
+from thalweg.report import records as page
+from thalweg.report.records_figures import figures
+
+MOST_BYTES = 5_000_000
+"""What a page may weigh, whatever the number of rows."""
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("day")
+    made_up.flushed(folder, 1, 1, made_up.a_day())
+    (folder / "torn.parquet").write_text("PAR1")
+    page.write(summarise(read([folder])), [folder], folder / "page.html")
+    return folder
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_figure_is_drawn_without_complaints_or_requests(
+    browser: Browser, day: Path, width: int, scheme: str
+) -> None:
+    watched = Watched(browser, day / "page.html", width, color_scheme=scheme).ready()
+    charts = watched.page.locator(".chart").all()
+    for chart in charts:
+        chart.scroll_into_view_if_needed()
+        chart.locator("svg .mark-line path").first.wait_for()
+        box = chart.locator("svg").first.bounding_box()
+        assert box is not None
+        assert box["height"] > 80
+        assert 0 < box["x"] + box["width"] <= width
+    assert len(charts) == 8
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    assert watched.requests == [watched.file]
+    watched.page.close()
+
+
+def test_an_algorithm_can_be_switched_off(browser: Browser, day: Path) -> None:
+    watched = Watched(browser, day / "page.html").ready()
+    figure = watched.page.locator("#figure-busy-goodput")
+    figure.scroll_into_view_if_needed()
+    paths = "document.querySelectorAll('#figure-busy-goodput .mark-line path').length"
+    watched.page.wait_for_function(f"() => {paths} === 2")
+    figure.get_by_role("checkbox", name="cubic").uncheck()
+    watched.page.wait_for_function(f"() => {paths} === 1")
+    watched.page.close()
+
+
+def test_the_page_says_what_is_there_what_is_missing_and_what_to_doubt(day: Path) -> None:
+    html = (day / "page.html").read_text()
+    assert "400 connections and 400 transfers" in html
+    for text in ("torn.parquet was left out", "no verdict", "web2", "timed out", "by the peer", "<code>netns</code>"):
+        assert text in html
+    assert "Of 1 connections one was recorded" not in html
+
+
+def test_names_from_records_cannot_become_markup(tmp_path: Path) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.closed(n, cc="<img src=x>", machine="</script>") for n in range(9)])
+    html = page.html(summarise(read([tmp_path])), [tmp_path / "<b>"])
+    assert "<img" not in html.partition("<script")[0]
+    assert "<b>" not in html
+    assert "&lt;/script&gt;" in html
+
+
+def test_records_of_one_source_that_knows_little_make_a_page(browser: Browser, tmp_path: Path) -> None:
+    known = {"source", "kind", "end_us", "connection", "duration_us", "sent_bytes", "rtt_smoothed_us"}
+    rows = [
+        {name: value for name, value in made_up.transfer(n).items() if name in known} | {"rtt_smoothed_us": 1000 + n}
+        for n in range(20)
+    ]
+    long = "a-machine-with-a-very-long-name.in-a-domain-with-a-long-name.example.org"
+    made_up.write(tmp_path / "nginx-1.parquet", [row | {"machine": long} for row in rows])
+    summary = summarise(read([tmp_path]))
+    assert [figure.id for figure in figures(summary)] == ["serving-time", "rtt"]
+    page.write(summary, [tmp_path], tmp_path / "page.html")
+    watched = Watched(browser, tmp_path / "page.html", 390).ready()
+    watched.page.locator(".chart svg").first.wait_for()
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    watched.page.close()
+
+
+def test_a_page_of_very_many_rows_is_small(tmp_path: Path) -> None:
+    made_up.write(tmp_path / "a.parquet", made_up.a_day(connections=2000))
+    rows = pl.read_parquet(tmp_path / "a.parquet")
+    many = pl.concat([rows] * 100).with_row_index("n").with_columns(
+        *((pl.col(name) * (1 + pl.col("n") / 1e6)).cast(rows[name].dtype) for name in ("rtt_min_us", "goodput_bps")),
+        cc=pl.lit("cc") + (pl.col("n") % 12).cast(pl.String),
+    )  # fmt: skip
+    many.drop("n").write_parquet(tmp_path / "a.parquet")
+    html = page.html(summarise(read([tmp_path])), [tmp_path])
+    assert many.height == 400_000
+    assert len(html.encode()) < MOST_BYTES
+    assert "Figures show the 8 algorithms" in html
+
+
+def test_a_page_that_cannot_be_written_says_what_to_type(day: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ThalwegError) as caught:
+        page.write(summarise(read([day])), [day], tmp_path / "file" / "page.html")
+    assert caught.value.exit_code == Exit.CANNOT_WRITE
+    assert "--html" in (caught.value.hint or "")
