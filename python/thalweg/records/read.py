@@ -56,12 +56,14 @@ class Records:
         return self.all_rows.join(self.superseded.lazy(), on=_keys(ROW), how="anti")
 
     def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
-        """Run queries together, without reading all rows into memory at once.
+        """Run queries one after the other, each on its own columns.
+
+        Run together they would share one scan, which polars keeps in memory: four times as much at five million rows.
 
         Raises `ThalwegError` if a file is damaged where its rows are.
         """
         try:
-            return pl.collect_all(queries, engine="streaming")
+            return [query.collect(engine="streaming") for query in queries]
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._damaged(error) from None
 
