@@ -33,7 +33,7 @@ RUST: Mapping[str, set[str]] = {
     "store": {"units", "plan", "trace"},
     "lab": {"units", "plan", "trace", "link", "traffic"},
     "lockstep": {"units", "plan"},
-    "agent": set(),
+    "agent": {"units", "trace", "store"},
     "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""

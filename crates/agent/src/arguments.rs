@@ -1,8 +1,10 @@
 //! The command line.
 
 use crate::cc::RULES;
+use crate::record::{DEFAULT_SOCKET, SortBy};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Looks after the congestion control of a server.
 #[derive(Debug, Parser)]
@@ -19,6 +21,27 @@ pub enum Command {
     /// Load congestion controllers written in eBPF, and look after them
     #[command(subcommand)]
     Cc(Cc),
+    /// How recording goes: connections, rows, files, what was lost, what it costs
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Where the agent that records answers
+        #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+        socket: PathBuf,
+    },
+    /// The open connections that are recorded, as a live table
+    Top {
+        /// What stands first
+        #[arg(long, value_enum, value_name = "COLUMN", default_value_t)]
+        sort: SortBy,
+        /// Print the table once, with all connections: for scripts and pipes
+        #[arg(long)]
+        once: bool,
+        /// Where the agent that records answers
+        #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+        socket: PathBuf,
+    },
 }
 
 /// What to do with congestion controllers.

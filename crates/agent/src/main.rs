@@ -1,10 +1,12 @@
-//! `thalweg-agent`: what thalweg does on servers. So far it loads congestion controllers into the kernel and looks after them
-//! (`thalweg-agent cc`). What it does and its exit codes are described in `docs/reference/agent.md`.
+//! `thalweg-agent`: what thalweg does on servers. It loads congestion controllers into the kernel and looks after them
+//! (`thalweg-agent cc`), and records what connections do (`thalweg-agent record`). What it does and its exit codes are described in
+//! `docs/reference/agent.md`.
 
 mod arguments;
 mod cc;
 mod notify;
 mod problem;
+mod record;
 
 use arguments::{Arguments, Cc, Command};
 use clap::Parser;
@@ -13,19 +15,24 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let Command::Cc(command) = Arguments::parse().command;
-    let outcome = match command {
-        Cc::Load { what, rule, keep } => cc::load(&what, rule.as_deref(), keep, &mut say),
-        Cc::Unload { name } => cc::unload(&name, &mut say),
-        Cc::List { json } => cc::list(json).and_then(|text| say(&text)),
-        Cc::Status { json } => cc::status(json).and_then(|text| say(&text)),
-    };
-    match outcome {
+    match run(Arguments::parse().command) {
         Ok(()) => Exit::Finished.into(),
         Err(problem) => {
             eprintln!("thalweg-agent: {problem}");
             problem.exit.into()
         }
+    }
+}
+
+fn run(command: Command) -> Result<(), Problem> {
+    match command {
+        Command::Cc(Cc::Load { what, rule, keep }) => cc::load(&what, rule.as_deref(), keep, &mut say),
+        Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
+        Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
+        Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
+        Command::Status { json, socket } => say(&record::status(&socket, json)?),
+        Command::Top { sort, once: true, socket } => say(&record::top::once(&socket, sort)?),
+        Command::Top { sort, once: false, socket } => record::top::live(&socket, sort),
     }
 }
 

@@ -1,0 +1,250 @@
+//! What the records come to, for Prometheus: histograms and counters per congestion control, made from the rows as they are
+//! written, and how recording itself goes.
+//!
+//! Units are Prometheus' base units, seconds and bytes: a goodput is in bytes per second here. Numbers per algorithm are those
+//! of recorded connections: where one in N is recorded, there are N times as many.
+
+use super::snapshot::{Counters, Program, Snapshot};
+use prometheus::core::Collector;
+use prometheus::{Counter, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
+use thalweg_trace::RecordRow;
+
+/// Where transfers are told apart by size: completion times of small and of large ones are different things.
+const SIZES: [(u64, &str); 3] = [(100_000, "<100kB"), (1_000_000, "100kB-1MB"), (10_000_000, "1MB-10MB")];
+
+/// The largest of all.
+const LARGEST: &str = ">=10MB";
+
+/// Where a retransmit ratio falls. Zero has a bucket of its own.
+const RATIOS: [f64; 10] = [0.0, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
+
+/// What is counted from the rows.
+pub struct Metrics {
+    registry: Registry,
+    goodput: HistogramVec,
+    completion_time: HistogramVec,
+    transfer_size: HistogramVec,
+    rtt_min: HistogramVec,
+    rtt_smoothed: HistogramVec,
+    retransmit_ratio: HistogramVec,
+    connection_size: HistogramVec,
+    closed: IntCounterVec,
+    cpu_limited: IntCounterVec,
+    sent: IntCounterVec,
+    acked: IntCounterVec,
+    received: IntCounterVec,
+    retransmitted: IntCounterVec,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new() -> Metrics {
+        let registry = Registry::new();
+        let histogram = |name: &str, about: &str, buckets: Vec<f64>, labels: &[&str]| {
+            let options = HistogramOpts::new(format!("thalweg_{name}"), about).buckets(buckets);
+            registered(&registry, HistogramVec::new(options, labels))
+        };
+        let counter = |name: &str, about: &str, labels: &[&str]| {
+            registered(&registry, IntCounterVec::new(Opts::new(format!("thalweg_{name}_total"), about), labels))
+        };
+        // 100 kbit/s to 10 Gbit/s.
+        let rates: Vec<f64> = steps(5, 10).into_iter().map(|bps| bps / 8.0).collect();
+        let (cc, cc_size) = (&["cc"][..], &["cc", "size"][..]);
+        Metrics {
+            goodput: histogram("transfer_goodput_bytes_per_second", "Goodput of transfers.", rates, cc_size),
+            completion_time: histogram(
+                "transfer_duration_seconds",
+                "Completion time of transfers.",
+                steps(-3, 3),
+                cc_size,
+            ),
+            transfer_size: histogram("transfer_size_bytes", "Sizes of transfers.", steps(2, 10), cc),
+            rtt_min: histogram("connection_rtt_min_seconds", "Smallest RTT of closed connections.", steps(-4, 1), cc),
+            rtt_smoothed: histogram(
+                "connection_rtt_smoothed_seconds",
+                "Last smoothed RTT of closed connections.",
+                steps(-4, 1),
+                cc,
+            ),
+            retransmit_ratio: histogram(
+                "connection_retransmit_ratio",
+                "Share of retransmissions in the data segments of closed connections that sent any.",
+                RATIOS.to_vec(),
+                cc,
+            ),
+            connection_size: histogram(
+                "connection_acked_bytes",
+                "Bytes acknowledged over the lives of closed connections.",
+                steps(2, 10),
+                cc,
+            ),
+            closed: counter("connections_closed", "Recorded connections that have closed, by how.", &["cc", "close"]),
+            cpu_limited: counter("connections_cpu_limited", "Closed connections whose BBR looked short of CPU.", cc),
+            sent: counter("sent_bytes", "Payload that closed connections sent, retransmissions included.", cc),
+            acked: counter("acked_bytes", "Payload of closed connections that was acknowledged.", cc),
+            received: counter("received_bytes", "Payload that closed connections received.", cc),
+            retransmitted: counter("retransmitted_bytes", "Payload that closed connections sent again.", cc),
+            registry,
+        }
+    }
+
+    /// Counts a row. An interim row counts nothing: its connection counts when it closes.
+    pub fn take(&self, row: &RecordRow) {
+        let cc = row.cc.as_deref().unwrap_or("unknown");
+        match row.kind {
+            "transfer" => self.take_transfer(row, cc),
+            "close" => self.take_close(row, cc),
+            _ => {}
+        }
+    }
+
+    fn take_transfer(&self, row: &RecordRow, cc: &str) {
+        let Some(bytes) = row.acked_bytes else { return };
+        self.transfer_size.with_label_values(&[cc]).observe(bytes as f64);
+        let labels = [cc, size(bytes)];
+        if let Some(us) = row.fct_us {
+            self.completion_time.with_label_values(&labels).observe(us as f64 / 1e6);
+        }
+        if let Some(bps) = row.goodput_bps {
+            self.goodput.with_label_values(&labels).observe(bps / 8.0);
+        }
+    }
+
+    fn take_close(&self, row: &RecordRow, cc: &str) {
+        self.closed.with_label_values(&[cc, row.close.unwrap_or("unknown")]).inc();
+        // A zero is said as well: of BBR it is known, of others there is nothing to say.
+        if let Some(is_limited) = row.cpu_limited {
+            self.cpu_limited.with_label_values(&[cc]).inc_by(u64::from(is_limited));
+        }
+        for (counter, bytes) in [
+            (&self.sent, row.sent_bytes),
+            (&self.acked, row.acked_bytes),
+            (&self.received, row.received_bytes),
+            (&self.retransmitted, row.retransmitted_bytes),
+        ] {
+            counter.with_label_values(&[cc]).inc_by(bytes.unwrap_or(0));
+        }
+        let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
+        let ratio = match (row.retransmits, row.segments) {
+            (Some(again), Some(all)) if all > 0 => Some(again as f64 / all as f64),
+            _ => None,
+        };
+        for (histogram, value) in [
+            (&self.rtt_min, seconds(row.rtt_min_us)),
+            (&self.rtt_smoothed, seconds(row.rtt_smoothed_us)),
+            (&self.retransmit_ratio, ratio),
+            (&self.connection_size, row.acked_bytes.map(|bytes| bytes as f64)),
+        ] {
+            if let Some(value) = value {
+                histogram.with_label_values(&[cc]).observe(value);
+            }
+        }
+    }
+
+    /// All that was counted, and how recording goes, in Prometheus' text format.
+    pub fn render(&self, snapshot: &Snapshot) -> String {
+        let mut families = self.registry.gather();
+        families.extend(recording(snapshot).gather());
+        TextEncoder::new().encode_to_string(&families).expect("families that have metrics")
+    }
+}
+
+/// How recording goes. What has no labels of its own is made anew each time, from the one account that there is.
+fn recording(snapshot: &Snapshot) -> Registry {
+    let registry = Registry::new();
+    let counter = |name: &str, about: &str, value: u64| {
+        let counter = registered(&registry, IntCounter::new(format!("thalweg_{name}_total"), about));
+        counter.inc_by(value);
+    };
+    let gauge = |name: &str, about: &str, value: f64| {
+        registered(&registry, Gauge::new(name, about)).set(value);
+    };
+    let Snapshot { counters, writer, usage, .. } = snapshot;
+    counter("connections_opened", "Recorded connections that opened.", counters.opened);
+    counter("connections_joined", "Connections that were open before recording began.", counters.joined);
+    counter("connections_unsampled", "Connections left out by --sample.", counters.unsampled);
+    counter("lost_events", "Events that the kernel could not hand over.", counters.lost_events);
+    counter("lost_connections", "Connections that the kernel had no memory to record.", counters.lost_connections);
+    counter("lost_rows", "Rows dropped because they could not be written for too long.", writer.rows_lost);
+    counter("written_rows", "Rows in complete files.", writer.rows_written);
+    counter("removed_files", "Files that made room for newer ones.", writer.files_removed);
+    counter("clock_steps", "Times that the clock was set while recording.", counters.clock_steps);
+    gauge("thalweg_connections_open", "Recorded connections that are open.", snapshot.connections_open as f64);
+    gauge("thalweg_waiting_rows", "Rows in memory that wait to be written.", writer.rows_waiting as f64);
+    gauge("thalweg_record_files", "Complete files of records.", writer.files as f64);
+    gauge("thalweg_record_files_bytes", "Bytes in complete files of records.", writer.bytes as f64);
+    let failing = if writer.trouble.is_some() { 1.0 } else { 0.0 };
+    gauge("thalweg_write_failing", "1 while records cannot be written; status says why.", failing);
+    gauge("thalweg_sampled_one_in", "One connection in so many is recorded.", snapshot.sampled_one_in as f64);
+    gauge(
+        "thalweg_recording_start_time_seconds",
+        "When recording began, in UNIX time.",
+        snapshot.since_us as f64 / 1e6,
+    );
+    gauge("process_resident_memory_bytes", "Memory of the process.", usage.process_bytes as f64);
+    if let Some(bytes) = usage.maps_bytes {
+        gauge("thalweg_ebpf_maps_bytes", "Memory of the maps in the kernel.", bytes as f64);
+    }
+    let cpu =
+        registered(&registry, Counter::new("process_cpu_seconds_total", "Processor time that the process has used."));
+    cpu.inc_by(usage.cpu_us as f64 / 1e6);
+    rows(&registry, counters);
+    programs(&registry, &snapshot.programs);
+    let info = Opts::new("thalweg_info", "The agent: always 1.")
+        .const_label("version", &snapshot.version)
+        .const_label("kernel", &snapshot.kernel);
+    registered(&registry, Gauge::with_opts(info)).set(1.0);
+    registry
+}
+
+fn rows(registry: &Registry, counters: &Counters) {
+    let options = Opts::new("thalweg_rows_total", "Rows recorded, by kind.");
+    let rows = registered(registry, IntCounterVec::new(options, &["kind"]));
+    for (kind, count) in
+        [("close", counters.close_rows), ("interim", counters.interim_rows), ("transfer", counters.transfer_rows)]
+    {
+        rows.with_label_values(&[kind]).inc_by(count);
+    }
+}
+
+/// What the kernel says of the programs; nothing unless it keeps that account.
+fn programs(registry: &Registry, programs: &[Program]) {
+    let runs =
+        Opts::new("thalweg_ebpf_runs_total", "Runs of the programs in the kernel (with kernel.bpf_stats_enabled).");
+    let runs = registered(registry, IntCounterVec::new(runs, &["program"]));
+    let seconds = Opts::new("thalweg_ebpf_run_seconds_total", "Time in the programs in the kernel.");
+    let seconds = registered(registry, prometheus::CounterVec::new(seconds, &["program"]));
+    for program in programs {
+        runs.with_label_values(&[&program.name]).inc_by(program.runs);
+        seconds.with_label_values(&[&program.name]).inc_by(program.run_ns as f64 / 1e9);
+    }
+}
+
+/// Names and labels are ours, and each stands here once: whoever changes them sees it at the first test.
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
+    let collector = made.expect("valid names");
+    registry.register(Box::new(collector.clone())).expect("a name of its own");
+    collector
+}
+
+/// 1, 2 and 5 times every power of ten, from the first to the last.
+fn steps(first: i32, last: i32) -> Vec<f64> {
+    // Numbers as they are written: 10^-4 times 2 is 0.0002, which a product of two floats need not be.
+    let number = |digit: u32, power: i32| format!("{digit}e{power}").parse::<f64>().expect("a number");
+    let of_power = |power| [1, 2, 5].map(|digit| number(digit, power));
+    (first..last).flat_map(of_power).chain([number(1, last)]).collect()
+}
+
+fn size(bytes: u64) -> &'static str {
+    SIZES.iter().find(|(bound, _)| bytes < *bound).map_or(LARGEST, |(_, name)| name)
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

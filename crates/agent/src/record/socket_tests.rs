@@ -1,0 +1,77 @@
+use super::*;
+use crate::problem::Exit;
+use crate::record::made_up;
+use crate::record::snapshot::{OpenConnections, Snapshot};
+use crate::record::sorting::SortBy;
+
+fn start(path: &Path) -> Result<Server, Problem> {
+    Server::start(path, Arc::new(made_up::agent()))
+}
+
+#[test]
+fn an_agent_answers_both_questions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run").join("agent.sock");
+    let _server = start(&path).unwrap();
+    let status: Snapshot = serde_json::from_value(ask(&path, &Request::Status).unwrap()).unwrap();
+    assert_eq!(status, made_up::agent().snapshot);
+    let asked = Request::Open { sort: SortBy::Cc, limit: 1 };
+    let open: OpenConnections = serde_json::from_value(ask(&path, &asked).unwrap()).unwrap();
+    assert_eq!((open.total, open.connections), (2, vec![made_up::download()]));
+}
+
+#[test]
+fn the_socket_is_its_owners_only_and_goes_with_the_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let server = start(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(server);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_a_killed_agent_left_is_taken_over_and_a_live_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    // Closed, but the file stays: so it is after a kill.
+    drop(UnixListener::bind(&path).unwrap());
+    assert_eq!(ask(&path, &Request::Status).unwrap_err().code, "not-recording");
+
+    let server = start(&path).unwrap();
+    let second = start(&path).unwrap_err();
+    assert_eq!((second.exit, second.code), (Exit::Failed, "already-recording"));
+    assert!(ask(&path, &Request::Status).is_ok(), "the first goes on");
+    drop(server);
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_refused_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    fs::write(&path, "mine").unwrap();
+    assert_eq!(start(&path).unwrap_err().code, "not-a-socket");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[test]
+fn a_client_that_asks_nonsense_or_nothing_keeps_nobody_from_asking() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let _server = start(&path).unwrap();
+    let silent = UnixStream::connect(&path).unwrap();
+    let mut odd = UnixStream::connect(&path).unwrap();
+    odd.write_all(b"{\"get\":\"out\"}\n").unwrap();
+    let mut said = String::new();
+    odd.read_to_string(&mut said).unwrap();
+    assert!(said.contains("error") && said.contains("status"), "{said}");
+    assert!(ask(&path, &Request::Status).is_ok());
+    drop(silent);
+}
+
+#[test]
+fn nobody_at_home_is_said_with_what_to_type() {
+    let problem = ask(Path::new("/nonexistent/agent.sock"), &Request::Status).unwrap_err();
+    assert_eq!((problem.exit, problem.code), (Exit::Failed, "not-recording"));
+    assert!(problem.hint.contains("systemctl start thalweg-agent"), "{problem}");
+}

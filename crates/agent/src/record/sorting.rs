@@ -1,0 +1,137 @@
+//! The order in which open connections are shown, and keeping only the first of very many.
+
+use super::snapshot::Open;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// What stands first in a table of open connections. Numbers stand in falling order, texts in rising order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum SortBy {
+    /// Bits per second acknowledged since the last look.
+    #[default]
+    Goodput,
+    /// Bytes acknowledged.
+    Acked,
+    /// Smoothed round-trip time.
+    Srtt,
+    /// Smallest round-trip time.
+    MinRtt,
+    /// Congestion window.
+    Cwnd,
+    /// Data segments that were retransmissions.
+    Retransmits,
+    /// Their share of the data segments.
+    RetransmitRatio,
+    /// Delivery rate.
+    Rate,
+    /// How long it has been open.
+    Age,
+    /// Congestion control.
+    Cc,
+    /// Address here.
+    Local,
+    /// Address of the other end.
+    Remote,
+}
+
+impl SortBy {
+    /// Does `a` stand before `b`? What is not known stands last; among equals the socket's number decides, so that rows do
+    /// not jump about.
+    pub fn order(self, a: &Open, b: &Open) -> Ordering {
+        let falling = |of: fn(&Open) -> Option<f64>| {
+            let of = |one: &Open| of(one).unwrap_or(f64::NEG_INFINITY);
+            of(b).total_cmp(&of(a))
+        };
+        let first = match self {
+            SortBy::Goodput => falling(|one| one.goodput_bps),
+            SortBy::Acked => b.acked_bytes.cmp(&a.acked_bytes),
+            SortBy::Srtt => b.srtt_us.cmp(&a.srtt_us),
+            SortBy::MinRtt => b.min_rtt_us.cmp(&a.min_rtt_us),
+            SortBy::Cwnd => b.cwnd_packets.cmp(&a.cwnd_packets),
+            SortBy::Retransmits => b.retransmits.cmp(&a.retransmits),
+            SortBy::RetransmitRatio => falling(Open::retransmit_ratio),
+            SortBy::Rate => b.delivery_rate_bps.cmp(&a.delivery_rate_bps),
+            // Older than recording is oldest.
+            SortBy::Age => b.age_us.unwrap_or(u64::MAX).cmp(&a.age_us.unwrap_or(u64::MAX)),
+            SortBy::Cc => a.cc.cmp(&b.cc),
+            SortBy::Local => a.local.cmp(&b.local),
+            SortBy::Remote => a.remote.cmp(&b.remote),
+        };
+        first.then(a.connection.cmp(&b.connection))
+    }
+}
+
+/// The first so many in an order.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection {
+    /// What stands first.
+    pub sort: SortBy,
+    /// At most how many.
+    pub limit: usize,
+}
+
+impl Selection {
+    /// Picks from connections of any number; no more than two limits' worth of them are held at a time.
+    pub fn pick(&self, all: impl Iterator<Item = Open>) -> Vec<Open> {
+        let order = |a: &Open, b: &Open| self.sort.order(a, b);
+        let mut kept = Vec::new();
+        for one in all {
+            kept.push(one);
+            if kept.len() > self.limit.saturating_mul(2) {
+                kept.sort_unstable_by(order);
+                kept.truncate(self.limit);
+            }
+        }
+        kept.sort_unstable_by(order);
+        kept.truncate(self.limit);
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(connection: u64) -> Open {
+        Open { connection, ..Open::default() }
+    }
+
+    fn sorted(by: SortBy, all: Vec<Open>) -> Vec<u64> {
+        Selection { sort: by, limit: 10 }.pick(all.into_iter()).iter().map(|one| one.connection).collect()
+    }
+
+    #[test]
+    fn numbers_fall_and_what_is_not_known_stands_last() {
+        let with = |connection, goodput_bps| Open { goodput_bps, ..open(connection) };
+        let all = vec![with(1, None), with(2, Some(5.0)), with(3, Some(50.0)), with(4, Some(0.0))];
+        assert_eq!(sorted(SortBy::Goodput, all), [3, 2, 4, 1]);
+    }
+
+    #[test]
+    fn a_ratio_counts_what_was_sent_and_equals_keep_their_order() {
+        let with = |connection, retransmits, segments| Open { retransmits, segments, ..open(connection) };
+        let all = vec![with(3, 1, 100), with(2, 5, 1000), with(1, 0, 0), with(4, 1, 100)];
+        assert_eq!(sorted(SortBy::RetransmitRatio, all.clone()), [3, 4, 2, 1]);
+        assert_eq!(sorted(SortBy::Retransmits, all), [2, 3, 4, 1]);
+    }
+
+    #[test]
+    fn texts_rise_and_those_from_before_recording_are_the_oldest() {
+        let with = |connection, cc: &str, age_us| Open { cc: cc.to_owned(), age_us, ..open(connection) };
+        let all = vec![with(1, "reno", Some(5)), with(2, "bbr", None), with(3, "cubic", Some(9))];
+        assert_eq!(sorted(SortBy::Cc, all.clone()), [2, 3, 1]);
+        assert_eq!(sorted(SortBy::Age, all), [2, 3, 1]);
+    }
+
+    #[test]
+    fn the_first_of_very_many_are_those_of_all_sorted() {
+        let with = |connection| Open { acked_bytes: connection * 7919 % 10_007, ..open(connection) };
+        let mut all: Vec<Open> = (0..10_000).map(with).collect();
+        let picked = Selection { sort: SortBy::Acked, limit: 25 }.pick(all.iter().cloned());
+        all.sort_by_key(|one| std::cmp::Reverse(one.acked_bytes));
+        assert_eq!(picked, all[..25]);
+        assert_eq!(Selection { sort: SortBy::Acked, limit: 0 }.pick(all.into_iter()), []);
+    }
+}

@@ -1,0 +1,135 @@
+//! `status`: how recording goes.
+
+use super::snapshot::{Request, Snapshot};
+use super::socket;
+use super::words::{age, bytes, count};
+use crate::problem::Problem;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The status of the agent on a socket, as text or JSON.
+///
+/// # Errors
+/// If no agent answers there, or this user may not ask it.
+pub fn status(path: &Path, json: bool) -> Result<String, Problem> {
+    let answer = socket::ask(path, &Request::Status)?;
+    if json {
+        // As the agent wrote it, with what only it may know.
+        return Ok(format!("{answer:#}\n"));
+    }
+    Ok(text(&socket::understood(path, answer)?))
+}
+
+fn text(snapshot: &Snapshot) -> String {
+    let Snapshot { counters, writer, usage, .. } = snapshot;
+    let mut text = String::new();
+    let mut line = |name: &str, what: String| writeln!(text, "  {name:<13} {what}").expect("a string grows");
+    line(
+        "since",
+        format!("{} ({})", moment(snapshot.since_us), age(snapshot.now_us.saturating_sub(snapshot.since_us))),
+    );
+    line("process", format!("{}, thalweg-agent {}, Linux {}", snapshot.pid, snapshot.version, snapshot.kernel));
+    let sampled = match snapshot.sampled_one_in {
+        0 | 1 => String::new(),
+        n => format!(", one in {}: {} left out", count(n), count(counters.unsampled)),
+    };
+    line(
+        "connections",
+        format!("{} open now, of cgroup {}{sampled}", count(snapshot.connections_open), snapshot.cgroup),
+    );
+    let [opened, closed, joined] = [counters.opened, counters.closed, counters.joined].map(count);
+    line("", format!("{opened} opened, {closed} closed, {joined} open before recording began"));
+    let [close, transfer, interim] = [counters.close_rows, counters.transfer_rows, counters.interim_rows].map(count);
+    line("rows", format!("{close} close, {transfer} transfer, {interim} interim"));
+    let (files, waiting) = (count(writer.files), count(writer.rows_waiting));
+    line("files", format!("{files} of {} in {}; {waiting} rows wait", bytes(writer.bytes), snapshot.out));
+    line("addresses", snapshot.addresses.clone());
+    line("lost", lost(snapshot));
+    if counters.clock_steps > 0 {
+        line("clock", format!("was set {}", times(counters.clock_steps)));
+    }
+    let metrics = |at: &String| format!("http://{at}/metrics");
+    line("metrics", snapshot.listen.as_ref().map_or_else(|| "not served".to_owned(), metrics));
+    let maps = usage.maps_bytes.map(|maps| format!(", {} of kernel maps", bytes(maps))).unwrap_or_default();
+    line("uses", format!("{}{maps}, {} of CPU", bytes(usage.process_bytes), age(usage.cpu_us)));
+    for program in &snapshot.programs {
+        if let Some(mean) = program.mean_ns() {
+            line("in the kernel", format!("{}: {mean:.0} ns a run, {} runs", program.name, count(program.runs)));
+        }
+    }
+    let head = match &writer.trouble {
+        None => "recording\n".to_owned(),
+        Some(trouble) => format!("recording, but rows cannot be written now: {trouble}\n"),
+    };
+    head + &text
+}
+
+/// What is missing from the records.
+fn lost(snapshot: &Snapshot) -> String {
+    let all = [
+        (snapshot.counters.lost_events, "events that the kernel could not hand over"),
+        (snapshot.counters.lost_connections, "connections that the kernel had no memory for"),
+        (snapshot.writer.rows_lost, "rows that could not be written"),
+    ];
+    let lost: Vec<String> =
+        all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n))).collect();
+    if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }
+}
+
+fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
+}
+
+/// A moment of UNIX time in UTC: 2026-01-31 07:08:09 UTC.
+fn moment(us: u64) -> String {
+    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us)).to_string();
+    moment.replace('T', " ").replace('Z', " UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::made_up;
+
+    #[test]
+    fn an_agent_at_work_is_shown_in_a_screenful() {
+        let expected = "\
+recording
+  since         2023-11-14 22:13:20 UTC (27h01m)
+  process       4242, thalweg-agent 0.1.0, Linux 6.18.5
+  connections   79 open now, of cgroup /sys/fs/cgroup
+                1,234,567 opened, 1,234,500 closed, 12 open before recording began
+  rows          1,234,500 close, 3,300,100 transfer, 204 interim
+  files         57 of 1.23 GB in /var/lib/thalweg/records; 804 rows wait
+  addresses     truncated
+  lost          nothing
+  metrics       http://127.0.0.1:9477/metrics
+  uses          8.10 MB, 12.3 MB of kernel maps, 1m01s of CPU
+  in the kernel record_sockops: 85 ns a run, 2,000,000 runs
+";
+        assert_eq!(text(&made_up::agent().snapshot), expected);
+    }
+
+    #[test]
+    fn what_goes_wrong_stands_first_or_is_counted() {
+        let mut snapshot = made_up::agent().snapshot;
+        snapshot.writer.trouble = Some("/var/lib/thalweg/records: no space left on device".to_owned());
+        snapshot.writer.rows_lost = 1_024;
+        snapshot.counters.lost_events = 3;
+        snapshot.counters.clock_steps = 1;
+        snapshot.sampled_one_in = 10;
+        snapshot.counters.unsampled = 9_000;
+        snapshot.listen = None;
+        let text = text(&snapshot);
+        for part in [
+            "recording, but rows cannot be written now: /var/lib/thalweg/records: no space left on device\n",
+            "79 open now, of cgroup /sys/fs/cgroup, one in 10: 9,000 left out\n",
+            "3 events that the kernel could not hand over, 1,024 rows that could not be written\n",
+            "was set once\n",
+            "not served\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The table of open connections, as lines of text. No cell has a blank in it, so that scripts can split the lines.
+
+use super::snapshot::{Open, OpenConnections};
+use super::sorting::SortBy;
+use super::words::{age, short, time};
+
+/// A column: its heading, the key that sorts by it, and what it shows.
+pub struct Column {
+    /// Its heading.
+    pub heading: &'static str,
+    /// The key that sorts by it, and the order that it asks for; nothing: the table is not sorted by it.
+    pub key: Option<(char, SortBy)>,
+    show: fn(&Open) -> String,
+    is_text: bool,
+}
+
+const fn number(heading: &'static str, key: char, by: SortBy, show: fn(&Open) -> String) -> Column {
+    Column { heading, key: Some((key, by)), show, is_text: false }
+}
+
+const fn text(heading: &'static str, key: Option<(char, SortBy)>, show: fn(&Open) -> String) -> Column {
+    Column { heading, key, show, is_text: true }
+}
+
+/// The columns, in order. What is likely to be cut off on a narrow screen stands last.
+pub static COLUMNS: [Column; 15] = [
+    text("LOCAL", Some(('l', SortBy::Local)), |one| one.local.clone()),
+    text("REMOTE", Some(('p', SortBy::Remote)), |one| one.remote.clone()),
+    text("CC", Some(('c', SortBy::Cc)), |one| one.cc.clone()),
+    number("GOODPUT", 'g', SortBy::Goodput, |one| or_dash(one.goodput_bps, short)),
+    number("RATE", 'd', SortBy::Rate, |one| or_dash(one.delivery_rate_bps, |bps| short(bps as f64))),
+    number("SRTT", 'r', SortBy::Srtt, |one| or_dash(one.srtt_us, time)),
+    number("MINRTT", 'm', SortBy::MinRtt, |one| or_dash(one.min_rtt_us, time)),
+    number("CWND", 'w', SortBy::Cwnd, |one| one.cwnd_packets.to_string()),
+    number("ACKED", 'a', SortBy::Acked, |one| short(one.acked_bytes as f64)),
+    number("RETRANS", 'x', SortBy::Retransmits, |one| one.retransmits.to_string()),
+    number("RETRANS%", 's', SortBy::RetransmitRatio, |one| {
+        or_dash(one.retransmit_ratio(), |ratio| format!("{:.2}", 100.0 * ratio))
+    }),
+    number("AGE", 't', SortBy::Age, |one| or_dash(one.age_us, age)),
+    text("CPU", None, |one| or_dash(one.cpu_limited, cpu)),
+    text("STATE", None, |one| one.state.clone()),
+    text("CGROUP", None, |one| or_dash(one.cgroup.as_deref(), str::to_owned)),
+];
+
+fn cpu(is_limited: bool) -> String {
+    String::from(if is_limited { "short" } else { "ok" })
+}
+
+fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+/// The heading and a line for each connection; nothing behind the last character of any.
+pub fn lines(open: &OpenConnections) -> Vec<String> {
+    let mut rows = vec![COLUMNS.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
+    rows.extend(
+        open.connections.iter().map(|one| COLUMNS.iter().map(|column| harmless(&(column.show)(one))).collect()),
+    );
+    let width = |at: usize| rows.iter().map(|row: &Vec<String>| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let cell = |at: usize, text: &str| {
+        let width = widths[at];
+        if COLUMNS[at].is_text { format!("{text:<width$}") } else { format!("{text:>width$}") }
+    };
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().enumerate().map(|(at, text)| cell(at, text)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Whoever may make a cgroup chooses its name: a blank would break a script, and an escape sequence would command root's
+/// terminal.
+fn harmless(text: &str) -> String {
+    text.replace(|letter: char| letter.is_control() || letter.is_whitespace(), "?")
+}
+
+/// The heading of the column that stands for an order.
+pub fn heading(by: SortBy) -> &'static str {
+    let sorts = |column: &&Column| column.key.is_some_and(|(_, order)| order == by);
+    COLUMNS.iter().find(sorts).map_or("", |column| column.heading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::made_up;
+    use clap::ValueEnum;
+
+    #[test]
+    fn connections_stand_under_their_headings() {
+        let open =
+            OpenConnections { looked_us: 0, total: 2, connections: vec![made_up::download(), made_up::upload()] };
+        let expected = "\
+LOCAL             REMOTE                CC     GOODPUT   RATE    SRTT  MINRTT  CWND  ACKED  RETRANS  RETRANS%    AGE  CPU    STATE  CGROUP
+192.0.2.1:443     198.51.100.23:50312   bbr      71.2M  73.0M  48.2ms  40.0ms   412   734M     1234      0.25  1m23s  short  ESTAB  /system.slice/nginx.service
+[2001:db8::1]:22  [2001:db8::99]:40000  cubic        0      -   900us   212us    10  5.12k        0         -      -  -      ESTAB  -";
+        assert_eq!(lines(&open).join("\n"), expected);
+    }
+
+    #[test]
+    fn a_name_that_somebody_chose_commands_no_terminal() {
+        let cgroup = Some("/a b\u{1b}]0;gotcha\u{7}\n".to_owned());
+        let open =
+            OpenConnections { connections: vec![Open { cgroup, ..made_up::upload() }], ..OpenConnections::default() };
+        assert!(lines(&open)[1].ends_with("  /a?b?]0;gotcha??"), "{:?}", lines(&open));
+    }
+
+    #[test]
+    fn every_order_has_a_column_and_every_key_one_order() {
+        for by in SortBy::value_variants() {
+            assert_ne!(heading(*by), "", "{by:?}");
+        }
+        let mut keys: Vec<char> = COLUMNS.iter().filter_map(|column| column.key).map(|(key, _)| key).collect();
+        let all = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!((keys.len(), keys.contains(&'q')), (all, false));
+    }
+}

@@ -1,0 +1,94 @@
+//! The terminal while a table is on it: keys without Enter, and a screen of its own, which is gone afterwards.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io::{self, Stdin, Stdout, Write};
+use std::time::Duration;
+
+/// A second screen, the cursor hidden, and lines that are cut at its edge rather than wrapped.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+/// What a terminal says that does not know its size.
+const USUAL_SIZE: (usize, usize) = (24, 80);
+
+/// A terminal that is ours until this is dropped.
+pub struct Terminal {
+    input: Stdin,
+    output: Stdout,
+    before: Termios,
+}
+
+impl Terminal {
+    /// Takes the terminal of this process; nothing if standard input or output is none.
+    ///
+    /// # Errors
+    /// If it cannot be set up.
+    pub fn take() -> io::Result<Option<Terminal>> {
+        let (input, output) = (io::stdin(), io::stdout());
+        if !isatty(&input) || !isatty(&output) {
+            return Ok(None);
+        }
+        let before = tcgetattr(&input)?;
+        let mut modes = before.clone();
+        // Ctrl-C comes as a key, so that the screen is put back first.
+        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(&input, OptionalActions::Now, &modes)?;
+        let mut terminal = Terminal { input, output, before };
+        terminal.output.write_all(ENTER.as_bytes())?;
+        Ok(Some(terminal))
+    }
+
+    /// Lines and columns.
+    pub fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(&self.output) {
+            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row.into(), size.ws_col.into()),
+            _ => USUAL_SIZE,
+        }
+    }
+
+    /// Shows lines in the place of what was there: as many as fit, cut at the edge. `bold` is the number of the one that
+    /// stands out.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    pub fn show(&mut self, lines: &[String], bold: usize) -> io::Result<()> {
+        let (rows, columns) = self.size();
+        let mut screen = String::from("\x1b[H");
+        for (at, line) in lines.iter().take(rows).enumerate() {
+            let line: String = line.chars().take(columns).collect();
+            let (on, off) = if at == bold { ("\x1b[7m", "\x1b[0m") } else { ("", "") };
+            let end = if at + 1 == rows { "" } else { "\r\n" };
+            screen += &format!("{on}{line}{off}\x1b[K{end}");
+        }
+        screen += "\x1b[J";
+        self.output.write_all(screen.as_bytes())?;
+        self.output.flush()
+    }
+
+    /// Waits for a key; nothing if none was pressed for so long, or a signal came. The end of the input is Ctrl-D.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    pub fn key(&mut self, patience: Duration) -> io::Result<Option<char>> {
+        let mut inputs = [PollFd::new(&self.input, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        match poll(&mut inputs, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut key = [0_u8];
+        // Not through std's buffer, which would take keys in that the next poll then does not see.
+        let count = rustix::io::read(&self.input, &mut key)?;
+        Ok(Some(if count == 0 { '\x04' } else { char::from(key[0]) }))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.output.write_all(LEAVE.as_bytes()).and_then(|()| self.output.flush());
+        let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
+    }
+}

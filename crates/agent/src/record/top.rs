@@ -1,0 +1,115 @@
+//! `top`: the open connections, live.
+
+use super::snapshot::{OpenConnections, Request};
+use super::socket;
+use super::sorting::SortBy;
+use super::table::{self, COLUMNS};
+use super::terminal::Terminal;
+use super::words::count;
+use crate::problem::Problem;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often the table is made anew.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// As many connections as one table for a pipe has at most: all that one machine is likely to have.
+const ALL: usize = 1_000_000;
+
+/// The table once, for scripts and pipes.
+///
+/// # Errors
+/// If no agent answers, or this user may not ask it.
+pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
+    let open = look(path, sort, ALL)?;
+    Ok(table::lines(&open).join("\n") + "\n")
+}
+
+/// The table on the terminal, until `q` is pressed or the process is asked to end.
+///
+/// # Errors
+/// If no agent answers (any more), this user may not ask it, or there is no terminal.
+pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
+    let failed = |error: io::Error| {
+        Problem::failed("terminal", "the terminal", error, "one that works", "sudo thalweg-agent top --once")
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&is_over)).map_err(failed)?;
+    }
+    // Before the terminal is taken: who cannot be answered sees why, and nothing else.
+    look(path, sort, 1)?;
+    let Some(mut terminal) = Terminal::take().map_err(failed)? else {
+        return Err(Problem::refused(
+            "no-terminal",
+            "standard input or output",
+            "something that is no terminal",
+            "a terminal for a live table",
+            "sudo thalweg-agent top --once",
+        ));
+    };
+    while !is_over.load(Ordering::Relaxed) {
+        let (rows, _) = terminal.size();
+        let open = look(path, sort, rows)?;
+        terminal.show(&screen(&open, sort, rows), HEADING).map_err(failed)?;
+        match terminal.key(INTERVAL).map_err(failed)? {
+            // q, Ctrl-C, Ctrl-D
+            Some('q' | '\x03' | '\x04') => return Ok(()),
+            Some(key) => sort = order(key).unwrap_or(sort),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn look(path: &Path, sort: SortBy, limit: usize) -> Result<OpenConnections, Problem> {
+    socket::understood(path, socket::ask(path, &Request::Open { sort, limit })?)
+}
+
+/// The order that a key asks for.
+fn order(key: char) -> Option<SortBy> {
+    COLUMNS.iter().filter_map(|column| column.key).find(|(of, _)| *of == key).map(|(_, by)| by)
+}
+
+/// Which line of the screen is the table's heading.
+const HEADING: usize = 2;
+
+/// What stands on a screen of so many rows.
+fn screen(open: &OpenConnections, sort: SortBy, rows: usize) -> Vec<String> {
+    let keys: Vec<String> =
+        COLUMNS.iter().filter_map(|column| Some(format!("{} {}", column.key?.0, column.heading))).collect();
+    let total = count(open.total);
+    let mut lines = vec![
+        format!("{total} open connections that are recorded, sorted by {}", table::heading(sort)),
+        format!("sort: {}   quit: q", keys.join("  ")),
+    ];
+    lines.extend(table::lines(open));
+    lines.truncate(rows);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::made_up;
+
+    #[test]
+    fn a_screen_says_what_it_shows_and_which_keys_there_are() {
+        let open =
+            OpenConnections { looked_us: 0, total: 1_234, connections: vec![made_up::download(), made_up::upload()] };
+        let lines = screen(&open, SortBy::MinRtt, 4);
+        assert_eq!(lines[0], "1,234 open connections that are recorded, sorted by MINRTT");
+        assert!(lines[1].contains("g GOODPUT") && lines[1].ends_with("quit: q"), "{}", lines[1]);
+        assert!(lines[HEADING].starts_with("LOCAL "), "{}", lines[HEADING]);
+        assert_eq!(lines.len(), 4, "no more than fit");
+    }
+
+    #[test]
+    fn keys_ask_for_orders() {
+        assert_eq!([order('g'), order('m'), order('?')], [Some(SortBy::Goodput), Some(SortBy::MinRtt), None]);
+    }
+}

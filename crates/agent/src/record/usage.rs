@@ -1,0 +1,51 @@
+//! What this process uses, as the kernel keeps its account.
+
+use super::snapshot::Usage;
+use std::fs;
+
+/// The unit of processor time in /proc: USER_HZ, which is 100 on every architecture that eBPF is compiled for (proc(5)).
+const TICK_US: u64 = 10_000;
+
+impl Usage {
+    /// What this process uses now; nothing is said of the kernel's maps. Zero where /proc is not there.
+    pub fn of_this_process() -> Usage {
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        Usage {
+            process_bytes: resident_bytes(&read("/proc/self/status")).unwrap_or(0),
+            cpu_us: cpu_us(&read("/proc/self/stat")).unwrap_or(0),
+            maps_bytes: None,
+        }
+    }
+}
+
+fn resident_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// `utime` and `stime`: fields 14 and 15. The name of the program, in brackets, may hold anything: they are counted behind it.
+fn cpu_us(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ').skip(11).map(|field| field.parse::<u64>());
+    let (user, system) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some((user + system) * TICK_US)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes_is_understood() {
+        assert_eq!(resident_bytes("VmHWM:\t  9000 kB\nVmRSS:\t    8124 kB\nThreads:\t3\n"), Some(8124 * 1024));
+        let stat = "77 (a ) b) S 1 77 77 0 -1 4194304 99 0 0 0 250 31 0 0 20 0 3 0 100 0 0";
+        assert_eq!(cpu_us(stat), Some(2_810_000));
+    }
+
+    #[test]
+    fn this_process_uses_memory() {
+        let usage = Usage::of_this_process();
+        assert!(usage.process_bytes > 100_000 && usage.process_bytes < 1 << 40, "{usage:?}");
+    }
+}
