@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thalweg.records import MEASURES, SIZES, Count, Missing, Summary
-from thalweg.report.colours import Colour, line_colours
+from thalweg.report.colours import line_colours
 from thalweg.report.draw import draw, packed
 from thalweg.report.files import put
 from thalweg.report.numbers import amount, per_cent
@@ -54,7 +54,6 @@ class Row:
 
     title: str
     cells: Sequence[str]
-    colour: Colour | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,7 @@ def html(summary: Summary, places: Sequence[Path]) -> str:
         cautions=list(_cautions(summary)),
         counts=[(title, _shares(summary.counts[column], column)) for column, title in TITLES.items()],
         algorithms=_algorithms(summary),
+        hues=line_colours(list(summary.algorithms)[:MOST_LINES]),
         times=_times(summary),
         never=[each for each in summary.missing if _least(each) == 1],
         missing=[each for each in summary.missing if _least(each) < 1],
@@ -147,25 +147,22 @@ def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
 
 
 def _algorithms(summary: Summary) -> Table:
-    """Write a line per algorithm, with every measure that some of them has."""
+    """Write a column per algorithm, and a line for every measure that some of them has."""
     algorithms = list(summary.algorithms.values())
-    hues = line_colours(list(summary.algorithms))
-    columns: list[tuple[str, list[str]]] = [
-        ("connections", [f"{each.count.connections:,}" for each in algorithms]),
-        ("transfers", [f"{each.count.transfers:,}" for each in algorithms]),
-        ("bytes acknowledged", [amount(each.acked_bytes, "B") for each in algorithms]),
+    rows = [
+        Row("Connections", [f"{each.count.connections:,}" for each in algorithms]),
+        Row("Transfers", [f"{each.count.transfers:,}" for each in algorithms]),
+        Row("Bytes acknowledged", [amount(each.acked_bytes, "B") for each in algorithms]),
     ]
     for name, measure in MEASURES.items():
         spreads = [each.spreads.get(name) for each in algorithms]
         if name != "completion_time" and any(spreads):
             unit, texts = cells(spreads, measure.unit, is_mean=name in MEANS)
-            columns.append((f"{measure.title} ({unit})", texts))
+            rows.append(Row(f"{measure.title} ({unit})", texts))
     if any(each.cpu_judged for each in algorithms):
         shares = [each.cpu_limited_share for each in algorithms]
-        columns.append(("short of CPU", ["-" if share is None else per_cent(share) for share in shares]))
-    lines = zip(*(texts for _, texts in columns), strict=True)
-    rows = [Row(each.cc, texts, hues[each.cc]) for each, texts in zip(algorithms, lines, strict=True)]
-    return Table([title for title, _ in columns], rows)
+        rows.append(Row("Connections short of CPU", ["-" if share is None else per_cent(share) for share in shares]))
+    return Table([each.cc for each in algorithms], rows)
 
 
 def _times(summary: Summary) -> Table | None:

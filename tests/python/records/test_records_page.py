@@ -65,6 +65,21 @@ def test_the_page_says_what_is_there_what_is_missing_and_what_to_doubt(day: Path
     assert "Of 1 connections one was recorded" not in html
 
 
+def test_the_numbers_on_the_page_are_those_of_the_summary(browser: Browser, day: Path) -> None:
+    watched = Watched(browser, day / "page.html")
+    table = watched.page.locator("#algorithms table")
+    names = table.locator("thead th").all_inner_texts()[1:]
+    row = table.locator("tbody tr", has_text="Smallest RTT (ms)").locator("td").all_inner_texts()
+    algorithms = summarise(read([day])).algorithms
+    assert sorted(names) == ["bbr", "cubic"]
+    for name, text in zip(names, row, strict=True):
+        assert float(text.split()[0]) == pytest.approx(
+            algorithms[name].spreads["rtt_min"].quantile(0.5) * 1e3, rel=1e-3
+        )
+    assert watched.page.locator("#algorithms .scroll").evaluate("box => box.scrollWidth <= box.clientWidth")
+    watched.page.close()
+
+
 def test_names_from_records_cannot_become_markup(tmp_path: Path) -> None:
     made_up.flushed(tmp_path, 1, 1, [made_up.closed(n, cc="<img src=x>", machine="</script>") for n in range(9)])
     html = page.html(summarise(read([tmp_path])), [tmp_path / "<b>"])
