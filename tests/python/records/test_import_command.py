@@ -1,6 +1,8 @@
 """`thalweg import`: what it says, what it leaves behind, and what it keeps of addresses."""
 
+import contextlib
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from importing import SAMPLES, imported
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records import imports
-from thalweg.records.imports import Addresses, Ndt, Nginx, Ss, Varnish
+from thalweg.records.imports import Addresses, Ndt, Nginx, Ss, Table, Varnish, mapping
 from thalweg.records.imports.addresses import with_key
 from thalweg.records.schema import SCHEMA
 
@@ -161,6 +163,50 @@ def test_an_import_of_many_rows_is_one_file(tmp_path: Path) -> None:
     done = imports.convert(Nginx(), [tmp_path / "a.log"], tmp_path / "out", addresses=Addresses())
     assert done.rows == 120_000
     assert [file.suffix for file in (tmp_path / "out").iterdir()] == [".parquet"]
+
+
+TORN = {
+    "nginx-tcp.log": lambda: Nginx(imports.log_format(SAMPLES / "nginx.conf", "tcp")),
+    "varnish.log": lambda: Varnish("%h %t %D %r %{VCL_Log:tcpi}x %{VCL_Log:tcpi2}x"),
+    "ss.txt": Ss,
+    "ndt7.jsonl": Ndt,
+    "ndt7.csv": Ndt,
+    "ndt-server.json": Ndt,
+    "flows.csv": lambda: Table(mapping([], SAMPLES / "flows.toml")),
+}
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_whatever_stands_in_a_file_an_import_ends_with_rows_or_with_our_error(tmp_path: Path, name: str) -> None:
+    whole = (SAMPLES / name).read_text()
+    chance = random.Random(name)
+    pieces = ["-1", "9" * 30, "9" * 5000, "1e308", "nan", "\0", "[" * 20_000, '"', "\r", "\x85", "::", "h:", "{}", "null"]
+    pieces += ["\N{ARABIC-INDIC DIGIT ONE}"]
+        "-1",
+        "9" * 30,
+        "9" * 5000,
+        "1e308",
+        "nan",
+        "\0",
+        "[" * 20_000,
+        '"',
+        "\r",
+        "\x85",
+        "::",
+        "h:",
+        "١",
+        "{}",
+        "null",
+    ]
+    for _ in range(60):
+        text = whole
+        for _ in range(chance.randint(1, 4)):
+            numbers = [match.span() for match in re.finditer(r"\d+(\.\d+)?", text)]
+            begin, end = chance.choice(numbers) if chance.random() < 0.7 else [chance.randrange(len(text))] * 2
+            text = text[:begin] + chance.choice(pieces) + text[end:]
+        (tmp_path / name).write_text(text)
+        with contextlib.suppress(ThalwegError):
+            imports.convert(TORN[name](), [tmp_path / name], tmp_path / "out", addresses=Addresses())
 
 
 @pytest.mark.parametrize("importer", [Nginx, Varnish, Ndt, Ss])

@@ -14,6 +14,7 @@ from thalweg.errors import Exit, Source, ThalwegError
 from thalweg.records.imports.addresses import Address, Addresses
 from thalweg.records.imports.derived import complete
 from thalweg.records.imports.items import Importer, Unread, opened
+from thalweg.records.imports.values import LARGEST
 from thalweg.records.imports.write import RecordFile
 
 FEW = 5
@@ -134,7 +135,11 @@ def _row(
     if addresses.form != "whole" and row.get("direction") != "out":
         # Who opens a connection has a port of his own for it, which tells connections of one network apart.
         row.pop("remote_port", None)
-    return complete(row)
+    row = complete(row)
+    for name, value in row.items():
+        if isinstance(value, int) and not 0 <= value <= LARGEST:
+            raise Unread(f"{name} cannot be {value}")
+    return row
 
 
 def _note(done: Imported, line: UnreadLine, importer: Importer, strict: bool) -> None:

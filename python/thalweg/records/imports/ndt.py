@@ -28,6 +28,8 @@ ECN = 8
 LARGEST_FIELD = 2**27
 """Bytes of a CSV field: one may hold a whole time series as JSON."""
 
+NO_JSON = (ValueError, RecursionError)
+"""What reading JSON may end with: no JSON, numbers of thousands of digits, brackets in brackets without end."""
 TOO_MANY = "\0"
 """Stands as the heading of fields that have none."""
 
@@ -76,8 +78,9 @@ class Ndt:
             line = first + text.count("\n", 0, place)
             try:
                 value, place = decoder.raw_decode(text, place)
-            except json.JSONDecodeError as error:
-                yield Item(first + error.lineno - 1, unread=f"no JSON: {error.msg}")
+            except NO_JSON as error:
+                at = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
+                yield Item(first + at, unread=f"no JSON: {error}")
                 return
             for row in value if isinstance(value, list) else [value]:
                 yield item(line, self._row, row)
@@ -121,8 +124,8 @@ class Ndt:
 def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Unread(f"no JSON: {error.msg}") from None
+    except NO_JSON as error:
+        raise Unread(f"no JSON: {error}") from None
 
 
 def _to_text(text: str, place: int) -> int:
@@ -194,7 +197,7 @@ def _series(download: Any) -> list[Json]:
     if isinstance(measured, str):
         try:
             measured = json.loads(measured)
-        except json.JSONDecodeError:
+        except NO_JSON:
             raise Unread("its ServerMeasurements are no JSON") from None
     return [each for each in measured if isinstance(each, dict)] if isinstance(measured, Sequence) else []
 

@@ -233,7 +233,7 @@ def _endpoint(text: str) -> tuple[Any, int | None]:
     address = parsed(host)
     if address is None and host != "*":
         raise Unread(f"`{host}` is no address: ss prints names without -n")
-    return address, int(port) if port.isdecimal() else None
+    return address, values.count(port) if port.isdecimal() else None
 
 
 def _rate(text: str) -> int | None:

@@ -10,6 +10,9 @@ from thalweg.records.imports.items import Unread
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 LARGEST = 2**64 - 1
+"""What a column of whole numbers can hold."""
+MOST_DIGITS = 20
+"""Digits of that."""
 
 NOTHING = ("", "-", "null", "NULL", "NaN", "nan")
 """Texts that stand for a value that there is not."""
@@ -51,7 +54,7 @@ def count(text: str, unit: float = 1.0) -> int | None:
     >>> count("0.204", 1e6), count("12")
     (204000, 12)
     """
-    if text.isdecimal() and text.isascii() and unit == 1.0:
+    if text.isdecimal() and text.isascii() and unit == 1.0 and len(text) <= MOST_DIGITS:
         value = int(text)
     else:
         amount = number(text, unit)

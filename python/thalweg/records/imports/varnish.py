@@ -136,4 +136,4 @@ def _info(text: str) -> dict[str, int]:
     152000
     """
     pairs = (word.partition("=") for word in text.split())
-    return {name: int(value) for name, _, value in pairs if value.isdecimal() and value.isascii()}
+    return {name: int(value) for name, _, value in pairs if value.isdecimal() and len(value) <= values.MOST_DIGITS}
