@@ -180,24 +180,8 @@ TORN = {
 def test_whatever_stands_in_a_file_an_import_ends_with_rows_or_with_our_error(tmp_path: Path, name: str) -> None:
     whole = (SAMPLES / name).read_text()
     chance = random.Random(name)
-    pieces = ["-1", "9" * 30, "9" * 5000, "1e308", "nan", "\0", "[" * 20_000, '"', "\r", "\x85", "::", "h:", "{}", "null"]
-    pieces += ["\N{ARABIC-INDIC DIGIT ONE}"]
-        "-1",
-        "9" * 30,
-        "9" * 5000,
-        "1e308",
-        "nan",
-        "\0",
-        "[" * 20_000,
-        '"',
-        "\r",
-        "\x85",
-        "::",
-        "h:",
-        "١",
-        "{}",
-        "null",
-    ]
+    pieces = ["-1", "9" * 30, "9" * 5000, "1e308", "nan", "[" * 20_000, '"', "::", "h:", "{}", "null"]
+    pieces += ["\0", "\r", "\x85", "\N{ARABIC-INDIC DIGIT ONE}"]
     for _ in range(60):
         text = whole
         for _ in range(chance.randint(1, 4)):
