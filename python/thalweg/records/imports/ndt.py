@@ -96,7 +96,7 @@ class Ndt:
             except csv.Error as error:
                 yield Item(reader.line_num, unread=f"no CSV: {error}")
                 continue
-            yield item(reader.line_num, self._row, _nested(row))
+            yield item(reader.line_num, lambda flat: self._row(_nested(flat)), row)
 
     def _row(self, row: Any) -> dict[str, Any]:
         if not isinstance(row, dict):
