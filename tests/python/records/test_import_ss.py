@@ -114,3 +114,11 @@ def test_names_instead_of_addresses_say_what_ss_needs(tmp_path: Path) -> None:
     (tmp_path / "dump").write_text(LINE + LINE.replace("198.51.100.7", "client.example.org"))
     _, done = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
     assert "-n" in done.first_unread[0].why
+
+
+def test_numbers_that_no_kernel_has_make_a_line_that_cannot_be_read(tmp_path: Path) -> None:
+    wrong = [LINE.replace("sk:7", "sk:1" + "0" * 16), LINE.replace("\n\t", "\n\t bytes_acked:5 bytes_retrans:9000")]
+    (tmp_path / "dump").write_text("".join([LINE, *wrong]))
+    rows, done = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    assert len(rows) == 1
+    assert [line.why for line in done.first_unread] == [f"connection cannot be {2**64}", "acked_bytes cannot be -5000"]
