@@ -25,6 +25,9 @@ pub struct Pending {
 
 impl Pending {
     /// Begins what is to become the file `target`.
+    ///
+    /// # Errors
+    /// It cannot be made.
     pub fn create(target: &Path) -> io::Result<Pending> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -48,11 +51,17 @@ impl Pending {
     }
 
     /// Brings what was written to the disk.
+    ///
+    /// # Errors
+    /// The disk does not take it.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
     /// Gives the file its name.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
     pub fn publish(self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.target)
         // Dropping then looks for a temporary file that is gone, which is fine.
@@ -76,13 +85,17 @@ impl Drop for Pending {
     }
 }
 
-/// Whether a file name is temporary.
+/// Whether a file name is one of our temporary ones, and nobody else's.
 pub fn is_temporary(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(process, number)| [process, number].iter().all(|part| part.parse::<u64>().is_ok()))
 }
 
-/// Removes temporary files that dead processes left in a directory. The caller holds the lock of the run directory, so
-/// none of them belongs to a living one.
+/// Removes temporary files that dead processes left in a directory. The caller holds the directory's lock, so none of
+/// them belongs to a living one.
+///
+/// # Errors
+/// The directory cannot be read, or a file not removed.
 pub fn remove_temporary(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

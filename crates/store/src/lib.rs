@@ -18,6 +18,9 @@
 //! in which the engine gives them, and files hold neither times nor names of machines.
 //!
 //! `docs/reference/run-directory.md` says the same to those who read run directories.
+//!
+//! What makes files complete or absent serves others, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of
+//! any table in any folder, [`Lock`] says whose folder it is.
 
 mod atomic;
 mod column;
@@ -29,14 +32,20 @@ mod journal;
 mod lock;
 mod merge;
 mod order;
+mod rows;
 mod run_file;
+mod stored;
 mod table_file;
 mod tables;
 
+pub use atomic::{Pending, remove_temporary};
 pub use directory::RunDirectory;
 pub use error::Error;
 pub use id::{Id, experiment_id};
 pub use journal::now;
+pub use lock::Lock;
 pub use merge::{Merged, merge};
+pub use rows::{Rows, RowsFile};
 pub use run_file::{ExperimentId, Host, RunFile};
+pub use stored::StoredRows;
 pub use tables::{Health, Tables};

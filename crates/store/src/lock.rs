@@ -1,22 +1,26 @@
-//! One engine at a time on a run directory.
+//! One process at a time on a directory: one engine on a run directory, one agent on a folder of records.
 
 use crate::error::Error;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Name of the file that is locked. It stays when the lock is gone.
 pub const FILE: &str = ".lock";
 
-/// The right to write a run directory. The system takes it back when the process ends, however it ends.
+/// The right to write a directory. The system takes it back when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
     /// Takes the lock of `directory`, or says who has it.
+    ///
+    /// # Errors
+    /// Another process has it ([`Error::Busy`]), or the directory cannot be written.
     pub fn take(directory: &Path) -> Result<Lock, Error> {
         let path = directory.join(FILE);
         let failed = |source| Error::io(directory, &path, source);
@@ -33,6 +37,13 @@ impl Lock {
         }
         file.set_len(0).map_err(failed)?;
         writeln!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
+    }
+
+    /// Whether it is still the lock of `directory`, which somebody may have moved away or made anew.
+    pub fn is_of(&self, directory: &Path) -> bool {
+        let number = |file: std::io::Result<std::fs::Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
+        let ours = number(self.file.metadata());
+        ours.is_some() && ours == number(std::fs::metadata(directory.join(FILE)))
     }
 }

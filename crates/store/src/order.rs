@@ -9,7 +9,7 @@ use crate::column::{Cells, Column};
 const BITS_PER_PASS: usize = 11;
 const BUCKETS: usize = 1 << BITS_PER_PASS;
 
-/// The numbers of the rows, sorted by `keys`; rows with equal keys stay as they came.
+/// The numbers of the rows, sorted by `keys`; rows with equal keys stay as they came. A key that is empty is the smallest.
 pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..u32::try_from(rows).expect("a group has fewer than 2^32 rows")).collect();
     let mut dealt = vec![0; rows];
@@ -19,6 +19,10 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
         let passes = (64 - bits.leading_zeros() as usize).div_ceil(BITS_PER_PASS);
         for pass in 0..passes {
             deal(&order, &mut dealt, |row| (ranks[row as usize] >> (pass * BITS_PER_PASS)) as usize % BUCKETS);
+            std::mem::swap(&mut order, &mut dealt);
+        }
+        if let Some(levels) = &column.levels {
+            deal(&order, &mut dealt, |row| usize::from(levels[row as usize] > 0));
             std::mem::swap(&mut order, &mut dealt);
         }
     }
@@ -40,9 +44,8 @@ fn deal(order: &[u32], dealt: &mut [u32], bucket: impl Fn(u32) -> usize) {
     }
 }
 
-/// For each row a number: the smaller one comes first. The smallest is 0.
+/// For each row a number: the smaller one comes first. The smallest is 0. Rows without a value may have any.
 fn ranks(column: &Column) -> Vec<u64> {
-    assert!(column.levels.is_none(), "a key is never empty: {}", column.name);
     match &column.cells {
         Cells::U64(cells) => {
             let smallest = cells.iter().map(|&cell| cell as u64).min().unwrap_or(0);

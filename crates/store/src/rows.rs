@@ -1,0 +1,123 @@
+//! Rows of a table in memory, and files that hold nothing but rows: all that is needed where there is no run directory.
+
+use crate::atomic::Pending;
+use crate::column::Column;
+use crate::encode;
+use crate::order;
+use parquet::file::writer::SerializedFileWriter;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+use thalweg_plan::plan::SweepValue;
+use thalweg_trace::{Kind, Row, Value};
+
+/// Rows of a table, kept column by column until they are written.
+#[derive(Debug)]
+pub struct Rows<R> {
+    pub(crate) columns: Vec<Column>,
+    /// What every row has behind its own values.
+    constants: Vec<SweepValue>,
+    pub(crate) count: usize,
+    of: PhantomData<fn(R)>,
+}
+
+impl<R: Row> Default for Rows<R> {
+    fn default() -> Rows<R> {
+        Rows::with(&BTreeMap::new())
+    }
+}
+
+impl<R: Row> Rows<R> {
+    /// No rows yet. Besides the table's own columns there is one for each constant.
+    pub(crate) fn with(constants: &BTreeMap<String, SweepValue>) -> Rows<R> {
+        let own = R::TABLE.columns.iter().map(|column| Column::new(column.name, column.kind, column.is_optional));
+        let constant = constants.iter().map(|(name, value)| Column::new(name, kind(value), false));
+        let columns = own.chain(constant).collect();
+        Rows { columns, constants: constants.values().cloned().collect(), count: 0, of: PhantomData }
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub fn push(&mut self, row: &R) {
+        let mut columns = self.columns.iter_mut();
+        row.values(&mut |value| columns.next().expect("a row has as many values as its table has columns").push(value));
+        for (column, constant) in columns.zip(&self.constants) {
+            column.push(match constant {
+                SweepValue::Bool(value) => Value::Bool(*value),
+                SweepValue::Number(value) => Value::F64(*value),
+                SweepValue::Text(value) => Value::Text(value),
+            });
+        }
+        self.count += 1;
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Forgets the rows, but not the room that they took, nor which texts have occurred.
+    pub(crate) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Column::clear);
+        self.count = 0;
+    }
+
+    fn order(&self) -> Vec<u32> {
+        let columns = std::iter::zip(R::TABLE.columns, &self.columns);
+        order::by_keys(columns.filter(|(declared, _)| declared.is_key).map(|(_, column)| column), self.count)
+    }
+}
+
+/// A file of rows, being written. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub struct RowsFile<R> {
+    pending: Pending,
+    /// Writes to the pending file, through a handle of its own: what goes wrong at the end is then told as it is.
+    file: SerializedFileWriter<File>,
+    of: PhantomData<fn(R)>,
+}
+
+impl<R: Row> RowsFile<R> {
+    /// Begins what is to become the file `target`, for rows that have the columns of `like`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(target: &Path, like: &Rows<R>) -> io::Result<RowsFile<R>> {
+        let mut pending = Pending::create(target)?;
+        let file = encode::begin(pending.file().try_clone()?, &like.columns)?;
+        Ok(RowsFile { pending, file, of: PhantomData })
+    }
+
+    /// Writes rows, sorted by their keys, as a row group.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(&mut self, rows: &Rows<R>) -> io::Result<()> {
+        encode::write_group(&mut self.file, &rows.columns, &rows.order())
+    }
+
+    /// Brings the file to the disk; all that is missing then is its name.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(self) -> io::Result<Pending> {
+        encode::end(self.file)?;
+        self.pending.sync()?;
+        Ok(self.pending)
+    }
+}
+
+fn kind(value: &SweepValue) -> Kind {
+    match value {
+        SweepValue::Bool(_) => Kind::Bool,
+        SweepValue::Number(_) => Kind::F64,
+        SweepValue::Text(_) => Kind::Text,
+    }
+}

@@ -1,0 +1,116 @@
+//! Rows that are in a file, read again: for those who write them into another file, a row group at a time.
+
+use crate::column::Column;
+use crate::rows::Rows;
+use parquet::basic::Type as Physical;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::marker::PhantomData;
+use std::path::Path;
+use thalweg_trace::{Kind, Row, Value};
+
+/// A file of the table of rows `R`.
+pub struct StoredRows<R> {
+    reader: SerializedFileReader<File>,
+    of: PhantomData<fn(R)>,
+}
+
+impl<R: Row> StoredRows<R> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It cannot be opened. It is no whole Parquet file, or one with other columns ([`ErrorKind::InvalidData`]).
+    pub fn open(path: &Path) -> io::Result<StoredRows<R>> {
+        let reader = SerializedFileReader::new(File::open(path)?).map_err(io_error)?;
+        let found = reader.metadata().file_metadata().schema_descr().columns();
+        let is_ours = found.len() == R::TABLE.columns.len()
+            && std::iter::zip(found, R::TABLE.columns).all(|(found, ours)| {
+                let is_optional = found.max_def_level() == 1;
+                (found.name(), found.physical_type(), is_optional) == (ours.name, physical(ours.kind), ours.is_optional)
+            });
+        if is_ours {
+            Ok(StoredRows { reader, of: PhantomData })
+        } else {
+            let why = format!("its columns are not those of the table `{}`", R::TABLE.name);
+            Err(io::Error::new(ErrorKind::InvalidData, why))
+        }
+    }
+
+    /// How many row groups it has.
+    pub fn groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// Appends the rows of a row group to `to`. If this fails, `to` is of no use any more.
+    ///
+    /// # Errors
+    /// They cannot be read. They are damaged ([`ErrorKind::InvalidData`]).
+    pub fn read(&self, group: usize, to: &mut Rows<R>) -> io::Result<()> {
+        let group = self.reader.get_row_group(group).map_err(io_error)?;
+        let rows = usize::try_from(group.metadata().num_rows()).map_err(io::Error::other)?;
+        for (number, column) in to.columns.iter_mut().enumerate() {
+            group.get_column_reader(number).and_then(|reader| read(reader, rows, column)).map_err(io_error)?;
+        }
+        to.count += rows;
+        Ok(())
+    }
+}
+
+/// How values of a kind are kept.
+fn physical(kind: Kind) -> Physical {
+    match kind {
+        Kind::U64 => Physical::INT64,
+        Kind::F64 => Physical::DOUBLE,
+        Kind::Bool => Physical::BOOLEAN,
+        Kind::Text => Physical::BYTE_ARRAY,
+    }
+}
+
+fn read(reader: ColumnReader, rows: usize, to: &mut Column) -> Result<(), ParquetError> {
+    match reader {
+        ColumnReader::Int64ColumnReader(reader) => append(reader, rows, to, |value| Ok(Value::U64(*value as u64))),
+        ColumnReader::DoubleColumnReader(reader) => append(reader, rows, to, |value| Ok(Value::F64(*value))),
+        ColumnReader::BoolColumnReader(reader) => append(reader, rows, to, |value| Ok(Value::Bool(*value))),
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            append(reader, rows, to, |value: &ByteArray| value.as_utf8().map(Value::Text))
+        }
+        _ => unreachable!("the types of columns were looked at when the file was opened"),
+    }
+}
+
+fn append<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    rows: usize,
+    to: &mut Column,
+    value: impl for<'a> Fn(&'a T::T) -> Result<Value<'a>, ParquetError>,
+) -> Result<(), ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let is_optional = to.levels.is_some();
+    let (found, ..) = reader.read_records(rows, is_optional.then_some(&mut levels), None, &mut values)?;
+    if found != rows {
+        return Err(ParquetError::General(format!("column {} has {found} rows of {rows}", to.name)));
+    }
+    if !is_optional {
+        levels.resize(rows, 1);
+    }
+    let mut values = values.iter();
+    for level in levels {
+        to.push(if level > 0 { value(values.next().expect("as many as levels say"))? } else { Value::Empty });
+    }
+    Ok(())
+}
+
+/// What the system said, or that the file is damaged.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::new(ErrorKind::InvalidData, other),
+        },
+        error => io::Error::new(ErrorKind::InvalidData, error),
+    }
+}
