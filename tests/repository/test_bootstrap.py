@@ -48,7 +48,19 @@ def went_on(machine: Path, *steps: str) -> str:
 @pytest.fixture
 def kernel_machine(machine: Path) -> Path:
     """Such a machine with every program that tests of real kernels start, but without user-mode Linux."""
-    for name in ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "chrt", "sysctl", "iperf3", "tcpdump"):
+    for name in (
+        "ip",
+        "tc",
+        "ethtool",
+        "unshare",
+        "nsenter",
+        "setpriv",
+        "chrt",
+        "sysctl",
+        "iperf3",
+        "tcpdump",
+        "strace",
+    ):
         program(machine, name, "exit 0")
     for name in ("make", "gcc", "flex", "bison", "bc", "xz"):
         program(machine, name, "exit 0")

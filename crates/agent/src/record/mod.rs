@@ -7,6 +7,8 @@ mod http;
 mod made_up;
 #[allow(dead_code)]
 mod metrics;
+#[allow(dead_code, unused_imports)]
+mod out;
 #[allow(dead_code)]
 mod snapshot;
 #[allow(dead_code)]

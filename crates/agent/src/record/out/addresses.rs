@@ -1,0 +1,50 @@
+//! How addresses are written down: the operator's choice of how much to keep of them.
+//!
+//! docs/reference/records.md says what each choice hides, and what it does not.
+
+use super::key::Key;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+/// What is kept of an address.
+#[derive(Clone, Debug)]
+pub enum Addresses {
+    /// All of it.
+    Whole,
+    /// The network: /24 of IPv4, /48 of IPv6.
+    Truncated,
+    /// A number that only the key's owner can lead back to it: the first 64 bits of HMAC-SHA-256 (RFC 2104).
+    Hashed(Key),
+}
+
+impl Addresses {
+    /// How an address is written down. One of IPv4 in the clothes of IPv6 (v4-mapped) is one of IPv4.
+    pub fn text(&self, address: IpAddr) -> Arc<str> {
+        let address = address.to_canonical();
+        let text = match (self, address) {
+            (Addresses::Whole, address) => address.to_string(),
+            (Addresses::Truncated, IpAddr::V4(address)) => {
+                let [a, b, c, _] = address.octets();
+                format!("{a}.{b}.{c}.0/24")
+            }
+            (Addresses::Truncated, IpAddr::V6(address)) => {
+                let [a, b, c, ..] = address.segments();
+                format!("{}/48", Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
+            }
+            // 4 bytes or 16: no address of one family hashes as one of the other.
+            (Addresses::Hashed(key), IpAddr::V4(address)) => hashed(key, &address.octets()),
+            (Addresses::Hashed(key), IpAddr::V6(address)) => hashed(key, &address.octets()),
+        };
+        Arc::from(text)
+    }
+
+    /// Whether the peer's port is kept of connections that the peer has opened. Together with a time it may lead to one
+    /// customer behind a shared address, so that it goes with the address.
+    pub fn keep_remote_ports(&self) -> bool {
+        matches!(self, Addresses::Whole)
+    }
+}
+
+fn hashed(key: &Key, address: &[u8]) -> String {
+    format!("h:{:016x}", key.hash(address))
+}

@@ -1,0 +1,194 @@
+//! The folder of records, as the one process sees it that may write it.
+
+use super::folder::{self, Listing, Name, seconds};
+use super::merge::Failure;
+use super::rotation::Rule;
+use super::settings::{FOLDER_MODE, Settings};
+use super::{Health, Rows};
+use crate::problem::Problem;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+use thalweg_store::{Error, Lock, RowsFile, remove_temporary};
+
+/// How long files stay as they are after they could not be merged: to write a large file again and again helps no disk.
+const MERGE_AGAIN: Duration = Duration::from_secs(60);
+
+/// The folder, and the right to write it.
+#[derive(Debug)]
+pub struct Disk {
+    settings: Settings,
+    lock: Lock,
+    /// Number of the last flush: its file may be gone.
+    last: u64,
+    /// Files that cannot be read. They stay as they are.
+    aside: BTreeSet<Name>,
+    /// When a merge has failed, and why.
+    failed: Option<(Instant, String)>,
+    /// Of it the parts that are about files.
+    health: Health,
+}
+
+impl Disk {
+    /// Makes the folder, or goes on with it if it is there; what dead processes left unfinished is removed first.
+    ///
+    /// # Errors
+    /// The settings make no sense, the folder cannot be written, or another agent writes it.
+    pub fn open(settings: Settings) -> Result<Disk, Problem> {
+        settings.check()?;
+        let folder = &settings.folder;
+        let failed = |error: io::Error| unusable(folder, error);
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed)?;
+        let lock = Lock::take(folder).map_err(|error| refused(folder, error))?;
+        remove_temporary(folder).map_err(failed)?;
+        let listing = Listing::of(folder).map_err(failed)?;
+        listing.parts.iter().try_for_each(|&part| folder::remove(folder, part)).map_err(failed)?;
+        let health = Health { files: listing.files.len() as u64, bytes: listing.bytes(), ..Health::default() };
+        Ok(Disk { last: listing.last(), settings, lock, aside: BTreeSet::new(), failed: None, health })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.settings.folder
+    }
+
+    /// What has become of files so far. The rest of [`Health`] is not known here.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Writes rows as one complete file. If that fails, nothing of them is there.
+    pub fn write(&mut self, rows: &[Rows], now: SystemTime) -> Result<(), String> {
+        self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write", &error))
+    }
+
+    /// Removes what is part of other files or too much, and says which files are due to be merged.
+    pub fn due(&mut self, now: SystemTime) -> Result<Vec<Vec<Name>>, String> {
+        let listing = self.keep_lock().and_then(|()| self.make_room(0));
+        let listing = listing.map_err(|error| self.trouble("cannot look after", &error))?;
+        if let Some((when, why)) = &self.failed {
+            if when.elapsed() < MERGE_AGAIN {
+                return Err(why.clone());
+            }
+        }
+        self.aside.retain(|name| listing.files.iter().any(|file| file.name == *name));
+        let rule = Rule { rotate: self.settings.rotate, rotate_bytes: self.settings.rotate_bytes };
+        Ok(rule.due(&listing.files, &self.aside, seconds(now)))
+    }
+
+    /// Some files were merged, or not.
+    pub fn merged(&mut self, parts: &[Name], outcome: Result<(), Failure>) -> Result<(), String> {
+        match outcome {
+            Ok(()) => {
+                self.failed = None;
+                self.health.files_merged += parts.len() as u64;
+                self.make_room(0).map(drop).map_err(|error| self.trouble("cannot look after", &error))
+            }
+            Err(Failure::GivenUp) => Ok(()),
+            Err(Failure::Unreadable(name, error)) => {
+                self.aside.insert(name);
+                let path = self.settings.folder.join(name.text());
+                eprintln!("thalweg-agent: records: {} cannot be read, and is left as it is: {error}", path.display());
+                Ok(())
+            }
+            Err(Failure::Write(error)) => {
+                let why = self.trouble("cannot merge files in", &error);
+                self.failed = Some((Instant::now(), why.clone()));
+                Err(why)
+            }
+        }
+    }
+
+    fn try_to_write(&mut self, rows: &[Rows], now: SystemTime) -> io::Result<()> {
+        let Some(like) = rows.first() else { return Ok(()) };
+        self.keep_lock()?;
+        let at_s = seconds(now);
+        // By the clock, so that numbers also grow when the folder was emptied in between.
+        let last = self.last.max(Listing::of(&self.settings.folder)?.last());
+        let number = at_s.max(last + 1);
+        let name = Name { first: number, last: number, at_s };
+        let mut file = RowsFile::create(&self.settings.folder.join(name.text()), like)?;
+        rows.iter().try_for_each(|rows| file.write(rows))?;
+        let mut file = file.finish()?;
+        let bytes = file.file().metadata()?.len();
+        self.make_room(bytes)?;
+        file.publish()?;
+        self.last = number;
+        self.health.files_written += 1;
+        self.health.files += 1;
+        self.health.bytes += bytes;
+        // The rows are in their file. If the disk does not take its name, the next flush hears of it.
+        let _ = folder::sync(&self.settings.folder);
+        Ok(())
+    }
+
+    /// The folder may have been removed, and made again: the lock of the old one keeps nobody from the new one.
+    fn keep_lock(&mut self) -> io::Result<()> {
+        let folder = &self.settings.folder;
+        if self.lock.is_of(folder) {
+            return Ok(());
+        }
+        self.lock = Lock::take(folder).map_err(|error| match error {
+            Error::Busy { pid, .. } => io::Error::other(format!("{} writes there now", process(pid))),
+            Error::Io { source, .. } | Error::DiskFull { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
+        Ok(())
+    }
+
+    /// Removes the oldest files until there is room for `coming` bytes, and before that what is part of others: else it
+    /// would count again when they are gone.
+    fn make_room(&mut self, coming: u64) -> io::Result<Listing> {
+        let folder = &self.settings.folder;
+        let mut listing = Listing::of(folder)?;
+        for part in std::mem::take(&mut listing.parts) {
+            folder::remove(folder, part)?;
+        }
+        let mut bytes = listing.bytes();
+        let mut removed = 0;
+        for file in &listing.files {
+            if bytes + coming <= self.settings.max_bytes {
+                break;
+            }
+            folder::remove(folder, file.name)?;
+            bytes -= file.bytes;
+            removed += 1;
+        }
+        listing.files.drain(..removed);
+        self.health.files_removed += removed as u64;
+        (self.health.files, self.health.bytes) = (listing.files.len() as u64, bytes);
+        Ok(listing)
+    }
+
+    fn trouble(&self, what: &str, error: &dyn fmt::Display) -> String {
+        format!("{what} {}: {error}", self.settings.folder.display())
+    }
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+fn refused(folder: &Path, error: Error) -> Problem {
+    match error {
+        Error::Busy { pid, .. } => Problem::failed(
+            "busy",
+            &folder.display().to_string(),
+            format!("{} writing records here", process(pid)),
+            "one agent at a time",
+            "end that one first, or choose another folder with --out",
+        ),
+        Error::Io { source, .. } | Error::DiskFull { source, .. } => unusable(folder, source),
+        other => unusable(folder, io::Error::other(other)),
+    }
+}
+
+fn unusable(folder: &Path, error: io::Error) -> Problem {
+    let place = folder.display().to_string();
+    let hint = format!("look at ls -ld '{place}' and df -h '{place}', or choose another folder with --out");
+    Problem::failed("not-accessible", &place, error, "a folder in which files can be made", &hint)
+}

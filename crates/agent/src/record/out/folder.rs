@@ -1,0 +1,134 @@
+//! Which files of records a folder holds.
+//!
+//! Every flush has a number that is larger than those of all before. A file's name has the numbers of the first and the last
+//! flush in it: both the same in the file of one flush. A file whose numbers lie within those of another is part of that
+//! other one, and is left out by everybody who reads the folder.
+
+use std::cmp::Reverse;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Name of a file of records: `20260131T120000Z-1769860800-1769864390.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    /// Number of the first flush in it.
+    pub first: u64,
+    /// Number of the last one.
+    pub last: u64,
+    /// When the first flush was: UNIX time.
+    pub at_s: u64,
+}
+
+impl Name {
+    /// Reads a file name; of other files nothing.
+    pub fn parse(text: &str) -> Option<Name> {
+        let (stamp, numbers) = text.strip_suffix(".parquet")?.split_once('-')?;
+        let (first, last) = numbers.split_once('-')?;
+        let (date, time) = stamp.strip_suffix('Z')?.split_once('T')?;
+        let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
+        let date = [part(date, 0, 4)?, part(date, 4, 6)?, part(date, 6, 8)?].join("-");
+        let time = [part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, 6)?].join(":");
+        let at = humantime::parse_rfc3339(&format!("{date}T{time}Z")).ok()?;
+        let name = Name { first: first.parse().ok()?, last: last.parse().ok()?, at_s: seconds(at) };
+        // Whatever else could be read so is not what we write.
+        (name.first <= name.last && name.text() == text).then_some(name)
+    }
+
+    /// The file name.
+    pub fn text(&self) -> String {
+        let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(self.at_s)).to_string();
+        let stamp: String = at.chars().filter(|sign| !matches!(sign, '-' | ':')).collect();
+        format!("{stamp}-{:010}-{:010}.parquet", self.first, self.last)
+    }
+
+    /// Whether it holds more than one flush.
+    pub fn is_merged(&self) -> bool {
+        self.first != self.last
+    }
+}
+
+/// A file of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: Name,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What is in a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The files that count, the oldest first.
+    pub files: Vec<Listed>,
+    /// Those that are parts of others.
+    pub parts: Vec<Name>,
+}
+
+impl Listing {
+    /// Looks at a folder.
+    pub fn of(folder: &Path) -> io::Result<Listing> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let Some(name) = entry.file_name().to_str().and_then(Name::parse) else { continue };
+            match entry.metadata() {
+                Ok(file) => files.push(Listed { name, bytes: file.len() }),
+                // Somebody has just taken it away.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Listing::sorted(files))
+    }
+
+    /// Tells parts from those that count.
+    pub fn sorted(mut files: Vec<Listed>) -> Listing {
+        // So a file comes after every other one that it is part of.
+        files.sort_by_key(|file| (file.name.first, Reverse(file.name.last), file.name.at_s));
+        let (mut listing, mut widest) = (Listing::default(), None);
+        for file in files {
+            let numbers = (file.name.first, file.name.last);
+            match widest {
+                Some((first, last)) if file.name.last <= last && numbers != (first, last) => {
+                    listing.parts.push(file.name);
+                }
+                _ => {
+                    widest = Some(numbers);
+                    listing.files.push(file);
+                }
+            }
+        }
+        listing
+    }
+
+    /// Bytes of the files that count.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The largest number of a flush.
+    pub fn last(&self) -> u64 {
+        self.files.iter().map(|file| file.name.last).max().unwrap_or(0)
+    }
+}
+
+/// Removes a file of a folder, if it is there.
+pub fn remove(folder: &Path, name: Name) -> io::Result<()> {
+    match fs::remove_file(folder.join(name.text())) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Brings the names of a folder's files to the disk.
+pub fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// UNIX time of a moment, in whole seconds.
+pub fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

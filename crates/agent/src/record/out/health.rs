@@ -1,0 +1,24 @@
+//! How the writing of records goes.
+
+/// How the writing of records goes, since the start of the agent unless it says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Rows that are in memory now.
+    pub rows_waiting: u64,
+    /// Rows that are in complete files.
+    pub rows_written: u64,
+    /// Rows that were dropped because they had waited too long for a disk that took none.
+    pub rows_lost: u64,
+    /// Files written by flushes.
+    pub files_written: u64,
+    /// Files that are now part of a larger one.
+    pub files_merged: u64,
+    /// Files removed for the sake of --max-size.
+    pub files_removed: u64,
+    /// Files of records in the folder now.
+    pub files: u64,
+    /// Bytes that they take.
+    pub bytes: u64,
+    /// What is wrong now; rows wait in memory, or files stay small, until it is over.
+    pub trouble: Option<String>,
+}

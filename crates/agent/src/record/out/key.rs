@@ -1,0 +1,106 @@
+//! The key of hashed addresses: a file that is made on first use, and that only its owner may read.
+
+use crate::problem::Problem;
+use hmac::{Hmac, Mac};
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::Sha256;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// Where the key is unless --key says otherwise: not among the records, so that whoever copies them does not copy it.
+pub const DEFAULT_KEY: &str = "/var/lib/thalweg/address.key";
+
+/// Bytes of a key that is made here: as many as the hash has (RFC 2104, section 3).
+const MADE_BYTES: usize = 32;
+
+/// Bytes that a key has at least: fewer could be tried out.
+const LEAST_BYTES: usize = 16;
+
+/// A key.
+#[derive(Clone)]
+pub struct Key {
+    /// What hashing begins with: the key is worked in already.
+    begun: Hmac<Sha256>,
+}
+
+impl Key {
+    /// Reads the key in a file. A file that is not there is made first, with a new key.
+    ///
+    /// # Errors
+    /// The file cannot be read or made, holds no key, or others may read it.
+    pub fn open(path: &Path) -> Result<Key, Problem> {
+        let failed = |error: io::Error| {
+            let hint = "choose another file with --key, or keep addresses without a key: --addresses truncated";
+            Problem::failed("key", &path.display().to_string(), error, "a file that can be read, or be made", hint)
+        };
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                make(path).map_err(failed)?;
+                File::open(path).map_err(failed)?
+            }
+            opened => opened.map_err(failed)?,
+        };
+        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let found = format!("that others than its owner have rights on it (mode {:04o})", mode & 0o7777);
+            let place = path.display();
+            let hint = format!("chmod 600 '{place}'; if others may have read it, let a new one be made: rm '{place}'");
+            return Err(Problem::refused("key", &path.display().to_string(), found, "mode 0600", &hint));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= LEAST_BYTES).ok_or_else(|| {
+            let expected = format!("at least {} hexadecimal digits", 2 * LEAST_BYTES);
+            let hint = format!("let a new one be made: rm '{}'; addresses then hash to other numbers", path.display());
+            Problem::refused("key", &path.display().to_string(), "no key", &expected, &hint)
+        })?;
+        Ok(Key::of(&bytes))
+    }
+
+    /// The key that consists of these bytes.
+    pub fn of(bytes: &[u8]) -> Key {
+        Key { begun: Hmac::new_from_slice(bytes).expect("HMAC takes keys of any length") }
+    }
+
+    /// The first 64 bits of the hash of `message`.
+    pub fn hash(&self, message: &[u8]) -> u64 {
+        let hash = self.begun.clone().chain_update(message).finalize().into_bytes();
+        hash[..8].iter().fold(0, |number, &byte| (number << 8) | u64::from(byte))
+    }
+}
+
+/// A key is not for logs.
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Key(..)")
+    }
+}
+
+/// Makes a key file. It is there whole or not at all; if another process has been faster, the other's stays.
+fn make(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(super::settings::FOLDER_MODE).create(folder)?;
+    let mut key = [0; MADE_BYTES];
+    getrandom(&mut key, GetRandomFlags::empty())?;
+    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let unfinished = folder.join(format!(".key-{}", std::process::id()));
+    let _ = fs::remove_file(&unfinished);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    let made = writeln!(file, "{digits}").and_then(|()| file.sync_all()).and_then(|()| {
+        match fs::hard_link(&unfinished, path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    });
+    let removed = fs::remove_file(&unfinished);
+    made.and(removed).and_then(|()| File::open(folder)?.sync_all())
+}
+
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let is_whole = digits.len() % 2 == 0 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let pairs = (0..digits.len()).step_by(2);
+    is_whole.then(|| pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits")).collect())
+}

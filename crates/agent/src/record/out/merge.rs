@@ -1,0 +1,66 @@
+//! Several files of records become one.
+//!
+//! 1. The one is written under a temporary name and brought to the disk. Until here nobody sees anything of it.
+//! 2. It gets its name, which spans the numbers of its parts. From this moment on, and not earlier, it counts, and the
+//!    parts do not: that is what names mean.
+//! 3. The new name is brought to the disk, so that a power failure cannot undo it after step 4.
+//! 4. The parts are removed. Those that a kill leaves are removed at the next start.
+
+use super::folder::{self, Name};
+use super::{GROUP_ROWS, Rows};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use thalweg_store::{RowsFile, StoredRows};
+use thalweg_trace::RecordRow;
+
+/// Why files were not merged.
+#[derive(Debug)]
+pub enum Failure {
+    /// One of them cannot be read.
+    Unreadable(Name, io::Error),
+    /// The new file cannot be written.
+    Write(io::Error),
+    /// Its making was to be given up.
+    GivenUp,
+}
+
+/// Merges files of a folder. `may_go_on` is called every now and then; it may take its time, and ends the merge with false.
+pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
+    let name = Name { first: first.first, last: last.last, at_s: first.at_s };
+    let mut rows = Rows::default();
+    let mut file = RowsFile::create(&folder.join(name.text()), &rows).map_err(Failure::Write)?;
+    let mut is_empty = true;
+    for &part in parts {
+        let unreadable = |error| Failure::Unreadable(part, error);
+        let stored = match StoredRows::<RecordRow>::open(&folder.join(part.text())) {
+            // Somebody has taken it away: its rows are wherever it is now.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            stored => stored.map_err(unreadable)?,
+        };
+        is_empty = false;
+        for group in 0..stored.groups() {
+            stored.read(group, &mut rows).map_err(unreadable)?;
+            if rows.len() >= GROUP_ROWS {
+                write(&mut file, &mut rows)?;
+            }
+            if !may_go_on() {
+                return Err(Failure::GivenUp);
+            }
+        }
+    }
+    if is_empty {
+        return Ok(());
+    }
+    if !rows.is_empty() {
+        write(&mut file, &mut rows)?;
+    }
+    file.finish().and_then(|file| file.publish()).map_err(Failure::Write)?;
+    folder::sync(folder).map_err(Failure::Write)?;
+    parts.iter().try_for_each(|&part| folder::remove(folder, part)).map_err(Failure::Write)
+}
+
+fn write(file: &mut RowsFile<RecordRow>, rows: &mut Rows) -> Result<(), Failure> {
+    // New ones: those that are cleared keep every text that has occurred.
+    file.write(&std::mem::take(rows)).map_err(Failure::Write)
+}

@@ -1,0 +1,38 @@
+//! Where records go: a folder of Parquet files, each complete or absent, whatever happens to the process.
+//!
+//! ```text
+//!  the daemon's thread                        a thread of its own
+//!  take(row) ─► rows in memory ─► tick: due ─► a new file per flush ─► every --rotate: files of a stretch become one
+//!               (bounded; what does not                                at --max-size: the oldest files go
+//!                fit is dropped and counted)
+//! ```
+//!
+//! Nothing that touches the disk runs in the daemon's thread: a disk that takes seconds costs memory, and no events.
+//! `docs/reference/records.md` says what readers may rely on, and why a kill at any moment changes none of it.
+
+mod addresses;
+mod disk;
+mod folder;
+mod health;
+mod key;
+mod merge;
+mod rotation;
+mod settings;
+mod waiting;
+mod worker;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use addresses::Addresses;
+pub use health::Health;
+pub use key::{DEFAULT_KEY, Key};
+pub use settings::Settings;
+pub use writer::Writer;
+
+/// Rows of records in memory.
+type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
+
+/// Rows in a row group, at least where there are as many, and less than twice as many. So many take some 5 MB of memory.
+const GROUP_ROWS: usize = 1 << 13;

@@ -1,0 +1,60 @@
+//! What a writer of records is told.
+
+use crate::problem::Problem;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Rights on folders that are made here: records are not for everybody.
+pub const FOLDER_MODE: u32 = 0o750;
+
+/// The shortest --flush. Files are numbered by seconds.
+const SHORTEST_FLUSH: Duration = Duration::from_secs(1);
+
+/// What a writer of records is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the files are (--out).
+    pub folder: PathBuf,
+    /// How long rows wait in memory (--flush).
+    pub flush: Duration,
+    /// The time that a merged file covers (--rotate).
+    pub rotate: Duration,
+    /// The size at which files are merged, even if --rotate has not passed (--rotate-size).
+    pub rotate_bytes: u64,
+    /// Bytes that all files together may have (--max-size).
+    pub max_bytes: u64,
+}
+
+impl Settings {
+    /// The settings of the command line's defaults, for a folder.
+    pub fn of(folder: PathBuf) -> Settings {
+        Settings {
+            folder,
+            flush: Duration::from_secs(10),
+            rotate: Duration::from_secs(3600),
+            rotate_bytes: 64_000_000,
+            max_bytes: 10_000_000_000,
+        }
+    }
+
+    /// Do they make sense together?
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let refused = |flag: &str, found: String, expected: &str, hint: &str| {
+            Err(Problem::refused("bad-settings", flag, found, expected, hint))
+        };
+        if self.flush < SHORTEST_FLUSH {
+            return refused("--flush", format!("{:?}", self.flush), "1s or longer", "--flush 1s");
+        }
+        if self.rotate < self.flush {
+            let found = format!("{:?}, shorter than --flush ({:?})", self.rotate, self.flush);
+            return refused("--rotate", found, "as long as --flush, or longer", "--rotate 1h");
+        }
+        if self.max_bytes / 2 < self.rotate_bytes {
+            let (max, rotate) = (self.max_bytes, self.rotate_bytes);
+            let found = format!("{max} bytes, less than two files of --rotate-size ({rotate} bytes)");
+            let hint = format!("give room, or make files smaller: --max-size {max} --rotate-size {}", max / 4);
+            return refused("--max-size", found, "room for two files of --rotate-size", &hint);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+use super::super::{Addresses, Key};
+use std::net::IpAddr;
+
+fn text(addresses: &Addresses, address: &str) -> String {
+    addresses.text(address.parse::<IpAddr>().expect("an address")).to_string()
+}
+
+#[test]
+fn whole_addresses_are_written_as_they_are() {
+    assert_eq!(text(&Addresses::Whole, "192.0.2.7"), "192.0.2.7");
+    assert_eq!(text(&Addresses::Whole, "2001:db8:1:2::7"), "2001:db8:1:2::7");
+    assert_eq!(text(&Addresses::Whole, "::ffff:192.0.2.7"), "192.0.2.7");
+}
+
+#[test]
+fn truncated_addresses_keep_the_network_and_nothing_of_the_host() {
+    assert_eq!(text(&Addresses::Truncated, "192.0.2.7"), "192.0.2.0/24");
+    assert_eq!(text(&Addresses::Truncated, "::ffff:192.0.2.7"), "192.0.2.0/24");
+    assert_eq!(text(&Addresses::Truncated, "2001:db8:1:2::7"), "2001:db8:1::/48");
+    assert_eq!(text(&Addresses::Truncated, "::1"), "::/48");
+}
+
+/// The expected values are those of Python's hmac and hashlib.
+#[test]
+fn hashed_addresses_are_the_first_64_bits_of_hmac_sha_256() {
+    let key: Vec<u8> = (0..32).collect();
+    let addresses = Addresses::Hashed(Key::of(&key));
+    assert_eq!(text(&addresses, "192.0.2.7"), "h:49904e588c3b5db3");
+    assert_eq!(text(&addresses, "::ffff:192.0.2.7"), "h:49904e588c3b5db3");
+    assert_eq!(text(&addresses, "2001:db8:1:2::7"), "h:1f2c63afee8f065c");
+    let other = Addresses::Hashed(Key::of(&[1; 32]));
+    assert_ne!(text(&other, "192.0.2.7"), text(&addresses, "192.0.2.7"));
+}
+
+#[test]
+fn ports_of_peers_go_with_whole_addresses_only() {
+    let hashed = Addresses::Hashed(Key::of(&[0; 32]));
+    let kept = [&Addresses::Whole, &Addresses::Truncated, &hashed].map(Addresses::keep_remote_ports);
+    assert_eq!(kept, [true, false, false]);
+}

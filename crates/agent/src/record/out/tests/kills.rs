@@ -1,0 +1,104 @@
+//! `kill -9` before every system call that changes a name in the folder, and in the midst of writing: strace delivers it.
+
+use super::super::disk::Disk;
+use super::merging::{at, merge_due};
+use super::*;
+
+/// Rows of a flush.
+const ROWS: u64 = 3;
+/// Flushes that are in the folder before the process begins that is killed.
+const BEFORE: u64 = 3;
+/// Flushes of that process. The third of them makes files due for a merge.
+const FLUSHES: u64 = 5;
+
+/// All that changes what readers see, or might, and at which distance kills are made: a file takes dozens of writes, and
+/// nobody sees it before the last one. Names differ between architectures.
+const CALLS: [(&str, usize); 5] = [
+    ("?open,openat", 1),
+    ("write", 30),
+    ("ftruncate,fsync", 1),
+    ("?rename,?renameat,?renameat2", 1),
+    ("?unlink,unlinkat", 1),
+];
+
+fn limits(folder: &Path) -> Settings {
+    Settings { rotate: Duration::from_secs(20), ..Settings::of(folder.join("records")) }
+}
+
+fn numbers(flush: u64) -> std::ops::Range<u64> {
+    ROWS * flush..ROWS * (flush + 1)
+}
+
+/// A folder that an agent has left which was killed just after it had merged three flushes.
+fn prepare(folder: &Path) {
+    let settings = limits(folder);
+    let mut disk = open(Disk::open, &settings);
+    (0..BEFORE).for_each(|flush| disk.write(&[rows(numbers(flush))], at(flush)).unwrap());
+    let content = |(_, _, path): (u64, u64, PathBuf)| (fs::read(&path).unwrap(), path);
+    let parts: Vec<_> = files(&settings.folder).into_iter().map(content).collect();
+    merge_due(&mut disk, at(20));
+    parts.iter().for_each(|(bytes, path)| fs::write(path, bytes).unwrap());
+    fs::write(settings.folder.join(".tmp-4242-0"), "PAR1").unwrap();
+    fs::create_dir(folder.join("marks")).unwrap();
+}
+
+/// Starts, flushes and merges, and leaves a mark behind every flush.
+fn live(folder: &Path) {
+    let mut disk = open(Disk::open, &limits(folder));
+    for flush in BEFORE..BEFORE + FLUSHES {
+        let now = at(100 + 10 * flush);
+        disk.write(&[rows(numbers(flush))], now).unwrap();
+        fs::create_dir(folder.join("marks").join(flush.to_string())).unwrap();
+        merge_due(&mut disk, now);
+    }
+}
+
+/// Are all flushed rows there, and none twice? The flush that was under way may be there, but then all of it.
+fn check(folder: &Path, when: &str) {
+    let flushed = BEFORE + fs::read_dir(folder.join("marks")).unwrap().count() as u64;
+    let found = found(&folder.join("records"));
+    let whole = [flushed, flushed + 1].map(|flushes| 0..ROWS * flushes);
+    assert!(whole.into_iter().any(|whole| found.iter().copied().eq(whole)), "{when}: {flushed} flushes, {found:?}");
+}
+
+#[test]
+fn a_kill_at_any_moment_loses_no_flushed_row_and_shows_none_twice() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return live(Path::new(&folder));
+    }
+    let this = "a_kill_at_any_moment_loses_no_flushed_row_and_shows_none_twice";
+    let tracer = ["strace", "-f", "-qq", "-o", "/dev/null"];
+    let probe = Command::new(tracer[0]).args(&tracer[1..]).arg("true").output();
+    if !probe.as_ref().is_ok_and(|probe| probe.status.success()) {
+        return left_out("a kill before every system call", &format!("strace does not work here: {probe:?}"));
+    }
+    for (calls, distance) in CALLS {
+        let (mut kills, mut most) = (0, 0);
+        loop {
+            let number = 1 + kills * distance;
+            let folder = tempfile::tempdir().unwrap();
+            prepare(folder.path());
+            check(folder.path(), "at first");
+            let trace = format!("trace={calls}");
+            let inject = format!("inject={calls}:signal=KILL:when={number}");
+            let before = [&tracer[..], &["-e", &trace, "-e", &inject]].concat();
+            let output = again(&before, module_path!(), this, folder.path());
+            let when = format!("killed before number {number} of {calls}");
+            check(folder.path(), &when);
+            let disk = open(Disk::open, &limits(folder.path()));
+            check(folder.path(), &format!("{when}, and started again"));
+            let out = folder.path().join("records");
+            assert_eq!(
+                fs::read_dir(&out).unwrap().count() as u64,
+                disk.health().files + 1,
+                "{when}: something is left"
+            );
+            most = most.max(fs::read_dir(folder.path().join("marks")).unwrap().count());
+            if output.status.success() {
+                break;
+            }
+            kills += 1;
+        }
+        assert!(kills > 0 && most as u64 == FLUSHES, "{calls}: {kills} kills, {most} flushes");
+    }
+}

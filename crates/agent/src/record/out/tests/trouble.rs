@@ -1,0 +1,98 @@
+use super::super::disk::Disk;
+use super::super::waiting::{MOST_ROWS, Waiting};
+use super::*;
+use std::time::SystemTime;
+
+#[test]
+fn rows_wait_for_a_folder_that_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, away) = (folder.path().join("records"), folder.path().join("away"));
+    let mut writer = Writer::open(settings(&out)).unwrap();
+    take(&mut writer, 0..3);
+    fs::rename(&out, &away).unwrap();
+    (3..6).for_each(|number| writer.take(&row(number)));
+    flush(&mut writer);
+    wait_until("it is noticed", &writer, |health| health.trouble.is_some());
+    let health = writer.health();
+    assert!(health.trouble.unwrap().contains("No such file"), "what is wrong is said");
+    assert_eq!((health.rows_waiting, health.rows_written, health.rows_lost), (3, 3, 0));
+    assert!(!out.exists(), "it may be a disk that is not mounted");
+
+    fs::rename(&away, &out).unwrap();
+    flush(&mut writer);
+    wait_until("all is well", &writer, |health| health.trouble.is_none());
+    assert_eq!(found(&out), [0, 1, 2, 3, 4, 5]);
+    writer.finish().unwrap();
+}
+
+#[test]
+fn of_too_many_rows_the_oldest_are_dropped() {
+    let waiting = Waiting::default();
+    let chunk = MOST_ROWS as u64 / 4;
+    (0..6).for_each(|number| waiting.add(rows(number * chunk..number * chunk + chunk)));
+    assert_eq!((waiting.health().rows_waiting, waiting.health().rows_lost), (4 * chunk, 2 * chunk));
+    let (handed, is_last) = waiting.wait();
+    assert!(!is_last && handed.len() == 4);
+    // Rows that come back are the oldest again.
+    waiting.add(rows(6 * chunk..7 * chunk));
+    waiting.give_back(handed);
+    assert_eq!((waiting.health().rows_waiting, waiting.health().rows_lost), (4 * chunk, 3 * chunk));
+    let folder = tempfile::tempdir().unwrap();
+    let (handed, _) = waiting.wait();
+    Disk::open(settings(folder.path())).unwrap().write(&handed, SystemTime::now()).unwrap();
+    assert!(found(folder.path()).into_iter().eq(3 * chunk..7 * chunk));
+}
+
+#[test]
+fn rows_that_are_dropped_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, away) = (folder.path().join("records"), folder.path().join("away"));
+    let mut writer = Writer::open(settings(&out)).unwrap();
+    fs::rename(&out, &away).unwrap();
+    let many = MOST_ROWS as u64 + 20_000;
+    (0..many).for_each(|number| writer.take(&row(number)));
+    flush(&mut writer);
+    wait_until("it is noticed", &writer, |health| health.rows_waiting <= MOST_ROWS as u64 && health.trouble.is_some());
+    wait_until("all is in its place", &writer, |health| health.rows_waiting + health.rows_lost == many);
+    let lost = writer.health().rows_lost;
+    assert!(lost >= 20_000, "{lost}");
+
+    fs::rename(&away, &out).unwrap();
+    flush(&mut writer);
+    wait_until("all is well", &writer, |health| health.trouble.is_none() && health.rows_waiting == 0);
+    let found = found(&out);
+    assert_eq!((found.len() as u64, found.last().copied()), (many - lost, Some(many - 1)));
+    assert_eq!(writer.health().rows_lost, lost, "what was lost stays known");
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_folder_that_was_made_anew_is_locked_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("records");
+    let mut writer = Writer::open(settings(&out)).unwrap();
+    fs::remove_dir_all(&out).unwrap();
+    fs::create_dir(&out).unwrap();
+    take(&mut writer, 0..3);
+    assert_eq!(found(&out), [0, 1, 2]);
+    assert_eq!(Writer::open(settings(&out)).unwrap_err().code, "busy");
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_folder_that_was_made_anew_for_another_agent_is_left_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("records");
+    let mut writer = Writer::open(settings(&out)).unwrap();
+    fs::remove_dir_all(&out).unwrap();
+    let other = Writer::open(settings(&out)).unwrap();
+    flush(&mut writer);
+    wait_until("it is noticed", &writer, |health| health.trouble.is_some());
+    (0..3).for_each(|number| writer.take(&row(number)));
+    flush(&mut writer);
+    assert!(writer.health().trouble.unwrap().contains("writes there now"), "{:?}", writer.health());
+    let problem = writer.finish().unwrap_err();
+    assert!(problem.found.starts_with("3 rows"), "{problem}");
+    other.finish().unwrap();
+    assert!(files(&out).is_empty());
+}

@@ -1,0 +1,130 @@
+//! Rows on their way to the disk, between the daemon's thread and the one that writes.
+
+use super::{GROUP_ROWS, Health, Rows};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// Rows that may wait for a disk that takes none: about 45 MB of memory. An hour at 18 connections a second.
+pub const MOST_ROWS: usize = 8 * GROUP_ROWS;
+
+/// So many rows are written even if their flush is not due yet.
+const EARLY_ROWS: usize = 2 * GROUP_ROWS;
+
+/// Rows that wait, and how things go.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The oldest first.
+    rows: VecDeque<Rows>,
+    /// How many rows the writing thread has taken, and neither written nor given back.
+    in_hand: u64,
+    is_due: bool,
+    is_ending: bool,
+    health: Health,
+}
+
+impl Waiting {
+    /// Adds rows. Of too many, the oldest are dropped.
+    pub fn add(&self, rows: Rows) {
+        let mut state = self.state();
+        state.rows.push_back(rows);
+        state.drop_oldest();
+        if state.count() >= EARLY_ROWS {
+            state.is_due = true;
+            self.changed.notify_one();
+        }
+    }
+
+    /// It is time to write.
+    pub fn flush(&self) {
+        self.state().is_due = true;
+        self.changed.notify_one();
+    }
+
+    /// It is time to write what there is, for the last time.
+    pub fn end(&self) {
+        self.state().is_ending = true;
+        self.changed.notify_one();
+    }
+
+    /// Whether [`Waiting::end`] was called.
+    pub fn is_ending(&self) -> bool {
+        self.state().is_ending
+    }
+
+    /// Waits until it is time to write, and hands over the rows; whether for the last time, too.
+    pub fn wait(&self) -> (Vec<Rows>, bool) {
+        let state = self.state();
+        let waited = self.changed.wait_while(state, |state| !state.is_due && !state.is_ending);
+        let mut state = waited.expect("no thread panics with the lock");
+        (state.take(), state.is_ending)
+    }
+
+    /// Hands over the rows if it is time to write.
+    pub fn take_due(&self) -> Option<Vec<Rows>> {
+        let mut state = self.state();
+        state.is_due.then(|| state.take())
+    }
+
+    /// Rows that were handed over are in a file.
+    pub fn written(&self) {
+        let mut state = self.state();
+        state.health.rows_written += state.in_hand;
+        state.in_hand = 0;
+    }
+
+    /// Rows that were handed over could not be written: they wait on.
+    pub fn give_back(&self, rows: Vec<Rows>) {
+        let mut state = self.state();
+        rows.into_iter().rev().for_each(|rows| state.rows.push_front(rows));
+        state.in_hand = 0;
+        state.drop_oldest();
+    }
+
+    /// Says what has become of files.
+    pub fn files(&self, files: &Health) {
+        let mut state = self.state();
+        let Health { rows_written, rows_lost, .. } = state.health;
+        let trouble = state.health.trouble.take();
+        state.health = Health { rows_written, rows_lost, trouble, ..files.clone() };
+    }
+
+    /// Says what is wrong now. Returns what was wrong before.
+    pub fn trouble(&self, trouble: Option<String>) -> Option<String> {
+        std::mem::replace(&mut self.state().health.trouble, trouble)
+    }
+
+    /// How things go.
+    pub fn health(&self) -> Health {
+        let state = self.state();
+        Health { rows_waiting: state.count() as u64 + state.in_hand, ..state.health.clone() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics with the lock")
+    }
+}
+
+impl State {
+    fn count(&self) -> usize {
+        self.rows.iter().map(Rows::len).sum()
+    }
+
+    fn take(&mut self) -> Vec<Rows> {
+        self.in_hand = self.count() as u64;
+        self.is_due = false;
+        std::mem::take(&mut self.rows).into()
+    }
+
+    fn drop_oldest(&mut self) {
+        while self.count() > MOST_ROWS {
+            let oldest = self.rows.pop_front().map_or(0, |rows| rows.len());
+            self.health.rows_lost += oldest as u64;
+        }
+    }
+}

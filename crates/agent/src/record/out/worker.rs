@@ -1,0 +1,69 @@
+//! The thread that writes: flushes when they are due, merges in between, and gives way to everything else.
+
+use super::Rows;
+use super::disk::Disk;
+use super::merge::merge;
+use super::waiting::Waiting;
+use std::time::SystemTime;
+
+/// How much this thread gives way to others (nice(2)): what a server is for comes first.
+const NICE: i32 = 10;
+
+/// Writes until it is told to end.
+pub fn work(mut disk: Disk, waiting: &Waiting) {
+    // Nothing is lost but politeness if this is refused.
+    let _ = rustix::process::nice(NICE);
+    loop {
+        let (rows, is_last) = waiting.wait();
+        let mut outcome = flush(&mut disk, waiting, rows);
+        if !is_last {
+            outcome = outcome.and_then(|()| look_after(&mut disk, waiting));
+        }
+        report(&disk, waiting, outcome.err());
+        if is_last {
+            return;
+        }
+    }
+}
+
+fn flush(disk: &mut Disk, waiting: &Waiting, rows: Vec<Rows>) -> Result<(), String> {
+    let outcome = disk.write(&rows, SystemTime::now());
+    match outcome {
+        Ok(()) => {
+            waiting.files(disk.health());
+            waiting.written();
+        }
+        Err(_) => waiting.give_back(rows),
+    }
+    outcome
+}
+
+/// Merges and removes what is due. A merge takes seconds where there is much: flushes go on meanwhile.
+fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
+    let folder = disk.folder().to_owned();
+    for parts in disk.due(SystemTime::now())? {
+        let outcome = merge(&folder, &parts, &mut || {
+            if let Some(rows) = waiting.take_due() {
+                // If this fails they wait on, and the next flush says why.
+                let _ = flush(disk, waiting, rows);
+            }
+            !waiting.is_ending()
+        });
+        disk.merged(&parts, outcome)?;
+    }
+    Ok(())
+}
+
+/// Lets others see how things go, and says in the log what has changed.
+fn report(disk: &Disk, waiting: &Waiting, trouble: Option<String>) {
+    waiting.files(disk.health());
+    let before = waiting.trouble(trouble.clone());
+    match (before, trouble) {
+        (before, Some(now)) if before.as_ref() != Some(&now) => eprintln!("thalweg-agent: records: {now}"),
+        (Some(_), None) => {
+            let (folder, lost) = (disk.folder().display(), waiting.health().rows_lost);
+            eprintln!("thalweg-agent: records: {folder}: that is over; rows lost so far: {lost}");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,115 @@
+//! The side of the daemon: takes rows, and says when they are to be on the disk.
+
+use super::disk::Disk;
+use super::settings::Settings;
+use super::waiting::Waiting;
+use super::worker::work;
+use super::{GROUP_ROWS, Health, Rows};
+use crate::problem::Problem;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use thalweg_trace::RecordRow;
+
+/// Writes rows into a folder of records. What touches the disk happens in a thread of its own, and never makes the caller
+/// wait, but in [`Writer::finish`].
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    /// Rows that the writing thread does not see yet.
+    rows: Rows,
+    waiting: Arc<Waiting>,
+    worker: Option<JoinHandle<()>>,
+    flush: Duration,
+    next: Instant,
+}
+
+impl Writer {
+    /// Makes the folder of records, or goes on with it.
+    ///
+    /// # Errors
+    /// The settings make no sense, the folder cannot be written, or another agent writes it.
+    pub fn open(settings: Settings) -> Result<Writer, Problem> {
+        let (folder, flush) = (settings.folder.clone(), settings.flush);
+        let disk = Disk::open(settings)?;
+        let waiting = Arc::new(Waiting::default());
+        waiting.files(disk.health());
+        let theirs = Arc::clone(&waiting);
+        let worker = Builder::new().name("records".to_owned()).spawn(move || work(disk, &theirs)).map_err(|error| {
+            Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
+        })?;
+        let next = Instant::now() + flush;
+        Ok(Writer { folder, rows: Rows::default(), waiting, worker: Some(worker), flush, next })
+    }
+
+    /// Takes a row.
+    pub fn take(&mut self, row: &RecordRow) {
+        self.rows.push(row);
+        if self.rows.len() >= GROUP_ROWS {
+            self.hand_over();
+        }
+    }
+
+    /// Has rows flushed if it is time to. To be called a few times a second.
+    pub fn tick(&mut self, now: Instant) {
+        if now < self.next {
+            return;
+        }
+        self.next = now + self.flush;
+        self.hand_over();
+        self.waiting.flush();
+    }
+
+    /// How things go.
+    pub fn health(&self) -> Health {
+        let mut health = self.waiting.health();
+        health.rows_waiting += self.rows.len() as u64;
+        if self.worker.as_ref().is_none_or(JoinHandle::is_finished) {
+            health.trouble =
+                Some("the thread that writes records has ended: this is a bug of thalweg-agent".to_owned());
+        }
+        health
+    }
+
+    /// Flushes what there is, and ends.
+    ///
+    /// # Errors
+    /// Not all of it could be written.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        let joined = self.end();
+        let Health { rows_waiting, trouble, .. } = self.waiting.health();
+        if joined && rows_waiting == 0 {
+            return Ok(());
+        }
+        let why = trouble.unwrap_or_else(|| "the thread that wrote them has ended early".to_owned());
+        Err(Problem::failed(
+            "rows-lost",
+            &self.folder.display().to_string(),
+            format!("{rows_waiting} rows that could not be written: {why}"),
+            "a folder that takes the last rows",
+            &format!("make room (df -h '{}'); rows of earlier flushes are complete", self.folder.display()),
+        ))
+    }
+
+    fn hand_over(&mut self) {
+        if !self.rows.is_empty() {
+            self.waiting.add(std::mem::take(&mut self.rows));
+        }
+    }
+
+    /// Has the last rows written; whether the thread has ended as it should.
+    fn end(&mut self) -> bool {
+        self.hand_over();
+        self.waiting.end();
+        self.worker.take().is_some_and(|worker| worker.join().is_ok())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.worker.is_some() {
+            self.end();
+        }
+    }
+}
