@@ -75,8 +75,9 @@ agent: setup ## build thalweg-agent into .venv/bin: loads congestion controllers
 	@tools/bootstrap bpf agent
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed (some minutes)
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, and what recording costs (some minutes)
 	@$(PY) bench/run.py
+	@$(PY) bench/recording.py
 
 .PHONY: lockstep
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)

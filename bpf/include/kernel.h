@@ -27,13 +27,20 @@ typedef u32 __be32;
 typedef u32 __wsum;
 typedef _Bool bool;
 
+enum { false, true };
+
 enum {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_NO_PREALLOC = 1,
+	BPF_ANY = 0,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
 };
 
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
@@ -43,15 +50,102 @@ enum tcp_ca_event { CA_EVENT_TX_START };
 /* Anyone may choose the algorithm, as anyone may choose the kernel's BBR. */
 #define TCP_CONG_NON_RESTRICTED 1
 
+/* When programs of type sock_ops are called, as far as they want to be. */
+enum {
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
+	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_STATE_CB = 10,
+	BPF_SOCK_OPS_RTT_CB = 12,
+	BPF_SOCK_OPS_STATE_CB_FLAG = 1 << 2,
+	BPF_SOCK_OPS_RTT_CB_FLAG = 1 << 3,
+};
+
+enum { SOL_TCP = 6, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008 };
+
+enum {
+	TCP_ESTABLISHED = 1,
+	TCP_FIN_WAIT1 = 4,
+	TCP_FIN_WAIT2 = 5,
+	TCP_CLOSE = 7,
+	TCP_CLOSE_WAIT = 8,
+	TCP_LAST_ACK = 9,
+	TCP_CLOSING = 11,
+};
+
+enum { AF_INET = 2 };
+
+/* What a send queue that is not empty waits for. */
+enum { TCP_CHRONO_UNSPEC, TCP_CHRONO_BUSY, TCP_CHRONO_RWND_LIMITED, TCP_CHRONO_SNDBUF_LIMITED };
+
+/* What a program of type sock_ops is given: the kernel promises these offsets to users. */
+struct bpf_sock_ops {
+	u32 op;
+	u32 args[4];
+	u32 family;
+	u32 unused[15];
+	u32 bpf_sock_ops_cb_flags;
+	u32 unused_too[24];
+	struct bpf_sock *sk;
+};
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[1];
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	u16 skc_num;
 	__be16 skc_dport;
+	u16 skc_family;
+	volatile u8 skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
+	unsigned long skc_flags;
 };
+
+enum sock_flags { SOCK_DONE = 1 };
 
 struct sock {
 	struct sock_common __sk_common;
+	int sk_err;
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
@@ -65,6 +159,7 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	const struct tcp_congestion_ops *icsk_ca_ops;
 	u8 icsk_ca_state : 5;
 	u64 icsk_ca_priv[13];
 };
@@ -76,6 +171,11 @@ struct minmax_sample {
 
 struct minmax {
 	struct minmax_sample s[3];
+};
+
+/* The latest packet that was delivered, for finding losses by time. */
+struct tcp_rack {
+	u32 rtt_us;
 };
 
 struct tcp_sock {
@@ -97,6 +197,24 @@ struct tcp_sock {
 	u32 lost;
 	u64 bytes_sent;
 	u64 bytes_acked;
+	u64 bytes_received;
+	u64 bytes_retrans;
+	u32 segs_in;
+	u32 segs_out;
+	u32 data_segs_out;
+	u32 total_retrans;
+	u32 delivered_ce;
+	u32 reordering;
+	u32 reord_seen;
+	u8 ecn_flags;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u32 chrono_start;
+	u32 chrono_stat[3];
+	u8 chrono_type : 2;
+	u8 bpf_sock_ops_cb_flags;
+	struct tcp_rack rack;
+	u32 write_seq;
 	u64 tcp_mstamp;
 	u64 delivered_mstamp;
 	u64 tcp_clock_cache;
@@ -137,6 +255,23 @@ struct bbr {
 	u32 cwnd_gain : 10;
 	u32 full_bw_reached : 1;
 	u32 cycle_idx : 3;
+};
+
+/* An algorithm as it is in the kernel; `tcp_congestion_ops` below is what our own are made of. */
+struct tcp_congestion_ops___kernels {
+	char name[16];
+};
+
+struct seq_file;
+
+/* What an iterator is given. */
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 #pragma clang attribute pop

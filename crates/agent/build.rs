@@ -5,5 +5,6 @@ mod compile;
 fn main() {
     println!("cargo:rerun-if-changed=compile.rs");
     compile::compile("cc/bbr_cpu", &["bbr_cpu"]);
+    compile::compile("flow", &["record"]);
     compile::compile("cc/test", &["fixed_window", "rejected"]);
 }

@@ -58,6 +58,7 @@ def kernel_machine(machine: Path) -> Path:
         "chrt",
         "sysctl",
         "iperf3",
+        "nft",
         "tcpdump",
         "strace",
     ):

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::cc::RULES;
-use crate::record::{DEFAULT_SOCKET, SortBy};
+use crate::record::{DEFAULT_SOCKET, Options, SortBy};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,6 +21,11 @@ pub enum Command {
     /// Load congestion controllers written in eBPF, and look after them
     #[command(subcommand)]
     Cc(Cc),
+    /// Write down what every connection of this machine does, until this command ends (Ctrl-C)
+    #[command(
+        after_help = "Examples:\n  sudo thalweg-agent record\n  sudo thalweg-agent record --cgroup system.slice/nginx.service --sample 1/10"
+    )]
+    Record(Box<Options>),
     /// How recording goes: connections, rows, files, what was lost, what it costs
     Status {
         /// As JSON

@@ -5,8 +5,10 @@
 mod arguments;
 mod cc;
 mod notify;
+mod object;
 mod problem;
 mod record;
+mod requirements;
 
 use arguments::{Arguments, Cc, Command};
 use clap::Parser;
@@ -30,6 +32,7 @@ fn run(command: Command) -> Result<(), Problem> {
         Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
         Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
         Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
+        Command::Record(options) => record::record(&options, &mut say),
         Command::Status { json, socket } => say(&record::status(&socket, json)?),
         Command::Top { sort, once: true, socket } => say(&record::top::once(&socket, sort)?),
         Command::Top { sort, once: false, socket } => record::top::live(&socket, sort),

@@ -4,7 +4,7 @@
 //! state file that could be wrong.
 
 mod counters;
-mod holders;
+pub(crate) mod holders;
 mod kernel;
 mod list;
 mod load;

@@ -2,13 +2,13 @@
 
 use super::kernel::Kernel;
 use super::{BBR_CPU, DEFAULT_RULE, RULES};
+use crate::object;
 use crate::problem::Problem;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
-use libbpf_rs::{MapType, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{MapType, Object, OpenObject};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Mutex;
 
 /// `bbr_cpu` as the agent carries it.
 const BBR_CPU_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o"));
@@ -27,12 +27,6 @@ pub struct Algorithm {
     place: String,
 }
 
-/// What libbpf and the kernel's verifier have said.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// How many of its last lines an error shows: the verifier's reason is at the end.
-const SHOWN_LINES: usize = 12;
-
 impl Algorithm {
     /// Opens the algorithm that the agent carries.
     ///
@@ -43,7 +37,7 @@ impl Algorithm {
         let arguments = kernel.cong_control_arguments()?;
         let rule = rule.unwrap_or(DEFAULT_RULE);
         let rule = RULES.iter().position(|name| *name == rule).expect("the command line takes only these");
-        let mut open = open(BBR_CPU_OBJECT, BBR_CPU)?;
+        let mut open = object::open(BBR_CPU_OBJECT, BBR_CPU)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_owned();
             if let Some((takes, _)) = BBR_CPU_MAPS.iter().find(|(_, theirs)| name == OsStr::new(theirs)) {
@@ -71,7 +65,7 @@ impl Algorithm {
                 "check the path; `cc load bbr_cpu` needs no file",
             )
         })?;
-        let open = open(&bytes, &place)?;
+        let open = object::open(&bytes, &place)?;
         let wrong = |found: String| {
             Problem::refused(
                 "not-an-algorithm",
@@ -102,7 +96,7 @@ impl Algorithm {
             let flags = if with_link { libbpf_sys_flags::BPF_F_LINK } else { 0 };
             map.set_map_flags(flags).expect("maps are not created yet");
         }
-        self.open.load().map_err(|error| refused_by_kernel(&self.place, &error))
+        object::load(self.open, &self.place).map_err(|problem| refused_by_kernel(&self.place, problem))
     }
 }
 
@@ -112,36 +106,9 @@ mod libbpf_sys_flags {
     pub const BPF_F_LINK: u32 = 1 << 13;
 }
 
-fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
-    set_print(Some((PrintLevel::Warn, |_, line| {
-        SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
-    })));
-    let name = Path::new(place).file_stem().unwrap_or_default().to_string_lossy();
-    let mut builder = ObjectBuilder::default();
-    let builder = builder
-        .name(name.as_ref())
-        .map_err(|error| Problem::refused("bad-path", place, error, "a path without NUL", "rename the file"))?;
-    builder.open_memory(bytes).map_err(|error| {
-        Problem::refused(
-            "broken-object",
-            place,
-            format!("something else ({})", said(1).unwrap_or_else(|| error.to_string())),
-            "a BPF object with type information, as `clang -O2 -g -target bpf -c` makes it",
-            "compile it again",
-        )
-    })
-}
-
-/// The end of what libbpf and the verifier have said.
-fn said(lines: usize) -> Option<String> {
-    let said = SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).concat();
-    let all: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    let tail = &all[all.len().saturating_sub(lines)..];
-    (!tail.is_empty()).then(|| tail.join("\n    "))
-}
-
-fn refused_by_kernel(place: &str, error: &libbpf_rs::Error) -> Problem {
-    let words = said(usize::MAX).unwrap_or_default();
+/// A reason of the kernel's that has a better explanation than the verifier's words.
+fn refused_by_kernel(place: &str, problem: Problem) -> Problem {
+    let words = object::said(usize::MAX).unwrap_or_default();
     if place == BBR_CPU && words.contains("CO-RE relocation") {
         return Problem::missing(
             "other-bbr",
@@ -151,14 +118,7 @@ fn refused_by_kernel(place: &str, error: &libbpf_rs::Error) -> Problem {
             "boot the distribution's own kernel",
         );
     }
-    let tail = said(SHOWN_LINES).map(|said| format!("; the last that was said:\n    {said}\n ")).unwrap_or_default();
-    Problem::failed(
-        "kernel-refuses",
-        place,
-        format!("the kernel does not take it: {error}{tail}"),
-        "a program that passes the kernel's verifier",
-        "what the program needs may not be in this kernel: compare `uname -r` with its documentation",
-    )
+    problem
 }
 
 /// The name of the algorithm in the value of a struct_ops map, as the object's own types lay it out.

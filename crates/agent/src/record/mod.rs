@@ -1,28 +1,35 @@
 //! `record`: what the connections of this machine do, and how to look at that while it runs.
 
-// What only the recorder uses has no user yet but its tests: it comes next.
-#[allow(dead_code)]
+mod assemble;
+mod cgroups;
+mod clock;
+mod daemon;
+mod event;
 mod http;
 #[cfg(test)]
 mod made_up;
-#[allow(dead_code)]
 mod metrics;
-#[allow(dead_code, unused_imports)]
+mod namespaces;
+mod observed;
+mod options;
 mod out;
-#[allow(dead_code)]
+mod program;
+mod recorder;
+mod rtt;
 mod snapshot;
-#[allow(dead_code)]
 mod socket;
-#[allow(dead_code)]
 mod sorting;
 mod status;
 mod table;
 mod terminal;
 pub mod top;
-#[allow(dead_code)]
+mod unseen;
 mod usage;
+mod walk;
 mod words;
 
+pub use daemon::record;
+pub use options::Options;
 pub use socket::DEFAULT as DEFAULT_SOCKET;
 pub use sorting::SortBy;
 pub use status::status;

@@ -1,5 +1,7 @@
 //! `thalweg-agent cc` on this machine's own kernel: what is registered, what connections get, what is left.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod keeping;
 mod refusals;
 mod stage;

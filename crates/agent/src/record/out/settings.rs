@@ -27,6 +27,7 @@ pub struct Settings {
 
 impl Settings {
     /// The settings of the command line's defaults, for a folder.
+    #[cfg(test)]
     pub fn of(folder: PathBuf) -> Settings {
         Settings {
             folder,

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How events are filled in and handed over.
+ *
+ * Included by record.bpf.c.
+ */
+#ifndef THALWEG_FLOW_EMIT_H
+#define THALWEG_FLOW_EMIT_H
+
+#include "flow.h"
+
+/* Room for the connections that close within the time in which nobody reads. */
+#define EVENTS_BYTES (4 << 20)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, EVENTS_BYTES);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct record_counters);
+} counters SEC(".maps");
+
+/* A call in a system call may be interrupted by one in an interrupt, on the same CPU. */
+#define COUNT(member)                                                                                                  \
+	({                                                                                                             \
+		u32 only = 0;                                                                                          \
+		struct record_counters *here = bpf_map_lookup_elem(&counters, &only);                                  \
+                                                                                                                       \
+		if (here)                                                                                              \
+			__sync_fetch_and_add(&here->member, 1);                                                        \
+	})
+
+/*
+ * The reader looks several times a second by itself. It is woken when a quarter is full, by the events that come then and not by
+ * all that follow: a wake-up costs more than everything else here.
+ */
+static __always_inline void submit(void *event)
+{
+	u64 filled = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) - EVENTS_BYTES / 4;
+
+	bpf_ringbuf_submit(event, filled < 8 * sizeof(struct record_event) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void fill_endpoints(struct record_event *event, struct tcp_sock *tp)
+{
+	struct sock *sk = sock_of(tp);
+
+	event->family = sk->__sk_common.skc_family;
+	if (event->family == AF_INET) {
+		/* As bytes in memory, whatever the machine's order. */
+		event->local_address[0] = event->local_address[1] = 0;
+		event->remote_address[0] = event->remote_address[1] = 0;
+		*(u32 *)event->local_address = sk->__sk_common.skc_rcv_saddr;
+		*(u32 *)event->remote_address = sk->__sk_common.skc_daddr;
+	} else {
+		event->local_address[0] = *(u64 *)&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8[0];
+		event->local_address[1] = *(u64 *)&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8[8];
+		event->remote_address[0] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[0];
+		event->remote_address[1] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8];
+	}
+	event->local_port = sk->__sk_common.skc_num;
+	event->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	event->netns = sk->__sk_common.skc_net.net->ns.inum;
+	event->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+}
+
+/* What connections and transfers have in common. */
+static __always_inline void fill_span(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
+				      const struct sums *end)
+{
+	event->connection = sock_of(tp)->__sk_common.skc_cookie.counter;
+	event->transfer = flow->transfer;
+	event->end_us = end->at_us;
+	fill_endpoints(event, tp);
+	event->cc_at_open[0] = flow->cc_at_open[0];
+	event->cc_at_open[1] = flow->cc_at_open[1];
+	cc_name(tp, event->cc);
+	event->rtt_smoothed_us = tp->srtt_us >> 3;
+}
+
+static __always_inline void fill_connection(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
+					    const struct sums *now, u32 state)
+{
+	struct bbr *bbr = bbr_of(tp);
+
+	fill_span(event, tp, flow, now);
+	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND);
+	event->state = state;
+	event->start_us = flow->opened_us;
+	event->sent_bytes = now->sent_bytes;
+	event->acked_bytes = now->acked_bytes;
+	event->retransmitted_bytes = now->retransmitted_bytes;
+	event->segments = now->segments;
+	event->retransmits = now->retransmits;
+	event->busy_jiffies = now->busy;
+	event->rwnd_limited_jiffies = now->rwnd_limited;
+	event->sndbuf_limited_jiffies = now->sndbuf_limited;
+	event->rtt_min_us = flow->rtt_min_us ? flow->rtt_min_us : tp->rtt_min.s[0].v;
+	event->rtt_max_us = flow->rtt_max_us;
+	event->rtt_samples = flow->samples;
+	event->app_limited_samples = flow->app_limited;
+
+	event->received_bytes = received_bytes(tp);
+	event->error = (u32)sock_of(tp)->sk_err;
+	event->segments_out = tp->segs_out;
+	event->segments_in = tp->segs_in;
+	event->lost_packets = tp->lost;
+	event->reordering = tp->reordering;
+	event->reorderings = tp->reord_seen;
+	event->ecn_flags = tp->ecn_flags;
+	event->ce_packets = tp->delivered_ce;
+	event->mss_bytes = tp->mss_cache;
+	event->cwnd_packets = tp->snd_cwnd;
+	event->rtt_handshake_us = flow->handshake_rtt_us;
+	event->rate_packets = tp->rate_delivered;
+	event->rate_interval_us = tp->rate_interval_us;
+	event->rate_is_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	event->rate_max_packets = flow->rate_max_packets;
+	event->rate_max_interval_us = flow->rate_max_interval_us;
+	event->marks = flow->marks;
+#pragma unroll
+	for (int mark = 0; mark < RECORD_MARKS; mark++)
+		event->acked_after_bytes[mark] = flow->acked_after_bytes[mark];
+	event->bbr_bw = bbr ? bbr_bw(bbr) : 0;
+	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
+	event->bbr_looks = flow->bbr_looks;
+	event->bbr_short_looks = flow->bbr_short_looks;
+#pragma unroll
+	for (int word = 0; word < RECORD_RTT_OCTAVES; word++)
+		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];
+}
+
+/* The last transfer: `end` is its end. */
+static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow, const struct sums *end)
+{
+	const struct sums *begin = &flow->begin;
+
+	event->last_is_complete = flow->flags & FLOW_IS_COMPLETE ? 1 : 0;
+	event->last_start_us = begin->at_us;
+	event->last_end_us = end->at_us;
+	event->last_sent_bytes = end->sent_bytes - begin->sent_bytes;
+	event->last_acked_bytes = end->acked_bytes - begin->acked_bytes;
+	event->last_retransmitted_bytes = end->retransmitted_bytes - begin->retransmitted_bytes;
+	event->last_segments = (u32)(end->segments - begin->segments);
+	event->last_retransmits = (u32)(end->retransmits - begin->retransmits);
+	event->last_busy_jiffies = (u32)(end->busy - begin->busy);
+	event->last_rwnd_limited_jiffies = (u32)(end->rwnd_limited - begin->rwnd_limited);
+	event->last_sndbuf_limited_jiffies = (u32)(end->sndbuf_limited - begin->sndbuf_limited);
+	event->last_rtt_min_us = flow->transfer_rtt_min_us;
+	event->last_rtt_max_us = flow->transfer_rtt_max_us;
+	event->last_rtt_samples = flow->transfer_samples;
+	event->last_app_limited_samples = flow->transfer_app_limited;
+}
+
+/* A connection that has closed. */
+static __noinline int emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
+{
+	struct record_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		COUNT(lost_events);
+		return 0;
+	}
+	event->kind = RECORD_CLOSE;
+	fill_connection(event, tp, flow, now, state);
+	fill_last_transfer(event, flow, &flow->look);
+	submit(event);
+	return 0;
+}
+
+/*
+ * The transfer that `begin` begins has ended at `end`, with all acknowledged, and the connection goes on. Nothing was sent: it
+ * is none. The next begins there.
+ */
+static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
+{
+	const struct sums *begin = &flow->begin;
+	struct record_event *event;
+
+	if (end->sent_bytes == begin->sent_bytes)
+		return 0;
+	event = bpf_ringbuf_reserve(&events, RECORD_TRANSFER_BYTES, 0);
+	if (event) {
+		event->kind = RECORD_TRANSFER;
+		fill_span(event, tp, flow, end);
+		event->flags = (flow->flags & (RECORD_OUTGOING | RECORD_JOINED)) | RECORD_COMPLETE;
+		event->state = 0;
+		event->start_us = begin->at_us;
+		event->sent_bytes = end->sent_bytes - begin->sent_bytes;
+		event->acked_bytes = end->acked_bytes - begin->acked_bytes;
+		event->retransmitted_bytes = end->retransmitted_bytes - begin->retransmitted_bytes;
+		event->segments = (u32)(end->segments - begin->segments);
+		event->retransmits = (u32)(end->retransmits - begin->retransmits);
+		event->busy_jiffies = (u32)(end->busy - begin->busy);
+		event->rwnd_limited_jiffies = (u32)(end->rwnd_limited - begin->rwnd_limited);
+		event->sndbuf_limited_jiffies = (u32)(end->sndbuf_limited - begin->sndbuf_limited);
+		event->rtt_min_us = flow->transfer_rtt_min_us;
+		event->rtt_max_us = flow->transfer_rtt_max_us;
+		event->rtt_samples = flow->transfer_samples;
+		event->app_limited_samples = flow->transfer_app_limited;
+		submit(event);
+	} else {
+		COUNT(lost_events);
+	}
+	flow->begin = *end;
+	flow->transfer++;
+	flow->transfer_rtt_min_us = 0;
+	flow->transfer_rtt_max_us = 0;
+	flow->transfer_samples = 0;
+	flow->transfer_app_limited = 0;
+	return 0;
+}
+
+#endif

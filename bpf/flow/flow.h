@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is kept of a connection while it is open, and how it is brought up to date once per round trip.
+ *
+ * The kernel calls for a round trip's first ACK of data that was sent after the last call. So whatever was acknowledged without a
+ * call was sent before the last one: that is what `covered_bytes` is good for. And the first ACK after an idle time always
+ * brings a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
+ *
+ * Included by record.bpf.c.
+ */
+#ifndef THALWEG_FLOW_H
+#define THALWEG_FLOW_H
+
+#include "kernel.h"
+#include "record_event.h"
+#include "../cc/bbr_cpu/rule.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+/* In a section of its own, where the loader finds it without knowing any offset. */
+const volatile struct record_settings settings SEC(".rodata.settings") = {};
+
+/* A connection's sums at one moment. `busy`, `rwnd_limited` and `sndbuf_limited` are in jiffies, as `jiffies` itself. */
+struct sums {
+	u64 at_us;
+	u64 acked_bytes;
+	u64 sent_bytes;
+	u64 retransmitted_bytes;
+	u32 segments;
+	u32 retransmits;
+	u32 busy;
+	u32 rwnd_limited;
+	u32 sndbuf_limited;
+	u32 jiffies;
+};
+
+enum flow_flag {
+	FLOW_OUTGOING = RECORD_OUTGOING,
+	FLOW_JOINED = RECORD_JOINED,
+	FLOW_BLIND = RECORD_BLIND,
+	FLOW_IN_TRANSFER = 16, /* has the transfer that `begin` begins sent anything? */
+	FLOW_IS_OVER = 32,     /* has the last transfer ended? Then `look` is its end */
+	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
+};
+
+/*
+ * Together with the kernel's own 64 bytes it must not exceed 512, or each open connection costs twice that. Zero at the start,
+ * but for the first members.
+ */
+struct flow {
+	u64 opened_us;
+	u64 cc_at_open[2];
+	u32 flags;
+	u32 handshake_rtt_us;
+
+	/* At the last call, and what of it will be acknowledged without another. */
+	struct sums look;
+	u64 covered_bytes;
+
+	/* Where the transfer began. `at_us`: 0 if it is not known. */
+	struct sums begin;
+	u32 transfer;
+	u32 transfer_rtt_min_us;
+	u32 transfer_rtt_max_us;
+	u32 transfer_samples;
+	u32 transfer_app_limited;
+
+	u32 marks;
+	u64 acked_after_bytes[RECORD_MARKS];
+
+	u64 row_us; /* when the last row of it was handed over */
+	u32 rtt_min_us; /* 0: there is none */
+	u32 rtt_max_us;
+	u32 samples;
+	u32 app_limited;
+	u32 rate_max_packets;
+	u32 rate_max_interval_us;
+	struct rule_paper paper;
+	u32 bbr_looks;
+	u32 bbr_short_looks;
+	u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
+};
+
+_Static_assert(sizeof(struct flow) <= 512 - 64, "an open connection costs twice the memory");
+
+static __always_inline struct sock *sock_of(struct tcp_sock *tp)
+{
+	return (struct sock *)tp;
+}
+
+static __always_inline void cc_name(struct tcp_sock *tp, u64 *name)
+{
+	const struct tcp_congestion_ops___kernels *ops = (void *)((struct inet_connection_sock *)tp)->icsk_ca_ops;
+
+	name[0] = *(const u64 *)&ops->name[0];
+	name[1] = *(const u64 *)&ops->name[8];
+}
+
+/* Has a connection in this state sent its FIN? */
+static __always_inline bool has_sent_fin(u32 state)
+{
+	return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK;
+}
+
+/* The kernel counts the sequence numbers of SYN, where this side sent it first, and of FIN as acknowledged bytes. */
+static __always_inline u64 acked_bytes(struct tcp_sock *tp, u32 flags, u32 state)
+{
+	u64 others = (flags & FLOW_OUTGOING ? 1 : 0) + (has_sent_fin(state) && tp->snd_una == tp->write_seq ? 1 : 0);
+	u64 acked = tp->bytes_acked;
+
+	return acked > others ? acked - others : 0;
+}
+
+/* And that of the peer's FIN as a received byte. */
+static __always_inline u64 received_bytes(struct tcp_sock *tp)
+{
+	u64 received = tp->bytes_received;
+	bool has_fin = sock_of(tp)->__sk_common.skc_flags >> bpf_core_enum_value(enum sock_flags, SOCK_DONE) & 1;
+
+	return has_fin && received ? received - 1 : received;
+}
+
+static __always_inline void sum_up(struct sums *sums, struct tcp_sock *tp, u32 flags, u32 state, u64 now_us)
+{
+	u32 jiffies = bpf_jiffies64();
+	u32 waits_for = BPF_CORE_READ_BITFIELD(tp, chrono_type);
+	u32 running = waits_for == TCP_CHRONO_UNSPEC ? 0 : jiffies - tp->chrono_start;
+	u32 rwnd_limited = tp->chrono_stat[TCP_CHRONO_RWND_LIMITED - 1];
+	u32 sndbuf_limited = tp->chrono_stat[TCP_CHRONO_SNDBUF_LIMITED - 1];
+
+	sums->at_us = now_us;
+	sums->acked_bytes = acked_bytes(tp, flags, state);
+	sums->sent_bytes = tp->bytes_sent;
+	sums->retransmitted_bytes = tp->bytes_retrans;
+	sums->segments = tp->data_segs_out;
+	sums->retransmits = tp->total_retrans;
+	sums->busy = tp->chrono_stat[TCP_CHRONO_BUSY - 1] + rwnd_limited + sndbuf_limited + running;
+	sums->rwnd_limited = rwnd_limited + (waits_for == TCP_CHRONO_RWND_LIMITED ? running : 0);
+	sums->sndbuf_limited = sndbuf_limited + (waits_for == TCP_CHRONO_SNDBUF_LIMITED ? running : 0);
+	sums->jiffies = jiffies;
+}
+
+/* From now on nothing is acknowledged without a call that was not sent yet. */
+static __always_inline void look(struct flow *flow, struct tcp_sock *tp, const struct sums *now)
+{
+	flow->look = *now;
+	flow->covered_bytes = now->acked_bytes + (u32)(tp->snd_nxt - tp->snd_una);
+}
+
+/* For how long its send queue was empty since the last look: all that time that was not busy, in whole jiffies. */
+static __always_inline u64 idle_us(const struct flow *flow, const struct sums *now)
+{
+	u32 passed = now->jiffies - flow->look.jiffies;
+	u32 busy = now->busy - flow->look.busy;
+
+	return passed > busy ? (u64)(passed - busy) * settings.jiffy_us : 0;
+}
+
+/* What lay between the last look and now, if the queue was empty for a time: when it became so, until when, and what was
+ * acknowledged by then. */
+struct pause {
+	u64 idle_us;
+	u64 from_us;
+	u64 to_us;
+	u64 acked_bytes;
+};
+
+static __always_inline void find_pause(struct pause *pause, const struct flow *flow, const struct sums *now, u64 to_us)
+{
+	u64 before = flow->look.at_us;
+
+	pause->idle_us = idle_us(flow, now);
+	pause->to_us = to_us < before ? before : to_us > now->at_us ? now->at_us : to_us;
+	/* All was acknowledged at the last look: that moment is known exactly. */
+	if (flow->look.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
+		pause->from_us = before;
+	else
+		pause->from_us = pause->to_us - pause->idle_us;
+	pause->acked_bytes = flow->covered_bytes < now->acked_bytes ? flow->covered_bytes : now->acked_bytes;
+}
+
+/* A value at a time between two times. The values differ by less than 2^39: 3 Tbit/s for a second. */
+static __always_inline u64 between(u64 at, u64 from_us, u64 from, u64 to_us, u64 to)
+{
+	if (at <= from_us || to <= from)
+		return from;
+	if (at >= to_us)
+		return to;
+	return from + (to - from) * (at - from_us) / (to_us - from_us);
+}
+
+static __always_inline u64 mark_us(u32 mark)
+{
+	return mark == 0 ? 1000000 : mark == 1 ? 3000000 : mark == 2 ? 10000000 : 30000000;
+}
+
+static __noinline int note_marks(struct flow *flow, const struct sums *now, const struct pause *pause)
+{
+#pragma unroll
+	for (u32 mark = 0; mark < RECORD_MARKS; mark++) {
+		u64 at = flow->opened_us + mark_us(mark);
+		struct sums *look = &flow->look;
+
+		if (mark < flow->marks || now->at_us < at)
+			continue;
+		if (!pause->idle_us)
+			flow->acked_after_bytes[mark] =
+				between(at, look->at_us, look->acked_bytes, now->at_us, now->acked_bytes);
+		else
+			flow->acked_after_bytes[mark] =
+				between(at, look->at_us, look->acked_bytes, pause->from_us, pause->acked_bytes);
+		flow->marks = mark + 1;
+	}
+	return 0;
+}
+
+/* Notes what was acknowledged at the marks that have passed since the last look. */
+static __always_inline void pass_marks(struct flow *flow, const struct sums *now, const struct pause *pause)
+{
+	if (flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks))
+		note_marks(flow, now, pause);
+}
+
+/* Counts an RTT. A bucket that is full halves all: what counts is their proportion. */
+static __always_inline void count_rtt(struct flow *flow, u32 rtt_us)
+{
+	u32 octave = 0, rest, bucket;
+
+	rest = rtt_us >> RECORD_RTT_FIRST_OCTAVE;
+	if (!rest)
+		rtt_us = 1 << RECORD_RTT_FIRST_OCTAVE;
+	if (rest >> 16) {
+		rest >>= 16;
+		octave += 16;
+	}
+	if (rest >> 8) {
+		rest >>= 8;
+		octave += 8;
+	}
+	if (rest >> 4) {
+		rest >>= 4;
+		octave += 4;
+	}
+	if (rest >> 2) {
+		rest >>= 2;
+		octave += 2;
+	}
+	if (rest >> 1)
+		octave += 1;
+	bucket = octave * 8 + (rtt_us >> (octave + RECORD_RTT_FIRST_OCTAVE - 3) & 7);
+	if (bucket >= sizeof(flow->rtt_histogram))
+		bucket = sizeof(flow->rtt_histogram) - 1;
+	if (flow->rtt_histogram[bucket] == 255) {
+		u64 *words = (u64 *)flow->rtt_histogram;
+
+#pragma unroll
+		for (int word = 0; word < RECORD_RTT_OCTAVES; word++)
+			words[word] = words[word] >> 1 & 0x7f7f7f7f7f7f7f7fULL;
+	}
+	flow->rtt_histogram[bucket]++;
+}
+
+static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
+{
+	u32 is_app_limited = tp->app_limited != 0;
+	u32 min_us = tp->rtt_min.s[0].v;
+
+	/* The kernel's minimum is that of the last minutes. */
+	if (!flow->rtt_min_us || min_us < flow->rtt_min_us)
+		flow->rtt_min_us = min_us;
+	flow->samples++;
+	flow->app_limited += is_app_limited;
+	if (rtt_us > flow->rtt_max_us)
+		flow->rtt_max_us = rtt_us;
+	if (rtt_us)
+		count_rtt(flow, rtt_us);
+}
+
+static __always_inline void note_rtt_of_transfer(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
+{
+	/* The first round of a transfer is always app-limited: its application has had nothing to send before. */
+	if (flow->transfer_samples++)
+		flow->transfer_app_limited += tp->app_limited != 0;
+	if (rtt_us > flow->transfer_rtt_max_us)
+		flow->transfer_rtt_max_us = rtt_us;
+	if (rtt_us && (!flow->transfer_rtt_min_us || rtt_us < flow->transfer_rtt_min_us))
+		flow->transfer_rtt_min_us = rtt_us;
+}
+
+/* Rates are compared without a division. */
+static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
+{
+	u64 packets = tp->rate_delivered, interval_us = tp->rate_interval_us;
+
+	if (!packets || !interval_us || BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
+		return;
+	if (flow->rate_max_packets && packets * flow->rate_max_interval_us <= interval_us * flow->rate_max_packets)
+		return;
+	flow->rate_max_packets = packets;
+	flow->rate_max_interval_us = interval_us;
+}
+
+/* The kernel's BBR, or bbr_cpu, which keeps BBR's state: its name as a number. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define NAME_BBR 0x0000000000726262ULL
+#define NAME_BBR_CPU 0x007570635f726262ULL
+#else
+#define NAME_BBR 0x6262720000000000ULL
+#define NAME_BBR_CPU 0x6262725f63707500ULL
+#endif
+
+/* BBR's own state; nothing if it is another algorithm, or another version of BBR. */
+static __always_inline struct bbr *bbr_of(struct tcp_sock *tp)
+{
+	u64 name[2];
+
+	if (!bpf_core_type_exists(struct bbr) || !bpf_core_field_exists(((struct bbr *)0)->bw))
+		return NULL;
+	cc_name(tp, name);
+	if (name[0] != NAME_BBR && name[0] != NAME_BBR_CPU)
+		return NULL;
+	return (struct bbr *)((struct inet_connection_sock *)tp)->icsk_ca_priv;
+}
+
+static __always_inline u64 bbr_bw(const struct bbr *bbr)
+{
+	return BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
+}
+
+/* The rule `paper` of bbr_cpu, once per round trip: does the sender look short of CPU? */
+static __always_inline void judge(struct flow *flow, struct tcp_sock *tp, u64 now_us)
+{
+	struct bbr *bbr = bbr_of(tp);
+	struct rule_output out = {};
+	struct rule_input in = {};
+
+	if (!bbr)
+		return;
+	in.now_us = now_us;
+	in.inflight_bytes = tp->bytes_sent - tp->bytes_acked;
+	in.mss = tp->mss_cache;
+	in.srtt_us = tp->srtt_us >> 3;
+	in.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	in.bw = bbr_bw(bbr);
+	in.min_rtt_us = bbr->min_rtt_us;
+	in.mode = BPF_CORE_READ_BITFIELD(bbr, mode);
+	if (in.mode == RULE_PROBE_BW && !in.rate_app_limited)
+		flow->bbr_looks++;
+	rule_paper(&flow->paper, &in, &out);
+	flow->bbr_short_looks += out.boosted;
+}
+
+#endif

@@ -1,0 +1,267 @@
+//! Events of the kernel's side become rows: times of the calendar, names, addresses as the operator wants them kept, and what
+//! follows from the numbers.
+
+use super::cgroups;
+use super::clock::Clock;
+use super::event::{Event, Kind, flag, state};
+use super::out::Addresses;
+use super::rtt::percentile_us;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use thalweg_trace::RecordRow;
+
+/// The kernel's number of IPv4.
+const AF_INET: u64 = 2;
+
+/// The kernel's numbers of errors: a connection that was reset, refused, or reset after the other side's FIN.
+const RESETS: [u64; 3] = [104, 111, 32];
+
+/// That of one that this side has aborted on a user's demand (`ss --kill`).
+const ECONNABORTED: u64 = 103;
+
+/// Bits of a connection's ECN flags: agreed on by RFC 3168, and by AccECN.
+const ECN_AGREED: u64 = 1 | 1 << 4;
+
+/// BBR's bandwidth is in packets per microsecond times two to this.
+const BBR_BW_SHIFT: u32 = 24;
+
+/// Before BBR knows its min_rtt.
+const BBR_UNKNOWN_RTT: u64 = u32::MAX as u64;
+
+/// Fewer looks at BBR in PROBE_BW tell nothing, as in `thalweg doctor --live`.
+const BBR_LOOKS: u64 = 10;
+
+/// Fewer rounds after the first do not tell that an application paces itself.
+const PACED_ROUNDS: u64 = 2;
+
+/// Texts of addresses that are kept in memory: rows of one connection follow each other, and our own addresses are few.
+const TEXTS: usize = 4096;
+
+/// Makes rows.
+#[derive(Debug)]
+pub struct Assembler {
+    machine: Arc<str>,
+    addresses: Addresses,
+    sampled_one_in: u64,
+    jiffy_ns: u64,
+    cgroups: cgroups::Paths,
+    names: HashMap<[u64; 2], Arc<str>>,
+    texts: HashMap<IpAddr, Arc<str>>,
+}
+
+impl Assembler {
+    /// For records of this machine.
+    pub fn new(addresses: Addresses, sampled_one_in: u64, jiffy_ns: u64, cgroups: cgroups::Paths) -> Assembler {
+        let name = rustix::system::uname();
+        let machine = Arc::from(&*name.nodename().to_string_lossy());
+        Assembler {
+            machine,
+            addresses,
+            sampled_one_in,
+            jiffy_ns,
+            cgroups,
+            names: HashMap::new(),
+            texts: HashMap::new(),
+        }
+    }
+
+    /// The row of an event; of a connection that was gone when looked for, with `is_unseen`.
+    pub fn row(&mut self, event: &Event, clock: &Clock, is_unseen: bool) -> RecordRow {
+        let is_transfer = event.kind() == Some(Kind::Transfer);
+        let connection = if is_transfer { None } else { Some(event) };
+        let is_joined = event.is(flag::JOINED);
+        // A joined connection that the kernel tells nothing of has no round trips but the smoothed one.
+        let sampled = Some(event).filter(|event| event.rtt_samples > 0);
+        let duration_us = (event.start_us > 0).then(|| event.end_us.saturating_sub(event.start_us));
+        let fct_us = duration_us.filter(|_| is_transfer && event.is(flag::COMPLETE) && !is_paced_by_application(event));
+        let local = address(event.family, event.local_address);
+        let remote = address(event.family, event.remote_address);
+        let direction = match (is_joined, event.is(flag::OUTGOING)) {
+            (true, _) => None,
+            (false, true) => Some("out"),
+            (false, false) => Some("in"),
+        };
+        let keeps_port = direction == Some("out") || self.addresses.keep_remote_ports();
+        let end_us = clock.unix_us(event.end_us);
+        let busy_us = self.jiffies_us(event.busy_jiffies);
+        let is_bbr = event.bbr_bw > 0;
+        let marks = event.acked_after_bytes;
+        let mark = |at: usize| connection.filter(|event| !is_joined && event.marks > at as u64).map(|_| marks[at]);
+        RecordRow {
+            end_us,
+            connection: event.connection,
+            kind: if is_unseen { "close" } else { kind_name(event) },
+            transfer: is_transfer.then_some(event.transfer),
+            source: "agent",
+            machine: Some(Arc::clone(&self.machine)),
+            start_us: duration_us.map(|duration_us| end_us.saturating_sub(duration_us)),
+            duration_us,
+            joined: Some(is_joined),
+            sampled_one_in: Some(self.sampled_one_in),
+            ip_version: Some(if local.is_ipv4() { 4 } else { 6 }),
+            local_address: Some(self.text(local)),
+            local_port: Some(event.local_port),
+            remote_address: Some(self.text(remote)),
+            remote_port: keeps_port.then_some(event.remote_port),
+            direction,
+            netns: Some(event.netns),
+            cgroup: self.cgroups.of(event.cgroup),
+            cc_at_open: self.name(event.cc_at_open),
+            cc: self.name(event.cc),
+            close: if is_unseen { Some("unseen") } else { closed_by(event) },
+            sent_bytes: Some(event.sent_bytes),
+            acked_bytes: Some(event.acked_bytes),
+            received_bytes: connection.map(|event| event.received_bytes),
+            retransmitted_bytes: Some(event.retransmitted_bytes),
+            segments: Some(event.segments),
+            retransmits: Some(event.retransmits),
+            segments_out: connection.map(|event| event.segments_out),
+            segments_in: connection.map(|event| event.segments_in),
+            lost_packets: connection.map(|event| event.lost_packets),
+            reordering: connection.map(|event| event.reordering),
+            reorderings: connection.map(|event| event.reorderings),
+            ecn: connection.map(|event| event.ecn_flags & ECN_AGREED != 0),
+            ce_packets: connection.map(|event| event.ce_packets),
+            mss_bytes: connection.map(|event| event.mss_bytes),
+            rtt_handshake_us: connection.and_then(|event| known(event.rtt_handshake_us)),
+            rtt_min_us: smallest_rtt_us(event),
+            rtt_smoothed_us: known(event.rtt_smoothed_us),
+            rtt_p95_us: connection.and_then(p95_us),
+            rtt_max_us: sampled.and_then(|event| known(event.rtt_max_us)),
+            delivery_rate_bps: rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes),
+            delivery_rate_app_limited: (event.rate_packets > 0).then_some(event.rate_is_app_limited != 0),
+            delivery_rate_max_bps: rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes),
+            busy_us: Some(busy_us),
+            rwnd_limited_us: Some(self.jiffies_us(event.rwnd_limited_jiffies)),
+            sndbuf_limited_us: Some(self.jiffies_us(event.sndbuf_limited_jiffies)),
+            app_limited_share: sampled.map(|event| event.app_limited_samples as f64 / event.rtt_samples as f64),
+            busy_goodput_bps: bits_per_second(event.acked_bytes, busy_us),
+            acked_1s_bytes: mark(0),
+            acked_3s_bytes: mark(1),
+            acked_10s_bytes: mark(2),
+            acked_30s_bytes: mark(3),
+            bbr_bw_bps: is_bbr.then(|| bbr_bw_bps(event)),
+            bbr_min_rtt_us: known(event.bbr_min_rtt_us).filter(|us| is_bbr && *us != BBR_UNKNOWN_RTT),
+            cpu_limited: is_cpu_limited(event),
+            buffer_bdp: connection.and_then(buffer_bdp),
+            fct_us,
+            goodput_bps: fct_us.and_then(|fct_us| bits_per_second(event.acked_bytes, fct_us)),
+        }
+    }
+
+    fn jiffies_us(&self, jiffies: u64) -> u64 {
+        jiffies * self.jiffy_ns / 1_000
+    }
+
+    /// An address, as much of it as is kept.
+    fn text(&mut self, address: IpAddr) -> Arc<str> {
+        if self.texts.len() >= TEXTS {
+            self.texts.clear();
+        }
+        Arc::clone(self.texts.entry(address).or_insert_with(|| self.addresses.text(address)))
+    }
+
+    /// A name as the kernel writes it; each is in memory once.
+    fn name(&mut self, words: [u64; 2]) -> Option<Arc<str>> {
+        (words[0] != 0).then(|| Arc::clone(self.names.entry(words).or_insert_with(|| Arc::from(name(words)))))
+    }
+}
+
+/// A name in words, filled up with NUL.
+pub fn name(words: [u64; 2]) -> String {
+    let bytes = bytes(words);
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// An address, in network order. IPv4 in the clothes of IPv6 is IPv4.
+pub fn address(family: u64, words: [u64; 2]) -> IpAddr {
+    let bytes = bytes(words);
+    if family == AF_INET {
+        return IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]));
+    }
+    IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+}
+
+/// As they are in memory.
+fn bytes(words: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
+    bytes[8..].copy_from_slice(&words[1].to_ne_bytes());
+    bytes
+}
+
+fn kind_name(event: &Event) -> &'static str {
+    match event.kind() {
+        Some(Kind::Transfer) => "transfer",
+        Some(Kind::Close) => "close",
+        Some(Kind::Interim | Kind::Look) | None => "interim",
+    }
+}
+
+/// How a connection has closed: an error tells of the other side or of a time-out; without one, the last state tells whose FIN came
+/// first, and any other state that this side has sent none.
+fn closed_by(event: &Event) -> Option<&'static str> {
+    if event.kind() != Some(Kind::Close) {
+        return None;
+    }
+    Some(match (event.error, event.state) {
+        (error, _) if RESETS.contains(&error) => "remote_reset",
+        (0, state::LAST_ACK) => "remote_fin",
+        (0, state::FIN_WAIT2 | state::CLOSING) => "local_fin",
+        (0 | ECONNABORTED, _) => "local_reset",
+        _ => "timeout",
+    })
+}
+
+/// What the kernel does not know it calls 0.
+fn known(value: u64) -> Option<u64> {
+    (value > 0).then_some(value)
+}
+
+/// The kernel's minimum of a connection that has had no sample is the largest number.
+fn smallest_rtt_us(event: &Event) -> Option<u64> {
+    known(event.rtt_min_us).filter(|us| *us < u64::from(u32::MAX))
+}
+
+fn p95_us(event: &Event) -> Option<u64> {
+    percentile_us(&event.rtt_histogram, 95, smallest_rtt_us(event).unwrap_or(0), event.rtt_max_us)
+}
+
+fn buffer_bdp(event: &Event) -> Option<f64> {
+    let smallest = smallest_rtt_us(event)?;
+    let largest = known(event.rtt_max_us)?;
+    Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
+}
+
+/// Did the application, and not the network, set the pace? The rounds after the first tell, if most of them were
+/// app-limited: then a completion time says nothing of the network.
+fn is_paced_by_application(event: &Event) -> bool {
+    let rounds = event.rtt_samples.saturating_sub(1);
+    rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
+}
+
+fn is_cpu_limited(event: &Event) -> Option<bool> {
+    (event.bbr_looks >= BBR_LOOKS).then_some(2 * event.bbr_short_looks >= event.bbr_looks)
+}
+
+/// Packets of `mss_bytes` in an interval.
+fn rate_bps(packets: u64, interval_us: u64, mss_bytes: u64) -> Option<u64> {
+    let bits = u128::from(packets) * u128::from(mss_bytes) * 8 * 1_000_000;
+    let rate = bits.checked_div(u128::from(interval_us)).filter(|_| packets > 0)?;
+    Some(u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+fn bbr_bw_bps(event: &Event) -> u64 {
+    let bits = u128::from(event.bbr_bw) * u128::from(event.mss_bytes) * 8 * 1_000_000;
+    u64::try_from(bits >> BBR_BW_SHIFT).unwrap_or(u64::MAX)
+}
+
+fn bits_per_second(bytes: u64, us: u64) -> Option<f64> {
+    (us > 0).then(|| 8e6 * bytes as f64 / us as f64)
+}
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

@@ -1,0 +1,181 @@
+use super::super::cgroups::Paths;
+use super::*;
+
+/// Jiffies of 4 ms.
+const JIFFY_NS: u64 = 4_000_000;
+
+fn assembler(addresses: Addresses) -> Assembler {
+    Assembler::new(addresses, 1, JIFFY_NS, Paths::new("/sys/fs/cgroup/of/nobody".into()))
+}
+
+fn row(event: &Event) -> RecordRow {
+    assembler(Addresses::Whole).row(event, &Clock::now(), false)
+}
+
+fn words(text: &str) -> [u64; 2] {
+    let mut bytes = [0u8; 16];
+    bytes[..text.len()].copy_from_slice(text.as_bytes());
+    [0, 1].map(|word| u64::from_ne_bytes(bytes[8 * word..8 * word + 8].try_into().unwrap()))
+}
+
+fn ip(bytes: &[u8]) -> [u64; 2] {
+    let mut all = [0u8; 16];
+    all[..bytes.len()].copy_from_slice(bytes);
+    [0, 1].map(|word| u64::from_ne_bytes(all[8 * word..8 * word + 8].try_into().unwrap()))
+}
+
+/// 192.0.2.1:443 has answered 198.51.100.7:50000 for two seconds.
+fn close() -> Event {
+    Event {
+        kind: Kind::Close as u64,
+        connection: 77,
+        start_us: 1_000_000,
+        end_us: 3_000_000,
+        family: AF_INET,
+        local_address: ip(&[192, 0, 2, 1]),
+        local_port: 443,
+        remote_address: ip(&[198, 51, 100, 7]),
+        remote_port: 50_000,
+        state: state::LAST_ACK,
+        cc_at_open: words("cubic"),
+        cc: words("bbr"),
+        sent_bytes: 1_000_000,
+        acked_bytes: 1_000_000,
+        busy_jiffies: 250,
+        rtt_min_us: 20_000,
+        rtt_max_us: 50_000,
+        rtt_smoothed_us: 30_000,
+        rtt_samples: 40,
+        app_limited_samples: 10,
+        mss_bytes: 1_448,
+        rate_packets: 100,
+        rate_interval_us: 20_000,
+        marks: 1,
+        acked_after_bytes: [600_000, 0, 0, 0],
+        ..Event::default()
+    }
+}
+
+#[test]
+fn a_connection_that_has_closed_is_told_with_what_follows_from_its_numbers() {
+    let row = row(&close());
+    assert_eq!((row.kind, row.transfer, row.close, row.direction), ("close", None, Some("remote_fin"), Some("in")));
+    assert_eq!((row.duration_us, row.end_us - row.start_us.unwrap()), (Some(2_000_000), 2_000_000));
+    assert_eq!((row.local_address.as_deref(), row.local_port), (Some("192.0.2.1"), Some(443)));
+    assert_eq!((row.remote_address.as_deref(), row.remote_port), (Some("198.51.100.7"), Some(50_000)));
+    assert_eq!((row.cc_at_open.as_deref(), row.cc.as_deref()), (Some("cubic"), Some("bbr")));
+    // 250 jiffies of 4 ms; 8 Mbit in a second.
+    assert_eq!((row.busy_us, row.busy_goodput_bps), (Some(1_000_000), Some(8e6)));
+    assert_eq!((row.buffer_bdp, row.app_limited_share), (Some(1.5), Some(0.25)));
+    // 100 x 1448 x 8 bits in 20 ms.
+    assert_eq!((row.delivery_rate_bps, row.delivery_rate_max_bps), (Some(57_920_000), None));
+    assert_eq!((row.acked_1s_bytes, row.acked_3s_bytes), (Some(600_000), None));
+    assert_eq!((row.fct_us, row.goodput_bps), (None, None), "a connection has no completion time");
+}
+
+#[test]
+fn how_it_has_closed_follows_from_the_error_and_the_last_state() {
+    const ESTABLISHED: u64 = 1;
+    for (error, state, expected) in [
+        (0, state::LAST_ACK, "remote_fin"),
+        (0, state::FIN_WAIT2, "local_fin"),
+        (0, state::CLOSING, "local_fin"),
+        (0, ESTABLISHED, "local_reset"),
+        (103, ESTABLISHED, "local_reset"),
+        (104, ESTABLISHED, "remote_reset"),
+        (104, state::FIN_WAIT2, "remote_reset"),
+        (32, 8, "remote_reset"),
+        (110, ESTABLISHED, "timeout"),
+        (110, state::LAST_ACK, "timeout"),
+        (113, ESTABLISHED, "timeout"),
+    ] {
+        assert_eq!(row(&Event { error, state, ..close() }).close, Some(expected), "{error} {state}");
+    }
+    assert_eq!(row(&Event { kind: Kind::Interim as u64, ..close() }).close, None);
+    let unseen = assembler(Addresses::Whole).row(&Event { kind: Kind::Look as u64, ..close() }, &Clock::now(), true);
+    assert_eq!((unseen.kind, unseen.close), ("close", Some("unseen")));
+}
+
+/// 100 kB in 80 ms.
+fn transfer() -> Event {
+    Event {
+        kind: Kind::Transfer as u64,
+        flags: flag::COMPLETE,
+        transfer: 3,
+        start_us: 1_000_000,
+        end_us: 1_080_000,
+        acked_bytes: 100_000,
+        rtt_samples: 4,
+        app_limited_samples: 1,
+        ..close()
+    }
+}
+
+#[test]
+fn a_transfer_has_a_completion_time_if_it_has_ended_and_the_network_has_set_the_pace() {
+    let done = row(&transfer());
+    assert_eq!((done.kind, done.transfer), ("transfer", Some(3)));
+    assert_eq!((done.fct_us, done.goodput_bps), (Some(80_000), Some(10e6)));
+    assert_eq!((done.received_bytes, done.mss_bytes), (None, None), "of a connection, not of a transfer");
+    let paced = row(&Event { app_limited_samples: 2, ..transfer() });
+    assert_eq!((paced.fct_us, paced.duration_us), (None, Some(80_000)));
+    let cut_off = row(&Event { flags: 0, ..transfer() });
+    assert_eq!((cut_off.fct_us, cut_off.goodput_bps), (None, None));
+    let of_unknown_begin = row(&Event { start_us: 0, ..transfer() });
+    assert_eq!((of_unknown_begin.fct_us, of_unknown_begin.start_us), (None, None));
+    // One round more says nothing yet: the end of a small object is always app-limited.
+    assert!(row(&Event { rtt_samples: 2, app_limited_samples: 1, ..transfer() }).fct_us.is_some());
+}
+
+#[test]
+fn addresses_and_ports_are_kept_as_the_operator_wants() {
+    let truncated = |event: &Event| assembler(Addresses::Truncated).row(event, &Clock::now(), false);
+    let incoming = truncated(&close());
+    assert_eq!((incoming.remote_address.as_deref(), incoming.remote_port), (Some("198.51.100.0/24"), None));
+    let outgoing = truncated(&Event { flags: flag::OUTGOING, ..close() });
+    assert_eq!((outgoing.direction, outgoing.remote_port), (Some("out"), Some(50_000)));
+}
+
+#[test]
+fn ipv4_on_a_socket_of_ipv6_is_ipv4() {
+    let mapped = |last: u8| ip(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]);
+    let event = Event { family: 10, local_address: mapped(1), remote_address: mapped(2), ..close() };
+    let told = row(&event);
+    assert_eq!((told.ip_version, told.remote_address.as_deref()), (Some(4), Some("192.0.2.2")));
+    let real = ip(&[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    let told = row(&Event { family: 10, local_address: real, remote_address: real, ..close() });
+    assert_eq!((told.ip_version, told.local_address.as_deref()), (Some(6), Some("2001:db8::1")));
+}
+
+#[test]
+fn what_is_not_known_of_a_joined_connection_is_empty() {
+    let joined = Event {
+        kind: Kind::Interim as u64,
+        flags: flag::JOINED | flag::BLIND,
+        cc_at_open: [0; 2],
+        rtt_samples: 0,
+        rtt_max_us: 0,
+        rtt_min_us: u64::from(u32::MAX),
+        marks: 4,
+        ..close()
+    };
+    let row = row(&joined);
+    assert_eq!((row.joined, row.direction, row.cc_at_open), (Some(true), None, None));
+    assert_eq!((row.rtt_min_us, row.rtt_max_us, row.rtt_p95_us, row.buffer_bdp), (None, None, None, None));
+    assert_eq!((row.app_limited_share, row.acked_1s_bytes, row.acked_30s_bytes), (None, None, None));
+    assert_eq!(row.acked_bytes, Some(1_000_000), "the kernel counts from the opening");
+}
+
+#[test]
+fn bbr_is_told_of_where_it_runs_and_judged_after_enough_looks() {
+    // One packet in 100 us, rounded down by less than 2^-24 packets per us.
+    let bbr = Event { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 5, ..close() };
+    let told = row(&bbr);
+    assert!(told.bbr_bw_bps.unwrap().abs_diff(115_840_000) < 1_000, "{:?}", told.bbr_bw_bps);
+    assert_eq!((told.bbr_min_rtt_us, told.cpu_limited), (Some(20_000), Some(true)));
+    assert_eq!(row(&Event { bbr_short_looks: 4, ..bbr.clone() }).cpu_limited, Some(false));
+    assert_eq!(row(&Event { bbr_looks: 9, ..bbr.clone() }).cpu_limited, None);
+    assert_eq!(row(&Event { bbr_min_rtt_us: u64::from(u32::MAX), ..bbr }).bbr_min_rtt_us, None);
+    let other = row(&close());
+    assert_eq!((other.bbr_bw_bps, other.bbr_min_rtt_us, other.cpu_limited), (None, None, None));
+}

@@ -1,0 +1,185 @@
+//! cgroups: which one is recorded, and what the numbers of the others stand for.
+
+use crate::problem::Problem;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The folders are read again for a number that is not known, but no more often than this.
+const LEAST_WAIT: Duration = Duration::from_secs(1);
+
+/// No more are kept in memory; then those that are gone are forgotten.
+const MOST_KNOWN: usize = 20_000;
+
+/// The cgroup whose connections are recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its folder.
+    pub folder: File,
+    /// The kernel's number of it: its inode.
+    pub number: u64,
+    /// How deep it is below the root; 0 is the root, and so the whole machine.
+    pub level: u64,
+}
+
+/// Where cgroup v2 is mounted.
+///
+/// # Errors
+/// If it is nowhere.
+pub fn mount_point() -> Result<PathBuf, Problem> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    find_mount(&mounts).ok_or_else(|| {
+        Problem::missing(
+            "no-cgroup2",
+            "/proc/self/mountinfo",
+            "no cgroup v2",
+            "a cgroup v2, mounted",
+            "sudo mkdir -p /sys/fs/cgroup/unified && sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
+        )
+    })
+}
+
+/// The first mount of cgroup v2 (proc_pid_mountinfo(5)).
+fn find_mount(mounts: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let point = mount.split(' ').nth(4)?;
+        kind.starts_with("cgroup2 ").then(|| PathBuf::from(unescaped(point)))
+    })
+}
+
+/// The kernel writes blanks and the like as `\040`.
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..3).and_then(|code| u8::from_str_radix(code, 8).ok());
+        match code {
+            Some(code) => {
+                plain.push(char::from(code));
+                plain += &part[3..];
+            }
+            None => plain = plain + "\\" + part,
+        }
+    }
+    plain
+}
+
+impl Recorded {
+    /// Finds the cgroup of the command line: a folder, or its path below the root of cgroup v2. Nothing: the root.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
+        let path = match wanted {
+            None => mount.to_owned(),
+            Some(path) if path.starts_with(mount) => path.to_owned(),
+            Some(path) => mount.join(path.strip_prefix("/").unwrap_or(path)),
+        };
+        let refused = |found: String| {
+            let hint =
+                format!("the folders below {}; of a service: systemctl show -p ControlGroup NAME", mount.display());
+            let place = wanted.unwrap_or(mount).display().to_string();
+            Problem::refused("no-cgroup", &place, found, "a cgroup of version 2", &hint)
+        };
+        let path = path.canonicalize().map_err(|error| refused(error.to_string()))?;
+        let Ok(below) = path.strip_prefix(mount) else { return Err(refused("another folder".to_owned())) };
+        let level = below.components().count() as u64;
+        let folder = File::open(&path).map_err(|error| refused(error.to_string()))?;
+        let metadata = folder.metadata().map_err(|error| refused(error.to_string()))?;
+        if !metadata.is_dir() {
+            return Err(refused("a file".to_owned()));
+        }
+        Ok(Recorded { number: metadata.ino(), level, path, folder })
+    }
+}
+
+/// The paths of cgroups by their numbers. Those that are gone stay known for long.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    mount: PathBuf,
+    known: HashMap<u64, Arc<str>>,
+    read: Option<Instant>,
+}
+
+impl Paths {
+    /// Of the cgroups below a mount.
+    pub fn new(mount: PathBuf) -> Paths {
+        Paths { mount, known: HashMap::new(), read: None }
+    }
+
+    /// The path of a cgroup below the root. `None`: it was gone before anybody looked.
+    pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
+        if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= LEAST_WAIT) {
+            self.read = Some(Instant::now());
+            if self.known.len() > MOST_KNOWN {
+                self.known.clear();
+            }
+            let mount = self.mount.clone();
+            self.learn(&mount, String::new());
+        }
+        self.known.get(&number).cloned()
+    }
+
+    fn learn(&mut self, folder: &Path, path: String) {
+        let Ok(metadata) = fs::symlink_metadata(folder) else { return };
+        let text = if path.is_empty() { "/" } else { path.as_str() };
+        // A number is given again only after 2^32 others: what it stood for last is what counts.
+        if self.known.get(&metadata.ino()).is_none_or(|known| **known != *text) {
+            self.known.insert(metadata.ino(), Arc::from(text));
+        }
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            self.learn(&entry.path(), format!("{path}/{}", entry.file_name().to_string_lossy()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_of_version_2_is_found_among_those_of_version_1() {
+        let mounts = "24 30 0:22 / /proc rw - proc proc rw\n\
+                      31 30 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      32 30 0:27 / /sys/fs/my\\040cgroups rw,nosuid shared:5 - cgroup2 cgroup2 rw\n";
+        assert_eq!(find_mount(mounts), Some(PathBuf::from("/sys/fs/my cgroups")));
+        assert_eq!(find_mount("31 30 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"), None);
+    }
+
+    #[test]
+    fn cgroups_are_found_by_path_with_or_without_the_mount() {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(mount.join("system.slice/nginx.service")).unwrap();
+        let find = |path: &str| Recorded::find(&mount, Some(Path::new(path)));
+        let whole = find(mount.join("system.slice/nginx.service").to_str().unwrap()).unwrap();
+        for path in ["/system.slice/nginx.service", "system.slice/nginx.service"] {
+            let found = find(path).unwrap();
+            assert_eq!((found.number, found.level), (whole.number, 2));
+        }
+        assert_eq!(Recorded::find(&mount, None).unwrap().level, 0);
+        assert_eq!(find("/nobody.slice").unwrap_err().code, "no-cgroup");
+        assert_eq!(find("../..").unwrap_err().code, "no-cgroup");
+    }
+
+    #[test]
+    fn numbers_lead_to_paths_also_when_the_cgroup_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a.slice/b.service");
+        fs::create_dir_all(&inner).unwrap();
+        let number = |path: &Path| fs::metadata(path).unwrap().ino();
+        let (root, inner_number) = (number(folder.path()), number(&inner));
+        let mut paths = Paths::new(folder.path().to_owned());
+        assert_eq!(paths.of(root).as_deref(), Some("/"));
+        fs::remove_dir(&inner).unwrap();
+        assert_eq!(paths.of(inner_number).as_deref(), Some("/a.slice/b.service"));
+        assert_eq!(paths.of(0), None);
+    }
+}

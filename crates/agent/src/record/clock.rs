@@ -1,0 +1,114 @@
+//! The kernel's side tells times of a clock that is never set; records carry those of the calendar.
+
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+
+/// A difference between the clocks that changes by more between two looks was a step: slewing changes it by 0.05 % (adjtimex(2)).
+const STEP_US: u64 = 50_000;
+
+/// Readings that take longer than this were interrupted.
+const PROMPT_US: u64 = 1_000;
+
+/// How often a reading that was interrupted is tried again.
+const ATTEMPTS: usize = 10;
+
+/// What the calendar said at a moment of CLOCK_MONOTONIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// UNIX time less monotonic time.
+    offset_us: i128,
+    steps: u64,
+}
+
+impl Clock {
+    /// As of now.
+    pub fn now() -> Clock {
+        let (monotonic_us, unix_us) = read();
+        Clock { offset_us: difference(monotonic_us, unix_us), steps: 0 }
+    }
+
+    /// Looks again: a step in between is counted, and what comes after is told in the new time.
+    pub fn look(&mut self) {
+        let (monotonic_us, unix_us) = read();
+        self.set(monotonic_us, unix_us);
+    }
+
+    fn set(&mut self, monotonic_us: u64, unix_us: u64) {
+        let offset_us = difference(monotonic_us, unix_us);
+        self.steps += u64::from(offset_us.abs_diff(self.offset_us) > u128::from(STEP_US));
+        self.offset_us = offset_us;
+    }
+
+    /// UNIX time at a moment of CLOCK_MONOTONIC.
+    pub fn unix_us(&self, monotonic_us: u64) -> u64 {
+        u64::try_from(i128::from(monotonic_us) + self.offset_us).unwrap_or(0)
+    }
+
+    /// How often the calendar's clock was set.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+}
+
+fn difference(monotonic_us: u64, unix_us: u64) -> i128 {
+    i128::from(unix_us) - i128::from(monotonic_us)
+}
+
+/// Both clocks at one moment.
+fn read() -> (u64, u64) {
+    let mut both = (0, 0);
+    for _ in 0..ATTEMPTS {
+        let before = monotonic_us();
+        let unix_us = microseconds(clock_gettime(ClockId::Realtime));
+        let after = monotonic_us();
+        both = (before + (after - before) / 2, unix_us);
+        if after - before < PROMPT_US {
+            break;
+        }
+    }
+    both
+}
+
+/// CLOCK_MONOTONIC.
+pub fn monotonic_us() -> u64 {
+    microseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// A jiffy, which the kernel counts some times in: the resolution of its coarse clocks, which move with it.
+pub fn jiffy_ns() -> u64 {
+    let resolution = clock_getres(ClockId::MonotonicCoarse);
+    u64::try_from(resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec).unwrap_or_default().max(1_000)
+}
+
+fn microseconds(time: Timespec) -> u64 {
+    u64::try_from(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_counted_and_followed_and_slewing_is_not_one() {
+        let mut clock = Clock { offset_us: 1_000_000, steps: 0 };
+        assert_eq!(clock.unix_us(500), 1_000_500);
+        clock.set(10_000_000, 11_005_000);
+        assert_eq!((clock.steps(), clock.unix_us(10_000_000)), (0, 11_005_000));
+        clock.set(20_000_000, 3_621_005_000);
+        assert_eq!((clock.steps(), clock.unix_us(20_000_000)), (1, 3_621_005_000));
+        clock.set(30_000_000, 31_005_000);
+        assert_eq!((clock.steps(), clock.unix_us(30_000_001)), (2, 31_005_001));
+    }
+
+    #[test]
+    fn now_is_now() {
+        let clock = Clock::now();
+        let unix_us = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
+        let told = u128::from(clock.unix_us(monotonic_us()));
+        assert!(told.abs_diff(unix_us) < 60_000_000, "{told} {unix_us}");
+    }
+
+    #[test]
+    fn a_jiffy_is_one_to_ten_milliseconds() {
+        assert!((999_000..=10_000_000).contains(&jiffy_ns()), "{}", jiffy_ns());
+    }
+}

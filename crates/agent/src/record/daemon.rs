@@ -1,0 +1,244 @@
+//! `record`: from start to end.
+//!
+//! ```text
+//!  kernel: program ─► ring buffer ─┐ several times a second
+//!          iterator ───────────────┴► events ─► rows ─► files, metrics
+//! ```
+//!
+//! What can be refused is refused before anything is attached. The kernel takes the programs back when this process ends in
+//! whatever way: nothing is pinned.
+
+use super::assemble::Assembler;
+use super::cgroups::{Paths, Recorded, mount_point};
+use super::clock::{Clock, jiffy_ns};
+use super::event::Settings;
+use super::metrics::Metrics;
+use super::observed::{Kernel, Observed, now_us};
+use super::options::{Options, Privacy};
+use super::out::{self, Addresses, Key, Writer};
+use super::program::{Program, check_alone};
+use super::recorder::Recorder;
+use super::snapshot::{Observable, Snapshot};
+use super::unseen::Unseen;
+use super::walk::{Walked, Walker};
+use super::{http, socket};
+use crate::notify;
+use crate::problem::Problem;
+use crate::requirements::{self, BPF, NET_ADMIN, PERFMON, SYS_ADMIN};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often events are fetched. The kernel wakes this thread when a quarter of the buffer is full.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Rows of connections that stay open are late by less than this part of their interval.
+const WALKS_PER_INTERIM: u32 = 4;
+
+/// Walks are no more frequent than this.
+const LEAST_WALK: Duration = Duration::from_secs(1);
+
+/// Records until it is told to end (SIGINT, SIGTERM, SIGHUP).
+///
+/// # Errors
+/// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in the end.
+pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+    let prepared = Prepared::new(options)?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&is_over))
+            .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
+    }
+    let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone()));
+    let metrics = Arc::new(Metrics::new());
+    // Everything that others may refuse comes before the kernel is asked to call.
+    let writer = Writer::open(writer_settings(options))?;
+    let _socket = socket::Server::start(&options.socket, Arc::clone(&observed) as Arc<dyn Observable>)?;
+    if !options.no_metrics {
+        let shown = Arc::clone(&observed) as Arc<dyn Observable>;
+        observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
+    }
+    let jiffy_ns = jiffy_ns();
+    let program = Program::load(&settings(options, &prepared.cgroup, jiffy_ns), options.room())?;
+    let walker = Walker::new(&program)?;
+    let (events, flows) = (program.map("events")?, program.map("flows")?);
+    let kernel = observed.started(Kernel { program, walker });
+
+    let recorder = RefCell::new(Recorder {
+        assembler: Assembler::new(prepared.addresses, options.sample, jiffy_ns, prepared.paths),
+        clock: Clock::now(),
+        writer,
+        metrics,
+        observed: Arc::clone(&observed),
+        unseen: Unseen::default(),
+        flows,
+    });
+    let mut ring = RingBufferBuilder::new();
+    let take = |bytes: &[u8]| {
+        recorder.borrow_mut().take_bytes(bytes);
+        0
+    };
+    ring.add(&events, take).map_err(|error| unreadable(&error))?;
+    let ring = ring.build().map_err(|error| unreadable(&error))?;
+
+    let link = kernel.program.attach(&prepared.cgroup)?;
+    report(recorder.borrow_mut().walk(&kernel.walker));
+    say(&opening_words(options, &observed.status()))?;
+    notify::ready();
+    run(options, &recorder, &ring, &kernel.walker, &is_over)?;
+
+    if let Err(error) = recorder.borrow_mut().walk_last(&kernel.walker) {
+        complain(&format!("connections that are open have no last row: {error}"));
+    }
+    drop(link);
+    consume(&ring)?;
+    drop(ring);
+    recorder.into_inner().writer.finish()?;
+    let counters = observed.status().counters;
+    let rows = counters.close_rows + counters.transfer_rows + counters.interim_rows;
+    say(&format!("recording has ended: {} connections closed, {rows} rows\n", counters.closed))
+}
+
+/// What the options and the machine say before anything is touched.
+struct Prepared {
+    cgroup: Recorded,
+    paths: Paths,
+    addresses: Addresses,
+}
+
+impl Prepared {
+    fn new(options: &Options) -> Result<Prepared, Problem> {
+        requirements::check_version()?;
+        // The kernel takes the last of each for the others.
+        requirements::check_rights(&[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]])?;
+        requirements::read_btf()?;
+        let mount = mount_point()?;
+        let cgroup = Recorded::find(&mount, options.cgroup.as_deref())?;
+        let mut paths = Paths::new(mount);
+        check_alone(&cgroup, |number| paths.of(number).map(|path| path.to_string()))?;
+        let addresses = match options.addresses {
+            Privacy::Whole => Addresses::Whole,
+            Privacy::Truncated => Addresses::Truncated,
+            Privacy::Hashed => Addresses::Hashed(Key::open(&options.key)?),
+        };
+        Ok(Prepared { cgroup, paths, addresses })
+    }
+
+    /// What `status` shows that does not change.
+    fn facts(&self, options: &Options) -> Snapshot {
+        Snapshot {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            since_us: now_us(),
+            cgroup: self.cgroup.path.display().to_string(),
+            sampled_one_in: options.sample,
+            addresses: options.addresses.name().to_owned(),
+            out: options.out.display().to_string(),
+            ..Snapshot::default()
+        }
+    }
+}
+
+fn writer_settings(options: &Options) -> out::Settings {
+    out::Settings {
+        folder: options.out.clone(),
+        flush: options.flush,
+        rotate: options.rotate,
+        rotate_bytes: options.rotate_size.0,
+        max_bytes: options.max_size.0,
+    }
+}
+
+fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64) -> Settings {
+    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Settings {
+        jiffy_us: jiffy_ns / 1_000,
+        idle_gap_us: us(options.idle_gap),
+        sample_one_in: options.sample,
+        interim_us: us(options.interim),
+        cgroup: cgroup.number,
+        cgroup_level: cgroup.level,
+    }
+}
+
+fn opening_words(options: &Options, status: &Snapshot) -> String {
+    let which = match &options.cgroup {
+        Some(_) => format!("connections of cgroup {}", status.cgroup),
+        None => "the connections of this machine".to_owned(),
+    };
+    let sampled = if options.sample > 1 { format!(", one in {}", options.sample) } else { String::new() };
+    let metrics =
+        status.listen.as_ref().map(|listen| format!("; metrics: http://{listen}/metrics")).unwrap_or_default();
+    let joined = status.counters.joined;
+    format!("recording {which}{sampled}, in {}; {joined} were open already{metrics}\n", status.out)
+}
+
+/// Until a signal says that it is over.
+fn run(
+    options: &Options,
+    recorder: &RefCell<Recorder>,
+    ring: &RingBuffer<'_>,
+    walker: &Walker,
+    is_over: &AtomicBool,
+) -> Result<(), Problem> {
+    let usual = (options.interim / WALKS_PER_INTERIM).max(LEAST_WALK);
+    let mut walked = Instant::now();
+    while !is_over.load(Ordering::Relaxed) {
+        // Returns early when the buffer fills, and when a signal comes.
+        match ring.poll(TICK) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => return Err(unreadable(&error)),
+            _ => {}
+        }
+        recorder.borrow_mut().clock.look();
+        consume(ring)?;
+        let now = Instant::now();
+        let mut recorder = recorder.borrow_mut();
+        // Where only walks tell of an end, they come with each flush.
+        let interval = if recorder.unseen.is_empty() { usual } else { usual.min(options.flush) };
+        if now - walked >= interval {
+            walked = now;
+            if let Err(error) = recorder.walk(walker) {
+                complain(&format!("open connections could not be looked at: {error}"));
+            }
+        }
+        recorder.tick(now);
+    }
+    Ok(())
+}
+
+/// Fetches what there is, whether the kernel has woken anybody for it or not.
+fn consume(ring: &RingBuffer<'_>) -> Result<(), Problem> {
+    ring.consume().map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &libbpf_rs::Error) -> Problem {
+    Problem::failed(
+        "ring-buffer",
+        "the kernel's ring buffer",
+        error,
+        "events that can be read",
+        "report it with the output of `uname -r`",
+    )
+}
+
+/// The first walk says what will be missing.
+fn report(outcome: io::Result<Walked>) {
+    match outcome {
+        Ok(Walked { missed: 0 }) => {}
+        Ok(Walked { missed }) => complain(&format!(
+            "{missed} network namespaces cannot be entered: connections that were open there before now are not recorded \
+             (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
+        )),
+        Err(error) => complain(&format!("connections that were open before now are not recorded: {error}")),
+    }
+}
+
+/// Nothing to stop for.
+fn complain(what: &str) {
+    eprintln!("thalweg-agent: {what}");
+}

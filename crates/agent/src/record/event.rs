@@ -1,0 +1,414 @@
+//! What the programs in the kernel hand over: the mirror of `bpf/include/record_event.h`.
+
+/// Marks at which the bytes acknowledged are noted.
+pub const MARKS: usize = 4;
+
+/// The lowest power of two, in microseconds, that has buckets in the histogram of RTTs.
+pub const RTT_FIRST_OCTAVE: u32 = 5;
+
+/// How many have.
+pub const RTT_OCTAVES: usize = 18;
+
+/// Which row it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A connection, whole.
+    Close,
+    /// A connection so far; it is time for a row.
+    Interim,
+    /// A connection so far, for who wants to see it now.
+    Look,
+    /// A transfer in a connection that goes on.
+    Transfer,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Close, Kind::Interim, Kind::Look, Kind::Transfer];
+}
+
+/// Bits of [`Event::flags`].
+pub mod flag {
+    /// This side has opened it.
+    pub const OUTGOING: u64 = 1;
+    /// It was open before recording began.
+    pub const JOINED: u64 = 2;
+    /// Joined, and the kernel does not call the program for it: there are only looks.
+    pub const BLIND: u64 = 4;
+    /// A transfer of which all was acknowledged.
+    pub const COMPLETE: u64 = 8;
+}
+
+/// TCP's states, as the kernel numbers them.
+pub mod state {
+    /// The first FIN was this side's, and was acknowledged.
+    pub const FIN_WAIT2: u64 = 5;
+    /// The first FIN was the other side's; this side's awaits its acknowledgement.
+    pub const LAST_ACK: u64 = 9;
+    /// Both have sent a FIN before either knew.
+    pub const CLOSING: u64 = 11;
+    /// The names that `ss` has for them.
+    pub const NAMES: [(u64, &str); 7] = [
+        (1, "ESTAB"),
+        (4, "FIN-WAIT-1"),
+        (FIN_WAIT2, "FIN-WAIT-2"),
+        (7, "UNCONN"),
+        (8, "CLOSE-WAIT"),
+        (LAST_ACK, "LAST-ACK"),
+        (CLOSING, "CLOSING"),
+    ];
+}
+
+/// A member: one word or several.
+trait Words: Sized {
+    fn read(words: &mut impl Iterator<Item = u64>) -> Option<Self>;
+}
+
+impl Words for u64 {
+    fn read(words: &mut impl Iterator<Item = u64>) -> Option<u64> {
+        words.next()
+    }
+}
+
+impl<const N: usize> Words for [u64; N] {
+    fn read(words: &mut impl Iterator<Item = u64>) -> Option<[u64; N]> {
+        let mut all = [0; N];
+        for word in &mut all {
+            *word = words.next()?;
+        }
+        Some(all)
+    }
+}
+
+/// Declares the event from the list of its members, so that names and order are written once.
+macro_rules! event {
+    ($($member:ident: $kind:ty,)*) => {
+        /// An event.
+        #[repr(C)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "described in record_event.h")]
+        pub struct Event {
+            $(pub $member: $kind,)*
+        }
+
+        impl Event {
+            /// The members and how many words they have, in order.
+            #[cfg(test)]
+            const MEMBERS: &[(&str, usize)] = &[$((stringify!($member), size_of::<$kind>() / 8)),*];
+
+            fn read(words: &mut impl Iterator<Item = u64>) -> Option<Event> {
+                Some(Event { $($member: Words::read(words)?,)* })
+            }
+        }
+    };
+}
+
+event! {
+    kind: u64,
+    flags: u64,
+    connection: u64,
+    transfer: u64,
+    start_us: u64,
+    end_us: u64,
+    family: u64,
+    local_address: [u64; 2],
+    local_port: u64,
+    remote_address: [u64; 2],
+    remote_port: u64,
+    netns: u64,
+    cgroup: u64,
+    state: u64,
+    cc_at_open: [u64; 2],
+    cc: [u64; 2],
+    sent_bytes: u64,
+    acked_bytes: u64,
+    retransmitted_bytes: u64,
+    segments: u64,
+    retransmits: u64,
+    busy_jiffies: u64,
+    rwnd_limited_jiffies: u64,
+    sndbuf_limited_jiffies: u64,
+    rtt_min_us: u64,
+    rtt_max_us: u64,
+    rtt_smoothed_us: u64,
+    rtt_samples: u64,
+    app_limited_samples: u64,
+    received_bytes: u64,
+    error: u64,
+    segments_out: u64,
+    segments_in: u64,
+    lost_packets: u64,
+    reordering: u64,
+    reorderings: u64,
+    ecn_flags: u64,
+    ce_packets: u64,
+    mss_bytes: u64,
+    cwnd_packets: u64,
+    rtt_handshake_us: u64,
+    rate_packets: u64,
+    rate_interval_us: u64,
+    rate_is_app_limited: u64,
+    rate_max_packets: u64,
+    rate_max_interval_us: u64,
+    marks: u64,
+    acked_after_bytes: [u64; MARKS],
+    bbr_bw: u64,
+    bbr_min_rtt_us: u64,
+    bbr_looks: u64,
+    bbr_short_looks: u64,
+    rtt_histogram: [u64; RTT_OCTAVES],
+    last_is_complete: u64,
+    last_start_us: u64,
+    last_end_us: u64,
+    last_sent_bytes: u64,
+    last_acked_bytes: u64,
+    last_retransmitted_bytes: u64,
+    last_segments: u64,
+    last_retransmits: u64,
+    last_busy_jiffies: u64,
+    last_rwnd_limited_jiffies: u64,
+    last_sndbuf_limited_jiffies: u64,
+    last_rtt_min_us: u64,
+    last_rtt_max_us: u64,
+    last_rtt_samples: u64,
+    last_app_limited_samples: u64,
+}
+
+impl Event {
+    /// How long an event is.
+    pub const BYTES: usize = size_of::<Event>();
+
+    /// How long that of a transfer is: the rest stays zero.
+    pub const TRANSFER_BYTES: usize = std::mem::offset_of!(Event, received_bytes);
+
+    /// Reads an event; `None` if it is not as long as one.
+    pub fn parse(bytes: &[u8]) -> Option<Event> {
+        if bytes.len() != Event::BYTES && bytes.len() != Event::TRANSFER_BYTES {
+            return None;
+        }
+        let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+        Event::read(&mut words.chain(std::iter::repeat(0)))
+    }
+
+    /// Which row it is for; `None` if it is one that this program does not know.
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::ALL.get(usize::try_from(self.kind).ok()?).copied()
+    }
+
+    /// The last transfer in a connection that has closed, as an event of its own.
+    pub fn last_transfer(&self) -> Option<Event> {
+        if self.kind() != Some(Kind::Close) || self.last_sent_bytes == 0 {
+            return None;
+        }
+        let complete = if self.last_is_complete == 0 { 0 } else { flag::COMPLETE };
+        Some(Event {
+            kind: Kind::Transfer as u64,
+            flags: self.flags & (flag::OUTGOING | flag::JOINED) | complete,
+            start_us: self.last_start_us,
+            end_us: self.last_end_us,
+            sent_bytes: self.last_sent_bytes,
+            acked_bytes: self.last_acked_bytes,
+            retransmitted_bytes: self.last_retransmitted_bytes,
+            segments: self.last_segments,
+            retransmits: self.last_retransmits,
+            busy_jiffies: self.last_busy_jiffies,
+            rwnd_limited_jiffies: self.last_rwnd_limited_jiffies,
+            sndbuf_limited_jiffies: self.last_sndbuf_limited_jiffies,
+            rtt_min_us: self.last_rtt_min_us,
+            rtt_max_us: self.last_rtt_max_us,
+            rtt_samples: self.last_rtt_samples,
+            app_limited_samples: self.last_app_limited_samples,
+            connection: self.connection,
+            transfer: self.transfer,
+            family: self.family,
+            local_address: self.local_address,
+            local_port: self.local_port,
+            remote_address: self.remote_address,
+            remote_port: self.remote_port,
+            netns: self.netns,
+            cgroup: self.cgroup,
+            cc_at_open: self.cc_at_open,
+            cc: self.cc,
+            rtt_smoothed_us: self.rtt_smoothed_us,
+            ..Event::default()
+        })
+    }
+
+    /// Is a flag set?
+    pub fn is(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What the programs are told before they are loaded: `struct record_settings`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// A jiffy.
+    pub jiffy_us: u64,
+    /// Less idle time does not end a transfer.
+    pub idle_gap_us: u64,
+    /// One connection in so many is recorded.
+    pub sample_one_in: u64,
+    /// How often a connection has an interim row.
+    pub interim_us: u64,
+    /// The number of the cgroup that is recorded.
+    pub cgroup: u64,
+    /// How deep it is below the root.
+    pub cgroup_level: u64,
+}
+
+impl Settings {
+    /// The names of the members, in the header's order.
+    #[cfg(test)]
+    const MEMBERS: [&str; 6] = ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup", "cgroup_level"];
+
+    /// As the programs read them.
+    pub fn bytes(&self) -> Vec<u8> {
+        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level } = *self;
+        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level];
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+}
+
+/// What the programs count: `struct record_counters`, over all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections that opened and are recorded.
+    pub opened: u64,
+    /// Connections that were open already.
+    pub joined: u64,
+    /// Recorded connections that closed while the kernel called the program for them.
+    pub closed: u64,
+    /// Connections that were left out.
+    pub unsampled: u64,
+    /// Events that found no room.
+    pub lost_events: u64,
+    /// Connections for which there was no memory.
+    pub lost_connections: u64,
+}
+
+impl Counters {
+    /// The names of the members, in the header's order.
+    #[cfg(test)]
+    const MEMBERS: [&str; 6] = ["opened", "joined", "closed", "unsampled", "lost_events", "lost_connections"];
+
+    /// Adds up the CPUs' values.
+    pub fn sum(cpus: &[Vec<u8>]) -> Counters {
+        let mut sums = [0u64; 6];
+        for cpu in cpus {
+            for (sum, bytes) in sums.iter_mut().zip(cpu.chunks_exact(8)) {
+                *sum += u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+            }
+        }
+        let [opened, joined, closed, unsampled, lost_events, lost_connections] = sums;
+        Counters { opened, joined, closed, unsampled, lost_events, lost_connections }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
+
+    /// The members of a structure of the header, and how many words they have.
+    fn members(structure: &str) -> Vec<(String, usize)> {
+        let (_, body) = HEADER.split_once(&format!("struct {structure} {{")).expect("the structure");
+        let (body, _) = body.split_once("};").expect("its end");
+        let member = |line: &str| {
+            let (member, _) = line.trim().strip_prefix("u64 ")?.split_once(';')?;
+            let Some((name, count)) = member.split_once('[') else { return Some((member.to_owned(), 1)) };
+            let count = match count.trim_end_matches(']') {
+                "RECORD_MARKS" => MARKS,
+                "RECORD_RTT_OCTAVES" => RTT_OCTAVES,
+                number => number.parse().expect("a number"),
+            };
+            Some((name.to_owned(), count))
+        };
+        body.lines().filter_map(member).collect()
+    }
+
+    fn names(structure: &str) -> Vec<String> {
+        members(structure).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn the_mirror_has_the_members_of_the_header_in_their_order() {
+        let mirrored: Vec<(String, usize)> =
+            Event::MEMBERS.iter().map(|(name, words)| ((*name).to_owned(), *words)).collect();
+        assert_eq!(members("record_event"), mirrored);
+        assert_eq!(names("record_settings"), Settings::MEMBERS);
+        assert_eq!(names("record_counters"), Counters::MEMBERS);
+        for (name, value) in
+            [("MARKS", MARKS), ("RTT_FIRST_OCTAVE", RTT_FIRST_OCTAVE as usize), ("RTT_OCTAVES", RTT_OCTAVES)]
+        {
+            assert!(HEADER.contains(&format!("#define RECORD_{name} {value}\n")), "{name}");
+        }
+        assert!(HEADER.contains("__builtin_offsetof(struct record_event, received_bytes)"));
+    }
+
+    #[test]
+    fn the_mirror_has_the_kinds_and_flags_of_the_header() {
+        let (_, kinds) = HEADER.split_once("enum record_kind {").unwrap();
+        let kinds: Vec<&str> = kinds.lines().skip(1).map_while(|line| line.trim().strip_prefix("RECORD_")).collect();
+        let kinds: Vec<String> = kinds.iter().map(|line| line.split(',').next().unwrap().to_lowercase()).collect();
+        assert_eq!(kinds, Kind::ALL.map(|kind| format!("{kind:?}").to_lowercase()));
+        let flags = [
+            ("OUTGOING", flag::OUTGOING),
+            ("JOINED", flag::JOINED),
+            ("BLIND", flag::BLIND),
+            ("COMPLETE", flag::COMPLETE),
+        ];
+        for (name, value) in flags {
+            assert!(HEADER.contains(&format!("RECORD_{name} = {value},")), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_another_length_is_refused() {
+        assert!(Event::parse(&[0; Event::BYTES]).is_some());
+        assert!(Event::parse(&[0; Event::TRANSFER_BYTES]).is_some());
+        assert_eq!(Event::parse(&[0; Event::BYTES - 8]), None);
+        assert_eq!(Event::parse(&[0; Event::BYTES + 8]), None);
+    }
+
+    #[test]
+    fn the_last_transfer_of_a_connection_is_an_event_of_its_own() {
+        let close = Event {
+            flags: flag::OUTGOING,
+            connection: 7,
+            transfer: 2,
+            local_port: 443,
+            sent_bytes: 9_000,
+            received_bytes: 50,
+            last_is_complete: 1,
+            last_start_us: 10,
+            last_end_us: 30,
+            last_sent_bytes: 4_000,
+            last_acked_bytes: 3_900,
+            ..Event::default()
+        };
+        let transfer = close.last_transfer().expect("there was one");
+        assert_eq!((transfer.kind(), transfer.flags), (Some(Kind::Transfer), flag::OUTGOING | flag::COMPLETE));
+        assert_eq!((transfer.connection, transfer.transfer, transfer.local_port), (7, 2, 443));
+        assert_eq!((transfer.start_us, transfer.end_us), (10, 30));
+        assert_eq!((transfer.sent_bytes, transfer.acked_bytes, transfer.received_bytes), (4_000, 3_900, 0));
+        assert_eq!(Event { last_sent_bytes: 0, ..close.clone() }.last_transfer(), None);
+        assert_eq!(Event { kind: Kind::Interim as u64, ..close }.last_transfer(), None);
+    }
+
+    #[test]
+    fn settings_are_as_long_as_the_header_says() {
+        let settings =
+            Settings { jiffy_us: 1, idle_gap_us: 2, sample_one_in: 3, interim_us: 4, cgroup: 5, cgroup_level: 6 };
+        let words: Vec<u64> =
+            settings.bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+        assert_eq!(words, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn counters_of_all_cpus_are_added_up() {
+        let cpu = |first: u64| [first, 1, 2, 3, 4, 5].into_iter().flat_map(u64::to_ne_bytes).collect::<Vec<u8>>();
+        let counters = Counters::sum(&[cpu(10), cpu(20)]);
+        assert_eq!((counters.opened, counters.joined, counters.lost_connections), (30, 2, 10));
+    }
+}

@@ -1,0 +1,212 @@
+//! What the recording agent tells others of itself: its state, shared between threads.
+
+use super::assemble::{address, name};
+use super::cgroups;
+use super::clock::monotonic_us;
+use super::event::{Event, flag, state};
+use super::out::Health;
+use super::program::Program;
+use super::snapshot::{Counters, Observable, Open, OpenConnections, Snapshot, Usage, Writer};
+use super::sorting::Selection;
+use super::walk::Walker;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Fewer looks at BBR in PROBE_BW tell nothing.
+const BBR_LOOKS: u64 = 10;
+
+/// Connections that wait between the walk and who picks from them.
+const WAITING: usize = 256;
+
+/// A look that is older than this tells nothing of the goodput now.
+const FRESH_US: u64 = 60_000_000;
+
+/// The state.
+pub struct Observed {
+    /// What does not change while it runs.
+    fixed: Snapshot,
+    listen: OnceLock<String>,
+    kernel: OnceLock<Kernel>,
+    writer: Mutex<Health>,
+    close_rows: AtomicU64,
+    interim_rows: AtomicU64,
+    transfer_rows: AtomicU64,
+    unseen: AtomicU64,
+    clock_steps: AtomicU64,
+    cgroups: Mutex<cgroups::Paths>,
+    /// When each connection was looked at last, and what was acknowledged then.
+    looks: Mutex<HashMap<u64, (u64, u64)>>,
+}
+
+/// The programs at work.
+pub struct Kernel {
+    /// They.
+    pub program: Program,
+    /// Goes over connections.
+    pub walker: Walker,
+}
+
+/// UNIX time.
+pub fn now_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Observed {
+    /// Nothing has happened yet.
+    pub fn new(fixed: Snapshot, cgroups: cgroups::Paths) -> Observed {
+        Observed {
+            fixed,
+            listen: OnceLock::new(),
+            kernel: OnceLock::new(),
+            writer: Mutex::default(),
+            close_rows: AtomicU64::new(0),
+            interim_rows: AtomicU64::new(0),
+            transfer_rows: AtomicU64::new(0),
+            unseen: AtomicU64::new(0),
+            clock_steps: AtomicU64::new(0),
+            cgroups: Mutex::new(cgroups),
+            looks: Mutex::default(),
+        }
+    }
+
+    /// The metrics are served there.
+    pub fn listens(&self, address: SocketAddr) {
+        let _ = self.listen.set(address.to_string());
+    }
+
+    /// The programs are in the kernel.
+    pub fn started(&self, kernel: Kernel) -> &Kernel {
+        self.kernel.get_or_init(|| kernel)
+    }
+
+    /// A row was made.
+    pub fn count_row(&self, kind: &str, is_unseen: bool) {
+        let counter = match kind {
+            "close" => &self.close_rows,
+            "interim" => &self.interim_rows,
+            _ => &self.transfer_rows,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.unseen.fetch_add(u64::from(is_unseen), Ordering::Relaxed);
+    }
+
+    /// How writing goes, and how often the clock was set.
+    pub fn update(&self, writer: Health, clock_steps: u64) {
+        *locked(&self.writer) = writer;
+        self.clock_steps.store(clock_steps, Ordering::Relaxed);
+    }
+
+    fn counters(&self) -> Counters {
+        let kernel = self.kernel.get().map(|kernel| kernel.program.counters()).unwrap_or_default();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            opened: kernel.opened,
+            joined: kernel.joined,
+            closed: kernel.closed + read(&self.unseen),
+            unsampled: kernel.unsampled,
+            close_rows: read(&self.close_rows),
+            interim_rows: read(&self.interim_rows),
+            transfer_rows: read(&self.transfer_rows),
+            lost_events: kernel.lost_events,
+            lost_connections: kernel.lost_connections,
+            clock_steps: read(&self.clock_steps),
+        }
+    }
+}
+
+impl Observable for Observed {
+    fn status(&self) -> Snapshot {
+        let counters = self.counters();
+        let connections_open = (counters.opened + counters.joined).saturating_sub(counters.closed);
+        let kernel = self.kernel.get();
+        let maps_bytes = kernel.and_then(|kernel| kernel.program.maps_bytes());
+        Snapshot {
+            now_us: now_us(),
+            listen: self.listen.get().cloned(),
+            connections_open,
+            counters,
+            writer: writer(&locked(&self.writer)),
+            usage: Usage { maps_bytes, ..Usage::of_this_process() },
+            programs: kernel.map(|kernel| kernel.program.costs()).unwrap_or_default(),
+            ..self.fixed.clone()
+        }
+    }
+
+    fn open(&self, selection: &Selection) -> OpenConnections {
+        let Some(kernel) = self.kernel.get() else { return OpenConnections::default() };
+        let mut looks = locked(&self.looks);
+        let mut cgroups = locked(&self.cgroups);
+        let (sender, receiver) = mpsc::sync_channel(WAITING);
+        let before = std::mem::take(&mut *looks);
+        let (connections, now) = thread::scope(|scope| {
+            let cgroups = &mut *cgroups;
+            let walk = scope.spawn(move || {
+                let mut now = HashMap::new();
+                // What could be seen is shown, whatever could not.
+                let _ = kernel.walker.walk(true, &mut |event| {
+                    now.insert(event.connection, (event.end_us, event.acked_bytes));
+                    let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
+                    let goodput_bps = before.get(&event.connection).and_then(|look| goodput_bps(*look, event));
+                    let _ = sender.send(open(event, cgroup, goodput_bps));
+                });
+                now
+            });
+            (selection.pick(receiver.into_iter()), walk.join().unwrap_or_default())
+        });
+        let total = now.len() as u64;
+        *looks = now;
+        OpenConnections { looked_us: now_us(), total, connections }
+    }
+}
+
+fn writer(health: &Health) -> Writer {
+    Writer {
+        rows_written: health.rows_written,
+        rows_waiting: health.rows_waiting,
+        rows_lost: health.rows_lost,
+        files: health.files,
+        bytes: health.bytes,
+        files_removed: health.files_removed,
+        trouble: health.trouble.clone(),
+    }
+}
+
+fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f64> {
+    let passed_us = event.end_us.checked_sub(looked_us).filter(|us| (1..FRESH_US).contains(us))?;
+    Some(8e6 * event.acked_bytes.saturating_sub(acked_bytes) as f64 / passed_us as f64)
+}
+
+fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>) -> Open {
+    let endpoint = |words, port| SocketAddr::new(address(event.family, words), port as u16).to_string();
+    let known = |us: u64| (us > 0 && us < u64::from(u32::MAX)).then_some(us);
+    let rate = event.rate_packets as f64 * event.mss_bytes as f64 * 8e6 / event.rate_interval_us as f64;
+    Open {
+        connection: event.connection,
+        local: endpoint(event.local_address, event.local_port),
+        remote: endpoint(event.remote_address, event.remote_port),
+        cc: name(event.cc),
+        state: state::NAMES.iter().find(|(number, _)| *number == event.state).map_or("", |(_, name)| name).to_owned(),
+        netns: event.netns,
+        cgroup,
+        age_us: (!event.is(flag::JOINED)).then(|| monotonic_us().saturating_sub(event.start_us)),
+        acked_bytes: event.acked_bytes,
+        received_bytes: event.received_bytes,
+        goodput_bps,
+        srtt_us: known(event.rtt_smoothed_us),
+        min_rtt_us: known(event.rtt_min_us),
+        cwnd_packets: event.cwnd_packets,
+        segments: event.segments,
+        retransmits: event.retransmits,
+        delivery_rate_bps: (event.rate_packets > 0 && event.rate_interval_us > 0).then_some(rate as u64),
+        cpu_limited: (event.bbr_looks >= BBR_LOOKS).then_some(2 * event.bbr_short_looks >= event.bbr_looks),
+    }
+}

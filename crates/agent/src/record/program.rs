@@ -1,0 +1,208 @@
+//! The programs in the kernel (bpf/flow): loaded, attached, read.
+
+use super::cgroups::Recorded;
+use super::event::{Counters, Settings};
+use super::snapshot::Program as Cost;
+use crate::cc::holders::{Held, holders};
+use crate::object;
+use crate::problem::Problem;
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ProgramAttachType};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// As the agent carries it.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
+
+/// What errors call it.
+const PLACE: &str = "record";
+
+/// The program that the kernel calls for connections, and the one that walks over them.
+const FLOWS: &str = "record_flows";
+const WALK: &str = "record_walk";
+
+/// The programs, in the kernel.
+pub struct Program {
+    object: Object,
+    counters: MapHandle,
+}
+
+impl Program {
+    /// Has the kernel check and take the programs, with room for so many open connections. They see nothing yet.
+    ///
+    /// # Errors
+    /// If it refuses them.
+    pub fn load(settings: &Settings, connections: u32) -> Result<Program, Problem> {
+        let mut open = object::open(OBJECT, PLACE)?;
+        let mut constants =
+            open.maps_mut().find(|map| map.name() == ".rodata.settings").expect("the programs have settings");
+        constants.initial_value_mut().expect("a section of data has a value").copy_from_slice(&settings.bytes());
+        let mut flows = open.maps_mut().find(|map| map.name() == "flows").expect("the programs keep connections");
+        flows.set_max_entries(connections).expect("maps are not created yet");
+        let object = object::load(open, PLACE)?;
+        let counters = handle(&object, "counters")?;
+        Ok(Program { object, counters })
+    }
+
+    /// Has the kernel call the program for the connections of a cgroup, until the link is dropped.
+    ///
+    /// # Errors
+    /// If it does not let it.
+    pub fn attach(&self, cgroup: &Recorded) -> Result<Link, Problem> {
+        let program = self.object.progs_mut().find(|program| program.name() == FLOWS).expect("it is there");
+        program.attach_cgroup(cgroup.folder.as_raw_fd()).map_err(|error| {
+            let place = cgroup.path.display().to_string();
+            match error.kind() {
+                libbpf_rs::ErrorKind::PermissionDenied => Problem::failed(
+                    "cgroup-taken",
+                    &place,
+                    "a program that shares this cgroup's connections, or those of one above, with no other",
+                    "only programs that are attached beside others (BPF_F_ALLOW_MULTI)",
+                    "sudo bpftool cgroup tree shows them (sock_ops); detach it, or record another cgroup: --cgroup",
+                ),
+                _ => Problem::failed(
+                    "not-attached",
+                    &place,
+                    error,
+                    "the kernel to attach a program of type sock_ops",
+                    "is CONFIG_CGROUP_BPF set? zgrep CGROUP_BPF /proc/config.gz",
+                ),
+            }
+        })
+    }
+
+    /// The iterator over connections.
+    ///
+    /// # Errors
+    /// If the kernel has none.
+    pub fn walk(&self) -> Result<Link, Problem> {
+        let program = self.object.progs_mut().find(|program| program.name() == WALK).expect("it is there");
+        program.attach().map_err(|error| {
+            Problem::failed(
+                "no-iterator",
+                PLACE,
+                error,
+                "an iterator over TCP's connections",
+                "report it with the output of `uname -r`",
+            )
+        })
+    }
+
+    /// A map of the programs.
+    ///
+    /// # Errors
+    /// If there are no more file descriptors.
+    pub fn map(&self, name: &str) -> Result<MapHandle, Problem> {
+        handle(&self.object, name)
+    }
+
+    /// What the programs have counted.
+    pub fn counters(&self) -> Counters {
+        let cpus = self.counters.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        cpus.ok().flatten().map(|cpus| Counters::sum(&cpus)).unwrap_or_default()
+    }
+
+    /// What the programs have cost so far; nothing unless the kernel keeps that account.
+    pub fn costs(&self) -> Vec<Cost> {
+        let is_on = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|value| value.trim() != "0");
+        if !is_on {
+            return Vec::new();
+        }
+        let cost = |program: libbpf_rs::Program<'_>| {
+            let description = description(program.as_fd().as_raw_fd());
+            let run_ns = field(&description, "run_time_ns")?;
+            Some(Cost {
+                name: program.name().to_string_lossy().into_owned(),
+                runs: field(&description, "run_cnt")?,
+                run_ns,
+            })
+        };
+        self.object.progs().filter_map(cost).collect()
+    }
+
+    /// The memory that the maps take; nothing if the kernel does not say.
+    pub fn maps_bytes(&self) -> Option<u64> {
+        let size = |map: Map<'_>| field(&description(map.as_fd().as_raw_fd()), "memlock");
+        self.object.maps().map(size).sum()
+    }
+}
+
+fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {
+    let map = object.maps().find(|map| map.name() == OsStr::new(name)).expect("the programs have it");
+    MapHandle::try_from(&map).map_err(|error| {
+        Problem::failed("files", "this process", error, "to be allowed another open file", "look at ulimit -n")
+    })
+}
+
+/// How the kernel describes an open file of this process.
+fn description(file: i32) -> String {
+    fs::read_to_string(format!("/proc/self/fdinfo/{file}")).unwrap_or_default()
+}
+
+fn field(description: &str, name: &str) -> Option<u64> {
+    let value = |line: &str| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok();
+    description.lines().find_map(value)
+}
+
+/// Is another recorder at work on connections that this one would record?
+///
+/// # Errors
+/// If so.
+pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
+    let recorders: Vec<u32> =
+        ProgInfoIter::default().filter(|program| program.name == FLOWS).map(|program| program.id).collect();
+    let own = path_of(cgroup.number);
+    for link in LinkInfoIter::default().filter(|link| recorders.contains(&link.prog_id)) {
+        let LinkTypeInfo::Cgroup(theirs) = &link.info else { continue };
+        if !matches!(theirs.attach_type, ProgramAttachType::CgroupSockOps) {
+            continue;
+        }
+        let path = path_of(theirs.cgroup_id);
+        let is_shared = match (&own, &path) {
+            (Some(own), Some(path)) => is_within(own, path) || is_within(path, own),
+            _ => theirs.cgroup_id == cgroup.number,
+        };
+        if !is_shared {
+            continue;
+        }
+        let by = match holders(Held::Link(link.id)).first() {
+            Some(holder) => format!("process {}", holder.pid),
+            None => "another process".to_owned(),
+        };
+        let found = format!("{by} records cgroup {} already", path.as_deref().unwrap_or("of the same number"));
+        return Err(Problem::failed(
+            "already-recording",
+            &cgroup.path.display().to_string(),
+            found,
+            "one recorder for each connection",
+            "thalweg-agent status asks it how it goes; end it first, or record another cgroup: --cgroup",
+        ));
+    }
+    Ok(())
+}
+
+/// Is a cgroup another one, or within it?
+fn is_within(inner: &str, outer: &str) -> bool {
+    let rest = inner.strip_prefix(outer.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_is_within_those_above_it() {
+        assert!(is_within("/a/b", "/a") && is_within("/a", "/a") && is_within("/a", "/"));
+        assert!(!is_within("/ab", "/a") && !is_within("/a", "/a/b"));
+    }
+
+    #[test]
+    fn what_the_kernel_says_of_a_file_is_understood() {
+        let text = "pos:\t0\nprog_type:\t13\nmemlock:\t8192\nrun_time_ns:\t4711\nrun_cnt:\t42\n";
+        assert_eq!(field(text, "run_cnt"), Some(42));
+        assert_eq!(field(text, "memlock"), Some(8192));
+        assert_eq!(field(text, "run"), None);
+    }
+}

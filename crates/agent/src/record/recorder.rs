@@ -1,0 +1,97 @@
+//! Takes what the kernel's side hands over, and passes on rows.
+
+use super::assemble::Assembler;
+use super::clock::Clock;
+use super::event::{Event, Kind, flag};
+use super::metrics::Metrics;
+use super::observed::Observed;
+use super::out::Writer;
+use super::unseen::Unseen;
+use super::walk::{Walked, Walker};
+use libbpf_rs::{MapCore, MapHandle};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use thalweg_trace::RecordRow;
+
+/// The daemon's thread: events in, rows out.
+pub struct Recorder {
+    /// Makes rows.
+    pub assembler: Assembler,
+    /// Tells the time.
+    pub clock: Clock,
+    /// Where rows go.
+    pub writer: Writer,
+    /// Where they are counted.
+    pub metrics: Arc<Metrics>,
+    /// What others may look at.
+    pub observed: Arc<Observed>,
+    /// Connections of whose end the kernel will not tell.
+    pub unseen: Unseen,
+    /// What the kernel's side keeps of connections.
+    pub flows: MapHandle,
+}
+
+impl Recorder {
+    /// An event, as its bytes. One of another length is from another program: there is none.
+    pub fn take_bytes(&mut self, bytes: &[u8]) {
+        if let Some(event) = Event::parse(bytes) {
+            self.take(&event);
+        }
+    }
+
+    /// An event.
+    pub fn take(&mut self, event: &Event) {
+        if event.is(flag::BLIND) {
+            self.unseen.take(event);
+        }
+        // It has ended before its connection, or with it.
+        if let Some(transfer) = event.last_transfer() {
+            self.row(&transfer, false);
+        }
+        if event.kind() != Some(Kind::Look) {
+            self.row(event, false);
+        }
+    }
+
+    fn row(&mut self, event: &Event, is_unseen: bool) {
+        let row: RecordRow = self.assembler.row(event, &self.clock, is_unseen);
+        self.observed.count_row(row.kind, is_unseen);
+        self.metrics.take(&row);
+        self.writer.take(&row);
+    }
+
+    /// Goes over all open connections: joins those that are new, makes the interim rows that are due.
+    ///
+    /// # Errors
+    /// If there is no way to see them.
+    pub fn walk(&mut self, walker: &Walker) -> io::Result<Walked> {
+        self.clock.look();
+        self.unseen.begin();
+        let walked = walker.walk(false, &mut |event| self.take(event))?;
+        // Who was not looked for is not gone.
+        if walked.missed == 0 {
+            for event in self.unseen.end() {
+                // It may have gone by itself, where the kernel has told of its end after all.
+                let _ = self.flows.delete(&event.connection.to_ne_bytes());
+                self.row(&event, true);
+            }
+        }
+        Ok(walked)
+    }
+
+    /// Recording ends: what is open has an interim row now.
+    ///
+    /// # Errors
+    /// If there is no way to see them.
+    pub fn walk_last(&mut self, walker: &Walker) -> io::Result<Walked> {
+        self.clock.look();
+        walker.walk(true, &mut |event| self.row(event, false))
+    }
+
+    /// To be called a few times a second.
+    pub fn tick(&mut self, now: Instant) {
+        self.writer.tick(now);
+        self.observed.update(self.writer.health(), self.clock.steps());
+    }
+}

@@ -1,0 +1,62 @@
+//! Connections of whose end the kernel will not tell: those that were open before recording began, on kernels that do not let
+//! a walk ask for calls (6.1 among them). Their last look stands for their end.
+
+use super::event::Event;
+use std::collections::HashMap;
+
+/// The last look at each.
+#[derive(Debug, Default)]
+pub struct Unseen {
+    walk: u64,
+    last: HashMap<u64, (u64, Box<Event>)>,
+}
+
+impl Unseen {
+    /// A walk begins.
+    pub fn begin(&mut self) {
+        self.walk += 1;
+    }
+
+    /// A look at one of them.
+    pub fn take(&mut self, event: &Event) {
+        self.last.insert(event.connection, (self.walk, Box::new(event.clone())));
+    }
+
+    /// A walk has ended: the last looks at those that it did not meet any more.
+    pub fn end(&mut self) -> Vec<Event> {
+        let walk = self.walk;
+        let gone: Vec<u64> = self.last.iter().filter(|(_, (seen, _))| *seen != walk).map(|(which, _)| *which).collect();
+        let mut events: Vec<Event> =
+            gone.iter().filter_map(|which| self.last.remove(which)).map(|(_, event)| *event).collect();
+        events.sort_by_key(|event| (event.end_us, event.connection));
+        events
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.last.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_a_walk_does_not_meet_any_more_is_told_of_once() {
+        let look = |connection: u64, end_us: u64| Event { connection, end_us, ..Event::default() };
+        let mut unseen = Unseen::default();
+        unseen.begin();
+        unseen.take(&look(1, 10));
+        unseen.take(&look(2, 11));
+        assert_eq!(unseen.end(), []);
+        unseen.begin();
+        unseen.take(&look(2, 21));
+        assert_eq!(unseen.end(), [look(1, 10)]);
+        unseen.begin();
+        assert_eq!(unseen.end(), [look(2, 21)]);
+        unseen.begin();
+        assert_eq!(unseen.end(), []);
+        assert!(unseen.is_empty());
+    }
+}

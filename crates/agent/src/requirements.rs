@@ -1,0 +1,110 @@
+//! What the machine must have for programs in eBPF: a kernel that is new enough, its types, and the rights to load them.
+
+use crate::problem::Problem;
+use libbpf_rs::btf::Btf;
+use std::fs;
+use std::path::Path;
+
+/// The oldest kernel that the programs are made for and tested on.
+const FLOOR: (u32, u32) = (6, 1);
+
+/// Where the kernel shows its type information.
+const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// A right of a process (capabilities(7)): its name and number.
+pub type Right = (&'static str, u32);
+
+/// Networks: registering algorithms, attaching programs to the connections of a cgroup.
+pub const NET_ADMIN: Right = ("CAP_NET_ADMIN", 12);
+
+/// Much; all that eBPF needs among it.
+pub const SYS_ADMIN: Right = ("CAP_SYS_ADMIN", 21);
+
+/// Programs that read the kernel's structures.
+pub const PERFMON: Right = ("CAP_PERFMON", 38);
+
+/// Programs and maps.
+pub const BPF: Right = ("CAP_BPF", 39);
+
+/// Is the kernel new enough?
+///
+/// # Errors
+/// If not.
+pub fn check_version() -> Result<(), Problem> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    match version(&release) {
+        Some(version) if version < FLOOR => Err(Problem::missing(
+            "old-kernel",
+            "this kernel",
+            format!("Linux {release}"),
+            "6.1 or newer",
+            "boot a newer kernel",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// `6.1.0-50-amd64` is (6, 1).
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// Has this process one of the rights in each of the lists?
+///
+/// # Errors
+/// If not, for want of which right.
+pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
+    let missing = |found: String, hint: &str| Problem::missing("no-right", "this process", found, "root", hint);
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = held.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX);
+    let lacks = |any: &&&[Right]| !any.iter().any(|(_, bit)| held & 1 << bit != 0);
+    if let Some((name, _)) = needed.iter().find(lacks).and_then(|any| any.first()) {
+        return Err(if rustix::process::geteuid().is_root() {
+            missing(
+                format!("root without {name} (a container?)"),
+                "run it on the machine itself, or give the container NAME and CAP_SYS_ADMIN"
+                    .replace("NAME", name)
+                    .as_str(),
+            )
+        } else {
+            missing("an ordinary user".to_owned(), "put sudo before the command")
+        });
+    }
+    // The first process of a machine maps all users to themselves.
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let is_initial = map.split_whitespace().eq(["0", "0", "4294967295"]) || map.is_empty();
+    if is_initial { Ok(()) } else { Err(missing("root of a user namespace only".to_owned(), "run it outside of it")) }
+}
+
+/// The kernel's types.
+///
+/// # Errors
+/// If it does not show them.
+pub fn read_btf() -> Result<Btf<'static>, Problem> {
+    let missing = |found: String, hint: &str| {
+        Problem::missing("no-btf", VMLINUX_BTF, found, "the kernel's type information (CONFIG_DEBUG_INFO_BTF)", hint)
+    };
+    if !Path::new("/sys/kernel").exists() {
+        return Err(missing("no /sys".to_owned(), "mount -t sysfs sys /sys"));
+    }
+    if !Path::new(VMLINUX_BTF).exists() {
+        return Err(missing("no such file".to_owned(), "boot the distribution's own kernel (all of them have it)"));
+    }
+    Btf::from_path(VMLINUX_BTF).map_err(|error| missing(error.to_string(), "report it with the output of `uname -r`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_releases() {
+        assert_eq!(version("6.1.0-50-cloud-amd64"), Some((6, 1)));
+        assert_eq!(version("6.18.44"), Some((6, 18)));
+        assert_eq!(version("7.0-rc1"), Some((7, 0)));
+        assert_eq!(version("unknown"), None);
+        assert!(version("5.15.0") < Some(FLOOR));
+    }
+}

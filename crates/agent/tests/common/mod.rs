@@ -1,0 +1,75 @@
+//! What tests of the agent share: waiting, and network namespaces.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// A network namespace that ends with the test.
+pub struct Namespace {
+    /// The process that keeps it.
+    pub keeper: Child,
+}
+
+impl Namespace {
+    fn new() -> Namespace {
+        let keeper = Command::new("unshare").args(["--net", "cat"]).stdin(Stdio::piped()).spawn().expect("unshare");
+        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
+        let (ours, keepers) = (of("self").expect("a namespace"), keeper.id().to_string());
+        wait_until("a namespace is made", || of(&keepers).is_ok_and(|theirs| theirs != ours));
+        Namespace { keeper }
+    }
+
+    /// A pair with a cable between: the sender is 10.9.8.1, or fd09::1, the receiver 10.9.8.2, or fd09::2.
+    pub fn pair() -> (Namespace, Namespace) {
+        let (sender, receiver) = (Namespace::new(), Namespace::new());
+        let (near, far) = (sender.keeper.id().to_string(), receiver.keeper.id().to_string());
+        let cable = ["ip", "link", "add", "cable", "netns", &near, "type", "veth", "peer", "cable", "netns", &far];
+        assert!(Command::new(cable[0]).args(&cable[1..]).status().expect("ip").success());
+        for (namespace, v4, v6) in [(&sender, "10.9.8.1/24", "fd09::1/64"), (&receiver, "10.9.8.2/24", "fd09::2/64")] {
+            for line in [
+                vec!["ip", "addr", "add", v4, "dev", "cable"],
+                // Usable at once: nobody else can have it.
+                vec!["ip", "addr", "add", v6, "dev", "cable", "nodad"],
+                vec!["ip", "link", "set", "cable", "up"],
+                vec!["ip", "link", "set", "lo", "up"],
+            ] {
+                assert!(namespace.command(&line).status().expect("ip").success(), "{line:?}");
+            }
+        }
+        (sender, receiver)
+    }
+
+    /// A command within.
+    pub fn command(&self, line: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg("--target").arg(self.keeper.id().to_string()).arg("--net").args(line);
+        command
+    }
+
+    /// What a command within prints; it has to succeed.
+    pub fn output(&self, line: &[&str]) -> String {
+        let output = self.command(line).output().expect("it starts");
+        assert!(output.status.success(), "{line:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}

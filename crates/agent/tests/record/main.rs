@@ -1,0 +1,13 @@
+//! `thalweg-agent record` on this machine's own kernel: connections whose outcome is known, and what is written down of them.
+
+mod beginnings;
+#[path = "../common/mod.rs"]
+mod common;
+mod endings;
+mod many;
+mod refusals;
+mod rows;
+mod ss;
+mod stage;
+mod traffic;
+mod transfers;

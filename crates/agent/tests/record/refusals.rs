@@ -1,0 +1,116 @@
+//! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
+
+use crate::stage::{Done, Namespace, Stage};
+use crate::traffic::connect;
+use rustix::process::Signal;
+
+/// The exit code, the name of the problem, and a part of the text that says what to do.
+fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
+    assert_eq!(done.code, Some(code), "{done:?}");
+    assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
+    assert!(done.error.contains(hint), "{}", done.error);
+    assert_eq!(done.out, "");
+}
+
+/// Runs `record`, which has to end by itself, behind a command.
+fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
+    let line = stage.command(options);
+    let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
+    stage.run(&line)
+}
+
+/// The same in a mount namespace in which something was done before.
+fn record_after(stage: &Stage, preparation: &str) -> Done {
+    let script = format!("{preparation} && exec \"$@\"");
+    record_behind(stage, &["unshare", "--mount", "sh", "-c", &script, "sh"], &[])
+}
+
+#[test]
+fn an_ordinary_user_is_told_to_use_sudo() {
+    let Some(stage) = Stage::new() else { return };
+    let done = record_behind(&stage, &["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"], &[]);
+    assert_refused(&done, 4, "no-right", "sudo");
+    assert!(!stage.path("records").exists(), "nothing was made");
+}
+
+#[test]
+fn root_without_the_rights_is_told_which() {
+    let Some(stage) = Stage::new() else { return };
+    let without = "-net_admin,-sys_admin";
+    let done = record_behind(&stage, &["setpriv", "--bounding-set", without, "--inh-caps", without], &[]);
+    assert_refused(&done, 4, "no-right", "CAP_SYS_ADMIN");
+    assert!(done.error.contains("CAP_NET_ADMIN"), "{}", done.error);
+}
+
+#[test]
+fn a_machine_that_lacks_something_is_told_what() {
+    let Some(stage) = Stage::new() else { return };
+    let done = record_after(&stage, "mount -t tmpfs none /sys/kernel/btf");
+    assert_refused(&done, 4, "no-btf", "distribution's own kernel");
+    let mount = stage.cgroup.parent().unwrap().display().to_string();
+    let done = record_after(&stage, &format!("umount {mount}"));
+    assert_refused(&done, 4, "no-cgroup2", "mount -t cgroup2");
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    let Some(stage) = Stage::new() else { return };
+    let refused = |options: &[&str]| record_behind(&stage, &[], options);
+    assert_refused(&refused(&["--cgroup", "/no/such.slice"]), 2, "no-cgroup", "systemctl show");
+    for (options, expected) in [
+        (["--sample", "2/3"], "1/10"),
+        (["--idle-gap", "soon"], "200ms"),
+        (["--max-size", "much"], "a size with its unit"),
+        (["--addresses", "none"], "truncated"),
+    ] {
+        let done = refused(&options);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.error.contains(expected), "{}", done.error);
+    }
+    let file = stage.path("file");
+    std::fs::write(&file, "").unwrap();
+    let done = refused(&["--out", file.to_str().unwrap()]);
+    assert!(done.code.is_some_and(|code| code != 0) && done.error.contains("hint:"), "{done:?}");
+}
+
+#[test]
+fn a_second_recorder_of_the_same_connections_is_refused_and_the_first_goes_on() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&[]);
+    let (records, socket) = (stage.path("others"), stage.path("other.sock"));
+    let elsewhere = ["--out", records.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
+    let done = record_behind(&stage, &[], &elsewhere);
+    assert_refused(&done, 1, "already-recording", "status");
+    assert!(done.error.contains(&format!("process {}", agent.pid())), "{}", done.error);
+    connect(&namespaces, "10.9.8.1").close_by_client();
+    agent.wait_for_closed(2);
+    assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 2);
+}
+
+#[test]
+fn a_killed_recorder_leaves_nothing_that_stops_the_next() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let mut killed = stage.record(&[]);
+    let open = connect(&namespaces, "10.9.8.1");
+    assert_eq!(killed.signal(Signal::KILL).0, None);
+    // It sees what the first has seen open: nothing of the first is left in the kernel.
+    let agent = stage.record(&[]);
+    assert_eq!(agent.counter("joined"), 2);
+    open.close_by_client();
+    agent.wait_for_closed(2);
+    agent.end();
+}
+
+#[test]
+fn every_signal_that_asks_for_an_end_is_one_with_code_0() {
+    let Some(stage) = Stage::new() else { return };
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut agent = stage.record(&[]);
+        let (code, said) = agent.signal(signal);
+        assert_eq!(code, Some(0), "{signal:?}");
+        assert!(said.contains("recording has ended"), "{said}");
+        assert!(!stage.path("agent.sock").exists(), "the socket is gone");
+    }
+}

@@ -1,0 +1,231 @@
+//! The agent at work on connections of this process alone.
+
+pub use crate::common::Namespace;
+use crate::common::wait_until;
+use crate::rows::{self, Row};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The process is in one cgroup at a time, and so are its tests.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// A cgroup of this process, and a folder for records.
+pub struct Stage {
+    _one: MutexGuard<'static, ()>,
+    folder: tempfile::TempDir,
+    /// The cgroup in which this process is for the time of the test.
+    pub cgroup: PathBuf,
+    before: PathBuf,
+}
+
+/// What a command has printed.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub out: String,
+    pub error: String,
+}
+
+impl Stage {
+    /// The stage, or nothing where nothing can be recorded: a test says so and ends. In CI that is a failure.
+    pub fn new() -> Option<Stage> {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        match Stage::build(one) {
+            Ok(stage) => Some(stage),
+            Err(why) => {
+                assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "this must be tested, but: {why}");
+                eprintln!("left out: nothing can be recorded here: {why}");
+                None
+            }
+        }
+    }
+
+    fn build(one: MutexGuard<'static, ()>) -> Result<Stage, String> {
+        let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
+        let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+        let mount = mount.and_then(|line| line.split(' ').nth(1)).ok_or("no cgroup v2 is mounted")?;
+        let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("no cgroup v2")?;
+        let before = Path::new(mount).join(own);
+        let cgroup = Path::new(mount).join(format!("thalweg-test-{}", std::process::id()));
+        fs::create_dir_all(&cgroup).map_err(|error| format!("{}: {error}", cgroup.display()))?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        // Where any user may run it.
+        fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).map_err(|error| error.to_string())?;
+        let stage = Stage { _one: one, folder, cgroup, before };
+        move_to(&stage.cgroup).map_err(|error| format!("{}: {error}", stage.cgroup.display()))?;
+        fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).map_err(|error| error.to_string())?;
+        Ok(stage)
+    }
+
+    /// The copy of the agent that any user may run.
+    pub fn agent_file(&self) -> PathBuf {
+        self.folder.path().join("thalweg-agent")
+    }
+
+    /// A path in a folder of the test.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The command that records this test's connections, with more options.
+    pub fn command(&self, options: &[&str]) -> Vec<String> {
+        let path = |name: &str| self.path(name).display().to_string();
+        let mut line: Vec<String> = vec![path("thalweg-agent"), "record".to_owned()];
+        for (option, value) in [
+            ("--out", path("records")),
+            ("--socket", path("agent.sock")),
+            ("--cgroup", self.cgroup.display().to_string()),
+            ("--addresses", "whole".to_owned()),
+            ("--flush", "1s".to_owned()),
+        ] {
+            if !options.contains(&option) {
+                line.extend([option.to_owned(), value]);
+            }
+        }
+        line.push("--no-metrics".to_owned());
+        line.extend(options.iter().map(|option| (*option).to_owned()));
+        line
+    }
+
+    /// Begins to record.
+    pub fn record(&self, options: &[&str]) -> Agent {
+        let line = self.command(options);
+        let mut child = Command::new(&line[0])
+            .args(&line[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the agent");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut said = String::new();
+        out.read_line(&mut said).expect("its first line");
+        assert!(said.starts_with("recording "), "{said:?}");
+        Agent { child, out, said, records: self.path("records"), socket: self.path("agent.sock") }
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, line: &[&str]) -> Done {
+        let output = Command::new(line[0]).args(&line[1..]).stdin(Stdio::null()).output().expect("it starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+    }
+
+    /// Makes this process leave the cgroup for a time: what is opened then is not the test's.
+    pub fn outside<T>(&self, work: impl FnOnce() -> T) -> T {
+        move_to(&self.before).expect("back to where it was");
+        let result = work();
+        move_to(&self.cgroup).expect("the test's cgroup");
+        result
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = move_to(&self.before);
+        // Sockets that are about to close do not keep a cgroup.
+        let _ = fs::remove_dir(&self.cgroup);
+    }
+}
+
+/// Moves this process into a cgroup.
+fn move_to(cgroup: &Path) -> std::io::Result<()> {
+    fs::write(cgroup.join("cgroup.procs"), "0")
+}
+
+/// An agent that records.
+pub struct Agent {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// What it said when it was at work.
+    pub said: String,
+    records: PathBuf,
+    socket: PathBuf,
+}
+
+impl Agent {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it answers to `status --json`.
+    pub fn status(&self) -> Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"))
+            .args(["status", "--json", "--socket"])
+            .arg(&self.socket)
+            .output()
+            .expect("it starts");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    }
+
+    /// One of its counters.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.status()["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+    }
+
+    /// Waits until so many connections have closed, and their rows are made.
+    pub fn wait_for_closed(&self, count: u64) {
+        wait_until(&format!("{count} connections have closed"), || self.counter("close_rows") >= count);
+    }
+
+    /// The open connections, as `top --once` shows them.
+    pub fn top(&self) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"))
+            .args(["top", "--once", "--socket"])
+            .arg(&self.socket)
+            .output()
+            .expect("it starts");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Ends it as an administrator does, and returns all that it has written.
+    pub fn end(mut self) -> Vec<Row> {
+        let (code, _) = self.signal(Signal::TERM);
+        assert_eq!(code, Some(0));
+        rows::read(&self.records)
+    }
+
+    /// Ends it with a signal: its code, and what it has said after its first line.
+    pub fn signal(&mut self, signal: Signal) -> (Option<i32>, String) {
+        let pid = Pid::from_raw(self.child.id().try_into().expect("a process")).expect("a process");
+        kill_process(pid, signal).expect("it lives");
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("text");
+        (self.child.wait().expect("it ends").code(), rest)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Works in a network namespace: sockets that are made there belong to it.
+pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(format!("/proc/{}/ns/net", namespace.keeper.id())).expect("a namespace");
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("it may be entered");
+            work()
+        });
+        worker.join().expect("it works")
+    })
+}
+
+/// The number of a network namespace.
+pub fn number(namespace: &Namespace) -> u64 {
+    let link = fs::read_link(format!("/proc/{}/ns/net", namespace.keeper.id())).expect("a namespace");
+    let text = link.to_string_lossy();
+    let number = text.strip_prefix("net:[").and_then(|text| text.strip_suffix(']')).expect("a number");
+    number.parse().expect("a number")
+}

@@ -1,0 +1,88 @@
+//! Connections between two network namespaces, made by this process: both ends are in its hands.
+
+use crate::common::wait_until;
+use crate::stage::{Namespace, inside};
+use rustix::net::sockopt;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// A connection.
+pub struct Pair {
+    /// The end that has opened it, in the second namespace.
+    pub client: TcpStream,
+    /// The end that has accepted it, in the first.
+    pub server: TcpStream,
+}
+
+/// Connects `to`, an address of the first namespace, from the second.
+pub fn connect(namespaces: &(Namespace, Namespace), to: &str) -> Pair {
+    let listener = listen(&namespaces.0, to);
+    connect_to(&namespaces.1, &listener, to)
+}
+
+/// Listens in a namespace, on a free port.
+pub fn listen(namespace: &Namespace, to: &str) -> TcpListener {
+    inside(namespace, || TcpListener::bind((to, 0)).expect("a free port"))
+}
+
+/// Connects from a namespace.
+pub fn connect_to(from: &Namespace, listener: &TcpListener, to: &str) -> Pair {
+    let port = listener.local_addr().expect("an address").port();
+    let address: SocketAddr = SocketAddr::new(to.parse().expect("an address"), port);
+    let client = inside(from, || TcpStream::connect(address).expect("a connection"));
+    let (server, _) = listener.accept().expect("it has come");
+    Pair { client, server }
+}
+
+impl Pair {
+    /// The port by which the client's end is known.
+    pub fn client_port(&self) -> u64 {
+        self.client.local_addr().expect("an address").port().into()
+    }
+
+    /// The server sends, and the client has it all.
+    pub fn download(&mut self, bytes: usize) {
+        send(&mut self.server, &mut self.client, bytes);
+    }
+
+    /// The client sends, and the server has it all.
+    pub fn upload(&mut self, bytes: usize) {
+        send(&mut self.client, &mut self.server, bytes);
+    }
+
+    /// Waits until all that the server has sent is acknowledged.
+    pub fn settle(&self, namespace: &Namespace) {
+        let port = format!(":{}", self.server.local_addr().expect("an address").port());
+        wait_until("all is acknowledged", || {
+            // State, then what waits to be read, then what waits to be acknowledged.
+            let listed = namespace.output(&["ss", "-Htn", "sport", "=", &port]);
+            listed.lines().all(|line| line.split_whitespace().nth(2) == Some("0"))
+        });
+    }
+
+    /// The server closes first; returns when both have.
+    pub fn close_by_server(mut self) {
+        drop(self.server);
+        assert_eq!(self.client.read(&mut [0; 1]).expect("an end"), 0);
+    }
+
+    /// The client closes first.
+    pub fn close_by_client(mut self) {
+        drop(self.client);
+        assert_eq!(self.server.read(&mut [0; 1]).expect("an end"), 0);
+    }
+}
+
+fn send(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| from.write_all(&vec![0x5a; bytes]).expect("it is sent"));
+        let mut received = vec![0; bytes];
+        to.read_exact(&mut received).expect("it arrives");
+    });
+}
+
+/// Closing this end resets the connection.
+pub fn reset_on_close(socket: &TcpStream) {
+    sockopt::set_socket_linger(socket, Some(Duration::ZERO)).expect("the kernel takes it");
+}

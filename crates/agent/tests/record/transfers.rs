@@ -1,0 +1,114 @@
+//! A connection is not an object: transfers within it, and what was acknowledged when.
+
+use crate::rows::Row;
+use crate::stage::{Namespace, Stage};
+use crate::traffic::connect;
+use std::io::{Read, Write};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Longer than --idle-gap.
+const THINKING: Duration = Duration::from_millis(450);
+
+/// The transfers that the server has sent, in order.
+fn sent_by_server(rows: &[Row]) -> Vec<&Row> {
+    let mut transfers: Vec<&Row> =
+        rows.iter().filter(|row| row.text("kind") == "transfer" && row.text("direction") == "in").collect();
+    transfers.sort_by_key(|row| row.number("transfer"));
+    transfers
+}
+
+#[test]
+fn objects_with_idle_time_between_them_are_transfers_with_their_own_sizes_and_times() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&[]);
+    let mut pair = connect(&namespaces, "10.9.8.1");
+    let sizes = [100_000, 3_000_000, 2_000];
+    for size in sizes {
+        pair.upload(200);
+        pair.download(size);
+        sleep(THINKING);
+    }
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    let rows = agent.end();
+
+    let transfers = sent_by_server(&rows);
+    let numbers: Vec<u64> = transfers.iter().map(|row| row.number("transfer")).collect();
+    let acked: Vec<u64> = transfers.iter().map(|row| row.number("acked_bytes")).collect();
+    assert_eq!((numbers, acked), (vec![0, 1, 2], sizes.map(|size| size as u64).to_vec()));
+    for row in &transfers {
+        // On a cable without delay; the thinking is no part of it.
+        let fct_us = row.number("fct_us");
+        assert!(fct_us < THINKING.as_micros() as u64, "{row:?}");
+        assert_eq!(row.number("duration_us"), fct_us);
+    }
+    for (earlier, later) in transfers.iter().zip(&transfers[1..]) {
+        let gap_us = later.number("start_us") - earlier.number("end_us");
+        assert!(gap_us >= 200_000, "{gap_us}");
+    }
+    let whole = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
+    assert_eq!(whole.number("acked_bytes"), 3_102_000);
+    assert_eq!(whole.maybe("fct_us"), None, "a connection has none");
+    assert!(whole.number("busy_us") < whole.number("duration_us") / 2, "it was idle most of the time: {whole:?}");
+}
+
+#[test]
+fn less_idle_time_than_the_gap_ends_no_transfer() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&["--idle-gap", "30s"]);
+    let mut pair = connect(&namespaces, "10.9.8.1");
+    for _ in 0..3 {
+        pair.download(10_000);
+        sleep(THINKING);
+    }
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    let rows = agent.end();
+    let transfers = sent_by_server(&rows);
+    assert_eq!(transfers.len(), 1, "{transfers:#?}");
+    assert_eq!(transfers[0].number("acked_bytes"), 30_000);
+}
+
+#[test]
+fn what_an_application_paces_has_no_completion_time() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&[]);
+    let mut pair = connect(&namespaces, "10.9.8.1");
+    // A live stream: a frame, a pause that is shorter than the gap, a frame.
+    for _ in 0..30 {
+        pair.server.write_all(&[1; 4_000]).unwrap();
+        pair.client.read_exact(&mut [0; 4_000]).unwrap();
+        sleep(Duration::from_millis(20));
+    }
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    let rows = agent.end();
+    let transfers = sent_by_server(&rows);
+    assert_eq!(transfers.len(), 1, "{transfers:#?}");
+    assert_eq!((transfers[0].number("acked_bytes"), transfers[0].maybe("fct_us")), (120_000, None));
+    assert!(transfers[0].fraction("app_limited_share").unwrap() > 0.5);
+}
+
+#[test]
+fn bytes_acknowledged_after_one_and_three_seconds_are_those_of_then() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&[]);
+    let opened = Instant::now();
+    let mut pair = connect(&namespaces, "10.9.8.1");
+    pair.download(50_000);
+    sleep(Duration::from_millis(1_800).saturating_sub(opened.elapsed()));
+    pair.download(70_000);
+    sleep(Duration::from_millis(3_300).saturating_sub(opened.elapsed()));
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    let rows = agent.end();
+    let whole = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
+    // On a machine that is too busy to open it in time this would fall between the two.
+    assert_eq!((whole.number("acked_1s_bytes"), whole.number("acked_3s_bytes")), (50_000, 120_000));
+    assert_eq!((whole.maybe("acked_10s_bytes"), whole.maybe("acked_30s_bytes")), (None, None));
+}
