@@ -247,6 +247,7 @@ struct ack_sample {
 /* What BBR, version 1, keeps in icsk_ca_priv. */
 struct bbr {
 	u32 min_rtt_us;
+	u32 min_rtt_stamp;
 	struct minmax bw;
 	u32 mode : 3;
 	u32 lt_use_bw : 1;

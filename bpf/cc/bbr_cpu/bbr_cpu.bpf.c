@@ -95,6 +95,7 @@ static __always_inline void look(struct sock *sk, const struct rate_sample *rs, 
 	in->inflight_bytes = tp->bytes_sent - tp->bytes_acked;
 	in->mss = tp->mss_cache;
 	in->srtt_us = tp->srtt_us >> 3;
+	in->rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 0;
 	in->snd_cwnd = tp->snd_cwnd;
 	in->inflight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 	in->prior_inflight = rs->prior_in_flight;
@@ -124,6 +125,8 @@ static __always_inline void apply(struct sock *sk, const struct rule_output *out
 		tp->snd_cwnd = out->snd_cwnd;
 	if (out->is_startup_over)
 		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
+	if (out->is_min_rtt_fresh)
+		bbr->min_rtt_stamp = bpf_jiffies64();
 }
 
 /* The largest that the kernel's `struct rate_sample` may be; it has 80 bytes in 6.18. */
@@ -166,7 +169,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 /* One ACK: BBR, and then the rule. Without memory for its state a connection is an ordinary one of BBR. */
 #define ON_ACK(bbr)                                                                                                    \
 	struct flow *flow = flow_of(sk, BPF_SK_STORAGE_GET_F_CREATE);                                                      \
-	u8 copy[SAMPLE_BYTES];                                                                                         \
+	u8 copy[SAMPLE_BYTES] __attribute__((aligned(8)));                                                                 \
                                                                                                                        \
 	if (!flow) {                                                                                                   \
 		bbr(rs);                                                                                               \

@@ -12,7 +12,7 @@
 #define RULE_PACING_PERCENT 99
 
 /* Bytes per second of `gain` times the bandwidth, as BBR itself computes it, up to what the socket allows. */
-static inline uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t gain)
+RULE_FUNCTION uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t gain)
 {
 	/* 64 bits hold this up to 3 Tbit/s at the highest gain. */
 	uint64_t rate = in->bw * in->mss * gain / RULE_GAIN_UNIT;
@@ -22,7 +22,7 @@ static inline uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t ga
 }
 
 /* Packets that fill the path once: bandwidth x min_rtt, rounded up. Meaningless before both are known. */
-static inline uint64_t rule_bdp_packets(const struct rule_input *in)
+RULE_FUNCTION uint64_t rule_bdp_packets(const struct rule_input *in)
 {
 	return (in->bw * in->min_rtt_us + (1ULL << RULE_BW_SHIFT) - 1) >> RULE_BW_SHIFT;
 }
@@ -41,7 +41,7 @@ static inline uint64_t rule_bdp_packets(const struct rule_input *in)
  * has nothing to send. If less is in flight, pacing has missed its moments while the sender was off CPU: it paces with the
  * gain of STARTUP to catch up.
  */
-static inline void rule_paper(struct rule_paper *state, const struct rule_input *in, struct rule_output *out)
+RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_input *in, struct rule_output *out)
 {
 	uint32_t inflight;
 

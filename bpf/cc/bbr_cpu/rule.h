@@ -13,6 +13,9 @@
 
 #include <stdint.h>
 
+/* The verifier of a function that is called, and not inlined, knows less about its arguments. */
+#define RULE_FUNCTION static inline __attribute__((always_inline))
+
 /* Which rule; the loader sets it by name (crates/agent/src/cc/object.rs). */
 enum rule { RULE_PAPER, RULE_SCHEDULE };
 
@@ -38,6 +41,7 @@ struct rule_input {
 	uint64_t inflight_bytes; /* handed to the network and not acknowledged, retransmissions included */
 	uint32_t mss;
 	uint32_t srtt_us;
+	uint32_t rtt_us; /* that this ACK has measured; 0: none */
 	uint32_t snd_cwnd;
 	uint32_t inflight;       /* packets under way */
 	uint32_t prior_inflight; /* before this ACK */
@@ -77,6 +81,10 @@ struct rule_schedule {
 
 	int64_t owed; /* byte-microseconds; negative: sent ahead */
 
+	/* Of late: how much time there was to send in, and what of it was missed off CPU. */
+	uint64_t passed_us;
+	uint64_t missed_us;
+
 	/* Stalls: times off CPU. */
 	uint64_t stall_us; /* the longest of late; 0: there are none, and nothing below counts */
 	uint64_t last_stall_us;
@@ -91,7 +99,8 @@ struct rule_schedule {
 	/* Losses: in units of 1/50 packet what exceeds 2 %, and what is not yet paid for. */
 	uint64_t excess;
 	uint64_t unpaid;
-	uint64_t cap;         /* packets x 64 that the path takes; 0: no bound is known */
+	uint64_t cap;         /* packets x 256 that the path takes; 0: no bound is known */
+	uint64_t known;       /* up to where that comes back soon */
 	uint64_t peak;        /* packets under way at most since the last congestion */
 	uint32_t settled;     /* `delivered` when the last congestion has passed */
 	uint32_t is_settling;
@@ -109,6 +118,7 @@ struct rule_output {
 	uint32_t pacing_gain; /* in BBR's own state, until BBR sets it again */
 	uint32_t snd_cwnd;
 	uint32_t is_startup_over; /* the pipe is full: BBR's search for the end of the growth is over */
+	uint32_t is_min_rtt_fresh; /* BBR has no need to empty the path for another ten seconds: min_rtt has just been seen */
 	uint32_t boosted; /* does this ACK count as one at which the sender was found short of CPU? */
 };
 
@@ -116,7 +126,7 @@ struct rule_output {
 #include "schedule.h"
 
 /* Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see. */
-static inline uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us, uint64_t min_rtt_us,
+RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us, uint64_t min_rtt_us,
 				     uint64_t delivered, uint64_t interval_us)
 {
 	return rule == RULE_SCHEDULE ?
@@ -125,7 +135,7 @@ static inline uint64_t rule_interval(enum rule rule, const struct rule_state *st
 }
 
 /* One ACK, after BBR. `out` is zero before. */
-static inline void rule_step(enum rule rule, struct rule_state *state, const struct rule_input *in,
+RULE_FUNCTION void rule_step(enum rule rule, struct rule_state *state, const struct rule_input *in,
 			     struct rule_output *out)
 {
 	switch (rule) {

@@ -13,8 +13,20 @@
 #ifndef THALWEG_BBR_CPU_SCHEDULE_H
 #define THALWEG_BBR_CPU_SCHEDULE_H
 
-/* A sender that is late by more than this was off CPU: timers and interrupts of a sender on CPU are ten times better. */
-#define RULE_STALL_US 500
+/*
+ * A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their ACKs come
+ * together.
+ */
+#define RULE_STALL_US 1000
+
+/* If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself. */
+#define RULE_MISSED_US 500
+
+/*
+ * Stalls that cost no more than 1 in so many of the time are left to BBR: its probing at 1.25 times the bandwidth makes up for
+ * them, 1 - 1/1.25.
+ */
+#define RULE_MISSED_RATIO 5
 
 /* Time counts up to this: so nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
@@ -37,9 +49,17 @@
 /* So many packets more than that have to be lost: random loss of 1 % does so once in 300,000 excesses. */
 #define RULE_LOSS_EXCESS 10
 
-/* Congestion leaves this much of the window, and a window without congestion grows by 1 in 64 of what is delivered. */
+/*
+ * Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the second
+ * number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met congestion.
+ */
 #define RULE_CAP_KEPT_PERCENT 70
-#define RULE_CAP_SHIFT 6
+#define RULE_CAP_KNOWN_PERCENT 90
+#define RULE_CAP_SHIFT 8
+#define RULE_CAP_BACK_SHIFT 2
+
+/* Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it still is that. */
+#define RULE_MIN_RTT_RATIO 8
 
 /* What has left ahead of the schedule counts up to the largest burst. */
 #define RULE_MOST_AHEAD ((int64_t)65536 * RULE_US_PER_S)
@@ -49,18 +69,18 @@
 
 #define RULE_US_PER_S 1000000
 
-static inline uint64_t rule_min(uint64_t left, uint64_t right)
+RULE_FUNCTION uint64_t rule_min(uint64_t left, uint64_t right)
 {
 	return left < right ? left : right;
 }
 
-static inline uint64_t rule_max(uint64_t left, uint64_t right)
+RULE_FUNCTION uint64_t rule_max(uint64_t left, uint64_t right)
 {
 	return left > right ? left : right;
 }
 
 /* Has the sender been off CPU lately? */
-static inline uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us)
+RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us)
 {
 	return it->stall_us && now_us - it->stalled_at_us < RULE_MEMORY_ROUNDS * (min_rtt_us + it->stall_us);
 }
@@ -70,7 +90,7 @@ static inline uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t
  * sample that begins between them counts the rest of them as delivered in no time. So no sample may be faster than ACKs have
  * come from one stall to another.
  */
-static inline uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
+RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
 					      uint64_t delivered, uint64_t interval_us)
 {
 	uint64_t most = rule_max(it->bw, it->bw_before);
@@ -81,7 +101,7 @@ static inline uint64_t rule_schedule_interval(const struct rule_schedule *it, ui
 }
 
 /* Everything that depends on stalls is forgotten. */
-static inline void rule_schedule_forget(struct rule_schedule *it)
+RULE_FUNCTION void rule_schedule_forget(struct rule_schedule *it)
 {
 	it->stall_us = 0;
 	it->bw = 0;
@@ -89,6 +109,7 @@ static inline void rule_schedule_forget(struct rule_schedule *it)
 	it->excess = 0;
 	it->unpaid = 0;
 	it->cap = 0;
+	it->known = 0;
 	it->peak = 0;
 	it->is_settling = 0;
 }
@@ -97,7 +118,7 @@ static inline void rule_schedule_forget(struct rule_schedule *it)
  * The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs, a round
  * trip apart at least, lies a fair sample of the bandwidth.
  */
-static inline void rule_schedule_stall(struct rule_schedule *it, const struct rule_input *in, uint64_t away_us)
+RULE_FUNCTION void rule_schedule_stall(struct rule_schedule *it, const struct rule_input *in, uint64_t away_us)
 {
 	uint64_t lasted_us = it->seen_us - it->mark_us;
 	uint64_t bw;
@@ -117,12 +138,11 @@ static inline void rule_schedule_stall(struct rule_schedule *it, const struct ru
 		it->mark_delivered = it->delivered;
 	}
 	it->stall_us = rule_max(it->stall_us - it->stall_us / RULE_STALL_FADE, away_us);
-	it->last_stall_us = away_us;
 	it->stalled_at_us = in->now_us;
 }
 
 /* What pacing owes at this ACK. Returns whether the sender was off CPU before it. */
-static inline uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_input *in, uint64_t free_us)
+RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_input *in, uint64_t free_us)
 {
 	uint64_t away_us = rule_min(in->now_us - it->seen_us, RULE_LONGEST_US);
 	uint64_t passed_us = free_us > it->free_us ? rule_min(free_us - it->free_us, RULE_LONGEST_US) : 0;
@@ -130,6 +150,7 @@ static inline uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	uint64_t scheduled = it->rate * passed_us;
 	uint64_t paced = sent;
 	uint32_t is_full;
+	uint64_t missed;
 	int64_t owed;
 
 	/* The path, the receiver or the application held it back, or BBR on purpose. */
@@ -141,6 +162,11 @@ static inline uint32_t rule_schedule_account(struct rule_schedule *it, const str
 		return 0;
 	}
 	owed = it->owed + (int64_t)scheduled - (int64_t)(sent * RULE_US_PER_S);
+	it->passed_us += passed_us;
+	if (it->passed_us > RULE_MEMORY_ROUNDS * (in->min_rtt_us + it->last_stall_us)) {
+		it->passed_us /= 2;
+		it->missed_us /= 2;
+	}
 
 	/* cwnd leaves no room for a burst. That may be the path's doing, unless stalls are known to be the reason. */
 	is_full = (uint64_t)in->prior_inflight * in->mss + (it->rate >> 10) + 2 * in->mss > (uint64_t)it->set_cwnd * in->mss;
@@ -148,11 +174,16 @@ static inline uint32_t rule_schedule_account(struct rule_schedule *it, const str
 		/* What left at a raised rate took less of the schedule's time. */
 		if (it->set_rate > it->rate)
 			paced = sent * it->rate / it->set_rate;
-		if (scheduled > paced * RULE_US_PER_S + it->rate * RULE_STALL_US) {
+		missed = scheduled - rule_min(paced * RULE_US_PER_S, scheduled);
+		if (missed > it->rate * RULE_MISSED_US) {
 			int64_t most = RULE_OWED_STALLS * it->rate * rule_max(it->stall_us, away_us);
 
-			it->owed = owed < most ? owed : most;
-			return 1;
+			it->missed_us += missed / it->rate;
+			it->last_stall_us = away_us;
+			if (it->missed_us * RULE_MISSED_RATIO > it->passed_us + in->min_rtt_us) {
+				it->owed = owed < most ? owed : most;
+				return 1;
+			}
 		}
 	}
 	/* Only stalls are made up for: neither a timer that is a little late nor a window that is full. */
@@ -163,7 +194,7 @@ static inline uint32_t rule_schedule_account(struct rule_schedule *it, const str
 }
 
 /* What the path takes at once, learnt from losses. Returns whether there is congestion. */
-static inline uint32_t rule_schedule_losses(struct rule_schedule *it, const struct rule_input *in)
+RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const struct rule_input *in)
 {
 	uint64_t acked = (uint32_t)(in->delivered - it->delivered);
 	uint64_t lost = (uint64_t)(uint32_t)(in->lost - it->lost) * RULE_LOSS_RATIO;
@@ -180,12 +211,15 @@ static inline uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 	it->excess += lost;
 	it->excess -= rule_min(it->excess, acked);
 	if (it->excess <= RULE_LOSS_EXCESS * RULE_LOSS_RATIO) {
-		if (it->cap && !it->unpaid)
+		if (it->cap < it->known)
+			it->cap = rule_min(it->cap + (acked << (RULE_CAP_SHIFT - RULE_CAP_BACK_SHIFT)), it->known);
+		else if (it->cap && !it->unpaid)
 			it->cap += acked;
 		return 0;
 	}
 	floor = rule_max(in->bw * in->min_rtt_us >> RULE_BW_SHIFT, RULE_MIN_CWND);
 	it->cap = it->cap ? rule_min(it->cap >> RULE_CAP_SHIFT, it->peak) : it->peak;
+	it->known = (it->cap << RULE_CAP_SHIFT) * RULE_CAP_KNOWN_PERCENT / 100;
 	it->cap = rule_max(it->cap * RULE_CAP_KEPT_PERCENT / 100, floor) << RULE_CAP_SHIFT;
 	it->settled = in->delivered + in->prior_inflight;
 	it->is_settling = 1;
@@ -198,7 +232,7 @@ static inline uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
  * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts? If it holds
  * that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
  */
-static inline uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
+RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
 {
 	uint64_t rate = in->pacing_rate_bytes_per_s;
 	uint64_t headroom = 3 * rule_max(rate >> 10, 2 * in->mss);
@@ -208,7 +242,7 @@ static inline uint32_t rule_schedule_has_room(const struct rule_schedule *it, co
 }
 
 /* One ACK. */
-static inline void rule_schedule(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
+RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
 	uint64_t free_us = rule_max(in->departure_us, in->now_us);
 	uint64_t rate = in->pacing_rate_bytes_per_s;
@@ -221,6 +255,9 @@ static inline void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		rule_schedule_forget(it);
 	if (rule_schedule_account(it, in, free_us))
 		rule_schedule_stall(it, in, rule_min(in->now_us - it->seen_us, RULE_LONGEST_US));
+	if (it->stall_us && in->rtt_us && in->rtt_us <= in->min_rtt_us + in->min_rtt_us / RULE_MIN_RTT_RATIO &&
+	    in->mode != RULE_PROBE_RTT)
+		out->is_min_rtt_fresh = 1;
 	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP && in->bw)
 		out->is_startup_over = 1;
 

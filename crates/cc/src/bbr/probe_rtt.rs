@@ -22,7 +22,7 @@ pub(super) struct MinRtt {
     /// The minimum in whole microseconds; none before the first sample.
     pub rtt: Option<Span>,
     /// When it was seen, or last confirmed by ProbeRTT.
-    seen_at: Jiffies,
+    pub(super) seen_at: Jiffies,
     /// When cwnd has been low for long enough; none until what is under way has drained.
     done_at: Option<Jiffies>,
     /// Whether a round has passed with cwnd low.

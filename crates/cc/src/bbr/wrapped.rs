@@ -2,6 +2,7 @@
 
 use super::Bbr;
 use super::fixed_point::Gain;
+use crate::Conn;
 use thalweg_units::Span;
 
 /// What BBR takes the path for, in the kernel's words.
@@ -28,6 +29,11 @@ impl Bbr {
     /// The pacing gain in 256ths, until BBR sets it again.
     pub fn set_pacing_gain(&mut self, gain: u32) {
         self.pacing_gain = Gain::from_raw(gain);
+    }
+
+    /// The smallest round-trip time is as it was: the time until the next ProbeRTT begins anew.
+    pub fn refresh_min_rtt(&mut self, conn: &Conn) {
+        self.min_rtt.seen_at = conn.jiffies;
     }
 
     /// The pipe is full.

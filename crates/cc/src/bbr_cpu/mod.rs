@@ -1,7 +1,7 @@
 //! BBR for senders that share a CPU: [`Bbr`], with a rule on top.
 //!
 //! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous ACK, and may
-//! raise the pacing rate, bound cwnd, or end Startup. BBR never sees the pacing rate that a rule has set.
+//! raise the pacing rate, bound cwnd, end Startup, or put ProbeRTT off. BBR never sees the pacing rate that a rule has set.
 //!
 //! | file | question |
 //! | --- | --- |
@@ -94,6 +94,7 @@ impl BbrCpu {
             inflight_bytes: conn.bytes_sent.saturating_sub(conn.una_bytes).0,
             mss: conn.mss.0,
             srtt_us: conn.srtt.map_or(0, Span::as_micros),
+            rtt_us: ack.rtt.map_or(0, Span::as_micros),
             snd_cwnd: window.cwnd.0,
             inflight: conn.inflight.0,
             prior_inflight: ack.prior_inflight.0,
@@ -110,7 +111,7 @@ impl BbrCpu {
         }
     }
 
-    fn apply(&mut self, output: &Output, window: &mut Window) {
+    fn apply(&mut self, conn: &Conn, output: &Output, window: &mut Window) {
         if let Some(rate) = output.pacing_rate_bytes_per_s {
             // In whole bytes it may be less than BBR's, of a rate of a few bits.
             window.pacing_rate = window.pacing_rate.max(Rate(rate.saturating_mul(8)));
@@ -123,6 +124,9 @@ impl BbrCpu {
         }
         if output.is_startup_over {
             self.bbr.end_startup();
+        }
+        if output.is_min_rtt_fresh {
+            self.bbr.refresh_min_rtt(conn);
         }
         self.boosted_acks += u64::from(output.is_boosted);
     }
@@ -151,7 +155,7 @@ impl Controller for BbrCpu {
         self.bbr.on_ack(conn, &self.corrected(conn, ack), window, rng);
         self.bbr_pacing_rate = window.pacing_rate;
         let output = self.rule.step(&self.input(conn, ack, window));
-        self.apply(&output, window);
+        self.apply(conn, &output, window);
     }
 
     fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets {

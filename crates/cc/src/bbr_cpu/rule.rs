@@ -30,6 +30,8 @@ pub(super) struct Input {
     pub mss: u64,
     /// Smoothed round-trip time.
     pub srtt_us: u64,
+    /// That this ACK has measured; 0: none.
+    pub rtt_us: u64,
     /// As BBR has set it.
     pub snd_cwnd: u64,
     /// Packets under way.
@@ -67,6 +69,8 @@ pub(super) struct Output {
     pub snd_cwnd: Option<u64>,
     /// The pipe is full: BBR's search for the end of the growth is over.
     pub is_startup_over: bool,
+    /// The smallest round-trip time has just been seen: BBR has no need to empty the path for another ten seconds.
+    pub is_min_rtt_fresh: bool,
     /// Whether this ACK counts as one at which the sender was found short of CPU.
     pub is_boosted: bool,
 }

@@ -11,8 +11,16 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::bbr::Bandwidth;
 use thalweg_units::Bytes;
 
-/// A sender that is late by more than this was off CPU.
-const STALL_US: u64 = 500;
+/// A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their ACKs come
+/// together.
+const STALL_US: u64 = 1000;
+
+/// If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself.
+const MISSED_US: u64 = 500;
+
+/// Stalls that cost no more than 1 in so many of the time are left to BBR: its probing at 1.25 times the bandwidth makes up for
+/// them, 1 - 1/1.25.
+const MISSED_RATIO: u64 = 5;
 
 /// Time counts up to this.
 const LONGEST_US: u64 = 1 << 20;
@@ -35,9 +43,15 @@ const LOSS_RATIO: u64 = 50;
 /// So many packets more than that have to be lost.
 const LOSS_EXCESS: u64 = 10;
 
-/// Congestion leaves this much of the window, and a window without congestion grows by 1 in 64 of what is delivered.
+/// Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the second
+/// number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met congestion.
 const CAP_KEPT_PERCENT: u64 = 70;
-const CAP_SHIFT: u32 = 6;
+const CAP_KNOWN_PERCENT: u64 = 90;
+const CAP_SHIFT: u32 = 8;
+const CAP_BACK_SHIFT: u32 = 2;
+
+/// Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it still is that.
+const MIN_RTT_RATIO: u64 = 8;
 
 /// BBR's smallest window in packets.
 const MIN_CWND: u64 = 4;
@@ -68,6 +82,10 @@ pub(in crate::bbr_cpu) struct Schedule {
     delivered: u64,
     lost: u64,
 
+    /// Of late: how much time there was to send in, and what of it was missed off CPU.
+    passed_us: u64,
+    missed_us: u64,
+
     /// Byte-microseconds; negative: sent ahead.
     owed: i64,
 
@@ -86,8 +104,10 @@ pub(in crate::bbr_cpu) struct Schedule {
     /// In units of 1/50 packet: losses beyond 2 %, and losses that are not yet paid for.
     excess: u64,
     unpaid: u64,
-    /// Packets times 64 that the path takes; 0: no bound is known.
+    /// Packets times 256 that the path takes; 0: no bound is known.
     cap: u64,
+    /// Up to where that comes back soon.
+    known: u64,
     /// Packets under way at most since the last congestion.
     peak: u64,
     /// `delivered` when the last congestion has passed.
@@ -120,6 +140,10 @@ impl Schedule {
         if self.account(input, free_us) {
             self.on_stall(input, (input.now_us - self.seen_us).min(LONGEST_US));
         }
+        output.is_min_rtt_fresh = self.stall_us > 0
+            && input.rtt_us > 0
+            && input.rtt_us <= input.min_rtt_us + input.min_rtt_us / MIN_RTT_RATIO
+            && input.mode != mode::PROBE_RTT;
         if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP && input.bw > 0 {
             output.is_startup_over = true;
         }
@@ -156,7 +180,7 @@ impl Schedule {
     fn forget(&mut self) {
         self.stall_us = 0;
         (self.bw, self.bw_before) = (0, 0);
-        (self.excess, self.unpaid, self.cap, self.peak) = (0, 0, 0, 0);
+        (self.excess, self.unpaid, self.cap, self.known, self.peak) = (0, 0, 0, 0, 0);
         self.settled = None;
     }
 
@@ -178,6 +202,11 @@ impl Schedule {
             return false;
         }
         let owed = self.owed + scheduled as i64 - (sent * US_PER_S) as i64;
+        self.passed_us += passed_us;
+        if self.passed_us > MEMORY_ROUNDS * (input.min_rtt_us + self.last_stall_us) {
+            self.passed_us /= 2;
+            self.missed_us /= 2;
+        }
 
         // cwnd leaves no room for a burst. That may be the path's doing, unless stalls are known to be the reason.
         let needed = input.prior_inflight * input.mss + (self.rate >> 10) + 2 * input.mss;
@@ -185,10 +214,15 @@ impl Schedule {
         if away_us > STALL_US && (self.stall_us > 0 || !is_full) {
             // What left at a raised rate took less of the schedule's time.
             let paced = if self.set_rate > self.rate { sent * self.rate / self.set_rate } else { sent };
-            if scheduled > paced * US_PER_S + self.rate * STALL_US {
-                let most = OWED_STALLS * self.rate * self.stall_us.max(away_us);
-                self.owed = owed.min(most as i64);
-                return true;
+            let missed = scheduled.saturating_sub(paced * US_PER_S);
+            if missed > self.rate * MISSED_US {
+                self.missed_us += missed / self.rate;
+                self.last_stall_us = away_us;
+                if self.missed_us * MISSED_RATIO > self.passed_us + input.min_rtt_us {
+                    let most = OWED_STALLS * self.rate * self.stall_us.max(away_us);
+                    self.owed = owed.min(most as i64);
+                    return true;
+                }
             }
         }
         // Only stalls are made up for: neither a timer that is a little late nor a window that is full.
@@ -210,7 +244,6 @@ impl Schedule {
             (self.mark_us, self.mark_delivered) = (self.seen_us, self.delivered);
         }
         self.stall_us = (self.stall_us - self.stall_us / STALL_FADE).max(away_us);
-        self.last_stall_us = away_us;
         self.stalled_at_us = input.now_us;
     }
 
@@ -228,7 +261,9 @@ impl Schedule {
         self.settled = None;
         self.excess = (self.excess + lost).saturating_sub(acked);
         if self.excess <= LOSS_EXCESS * LOSS_RATIO {
-            if self.cap > 0 && self.unpaid == 0 {
+            if self.cap < self.known {
+                self.cap = (self.cap + (acked << (CAP_SHIFT - CAP_BACK_SHIFT))).min(self.known);
+            } else if self.cap > 0 && self.unpaid == 0 {
                 self.cap += acked;
             }
             return false;
@@ -236,6 +271,7 @@ impl Schedule {
         let floor = ((input.bw * input.min_rtt_us) >> BW_SHIFT).max(MIN_CWND);
         let before = if self.cap > 0 { (self.cap >> CAP_SHIFT).min(self.peak) } else { self.peak };
         self.cap = (before * CAP_KEPT_PERCENT / 100).max(floor) << CAP_SHIFT;
+        self.known = (before << CAP_SHIFT) * CAP_KNOWN_PERCENT / 100;
         self.settled = Some(input.delivered + input.prior_inflight);
         self.excess = 0;
         self.peak = input.prior_inflight;

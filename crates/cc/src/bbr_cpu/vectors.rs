@@ -12,6 +12,7 @@ fn set(input: &mut Input, name: &str, value: u64) {
         "inflight_bytes" => input.inflight_bytes = value,
         "mss" => input.mss = value,
         "srtt_us" => input.srtt_us = value,
+        "rtt_us" => input.rtt_us = value,
         "snd_cwnd" => input.snd_cwnd = value,
         "inflight" => input.inflight = value,
         "prior_inflight" => input.prior_inflight = value,
@@ -62,6 +63,7 @@ fn the_rules_do_what_the_vectors_say() {
                 ("pacing_gain", output.pacing_gain.map_or(0, u64::from)),
                 ("snd_cwnd", output.snd_cwnd.unwrap_or(0)),
                 ("is_startup_over", u64::from(output.is_startup_over)),
+                ("is_min_rtt_fresh", u64::from(output.is_min_rtt_fresh)),
                 ("boosted", u64::from(output.is_boosted)),
             ];
             for (name, value) in found {
