@@ -12,6 +12,7 @@ import typer
 from thalweg import engine
 from thalweg.cli import figure_files, guest_kernel, output, reproduce_output, typed
 from thalweg.cli.options import option
+from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def command(
     record: Annotated[
         bool, typer.Option("--record", help="Keep what was found in the study's found.json, for --check.")
     ] = False,
+    retry_untrustworthy: Retry = False,
     policy: Annotated[
         Path | None,
         option("--policy", "FILE", "Write the policy for servers that follows."),
@@ -84,6 +86,9 @@ def command(
         for each in planned:
             place = studies.folder(study, each.engine.name, out or studies.RUNS, quick=quick)
             if ended is not Exit.INTERRUPTED:
+                if retry_untrustworthy:
+                    for run in sorted(place.glob("*/")):
+                        forget_untrustworthy(run)
                 studies.run(each, place, partial(_run, study, known, threads))
                 ended = max(ended, each.exit_code)
         done = [each for each in planned if each.judged]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 SCENARIO = """\
@@ -242,6 +243,20 @@ def test_what_an_engine_lacks_is_told_and_the_rest_is_judged(thalweg: Callable[.
         "cannot run here",
         "the engine sim has no congestion control `made-up` here",
     )
+
+
+def test_untrustworthy_experiments_are_run_again_where_that_is_asked_for(
+    thalweg: Callable[..., Any], study: Study, tmp_path: Path
+) -> None:
+    study(QUEUE)
+    words = ["reproduce", "mine", "--out", "out"]
+    assert thalweg(*words).returncode == 0
+    file = next((tmp_path / "out").glob("mine/sim/*/flows/*.parquet"))
+    pl.read_parquet(file).with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
+    assert "untrustworthy, and run again" not in thalweg(*words).stderr
+    again = thalweg(*words, "--retry-untrustworthy")
+    assert "untrustworthy, and run again: 1 of 12 finished experiments\n" in again.stderr
+    assert pl.read_parquet(file)["untrustworthy"].to_list() == [None]
 
 
 def test_quick_tries_less_and_says_what_it_leaves_out(thalweg: Callable[..., Any], study: Study) -> None:
