@@ -20,7 +20,7 @@ DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo
 .PHONY: help
 help: ## list the targets
 	@echo "usage: make TARGET"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## prepare everything: packages, .venv, release build (the others call it)
@@ -36,7 +36,7 @@ test: test-setup setup agent test-kernel lint test-rust studies test-python ## c
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser kernel bpf
+	@tools/bootstrap system lints browser kernel bpf prometheus
 
 .PHONY: test-kernel
 test-kernel: setup
@@ -73,6 +73,11 @@ generate: setup ## write again what is generated: models, JSON Schema, reference
 .PHONY: agent
 agent: setup ## build thalweg-agent into .venv/bin: loads congestion controllers in eBPF
 	@tools/bootstrap bpf agent
+
+.PHONY: agent-packages
+agent-packages: setup ## build thalweg-agent for servers into dist/: a static tarball and a Debian package
+	@tools/bootstrap bpf
+	packaging/agent/build
 
 .PHONY: bench
 bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, and what recording costs (some minutes)

@@ -147,6 +147,24 @@ def test_in_ci_no_test_may_be_left_out(kernel_machine: Path) -> None:
     assert "linux.uml missing" in stopped(kernel_machine, "kernel", THALWEG_CI="1")
 
 
+def test_prometheus_is_asked_for_in_ci_and_else_left_out(kernel_machine: Path) -> None:
+    program(kernel_machine, "apt-cache", "exit 100")
+    assert went_on(kernel_machine, "prometheus") == ""
+    assert "Prometheus is missing: the queries of the dashboard" in went_on(kernel_machine, "left-out")
+    assert "cannot go on: Prometheus is missing" in stopped(kernel_machine, "prometheus", THALWEG_CI="1")
+
+
+def test_prometheus_is_unpacked_and_not_installed(machine: Path) -> None:
+    for name in ("mkdir", "mktemp", "mv", "rm"):
+        (machine / name).symlink_to(str(shutil.which(name)))
+    program(machine, "apt-cache", "exit 0")
+    program(machine, "apt-get", '[ "$1" = download ] && : >prometheus_2.deb')
+    program(machine, "dpkg-deb", "mkdir -p usr/bin && for name in prometheus promtool; do : >usr/bin/$name; done")
+    assert "not installed" in went_on(machine, "prometheus")
+    kept = machine / ".cache" / "thalweg" / "prometheus"
+    assert sorted(path.name for path in kept.iterdir()) == ["prometheus", "promtool"]
+
+
 def test_who_may_not_make_namespaces_is_told_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
     program(kernel_machine, "unshare", "exit 1")
     assert "no test of the engine 'kernel' ran" in went_on(kernel_machine, "left-out")
@@ -158,7 +176,8 @@ def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
     (built / "kernel.json").write_text("{}")
-    program(kernel_machine, "qemu-system-x86_64", "exit 0")
+    for name in ("qemu-system-x86_64", "prometheus", "promtool"):
+        program(kernel_machine, name, "exit 0")
     fetched = kernel_machine / ".cache" / "thalweg" / "vm" / "current"
     fetched.mkdir(parents=True)
     (fetched / "kernel.json").write_text("{}")

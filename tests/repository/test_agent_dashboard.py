@@ -1,0 +1,189 @@
+"""Every query of the dashboard is answered by a real Prometheus that scrapes a real agent at work."""
+
+import contextlib
+import json
+import math
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_out import cannot
+from waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+DASHBOARD = ROOT / "packaging" / "grafana" / "thalweg-agent.json"
+SETTING = Path("/proc/sys/kernel/bpf_stats_enabled")
+
+VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "$cc": ".*", "$size": ".*"}
+"""What Grafana puts in the place of its variables when all is chosen."""
+
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks this machine itself, whatever proxy the environment names."""
+
+SIZES = (20_000, 400_000, 3_000_000)
+
+
+def program(name: str) -> str:
+    """A program of Prometheus: installed, or where the set-up unpacked it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    found = shutil.which(name) or shutil.which(name, path=str(cache / "thalweg" / "prometheus"))
+    if found is None:
+        cannot(f"{name} is missing: tools/bootstrap prometheus")
+    return found
+
+
+def queries() -> list[str]:
+    """Everything that the dashboard asks, the queries of its variables included."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    for variable in dashboard["templating"]["list"]:
+        asked += re.findall(r"label_values\((.*), \w+\)", variable["query"])
+    for variable, value in VARIABLES.items():
+        asked = [query.replace(variable, value) for query in asked]
+    return asked
+
+
+def test_every_query_is_complete() -> None:
+    asked = queries()
+    assert len(asked) > 20
+    assert [query for query in asked if "$" in query] == []
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The status of an agent that records, while the kernel keeps account of what its programs cost."""
+    if os.geteuid() != 0:
+        cannot("connections are recorded by root only")
+    folder = tmp_path_factory.mktemp("agent")
+    binary = os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent")))
+    at = ["--socket", str(folder / "agent.sock")]
+    line = [binary, "record", "--out", str(folder / "records"), "--listen", "127.0.0.1:0", *at]
+    kept = SETTING.read_text()
+    SETTING.write_text("1")
+    try:
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("recording"), process.communicate()
+            status = subprocess.run([binary, "status", "--json", *at], capture_output=True, text=True, check=True)
+            yield json.loads(status.stdout)
+            process.terminate()
+            process.communicate()
+            assert process.returncode == 0
+    finally:
+        SETTING.write_text(kept)
+
+
+def transfer(cc: str, size: int) -> None:
+    """Send an object over a connection with a congestion control."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+        with socket.create_connection(server.getsockname()) as client:
+            sender, _ = server.accept()
+            with sender:
+                sender.setblocking(False)
+                rest, received = memoryview(bytes(size)), 0
+                client.setblocking(False)
+                while received < size:
+                    with contextlib.suppress(BlockingIOError):
+                        rest = rest[sender.send(rest) :]
+                    with contextlib.suppress(BlockingIOError):
+                        received += len(client.recv(1 << 20))
+
+
+def carry() -> None:
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    for cc in {"bbr", "cubic", "reno"} & set(available):
+        for size in SIZES:
+            transfer(cc, size)
+
+
+@pytest.fixture(scope="module")
+def scraped(agent: dict[str, Any]) -> str:
+    """What a scrape shows after some transfers have been recorded."""
+    page = ""
+
+    def shows_transfers() -> bool:
+        nonlocal page
+        carry()
+        with DIRECT.open(f"http://{agent['listen']}/metrics") as answer:
+            page = answer.read().decode()
+        return "thalweg_transfer_duration_seconds_count" in page
+
+    wait_until(shows_transfers)
+    return page
+
+
+def test_prometheus_own_check_finds_nothing_to_mend(scraped: str) -> None:
+    done = subprocess.run(
+        [program("promtool"), "check", "metrics"], input=scraped, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def prometheus(agent: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Prometheus that scrapes the agent as the reference page says, but every second."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    page = (ROOT / "docs" / "reference" / "agent.md").read_text()
+    (told,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", page, flags=re.DOTALL)
+    assert "127.0.0.1:9477" in told
+    config = folder / "prometheus.yml"
+    config.write_text("global: {scrape_interval: 1s}\n" + told.replace("127.0.0.1:9477", agent["listen"]))
+    subprocess.run([program("promtool"), "check", "config", config], check=True, capture_output=True)
+    address = f"127.0.0.1:{free_port()}"
+    line = [f"--config.file={config}", f"--storage.tsdb.path={folder}", f"--web.listen-address={address}"]
+    with subprocess.Popen([program("prometheus"), *line, "--log.level=error"]) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or is_ready(address))
+            assert process.poll() is None, "Prometheus ended"
+            yield address
+        finally:
+            process.terminate()
+
+
+def is_ready(address: str) -> bool:
+    try:
+        with DIRECT.open(f"http://{address}/-/ready") as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def values(address: str, query: str) -> list[float]:
+    """What Prometheus answers; a query that it refuses raises."""
+    asked = urllib.parse.urlencode({"query": query})
+    with DIRECT.open(f"http://{address}/api/v1/query?{asked}") as answer:
+        return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
+
+
+def test_every_query_has_an_answer(prometheus: str) -> None:
+    missing = queries()
+
+    def all_are_answered() -> bool:
+        carry()
+        # A rate needs two scrapes and something that grew between them; a quantile of nothing is no number.
+        missing[:] = [query for query in missing if not any(map(math.isfinite, values(prometheus, query)))]
+        return not missing
+
+    try:
+        wait_until(all_are_answered)
+    except AssertionError:
+        pytest.fail("never answered:\n" + "\n".join(missing))
+
+
+def test_a_query_with_a_name_that_nobody_exports_is_noticed(prometheus: str) -> None:
+    assert values(prometheus, "rate(thalweg_unheard_of_total[1m])") == []

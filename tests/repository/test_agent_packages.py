@@ -1,0 +1,268 @@
+"""The packages of the agent install, start, record and go again, in a copy of this machine that is thrown away.
+
+The copy is the machine's own file system with an overlay of memory above it, in a mount namespace that ends with the
+test; so what a package leaves behind is what the overlay holds.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from left_out import cannot
+from waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
+AGENT = "/usr/bin/thalweg-agent"
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tarball and the Debian package, by the ends of their names."""
+    dist = tmp_path_factory.mktemp("dist")
+    done = subprocess.run([ROOT / "packaging/agent/build", dist], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    built = {Path(line).suffix: Path(line) for line in done.stdout.splitlines()}
+    assert sorted(built) == [".deb", ".gz"], done
+    return built
+
+
+class Machine:
+    """A copy of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        keeper = ["unshare", "--mount", "--propagation", "private", "cat"]
+        self.keeper = subprocess.Popen(keeper, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        ours, theirs = Path("/proc/self/ns/mnt").readlink(), Path(f"/proc/{self.keeper.pid}/ns/mnt")
+        wait_until(lambda: theirs.readlink() != ours)
+        self.enter(
+            "sh",
+            "-ec",
+            f"""
+            mount -t tmpfs tmpfs {folder}
+            mkdir {folder}/upper {folder}/work {folder}/root
+            mount -t overlay overlay -o lowerdir=/,upperdir={folder}/upper,workdir={folder}/work {folder}/root
+            for part in proc sys dev; do mount --rbind /$part {folder}/root/$part; done
+            mount -t tmpfs tmpfs {folder}/root/run
+            """,
+        )
+
+    def enter(self, *command: str) -> str:
+        return self._output(["nsenter", f"--target={self.keeper.pid}", "--mount", *command])
+
+    def command(self, *command: str) -> list[str]:
+        """What runs a command in the copy."""
+        return ["nsenter", f"--target={self.keeper.pid}", "--mount", "chroot", f"{self.folder}/root", *command]
+
+    def run(self, *command: str) -> str:
+        """Run a command in the copy that has to succeed."""
+        return self._output(self.command(*command))
+
+    def _output(self, command: list[str]) -> str:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def changed(self) -> set[str]:
+        """The files that are not as they are on the machine, but for dpkg's own account of what it did."""
+        files = self.enter("find", f"{self.folder}/upper", "-not", "-type", "d", "-printf", "/%P\n").splitlines()
+        return {file for file in files if not file.startswith(("/var/lib/dpkg/", "/var/log/", "/var/cache/"))}
+
+    def write(self, path: str, text: str, mode: str = "644") -> None:
+        self.run("sh", "-ec", f'mkdir -p "$(dirname "$1")"; printf %s "$2" >"$1"; chmod {mode} "$1"', "sh", path, text)
+
+    def end(self) -> None:
+        self.keeper.kill()
+        self.keeper.communicate()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    if os.geteuid() != 0:
+        cannot("packages are installed by root only")
+    machine = Machine(tmp_path)
+    try:
+        yield machine
+    finally:
+        machine.end()
+
+
+@pytest.fixture
+def installed(machine: Machine, packages: dict[str, Path]) -> Machine:
+    """A copy in which the package has just been installed."""
+    machine.run("dpkg", "--install", str(packages[".deb"]))
+    return machine
+
+
+def unit(machine: Machine, key: str) -> list[str]:
+    """The words of a setting of the unit."""
+    (words,) = re.findall(rf"^{key}=(.+)$", machine.run("cat", UNIT), flags=re.MULTILINE)
+    return str(words).split()
+
+
+def test_the_binary_needs_no_library_of_the_server(packages: dict[str, Path], tmp_path: Path) -> None:
+    with tarfile.open(packages[".gz"]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    dynamic = subprocess.run(["readelf", "-ld", folder / "thalweg-agent"], capture_output=True, text=True, check=True)
+    assert "NEEDED" not in dynamic.stdout
+    assert "INTERP" not in dynamic.stdout
+    version = subprocess.run([folder / "thalweg-agent", "--version"], capture_output=True, text=True, check=True)
+    assert folder.name.startswith(version.stdout.strip().replace(" ", "-"))
+    for name in (
+        "thalweg-agent.service",
+        "thalweg-agent.json",
+        "agent.md",
+        "LICENSE-MIT",
+        "bpf/cc/bbr_cpu/bbr_cpu.bpf.c",
+    ):
+        assert (folder / name).is_file(), name
+
+
+def test_the_same_source_makes_the_same_packages(packages: dict[str, Path], tmp_path: Path) -> None:
+    subprocess.run([ROOT / "packaging/agent/build", tmp_path], capture_output=True, check=True)
+    assert {path.name: path.read_bytes() for path in packages.values()} == {
+        path.name: path.read_bytes() for path in tmp_path.iterdir()
+    }
+
+
+def test_it_installs_and_leaves_nothing_behind(installed: Machine) -> None:
+    assert installed.run(AGENT, "--version").startswith("thalweg-agent ")
+    files = installed.changed()
+    assert {AGENT, UNIT, "/etc/default/thalweg-agent"} <= files
+    assert all(file in {AGENT, UNIT, "/etc/default/thalweg-agent"} or "/doc/thalweg-agent/" in file for file in files)
+
+    installed.write("/etc/default/thalweg-agent", 'RECORD_OPTIONS="--sample 1/10"\n')
+    installed.write("/var/lib/thalweg/records/old.parquet", "rows")
+    installed.run("dpkg", "--remove", "thalweg-agent")
+    assert installed.changed() == {"/etc/default/thalweg-agent", "/var/lib/thalweg/records/old.parquet"}
+    installed.run("dpkg", "--purge", "thalweg-agent")
+    assert installed.changed() == set()
+
+
+def test_an_upgrade_keeps_the_administrators_options(installed: Machine, packages: dict[str, Path]) -> None:
+    installed.write("/etc/default/thalweg-agent", 'RECORD_OPTIONS="--sample 1/10"\n')
+    installed.run("dpkg", "--install", str(packages[".deb"]))
+    assert "1/10" in installed.run("cat", "/etc/default/thalweg-agent")
+
+
+def test_the_service_manager_is_told(machine: Machine, packages: dict[str, Path]) -> None:
+    machine.run("mkdir", "-p", "/run/systemd/system")
+    machine.write("/usr/bin/systemctl", '#!/bin/sh\necho "$*" >>/run/said\n', "755")
+
+    def said(*command: str) -> list[str]:
+        machine.run("sh", "-c", ": >/run/said")
+        machine.run(*command)
+        return machine.run("cat", "/run/said").splitlines()
+
+    install = ("dpkg", "--install", str(packages[".deb"]))
+    assert said(*install) == ["daemon-reload"], "nothing starts that nobody has asked for"
+    assert "try-restart thalweg-agent.service" in said(*install)
+    removed = said("dpkg", "--remove", "thalweg-agent")
+    assert removed == ["stop thalweg-agent.service", "--quiet disable thalweg-agent.service", "daemon-reload"]
+
+
+def test_systemd_understands_the_unit(installed: Machine) -> None:
+    done = subprocess.run(
+        installed.command("systemd-analyze", "verify", UNIT), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class Service:
+    """The service as systemd starts it, as far as its rights and its socket are concerned."""
+
+    def __init__(self, machine: Machine, rights: list[str]) -> None:
+        self.machine = machine
+        bounds = ",".join(["-all", *(f"+{right.removeprefix('CAP_').lower()}" for right in rights)])
+        *line, options = unit(machine, "ExecStart")
+        assert options == "$RECORD_OPTIONS"
+        start = ["setpriv", f"--bounding-set={bounds}", "--no-new-privs", *line, "--listen", "127.0.0.1:0"]
+        address = f"\0thalweg-test-{os.getpid()}-{id(self)}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(address)
+            manager.setblocking(False)
+            environment = {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": address.replace("\0", "@")}
+            self.process = subprocess.Popen(machine.command(*start), env=environment, stderr=subprocess.PIPE, text=True)
+            wait_until(lambda: self.process.poll() is not None or told(manager) == b"READY=1")
+
+    def is_recording(self) -> bool:
+        return self.process.poll() is None
+
+    def status(self) -> dict[str, object]:
+        return dict(json.loads(self.machine.run(AGENT, "status", "--json")))
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate()
+        return self.process.returncode
+
+
+def told(manager: socket.socket) -> bytes:
+    try:
+        return manager.recv(100)
+    except BlockingIOError:
+        return b""
+
+
+def test_the_service_records_with_the_rights_of_its_unit(installed: Machine) -> None:
+    service = Service(installed, unit(installed, "CapabilityBoundingSet"))
+    assert service.is_recording(), service.process.communicate()
+    assert str(service.status()["listen"]).startswith("127.0.0.1:")
+    assert "recording" in installed.run(AGENT, "status")
+    assert installed.run("stat", "-c", "%a %u", "/run/thalweg/agent.sock").split() == ["600", "0"]
+    assert service.end() == 0
+    assert "/run" not in installed.run("find", "/run/thalweg", "-type", "s")
+
+
+@pytest.fixture
+def container() -> Iterator[str]:
+    """The server's address of an open connection in another network namespace, of another user's process."""
+    script = (
+        "import socket, sys\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "client = socket.create_connection(server.getsockname())\n"
+        "accepted = server.accept()\n"
+        "print('{}:{}'.format(*server.getsockname()), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]
+    line = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *user]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate()
+
+
+def finds(machine: Machine, rights: list[str], connection: str = "") -> bool:
+    """Whether the service records with these rights, and knows a connection that was open before."""
+    service = Service(machine, rights)
+    try:
+        return service.is_recording() and connection in machine.run(AGENT, "top", "--once")
+    finally:
+        service.end()
+
+
+def without_each(rights: list[str]) -> Iterator[list[str]]:
+    for right in rights:
+        yield [other for other in rights if other != right]
+
+
+def test_every_right_of_the_unit_is_needed(installed: Machine, container: str) -> None:
+    rights = unit(installed, "CapabilityBoundingSet")
+    assert finds(installed, rights, container)
+    assert [fewer for fewer in without_each(rights) if finds(installed, fewer, container)] == []
+
+
+def test_the_smaller_rights_that_the_unit_names_record_as_well(installed: Machine) -> None:
+    rights = unit(installed, "#   CapabilityBoundingSet")
+    assert finds(installed, rights)
+    assert [fewer for fewer in without_each(rights) if finds(installed, fewer)] == []
