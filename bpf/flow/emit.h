@@ -86,6 +86,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 					    const struct sums *now, u32 state)
 {
 	struct bbr *bbr = bbr_of(tp);
+	u32 min_us = tp->rtt_min.s[0].v;
 
 	fill_span(event, tp, flow, now);
 	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND);
@@ -99,7 +100,8 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->busy_jiffies = now->busy;
 	event->rwnd_limited_jiffies = now->rwnd_limited;
 	event->sndbuf_limited_jiffies = now->sndbuf_limited;
-	event->rtt_min_us = flow->rtt_min_us ? flow->rtt_min_us : tp->rtt_min.s[0].v;
+	/* Any ACK since the last call may have lowered it. */
+	event->rtt_min_us = flow->rtt_min_us && flow->rtt_min_us < min_us ? flow->rtt_min_us : min_us;
 	event->rtt_max_us = flow->rtt_max_us;
 	event->rtt_samples = flow->samples;
 	event->app_limited_samples = flow->app_limited;
