@@ -18,7 +18,7 @@ struct Witness {
 impl Witness {
     /// Returns when it sees what happens.
     fn start(stage: &Stage, namespace: &Namespace) -> Witness {
-        let file = stage.path("ss.txt");
+        let file = stage.path(&format!("ss-{}.txt", namespace.keeper.id()));
         let out = File::create(&file).expect("a file");
         // A line at a time, although nobody reads along.
         let mut command = namespace.command(&["stdbuf", "--output=L", "ss", "-tEinO"]);
