@@ -1,5 +1,8 @@
 //! `status` and `top` as a user sees them, with an agent behind the socket that is made up.
 
+#[path = "common/waiting.rs"]
+mod waiting;
+
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::{Value, json};
@@ -11,20 +14,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-const POLL: Duration = Duration::from_millis(20);
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited too long until {what}");
-        std::thread::sleep(POLL);
-    }
-}
+use waiting::wait_until;
 
 /// An agent that knows two connections, and what it was asked.
 struct FakeAgent {

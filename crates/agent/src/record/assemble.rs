@@ -129,7 +129,7 @@ impl Assembler {
             rtt_smoothed_us: known(event.rtt_smoothed_us),
             rtt_p95_us: connection.and_then(p95_us),
             rtt_max_us: sampled.and_then(|event| known(event.rtt_max_us)),
-            delivery_rate_bps: rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes),
+            delivery_rate_bps: delivery_rate_bps(event),
             delivery_rate_app_limited: (event.rate_packets > 0).then_some(event.rate_is_app_limited != 0),
             delivery_rate_max_bps: rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes),
             busy_us: Some(busy_us),
@@ -143,7 +143,7 @@ impl Assembler {
             acked_30s_bytes: mark(3),
             bbr_bw_bps: is_bbr.then(|| bbr_bw_bps(event)),
             bbr_min_rtt_us: known(event.bbr_min_rtt_us).filter(|us| is_bbr && *us != BBR_UNKNOWN_RTT),
-            cpu_limited: is_cpu_limited(event),
+            cpu_limited: cpu_limited(event),
             buffer_bdp: connection.and_then(buffer_bdp),
             fct_us,
             goodput_bps: fct_us.and_then(|fct_us| bits_per_second(event.acked_bytes, fct_us)),
@@ -216,12 +216,12 @@ fn closed_by(event: &Event) -> Option<&'static str> {
 }
 
 /// What the kernel does not know it calls 0.
-fn known(value: u64) -> Option<u64> {
+pub fn known(value: u64) -> Option<u64> {
     (value > 0).then_some(value)
 }
 
 /// The kernel's minimum of a connection that has had no sample is the largest number.
-fn smallest_rtt_us(event: &Event) -> Option<u64> {
+pub fn smallest_rtt_us(event: &Event) -> Option<u64> {
     known(event.rtt_min_us).filter(|us| *us < u64::from(u32::MAX))
 }
 
@@ -242,8 +242,14 @@ fn is_paced_by_application(event: &Event) -> bool {
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
-fn is_cpu_limited(event: &Event) -> Option<bool> {
+/// Whether BBR looked short of CPU at half of the looks or more; nothing if there were too few.
+pub fn cpu_limited(event: &Event) -> Option<bool> {
     (event.bbr_looks >= BBR_LOOKS).then_some(2 * event.bbr_short_looks >= event.bbr_looks)
+}
+
+/// The kernel's last sample of the delivery rate.
+pub fn delivery_rate_bps(event: &Event) -> Option<u64> {
+    rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes)
 }
 
 /// Packets of `mss_bytes` in an interval.

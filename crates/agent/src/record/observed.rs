@@ -1,6 +1,6 @@
 //! What the recording agent tells others of itself: its state, shared between threads.
 
-use super::assemble::{address, name};
+use super::assemble::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
 use super::cgroups;
 use super::clock::monotonic_us;
 use super::event::{Event, flag, state};
@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Fewer looks at BBR in PROBE_BW tell nothing.
-const BBR_LOOKS: u64 = 10;
 
 /// Connections that wait between the walk and who picks from them.
 const WAITING: usize = 256;
@@ -187,8 +184,6 @@ fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f6
 
 fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>) -> Open {
     let endpoint = |words, port| SocketAddr::new(address(event.family, words), port as u16).to_string();
-    let known = |us: u64| (us > 0 && us < u64::from(u32::MAX)).then_some(us);
-    let rate = event.rate_packets as f64 * event.mss_bytes as f64 * 8e6 / event.rate_interval_us as f64;
     Open {
         connection: event.connection,
         local: endpoint(event.local_address, event.local_port),
@@ -202,11 +197,11 @@ fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>) -> Open
         received_bytes: event.received_bytes,
         goodput_bps,
         srtt_us: known(event.rtt_smoothed_us),
-        min_rtt_us: known(event.rtt_min_us),
+        min_rtt_us: smallest_rtt_us(event),
         cwnd_packets: event.cwnd_packets,
         segments: event.segments,
         retransmits: event.retransmits,
-        delivery_rate_bps: (event.rate_packets > 0 && event.rate_interval_us > 0).then_some(rate as u64),
-        cpu_limited: (event.bbr_looks >= BBR_LOOKS).then_some(2 * event.bbr_short_looks >= event.bbr_looks),
+        delivery_rate_bps: delivery_rate_bps(event),
+        cpu_limited: cpu_limited(event),
     }
 }

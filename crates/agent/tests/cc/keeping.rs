@@ -1,6 +1,7 @@
 //! How long a registration lasts.
 
-use crate::stage::{Stage, wait_until};
+use crate::common::wait_until;
+use crate::stage::Stage;
 use rustix::process::Signal;
 
 #[test]

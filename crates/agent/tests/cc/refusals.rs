@@ -1,14 +1,7 @@
 //! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
 
-use crate::stage::{Done, Stage};
-
-/// The exit code, the name of the problem, and a part of the text that says what to do.
-fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
-    assert_eq!(done.code, Some(code), "{done:?}");
-    assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
-    assert!(done.error.contains(hint), "{}", done.error);
-    assert_eq!(done.out, "");
-}
+use crate::common::assert_refused;
+use crate::stage::Stage;
 
 #[test]
 fn an_ordinary_user_is_told_to_use_sudo() {

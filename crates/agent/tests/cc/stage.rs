@@ -1,25 +1,16 @@
 //! The agent as a process, and two network namespaces between which connections run.
 
-pub use crate::common::{Namespace, wait_until};
+use crate::common::{Done, Namespace, Running, left_out, run};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 /// The agent, and the sole right to register algorithms: names are the whole machine's, tests run at the same time.
 pub struct Stage {
     _lock: File,
     folder: tempfile::TempDir,
-}
-
-/// What a command has printed.
-#[derive(Debug)]
-pub struct Done {
-    pub code: Option<i32>,
-    pub out: String,
-    pub error: String,
 }
 
 impl Stage {
@@ -38,8 +29,7 @@ impl Stage {
             Some(0) => return Some(stage),
             _ => status.error,
         };
-        assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "this must be tested, but: {why}");
-        eprintln!("left out: algorithms cannot be registered here: {why}");
+        left_out("algorithms cannot be registered here", &why);
         None
     }
 
@@ -54,30 +44,24 @@ impl Stage {
 
     /// Runs the agent to its end.
     pub fn agent(&self, arguments: &[&str]) -> Done {
-        self.run(Command::new(self.agent_file()).args(arguments))
+        run(Command::new(self.agent_file()).args(arguments))
     }
 
     /// Runs the agent as an ordinary user.
     pub fn agent_as_nobody(&self, arguments: &[&str]) -> Done {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        self.run(command.arg(self.agent_file()).args(arguments))
-    }
-
-    fn run(&self, command: &mut Command) -> Done {
-        let output = command.stdin(Stdio::null()).output().expect("it starts");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+        run(command.arg(self.agent_file()).args(arguments))
     }
 
     /// Starts `cc load` and waits until it is ready.
-    pub fn load(&self, what: &str) -> Loader {
-        Loader::start(Command::new(self.agent_file()).args(["cc", "load", what]))
+    pub fn load(&self, what: &str) -> Running {
+        Running::start(Command::new(self.agent_file()).args(["cc", "load", what]))
     }
 
     /// The same in a network namespace.
-    pub fn load_in(&self, namespace: &Namespace, what: &str) -> Loader {
-        Loader::start(&mut namespace.command(&[self.agent_file().to_str().unwrap(), "cc", "load", what]))
+    pub fn load_in(&self, namespace: &Namespace, what: &str) -> Running {
+        Running::start(&mut namespace.command(&[self.agent_file().to_str().unwrap(), "cc", "load", what]))
     }
 
     /// An algorithm in eBPF that new connections get, as `cc status` shows it.
@@ -111,48 +95,5 @@ impl Drop for Stage {
         for name in ["bbr_cpu", "fixed_window", "rejected"] {
             self.agent(&["cc", "unload", name]);
         }
-    }
-}
-
-/// A `cc load` that waits to be ended.
-pub struct Loader {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    /// What it said when it was ready.
-    pub said: String,
-}
-
-impl Loader {
-    fn start(command: &mut Command) -> Loader {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the agent");
-        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut said = String::new();
-        out.read_line(&mut said).expect("its first line");
-        Loader { child, out, said }
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.child.id().try_into().unwrap()
-    }
-
-    /// Ends it with a signal; returns its code and all that it has said.
-    pub fn end(mut self, signal: rustix::process::Signal) -> (Option<i32>, String) {
-        let pid = rustix::process::Pid::from_raw(self.pid()).unwrap();
-        rustix::process::kill_process(pid, signal).expect("it lives");
-        self.wait()
-    }
-
-    /// Waits until it has ended.
-    pub fn wait(&mut self) -> (Option<i32>, String) {
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("text");
-        (self.child.wait().expect("it ends").code(), format!("{}{rest}", self.said))
-    }
-}
-
-impl Drop for Loader {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,6 +1,7 @@
 //! Connections that use `bbr_cpu`.
 
-use crate::stage::{Namespace, Stage, wait_until};
+use crate::common::{Namespace, wait_until};
+use crate::stage::Stage;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::net::TcpListener;

@@ -1,21 +1,11 @@
-//! What tests of the agent share: waiting, and network namespaces.
+//! What tests of the agent share: its processes, waiting, and network namespaces.
 
+mod agent;
+mod waiting;
+
+pub use agent::{Done, Running, assert_refused, left_out, run};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-const POLL: Duration = Duration::from_millis(20);
-
-/// Waits until something is so.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited too long until {what}");
-        std::thread::sleep(POLL);
-    }
-}
+pub use waiting::wait_until;
 
 /// A network namespace that ends with the test.
 pub struct Namespace {

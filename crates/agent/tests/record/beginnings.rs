@@ -1,8 +1,9 @@
 //! Connections that were open before recording began, and those that stay open.
 
+use crate::common::Namespace;
 use crate::common::wait_until;
 use crate::rows::Row;
-use crate::stage::{Namespace, Stage, number};
+use crate::stage::{Stage, number};
 use crate::traffic::{connect, connect_to, listen};
 
 fn of_port<'a>(rows: &'a [Row], kind: &str, column: &str, port: u64) -> Vec<&'a Row> {
@@ -19,7 +20,7 @@ fn connections_in_all_namespaces_that_were_open_before_are_joined() {
     // Another cgroup's is not joined.
     let other = stage.outside(|| connect(&namespaces, "10.9.8.1"));
     let agent = stage.record(&[]);
-    assert!(agent.said.contains("2 were open already"), "{}", agent.said);
+    assert!(agent.process.said.contains("2 were open already"), "{}", agent.process.said);
     pair.download(60_000);
     pair.close_by_client();
     wait_until("both ends are gone", || agent.counter("closed") == 2);
@@ -73,7 +74,7 @@ fn open_connections_are_shown() {
     let status = agent.status();
     assert_eq!(status["connections_open"], 2);
     assert_eq!((&status["counters"]["opened"], &status["counters"]["lost_events"]), (&2.into(), &0.into()));
-    assert_eq!(status["pid"], agent.pid());
+    assert_eq!(status["pid"], agent.process.pid());
     assert!(status["usage"]["maps_bytes"].as_u64().unwrap() > 4_000_000, "the buffer alone is as large: {status:#}");
     pair.close_by_client();
     agent.wait_for_closed(2);

@@ -1,7 +1,8 @@
 //! Connections that end in all the ways there are.
 
+use crate::common::Namespace;
 use crate::rows::Row;
-use crate::stage::{Namespace, Stage, number};
+use crate::stage::{Stage, number};
 use crate::traffic::{Pair, connect, connect_to, listen, reset_on_close};
 use rustix::net::sockopt;
 use std::io::{Read, Write};

@@ -1,7 +1,8 @@
 //! Very many connections, and a part of many.
 
+use crate::common::Namespace;
 use crate::common::wait_until;
-use crate::stage::{Namespace, Stage};
+use crate::stage::Stage;
 use crate::traffic::{Pair, connect_to, listen};
 use std::collections::HashMap;
 

@@ -1,22 +1,16 @@
 //! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
 
-use crate::stage::{Done, Namespace, Stage};
+use crate::common::{Done, Namespace, assert_refused, run};
+use crate::stage::Stage;
 use crate::traffic::connect;
 use rustix::process::Signal;
-
-/// The exit code, the name of the problem, and a part of the text that says what to do.
-fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
-    assert_eq!(done.code, Some(code), "{done:?}");
-    assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
-    assert!(done.error.contains(hint), "{}", done.error);
-    assert_eq!(done.out, "");
-}
+use std::process::Command;
 
 /// Runs `record`, which has to end by itself, behind a command.
 fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
     let line = stage.command(options);
     let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
-    stage.run(&line)
+    run(Command::new(line[0]).args(&line[1..]))
 }
 
 /// The same in a mount namespace in which something was done before.
@@ -82,7 +76,7 @@ fn a_second_recorder_of_the_same_connections_is_refused_and_the_first_goes_on() 
     let elsewhere = ["--out", records.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
     let done = record_behind(&stage, &[], &elsewhere);
     assert_refused(&done, 1, "already-recording", "status");
-    assert!(done.error.contains(&format!("process {}", agent.pid())), "{}", done.error);
+    assert!(done.error.contains(&format!("process {}", agent.process.pid())), "{}", done.error);
     connect(&namespaces, "10.9.8.1").close_by_client();
     agent.wait_for_closed(2);
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 2);
@@ -92,9 +86,9 @@ fn a_second_recorder_of_the_same_connections_is_refused_and_the_first_goes_on() 
 fn a_killed_recorder_leaves_nothing_that_stops_the_next() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    let mut killed = stage.record(&[]);
+    let killed = stage.record(&[]);
     let open = connect(&namespaces, "10.9.8.1");
-    assert_eq!(killed.signal(Signal::KILL).0, None);
+    assert_eq!(killed.process.end(Signal::KILL).0, None);
     // It sees what the first has seen open: nothing of the first is left in the kernel.
     let agent = stage.record(&[]);
     assert_eq!(agent.counter("joined"), 2);
@@ -107,8 +101,8 @@ fn a_killed_recorder_leaves_nothing_that_stops_the_next() {
 fn every_signal_that_asks_for_an_end_is_one_with_code_0() {
     let Some(stage) = Stage::new() else { return };
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut agent = stage.record(&[]);
-        let (code, said) = agent.signal(signal);
+        let agent = stage.record(&[]);
+        let (code, said) = agent.process.end(signal);
         assert_eq!(code, Some(0), "{signal:?}");
         assert!(said.contains("recording has ended"), "{said}");
         assert!(!stage.path("agent.sock").exists(), "the socket is gone");

@@ -1,8 +1,8 @@
 //! What `ss` says of the same connections when they are destroyed (`ss -E`): field by field.
 
-use crate::common::wait_until;
+use crate::common::{Namespace, wait_until};
 use crate::rows::Row;
-use crate::stage::{Namespace, Stage, inside};
+use crate::stage::{Stage, inside};
 use crate::traffic::connect;
 use std::collections::HashMap;
 use std::fs::File;

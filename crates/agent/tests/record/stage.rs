@@ -1,17 +1,15 @@
 //! The agent at work on connections of this process alone.
 
-pub use crate::common::Namespace;
-use crate::common::wait_until;
+use crate::common::{Namespace, Running, left_out, wait_until};
 use crate::rows::{self, Row};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The process is in one cgroup at a time, and so are its tests.
@@ -26,14 +24,6 @@ pub struct Stage {
     before: PathBuf,
 }
 
-/// What a command has printed.
-#[derive(Debug)]
-pub struct Done {
-    pub code: Option<i32>,
-    pub out: String,
-    pub error: String,
-}
-
 impl Stage {
     /// The stage, or nothing where nothing can be recorded: a test says so and ends. In CI that is a failure.
     pub fn new() -> Option<Stage> {
@@ -41,8 +31,7 @@ impl Stage {
         match Stage::build(one) {
             Ok(stage) => Some(stage),
             Err(why) => {
-                assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "this must be tested, but: {why}");
-                eprintln!("left out: nothing can be recorded here: {why}");
+                left_out("nothing can be recorded here", &why);
                 None
             }
         }
@@ -99,24 +88,9 @@ impl Stage {
     /// Begins to record.
     pub fn record(&self, options: &[&str]) -> Agent {
         let line = self.command(options);
-        let mut child = Command::new(&line[0])
-            .args(&line[1..])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the agent");
-        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut said = String::new();
-        out.read_line(&mut said).expect("its first line");
-        assert!(said.starts_with("recording "), "{said:?}");
-        Agent { child, out, said, records: self.path("records"), socket: self.path("agent.sock") }
-    }
-
-    /// Runs a command to its end.
-    pub fn run(&self, line: &[&str]) -> Done {
-        let output = Command::new(line[0]).args(&line[1..]).stdin(Stdio::null()).output().expect("it starts");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+        let process = Running::start(Command::new(&line[0]).args(&line[1..]));
+        assert!(process.said.starts_with("recording "), "{:?}", process.said);
+        Agent { process, records: self.path("records"), socket: self.path("agent.sock") }
     }
 
     /// Makes this process leave the cgroup for a time: what is opened then is not the test's.
@@ -143,19 +117,13 @@ fn move_to(cgroup: &Path) -> std::io::Result<()> {
 
 /// An agent that records.
 pub struct Agent {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    /// What it said when it was at work.
-    pub said: String,
+    /// It.
+    pub process: Running,
     records: PathBuf,
     socket: PathBuf,
 }
 
 impl Agent {
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// What it answers to `status --json`.
     pub fn status(&self) -> Value {
         let output = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"))
@@ -187,26 +155,9 @@ impl Agent {
     }
 
     /// Ends it as an administrator does, and returns all that it has written.
-    pub fn end(mut self) -> Vec<Row> {
-        let (code, _) = self.signal(Signal::TERM);
-        assert_eq!(code, Some(0));
+    pub fn end(self) -> Vec<Row> {
+        assert_eq!(self.process.end(Signal::TERM).0, Some(0));
         rows::read(&self.records)
-    }
-
-    /// Ends it with a signal: its code, and what it has said after its first line.
-    pub fn signal(&mut self, signal: Signal) -> (Option<i32>, String) {
-        let pid = Pid::from_raw(self.child.id().try_into().expect("a process")).expect("a process");
-        kill_process(pid, signal).expect("it lives");
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("text");
-        (self.child.wait().expect("it ends").code(), rest)
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,7 +1,8 @@
 //! Connections between two network namespaces, made by this process: both ends are in its hands.
 
+use crate::common::Namespace;
 use crate::common::wait_until;
-use crate::stage::{Namespace, inside};
+use crate::stage::inside;
 use rustix::net::sockopt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

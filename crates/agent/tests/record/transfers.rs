@@ -1,7 +1,8 @@
 //! A connection is not an object: transfers within it, and what was acknowledged when.
 
+use crate::common::Namespace;
 use crate::rows::Row;
-use crate::stage::{Namespace, Stage};
+use crate::stage::Stage;
 use crate::traffic::connect;
 use std::io::{Read, Write};
 use std::thread::sleep;

@@ -1,0 +1,78 @@
+//! The agent as a process.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// What a command has printed.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub out: String,
+    pub error: String,
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Done {
+    let output = command.stdin(Stdio::null()).output().expect("it starts");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+}
+
+/// The exit code, the name of the problem, and a part of the text that says what to do.
+pub fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
+    assert_eq!(done.code, Some(code), "{done:?}");
+    assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
+    assert!(done.error.contains(hint), "{}", done.error);
+    assert_eq!(done.out, "");
+}
+
+/// A test cannot be made here: it says so and ends. In CI that is a failure.
+pub fn left_out(what: &str, why: &str) {
+    assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "this must be tested, but: {why}");
+    eprintln!("left out: {what}: {why}");
+}
+
+/// An agent at work, until it is told to end.
+pub struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// What it said when it was ready.
+    pub said: String,
+}
+
+impl Running {
+    /// Starts it, and waits until it is ready.
+    pub fn start(command: &mut Command) -> Running {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the agent");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut said = String::new();
+        out.read_line(&mut said).expect("its first line");
+        Running { child, out, said }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it with a signal; returns its code and all that it has said.
+    pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        let pid = Pid::from_raw(self.pid().try_into().expect("a process")).expect("a process");
+        kill_process(pid, signal).expect("it lives");
+        self.wait()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(&mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("text");
+        (self.child.wait().expect("it ends").code(), format!("{}{rest}", self.said))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
