@@ -1,5 +1,6 @@
 """What an importer makes of a file, piece by piece: a row, something that it cannot read, or something that is none."""
 
+import csv
 import gzip
 import io
 import zlib
@@ -53,6 +54,19 @@ def item(line: int, row: Callable[..., dict[str, Any]], *given: Any) -> Item:
         return Item(line, left_out=str(why))
 
 
+def rows_of_csv(reader: Any) -> Iterator[tuple[int, Any] | Item]:
+    """Give the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item."""
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Item(reader.line_num, unread=f"no CSV: {error}")
+            continue
+        yield reader.line_num, row
+
+
 class Source:
     """A file that is being read, line by line."""
 
@@ -70,6 +84,12 @@ class Source:
         """Give the lines with their numbers, from 1, without their ends."""
         for number, line in enumerate(self.text, 1):
             yield number, line.rstrip("\r\n")
+
+    def items(self, row: Callable[[int, str], dict[str, Any]]) -> Iterator[Item]:
+        """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
+        for number, line in self.lines():
+            if line:
+                yield item(number, row, self.number(number), line)
 
     def number(self, line: int) -> int:
         """Give a line a number that no line of another file has, as far as 32 bits of a file's name can tell."""

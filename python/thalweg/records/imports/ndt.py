@@ -18,7 +18,7 @@ from typing import Any
 
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, LeftOut, Source, Unread, item
+from thalweg.records.imports.items import Item, LeftOut, Source, Unread, item, rows_of_csv
 from thalweg.records.schema import CLOSE
 
 MARKS_S = (1, 3, 10, 30)
@@ -88,15 +88,8 @@ class Ndt:
     def _of_csv(self, lines: Iterator[str]) -> Iterator[Item]:
         csv.field_size_limit(LARGEST_FIELD)
         reader = csv.DictReader(lines, restkey=TOO_MANY)
-        while True:
-            try:
-                row = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield Item(reader.line_num, unread=f"no CSV: {error}")
-                continue
-            yield item(reader.line_num, lambda flat: self._row(_nested(flat)), row)
+        for each in rows_of_csv(reader):
+            yield each if isinstance(each, Item) else item(each[0], lambda flat: self._row(_nested(flat)), each[1])
 
     def _row(self, row: Any) -> dict[str, Any]:
         if not isinstance(row, dict):

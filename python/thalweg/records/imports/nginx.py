@@ -10,7 +10,7 @@ from typing import Any
 
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, Source, Unread, item
+from thalweg.records.imports.items import Item, Source, Unread
 from thalweg.records.imports.nginx_config import COMBINED, line_form
 from thalweg.records.schema import TRANSFER
 
@@ -50,9 +50,7 @@ class Nginx:
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read a log."""
-        for number, line in source.lines():
-            if line:
-                yield item(number, self._row, source.number(number), line)
+        return source.items(self._row)
 
     def _row(self, number: int, line: str) -> dict[str, Any]:
         found = self._form.read(line)

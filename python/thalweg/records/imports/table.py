@@ -23,7 +23,7 @@ from thalweg.errors import Source as Place
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, Source, Unread, item
+from thalweg.records.imports.items import Item, Source, Unread, item, rows_of_csv
 from thalweg.records.schema import CLOSE, COLUMNS, INTERIM, TRANSFER
 
 KINDS = (CLOSE, INTERIM, TRANSFER)
@@ -70,16 +70,11 @@ class Table:
         reader = csv.reader(source.text, delimiter=self._delimiter or ("\t" if is_tabbed else ","))
         heading = [name.strip() for name in next(reader, [])]
         self._check(heading, source.path)
-        while True:
-            try:
-                fields = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield Item(reader.line_num, unread=f"no CSV: {error}")
-                continue
-            if fields:
-                yield item(reader.line_num, self._row, source.number(reader.line_num), heading, fields)
+        for each in rows_of_csv(reader):
+            if isinstance(each, Item):
+                yield each
+            elif each[1]:
+                yield item(each[0], self._row, source.number(each[0]), heading, each[1])
 
     def _check(self, heading: Sequence[str], file: Path) -> None:
         for each in self._mapped:
