@@ -24,25 +24,36 @@ struct {
 	__type(value, struct record_counters);
 } counters SEC(".maps");
 
+static __always_inline struct record_counters *counters_here(void)
+{
+	u32 only = 0;
+
+	return bpf_map_lookup_elem(&counters, &only);
+}
+
 /* A call in a system call may be interrupted by one in an interrupt, on the same CPU. */
 #define COUNT(member)                                                                                                  \
 	({                                                                                                             \
-		u32 only = 0;                                                                                          \
-		struct record_counters *here = bpf_map_lookup_elem(&counters, &only);                                  \
+		struct record_counters *here = counters_here();                                                        \
                                                                                                                        \
 		if (here)                                                                                              \
 			__sync_fetch_and_add(&here->member, 1);                                                        \
 	})
 
-/*
- * The reader looks several times a second by itself. It is woken when a quarter is full, by the events that come then and not by
- * all that follow: a wake-up costs more than everything else here.
- */
-static __always_inline void submit(void *event)
-{
-	u64 filled = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) - EVENTS_BYTES / 4;
+/* Whether there is much to read is asked for at one event in so many. */
+#define SELDOM 16
 
-	bpf_ringbuf_submit(event, filled < 8 * sizeof(struct record_event) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+/*
+ * The reader looks several times a second by itself. It is woken when a quarter is full, and not by each event that comes then: a
+ * wake-up costs more than everything else here. `number` counts events.
+ */
+static __always_inline void submit(void *event, u64 number)
+{
+	u64 wakeup = BPF_RB_NO_WAKEUP;
+
+	if (number % SELDOM == 0 && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENTS_BYTES / 4)
+		wakeup = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(event, wakeup);
 }
 
 static __always_inline void fill_endpoints(struct record_event *event, struct tcp_sock *tp)
@@ -64,7 +75,6 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 	}
 	event->local_port = sk->__sk_common.skc_num;
 	event->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-	event->netns = sk->__sk_common.skc_net.net->ns.inum;
 	event->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 }
 
@@ -73,24 +83,20 @@ static __always_inline void fill_span(struct record_event *event, struct tcp_soc
 				      const struct sums *end)
 {
 	event->connection = sock_of(tp)->__sk_common.skc_cookie.counter;
-	event->transfer = flow->transfer;
 	event->end_us = end->at_us;
 	fill_endpoints(event, tp);
-	event->cc_at_open[0] = flow->cc_at_open[0];
-	event->cc_at_open[1] = flow->cc_at_open[1];
 	cc_name(tp, event->cc);
 	event->rtt_smoothed_us = tp->srtt_us >> 3;
+	event->transfer = flow->transfer;
+	event->netns = flow->netns;
+	event->cc_at_open[0] = flow->cc_at_open[0];
+	event->cc_at_open[1] = flow->cc_at_open[1];
 }
 
-static __always_inline void fill_connection(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
-					    const struct sums *now, u32 state)
+/* What is kept of a connection, and its sums at a moment. */
+static __always_inline void fill_kept(struct record_event *event, const struct flow *flow, const struct sums *now)
 {
-	struct bbr *bbr = bbr_of(tp);
-	u32 min_us = tp->rtt_min.s[0].v;
-
-	fill_span(event, tp, flow, now);
 	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND);
-	event->state = state;
 	event->start_us = flow->opened_us;
 	event->sent_bytes = now->sent_bytes;
 	event->acked_bytes = now->acked_bytes;
@@ -100,14 +106,43 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->busy_jiffies = now->busy;
 	event->rwnd_limited_jiffies = now->rwnd_limited;
 	event->sndbuf_limited_jiffies = now->sndbuf_limited;
-	/* Any ACK since the last call may have lowered it. */
-	event->rtt_min_us = flow->rtt_min_us && flow->rtt_min_us < min_us ? flow->rtt_min_us : min_us;
+	event->rtt_min_us = flow->rtt_min_us;
 	event->rtt_max_us = flow->rtt_max_us;
 	event->rtt_samples = flow->samples;
 	event->app_limited_samples = flow->app_limited;
+	event->rtt_handshake_us = flow->handshake_rtt_us;
+	event->rate_max_packets = flow->rate_max_packets;
+	event->rate_max_interval_us = flow->rate_max_interval_us;
+	event->marks = flow->marks;
+#pragma unroll
+	for (int mark = 0; mark < RECORD_MARKS; mark++)
+		event->acked_after_bytes[mark] = flow->acked_after_bytes[mark];
+	event->bbr_looks = flow->bbr_looks;
+	event->bbr_short_looks = flow->bbr_short_looks;
+}
 
+static __always_inline void fill_histogram(struct record_event *event, const struct flow *flow)
+{
+#pragma unroll
+	for (int word = 0; word < RECORD_RTT_OCTAVES; word++)
+		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];
+}
+
+/* Everything of a connection but its RTTs one by one. */
+static __always_inline void fill_connection(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
+					    const struct sums *now, u32 state)
+{
+	struct bbr *bbr = bbr_of(tp);
+	u32 min_us = tp->rtt_min.s[0].v;
+
+	fill_span(event, tp, flow, now);
+	fill_kept(event, flow, now);
+	/* Any ACK since the last call may have lowered it. */
+	if (!flow->rtt_min_us || min_us < flow->rtt_min_us)
+		event->rtt_min_us = min_us;
+	event->state = state;
 	event->received_bytes = received_bytes(tp);
-	event->error = (u32)sock_of(tp)->sk_err;
+	event->error = sock_of(tp)->sk_err;
 	event->segments_out = tp->segs_out;
 	event->segments_in = tp->segs_in;
 	event->lost_packets = tp->lost;
@@ -117,23 +152,11 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->ce_packets = tp->delivered_ce;
 	event->mss_bytes = tp->mss_cache;
 	event->cwnd_packets = tp->snd_cwnd;
-	event->rtt_handshake_us = flow->handshake_rtt_us;
 	event->rate_packets = tp->rate_delivered;
 	event->rate_interval_us = tp->rate_interval_us;
 	event->rate_is_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
-	event->rate_max_packets = flow->rate_max_packets;
-	event->rate_max_interval_us = flow->rate_max_interval_us;
-	event->marks = flow->marks;
-#pragma unroll
-	for (int mark = 0; mark < RECORD_MARKS; mark++)
-		event->acked_after_bytes[mark] = flow->acked_after_bytes[mark];
 	event->bbr_bw = bbr ? bbr_bw(bbr) : 0;
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
-	event->bbr_looks = flow->bbr_looks;
-	event->bbr_short_looks = flow->bbr_short_looks;
-#pragma unroll
-	for (int word = 0; word < RECORD_RTT_OCTAVES; word++)
-		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];
 }
 
 /* The last transfer: `end` is its end. */
@@ -147,11 +170,11 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 	event->last_sent_bytes = end->sent_bytes - begin->sent_bytes;
 	event->last_acked_bytes = end->acked_bytes - begin->acked_bytes;
 	event->last_retransmitted_bytes = end->retransmitted_bytes - begin->retransmitted_bytes;
-	event->last_segments = (u32)(end->segments - begin->segments);
-	event->last_retransmits = (u32)(end->retransmits - begin->retransmits);
-	event->last_busy_jiffies = (u32)(end->busy - begin->busy);
-	event->last_rwnd_limited_jiffies = (u32)(end->rwnd_limited - begin->rwnd_limited);
-	event->last_sndbuf_limited_jiffies = (u32)(end->sndbuf_limited - begin->sndbuf_limited);
+	event->last_segments = end->segments - begin->segments;
+	event->last_retransmits = end->retransmits - begin->retransmits;
+	event->last_busy_jiffies = end->busy - begin->busy;
+	event->last_rwnd_limited_jiffies = end->rwnd_limited - begin->rwnd_limited;
+	event->last_sndbuf_limited_jiffies = end->sndbuf_limited - begin->sndbuf_limited;
 	event->last_rtt_min_us = flow->transfer_rtt_min_us;
 	event->last_rtt_max_us = flow->transfer_rtt_max_us;
 	event->last_rtt_samples = flow->transfer_samples;
@@ -161,8 +184,17 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 /* A connection that has closed. */
 static __noinline int emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
 {
-	struct record_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	struct record_counters *here = counters_here();
+	u64 number = here ? __sync_fetch_and_add(&here->closed, 1) : 0;
+	struct record_event *event;
 
+	if (flow->samples < RECORD_RTT_FEW) {
+		event = bpf_ringbuf_reserve(&events, RECORD_SHORT_BYTES, 0);
+	} else {
+		event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+		if (event)
+			fill_histogram(event, flow);
+	}
 	if (!event) {
 		COUNT(lost_events);
 		return 0;
@@ -170,7 +202,7 @@ static __noinline int emit_close(struct tcp_sock *tp, struct flow *flow, const s
 	event->kind = RECORD_CLOSE;
 	fill_connection(event, tp, flow, now, state);
 	fill_last_transfer(event, flow, &flow->look);
-	submit(event);
+	submit(event, number);
 	return 0;
 }
 
@@ -195,16 +227,16 @@ static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, cons
 		event->sent_bytes = end->sent_bytes - begin->sent_bytes;
 		event->acked_bytes = end->acked_bytes - begin->acked_bytes;
 		event->retransmitted_bytes = end->retransmitted_bytes - begin->retransmitted_bytes;
-		event->segments = (u32)(end->segments - begin->segments);
-		event->retransmits = (u32)(end->retransmits - begin->retransmits);
-		event->busy_jiffies = (u32)(end->busy - begin->busy);
-		event->rwnd_limited_jiffies = (u32)(end->rwnd_limited - begin->rwnd_limited);
-		event->sndbuf_limited_jiffies = (u32)(end->sndbuf_limited - begin->sndbuf_limited);
+		event->segments = end->segments - begin->segments;
+		event->retransmits = end->retransmits - begin->retransmits;
+		event->busy_jiffies = end->busy - begin->busy;
+		event->rwnd_limited_jiffies = end->rwnd_limited - begin->rwnd_limited;
+		event->sndbuf_limited_jiffies = end->sndbuf_limited - begin->sndbuf_limited;
 		event->rtt_min_us = flow->transfer_rtt_min_us;
 		event->rtt_max_us = flow->transfer_rtt_max_us;
 		event->rtt_samples = flow->transfer_samples;
 		event->app_limited_samples = flow->transfer_app_limited;
-		submit(event);
+		submit(event, 0);
 	} else {
 		COUNT(lost_events);
 	}

@@ -13,7 +13,6 @@
 
 #include "kernel.h"
 #include "record_event.h"
-#include "../cc/bbr_cpu/rule.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
@@ -43,15 +42,14 @@ enum flow_flag {
 	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
 };
 
-/*
- * Together with the kernel's own 64 bytes it must not exceed 512, or each open connection costs twice that. Zero at the start,
- * but for the first members.
- */
+/* Zero at the start, but for the first members. There is memory for as many as the loader says: each byte counts. */
 struct flow {
 	u64 opened_us;
 	u64 cc_at_open[2];
 	u32 flags;
+	u32 netns;
 	u32 handshake_rtt_us;
+	u32 walk; /* the last walk that has met it; 0: none has, nor a search */
 
 	/* At the last call, and what of it will be acknowledged without another. */
 	struct sums look;
@@ -75,13 +73,14 @@ struct flow {
 	u32 app_limited;
 	u32 rate_max_packets;
 	u32 rate_max_interval_us;
-	struct rule_paper paper;
+	u32 bbr_inflight_bytes; /* smoothed; 0: there is none */
 	u32 bbr_looks;
 	u32 bbr_short_looks;
+	u32 unused;
 	u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
 };
 
-_Static_assert(sizeof(struct flow) <= 512 - 64, "an open connection costs twice the memory");
+_Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and options.rs say what an open connection costs");
 
 static __always_inline struct sock *sock_of(struct tcp_sock *tp)
 {
@@ -327,27 +326,40 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 	return BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
 }
 
-/* The rule `paper` of bbr_cpu, once per round trip: does the sender look short of CPU? */
-static __always_inline void judge(struct flow *flow, struct tcp_sock *tp, u64 now_us)
+/* BBR's mode in which it knows the path. */
+#define BBR_PROBE_BW 2
+
+/* BBR's bandwidth is in packets per microsecond times two to this. */
+#define BBR_BW_SHIFT 24
+
+/* What leaves in 2^-10 s leaves at once, as far as pacing goes. */
+#define BURST_US 1000
+
+/*
+ * Is less under way than a sender on CPU keeps there? The paper's rule (bpf/cc/bbr_cpu/paper.h) asks for one BDP, and looks at
+ * each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a burst, less than
+ * one BDP is what every sender has under way when it hears of the last burst. So a burst less has to be there. The user's side
+ * (away.rs) knows whether the machine was off CPU: this alone proves nothing.
+ */
+static __always_inline void judge(struct flow *flow, struct tcp_sock *tp)
 {
 	struct bbr *bbr = bbr_of(tp);
-	struct rule_output out = {};
-	struct rule_input in = {};
+	u32 inflight, min_rtt_us;
+	u64 wanted;
 
-	if (!bbr)
+	if (!bbr || BPF_CORE_READ_BITFIELD(bbr, mode) != BBR_PROBE_BW || BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
 		return;
-	in.now_us = now_us;
-	in.inflight_bytes = tp->bytes_sent - tp->bytes_acked;
-	in.mss = tp->mss_cache;
-	in.srtt_us = tp->srtt_us >> 3;
-	in.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
-	in.bw = bbr_bw(bbr);
-	in.min_rtt_us = bbr->min_rtt_us;
-	in.mode = BPF_CORE_READ_BITFIELD(bbr, mode);
-	if (in.mode == RULE_PROBE_BW && !in.rate_app_limited)
-		flow->bbr_looks++;
-	rule_paper(&flow->paper, &in, &out);
-	flow->bbr_short_looks += out.boosted;
+	inflight = tp->bytes_sent - tp->bytes_acked;
+	if (flow->bbr_inflight_bytes)
+		inflight = flow->bbr_inflight_bytes - flow->bbr_inflight_bytes / 4 + inflight / 4;
+	flow->bbr_inflight_bytes = inflight;
+	flow->bbr_looks++;
+	min_rtt_us = bbr->min_rtt_us;
+	if (min_rtt_us <= BURST_US)
+		return;
+	wanted = (bbr_bw(bbr) * (min_rtt_us - BURST_US) >> BBR_BW_SHIFT) * tp->mss_cache;
+	if (inflight < wanted)
+		flow->bbr_short_looks++;
 }
 
 #endif

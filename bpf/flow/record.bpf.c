@@ -3,8 +3,9 @@
  * The recorder: what becomes of every connection of a cgroup, and of each transfer in it. flow.h says what is kept of a
  * connection and how it is brought up to date, emit.h how it is handed over, record_event.h what is handed over.
  *
- * Hooks: sock_ops on a cgroup, and the iterator over TCP's sockets. Kernel: 6.1 or newer with BTF.
- * Work: at the opening, memory for the connection; once per round trip some 30 loads and stores; at the end an event. Cost:
+ * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and that over the table of connections. Kernel: 6.1 or newer with BTF.
+ * Work: at the opening, memory for the connection; once per round trip some 30 loads and stores; at the end an event. The calls
+ * are far apart in time, so that what they cost is cache lines, of programs and of data: what two of them do is there once. Cost:
  * docs/reference/agent.md. Nothing is changed but the connection's wish to be told of round trips and its end, which other
  * programs may have too. Connections that are not recorded cost one call at their opening.
  */
@@ -24,7 +25,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* What a connection begins with: the kernel copies it. */
+/* What a connection begins with: the kernel copies it. It is too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -51,16 +52,6 @@ static __always_inline void forget(struct tcp_sock *tp)
 	bpf_map_delete_elem(&flows, &cookie);
 }
 
-static __always_inline struct flow *make_flow(u64 cookie)
-{
-	u32 only = 0;
-	struct flow *nothing = bpf_map_lookup_elem(&blank, &only);
-
-	if (!nothing || bpf_map_update_elem(&flows, &cookie, nothing, BPF_ANY))
-		return NULL;
-	return bpf_map_lookup_elem(&flows, &cookie);
-}
-
 #define CALLS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG)
 
 /* Cookies are numbers in a row: mixed (MurmurHash3's finalizer), so that those that are taken are like the others. */
@@ -75,21 +66,22 @@ static __always_inline bool is_sampled(u64 cookie)
 	return (u32)(cookie >> 32) % one_in == 0;
 }
 
-/* From the opening on, or from when it was found open. */
-static __always_inline void begin(struct flow *flow, struct tcp_sock *tp, u32 flags, u32 state, u64 now_us)
+static __always_inline struct flow *begin(struct tcp_sock *tp, u64 cookie, u32 flags, u64 now_us)
 {
-	struct sums now;
+	u32 only = 0;
+	struct flow *nothing = bpf_map_lookup_elem(&blank, &only), *flow = NULL;
 
+	if (nothing && !bpf_map_update_elem(&flows, &cookie, nothing, BPF_ANY))
+		flow = bpf_map_lookup_elem(&flows, &cookie);
+	if (!flow) {
+		COUNT(lost_connections);
+		return NULL;
+	}
 	flow->opened_us = now_us;
 	flow->row_us = now_us;
 	flow->flags = flags;
-	sum_up(&now, tp, flags, state, now_us);
-	look(flow, tp, &now);
-	flow->begin = now;
-	/* In the middle of a transfer: when that began is not known. */
-	flow->begin.at_us = 0;
-	if (flags & FLOW_JOINED && flow->covered_bytes > now.acked_bytes)
-		flow->flags |= FLOW_IN_TRANSFER;
+	flow->netns = sock_of(tp)->__sk_common.skc_net.net->ns.inum;
+	return flow;
 }
 
 static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock *sk, u32 flags)
@@ -103,13 +95,12 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
-	flow = tp ? make_flow(cookie) : NULL;
-	if (!flow) {
-		COUNT(lost_connections);
+	/* A packet has just come. Nothing was sent yet but what a SYN carried: all sums are those of the first transfer. */
+	flow = tp ? begin(tp, cookie, flags, tp->tcp_mstamp) : NULL;
+	if (!flow)
 		return;
-	}
-	/* A packet has just come. */
-	begin(flow, tp, flags, TCP_ESTABLISHED, tp->tcp_mstamp);
+	flow->look.at_us = flow->opened_us;
+	flow->look.jiffies = bpf_jiffies64();
 	cc_name(tp, flow->cc_at_open);
 	flow->handshake_rtt_us = tp->srtt_us >> 3;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLS);
@@ -153,46 +144,34 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 }
 
 /* The first ACK of this round trip has come. */
-static __always_inline void on_round_trip(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 told_rtt_us)
 {
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct flow *flow = tp ? flow_of(tp) : NULL;
-	u64 resumed_us, now_us;
-	struct sums now;
-	u32 rtt_us;
-
-	if (!flow)
-		return;
 	/* Linux 6.10 and newer tell the sample. */
-	rtt_us = ctx->args[0] ? ctx->args[0] : tp->rack.rtt_us;
-	now_us = tp->tcp_mstamp;
-	sum_up(&now, tp, flow->flags, sock_of(tp)->__sk_common.skc_state, now_us);
+	u32 rtt_us = told_rtt_us ? told_rtt_us : tp->rack.rtt_us;
 	/* After an idle time this is still when the first packet was sent. */
-	resumed_us = tp->delivered_mstamp;
-	if (rtt_us && resumed_us > now_us - rtt_us)
-		resumed_us = now_us - rtt_us;
+	u64 resumed_us = tp->delivered_mstamp;
+
+	if (rtt_us && resumed_us > now->at_us - rtt_us)
+		resumed_us = now->at_us - rtt_us;
 	note_rtt(flow, tp, rtt_us);
 	note_rate(flow, tp);
-	judge(flow, tp, now_us);
-	/* Only the FIN is under way when the last transfer is over. */
-	if (flow->flags & FLOW_IS_OVER)
-		return;
-	advance(flow, tp, &now, resumed_us);
+	judge(flow, tp);
+	advance(flow, tp, now, resumed_us);
 	note_rtt_of_transfer(flow, tp, rtt_us);
-	look(flow, tp, &now);
+	look(flow, tp, now);
 }
 
 /* The last transfer has ended, as far as there was one: where, is kept until the connection has closed. */
 static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const struct sums *now, bool is_all_acked)
 {
-	struct sums end = *now;
+	u64 end_us = now->at_us;
 	struct pause pause;
 
 	if (is_all_acked) {
 		/* The last ACK, to the microsecond: nothing was sent since. */
-		end.at_us = tp->delivered_mstamp > flow->look.at_us ? tp->delivered_mstamp : flow->look.at_us;
+		end_us = tp->delivered_mstamp > flow->look.at_us ? tp->delivered_mstamp : flow->look.at_us;
 		find_pause(&pause, flow, now, now->at_us);
-		pause.from_us = end.at_us;
+		pause.from_us = end_us;
 		pause.acked_bytes = now->acked_bytes;
 		pass_marks(flow, now, &pause);
 		flow->flags |= FLOW_IS_COMPLETE;
@@ -200,66 +179,87 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 		/* The first packet since an idle time may not have been acknowledged. */
 		advance(flow, tp, now, tp->delivered_mstamp);
 	}
-	flow->look = end;
+	flow->look = *now;
+	flow->look.at_us = end_us;
 	flow->flags |= FLOW_IS_OVER;
 }
 
-/* The connection goes from state to state: towards its end. */
-static __always_inline void on_state(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+/* The kernel forgets it. */
+static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 state)
 {
-	u32 old = ctx->args[0], new = ctx->args[1];
-	struct tcp_sock *tp;
-	struct sums now;
-	struct flow *flow;
-	bool is_all_acked;
+	if (flow->marks < RECORD_MARKS) {
+		struct pause pause = { .idle_us = 1, .from_us = flow->look.at_us, .acked_bytes = now->acked_bytes };
 
-	if (new == TCP_CLOSE_WAIT || new == TCP_ESTABLISHED || old == TCP_CLOSE)
-		return;
-	tp = bpf_skc_to_tcp_sock(sk);
+		/* All that was acknowledged since the last look was acknowledged then. */
+		pass_marks(flow, now, &pause);
+	}
+	emit_close(tp, flow, now, state);
+	forget(tp);
+}
+
+/*
+ * What happens to a connection between its opening and its end: a round trip, or a change of state. Of these count the ones
+ * that send a FIN, which say when the last transfer ended, and the last.
+ */
+static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
+{
+	bool is_close = !is_round_trip && ctx->args[1] == TCP_CLOSE;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	bool is_all_acked;
+	struct flow *flow;
+	struct sums now;
+	u64 now_us;
+	u32 state;
+
 	if (!tp)
 		return;
 	is_all_acked = tp->snd_una == tp->write_seq;
 	/* A FIN that goes behind data that is still on its way: the transfer ends when that is acknowledged. */
-	if (new != TCP_CLOSE && !is_all_acked)
+	if (!is_round_trip && !is_close && !is_all_acked)
 		return;
 	flow = flow_of(tp);
-	if (!flow || (new != TCP_CLOSE && flow->flags & FLOW_IS_OVER))
+	/* Only the FIN is under way when the last transfer is over. */
+	if (!flow || (!is_close && flow->flags & FLOW_IS_OVER))
 		return;
 	/* A connection can be closed by a user or a timer, long after its last packet. */
-	sum_up(&now, tp, flow->flags, old, new == TCP_CLOSE ? bpf_ktime_get_ns() / 1000 : tp->tcp_mstamp);
-	if (!(flow->flags & FLOW_IS_OVER))
+	now_us = is_close ? bpf_ktime_get_ns() / 1000 : tp->tcp_mstamp;
+	/* Still the state before. */
+	state = sock_of(tp)->__sk_common.skc_state;
+	sum_up(&now, tp, flow->flags, state, now_us);
+	if (is_round_trip)
+		on_round_trip(flow, tp, &now, ctx->args[0]);
+	else if (!(flow->flags & FLOW_IS_OVER))
 		finish(flow, tp, &now, is_all_acked);
-	if (new != TCP_CLOSE)
-		return;
-	if (flow->marks < RECORD_MARKS) {
-		struct pause pause = { .idle_us = 1, .from_us = flow->look.at_us, .acked_bytes = now.acked_bytes };
+	if (is_close)
+		on_close(flow, tp, &now, state);
+}
 
-		/* All that was acknowledged since the last look was acknowledged then. */
-		pass_marks(flow, &now, &pause);
-	}
-	emit_close(tp, flow, &now, old);
-	forget(tp);
-	COUNT(closed);
+/* Other changes of state are the peer's, or come with one of these. */
+static __always_inline bool is_of_interest(u32 old, u32 new)
+{
+	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
 SEC("sockops")
 int record_flows(struct bpf_sock_ops *ctx)
 {
+	bool is_opening, is_outgoing, is_round_trip;
 	struct bpf_sock *sk;
 	u32 op = ctx->op;
 
-	if (op != BPF_SOCK_OPS_RTT_CB && op != BPF_SOCK_OPS_STATE_CB && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
-	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	is_round_trip = op == BPF_SOCK_OPS_RTT_CB;
+	is_outgoing = op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB;
+	is_opening = is_outgoing || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
+	if (!is_round_trip && !is_opening &&
+	    !(op == BPF_SOCK_OPS_STATE_CB && is_of_interest(ctx->args[0], ctx->args[1])))
 		return 1;
 	sk = ctx->sk;
 	if (!sk)
 		return 1;
-	if (op == BPF_SOCK_OPS_RTT_CB)
-		on_round_trip(ctx, sk);
-	else if (op == BPF_SOCK_OPS_STATE_CB)
-		on_state(ctx, sk);
+	if (is_opening)
+		on_opening(ctx, sk, is_outgoing ? FLOW_OUTGOING : 0);
 	else
-		on_opening(ctx, sk, op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ? FLOW_OUTGOING : 0);
+		on_event(ctx, sk, is_round_trip);
 	/* Whatever another program wants stays. */
 	return 1;
 }
@@ -267,11 +267,16 @@ int record_flows(struct bpf_sock_ops *ctx)
 /* What a walk over all connections is for: bits. Who wants to see all gets looks, and no row is due then. */
 enum { WALK_SHOWS_ALL = 1 };
 
+struct walk {
+	u32 purpose;
+	u32 number; /* from 1 on */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
+	__type(value, struct walk);
 } walk SEC(".maps");
 
 /* Room for an event of a walk, which is too large for the stack. One walk at a time. */
@@ -309,6 +314,7 @@ static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 static __always_inline struct flow *join(struct tcp_sock *tp, u32 state, u64 now_us)
 {
 	struct flow *flow;
+	struct sums now;
 	u64 cookie;
 	u32 flags;
 
@@ -317,15 +323,19 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u32 state, u64 now
 	cookie = bpf_get_socket_cookie(tp);
 	if (!is_sampled(cookie))
 		return NULL;
-	flow = make_flow(cookie);
-	if (!flow) {
-		COUNT(lost_connections);
-		return NULL;
-	}
 	flags = FLOW_JOINED;
 	if (!ask_for_calls(tp))
 		flags |= FLOW_BLIND;
-	begin(flow, tp, flags, state, now_us);
+	flow = begin(tp, cookie, flags, now_us);
+	if (!flow)
+		return NULL;
+	sum_up(&now, tp, flags, state, now_us);
+	look(flow, tp, &now);
+	flow->begin = now;
+	/* In the middle of a transfer: when that began is not known. */
+	flow->begin.at_us = 0;
+	if (flow->covered_bytes > now.acked_bytes)
+		flow->flags |= FLOW_IN_TRANSFER;
 	/* When it was opened is not known. */
 	flow->marks = RECORD_MARKS;
 	COUNT(joined);
@@ -335,9 +345,10 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u32 state, u64 now
 SEC("iter/tcp")
 int record_walk(struct bpf_iter__tcp *ctx)
 {
-	u64 now_us = bpf_ktime_get_ns() / 1000, *purpose;
+	u64 now_us = bpf_ktime_get_ns() / 1000;
 	struct sock_common *common = ctx->sk_common;
 	struct record_event *event;
+	struct walk *this_walk;
 	struct tcp_sock *tp;
 	struct pause pause;
 	struct flow *flow;
@@ -354,17 +365,20 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	state = sock_of(tp)->__sk_common.skc_state;
 	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT && !has_sent_fin(state))
 		return 0;
+	this_walk = bpf_map_lookup_elem(&walk, &only);
+	event = bpf_map_lookup_elem(&scratch, &only);
+	if (!this_walk || !event)
+		return 0;
 	flow = flow_of(tp);
 	if (!flow)
 		flow = join(tp, state, now_us);
-	purpose = bpf_map_lookup_elem(&walk, &only);
-	event = bpf_map_lookup_elem(&scratch, &only);
-	if (!flow || !purpose || !event)
+	if (!flow)
 		return 0;
+	flow->walk = this_walk->number;
 	/* Another program may have forgotten that it is not alone. */
-	if (!(flow->flags & FLOW_BLIND) && (tp->bpf_sock_ops_cb_flags & CALLS) != CALLS)
-		ask_for_calls(tp);
-	shows_all = *purpose & WALK_SHOWS_ALL;
+	if (!(flow->flags & FLOW_BLIND) && (tp->bpf_sock_ops_cb_flags & CALLS) != CALLS && !ask_for_calls(tp))
+		flow->flags |= FLOW_BLIND;
+	shows_all = this_walk->purpose & WALK_SHOWS_ALL;
 	is_due = !shows_all && now_us - flow->row_us >= settings.interim_us;
 	if (!is_due && !shows_all && !(flow->flags & FLOW_BLIND))
 		return 0;
@@ -374,8 +388,52 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	pass_marks(flow, &now, &pause);
 	event->kind = is_due ? RECORD_INTERIM : RECORD_LOOK;
 	fill_connection(event, tp, flow, &now, state);
+	fill_histogram(event, flow);
 	/* If it finds no room, the kernel calls once more for the same connection. */
 	if (!bpf_seq_write(ctx->meta->seq, event, sizeof(*event)) && is_due)
 		flow->row_us = now_us;
+	return 0;
+}
+
+/* What two walks do not meet, the second of which began after the first had ended, is not there. */
+#define WALKS_MISSED 2
+
+/*
+ * Goes over what is kept, and tells of connections that are no more. There are such if another program had the kernel not call
+ * for them, and they ended before a walk could ask for it again. Of their endpoints only the network namespace is known.
+ */
+SEC("iter/bpf_map_elem")
+int record_search(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct record_event *event;
+	struct walk *this_walk;
+	struct flow *flow = ctx->value;
+	u64 *cookie = ctx->key;
+	u32 only = 0;
+
+	if (!flow || !cookie)
+		return 0;
+	this_walk = bpf_map_lookup_elem(&walk, &only);
+	event = bpf_map_lookup_elem(&scratch, &only);
+	if (!this_walk || !event)
+		return 0;
+	/* It may have been opened behind this walk's back: the next but one knows. */
+	if (!flow->walk) {
+		flow->walk = this_walk->number;
+		return 0;
+	}
+	if (this_walk->number - flow->walk < WALKS_MISSED)
+		return 0;
+	__builtin_memset(event, 0, sizeof(*event));
+	event->kind = RECORD_GONE;
+	event->connection = *cookie;
+	event->end_us = flow->look.at_us;
+	event->transfer = flow->transfer;
+	event->netns = flow->netns;
+	event->cc_at_open[0] = flow->cc_at_open[0];
+	event->cc_at_open[1] = flow->cc_at_open[1];
+	fill_kept(event, flow, &flow->look);
+	fill_histogram(event, flow);
+	bpf_seq_write(ctx->meta->seq, event, sizeof(*event));
 	return 0;
 }

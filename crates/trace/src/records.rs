@@ -118,7 +118,7 @@ table! {
         : bbr_bw_bps: Option<u64>,
         /// BBR's estimate of the smallest round-trip time; empty: another congestion control.
         : bbr_min_rtt_us: Option<u64>,
-        /// Whether BBR looked short of CPU by the rule of bbr_cpu; empty: another congestion control.
+        /// Whether BBR looked short of CPU: its machine was off CPU for longer than BBR makes up for; empty: another congestion control, or too short to tell.
         : cpu_limited: Option<bool>,
         /// (rtt_max_us - rtt_min_us) / rtt_min_us: how deep the queue on the path is at least, in BDP.
         : buffer_bdp: Option<f64>,

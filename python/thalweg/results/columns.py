@@ -400,7 +400,7 @@ RECORDS: dict[str, Table] = {
                 "bool",
                 True,
                 False,
-                "Whether BBR looked short of CPU by the rule of bbr_cpu; empty: another congestion control.",
+                "Whether BBR looked short of CPU: its machine was off CPU for longer than BBR makes up for; empty: another congestion control, or too short to tell.",
             ),
             Column(
                 "buffer_bdp",

@@ -1,9 +1,10 @@
 //! Events of the kernel's side become rows: times of the calendar, names, addresses as the operator wants them kept, and what
 //! follows from the numbers.
 
+use super::away::Away;
 use super::cgroups;
 use super::clock::Clock;
-use super::event::{Event, Kind, flag, state};
+use super::event::{Event, Kind, RTT_FEW, flag, state};
 use super::out::Addresses;
 use super::rtt::percentile_us;
 use std::collections::HashMap;
@@ -12,28 +13,34 @@ use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
 /// The kernel's number of IPv4.
-const AF_INET: u64 = 2;
+const AF_INET: u32 = 2;
 
 /// The kernel's numbers of errors: a connection that was reset, refused, or reset after the other side's FIN.
-const RESETS: [u64; 3] = [104, 111, 32];
+const RESETS: [u32; 3] = [104, 111, 32];
 
 /// That of one that this side has aborted on a user's demand (`ss --kill`).
-const ECONNABORTED: u64 = 103;
+const ECONNABORTED: u32 = 103;
 
 /// Bits of a connection's ECN flags: agreed on by RFC 3168, and by AccECN.
-const ECN_AGREED: u64 = 1 | 1 << 4;
+const ECN_AGREED: u32 = 1 | 1 << 4;
 
 /// BBR's bandwidth is in packets per microsecond times two to this.
 const BBR_BW_SHIFT: u32 = 24;
 
 /// Before BBR knows its min_rtt.
-const BBR_UNKNOWN_RTT: u64 = u32::MAX as u64;
+const BBR_UNKNOWN_RTT: u32 = u32::MAX;
 
 /// Fewer looks at BBR in PROBE_BW tell nothing, as in `thalweg doctor --live`.
-const BBR_LOOKS: u64 = 10;
+const BBR_LOOKS: u32 = 10;
+
+/// BBR cannot make up for more time off CPU than its probing gain of 1.25 wins back: 1 - 1/1.25. As in `doctor --live`.
+const AWAY_SHARE: f64 = 0.2;
+
+/// With this much time away, and less than a BDP under way at half of the looks, the two explain each other. As there.
+const SOME_AWAY_SHARE: f64 = 0.05;
 
 /// Fewer rounds after the first do not tell that an application paces itself.
-const PACED_ROUNDS: u64 = 2;
+const PACED_ROUNDS: u32 = 2;
 
 /// Texts of addresses that are kept in memory: rows of one connection follow each other, and our own addresses are few.
 const TEXTS: usize = 4096;
@@ -46,13 +53,20 @@ pub struct Assembler {
     sampled_one_in: u64,
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
+    away: Arc<Away>,
     names: HashMap<[u64; 2], Arc<str>>,
     texts: HashMap<IpAddr, Arc<str>>,
 }
 
 impl Assembler {
     /// For records of this machine.
-    pub fn new(addresses: Addresses, sampled_one_in: u64, jiffy_ns: u64, cgroups: cgroups::Paths) -> Assembler {
+    pub fn new(
+        addresses: Addresses,
+        sampled_one_in: u64,
+        jiffy_ns: u64,
+        cgroups: cgroups::Paths,
+        away: Arc<Away>,
+    ) -> Assembler {
         let name = rustix::system::uname();
         let machine = Arc::from(&*name.nodename().to_string_lossy());
         Assembler {
@@ -61,6 +75,7 @@ impl Assembler {
             sampled_one_in,
             jiffy_ns,
             cgroups,
+            away,
             names: HashMap::new(),
             texts: HashMap::new(),
         }
@@ -70,60 +85,65 @@ impl Assembler {
     pub fn row(&mut self, event: &Event, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
+        // What its socket alone knows.
+        let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
         // A joined connection that the kernel tells nothing of has no round trips but the smoothed one.
         let sampled = Some(event).filter(|event| event.rtt_samples > 0);
         let duration_us = (event.start_us > 0).then(|| event.end_us.saturating_sub(event.start_us));
         let fct_us = duration_us.filter(|_| is_transfer && event.is(flag::COMPLETE) && !is_paced_by_application(event));
-        let local = address(event.family, event.local_address);
-        let remote = address(event.family, event.remote_address);
+        let [local, remote] = [event.local_address, event.remote_address].map(|words| address(event.family, words));
         let direction = match (is_joined, event.is(flag::OUTGOING)) {
             (true, _) => None,
             (false, true) => Some("out"),
             (false, false) => Some("in"),
         };
+        let has_endpoints = local.is_some();
         let keeps_port = direction == Some("out") || self.addresses.keep_remote_ports();
         let end_us = clock.unix_us(event.end_us);
         let busy_us = self.jiffies_us(event.busy_jiffies);
         let is_bbr = event.bbr_bw > 0;
-        let marks = event.acked_after_bytes;
-        let mark = |at: usize| connection.filter(|event| !is_joined && event.marks > at as u64).map(|_| marks[at]);
+        let mark = |at: usize| {
+            connection.filter(|event| !is_joined && event.marks > at as u32).map(|event| event.acked_after_bytes[at])
+        };
+        let number = |value: u32| Some(u64::from(value));
+        let of_socket = |value: fn(&Event) -> u32| open.map(|event| u64::from(value(event)));
         RecordRow {
             end_us,
             connection: event.connection,
             kind: if is_unseen { "close" } else { kind_name(event) },
-            transfer: is_transfer.then_some(event.transfer),
+            transfer: is_transfer.then_some(event.transfer.into()),
             source: "agent",
             machine: Some(Arc::clone(&self.machine)),
             start_us: duration_us.map(|duration_us| end_us.saturating_sub(duration_us)),
             duration_us,
             joined: Some(is_joined),
             sampled_one_in: Some(self.sampled_one_in),
-            ip_version: Some(if local.is_ipv4() { 4 } else { 6 }),
-            local_address: Some(self.text(local)),
-            local_port: Some(event.local_port),
-            remote_address: Some(self.text(remote)),
-            remote_port: keeps_port.then_some(event.remote_port),
+            ip_version: local.map(|local| if local.is_ipv4() { 4 } else { 6 }),
+            local_address: local.map(|local| self.text(local)),
+            local_port: has_endpoints.then_some(event.local_port.into()),
+            remote_address: remote.map(|remote| self.text(remote)),
+            remote_port: (has_endpoints && keeps_port).then_some(event.remote_port.into()),
             direction,
-            netns: Some(event.netns),
-            cgroup: self.cgroups.of(event.cgroup),
+            netns: number(event.netns),
+            cgroup: known(event.cgroup).and_then(|cgroup| self.cgroups.of(cgroup)),
             cc_at_open: self.name(event.cc_at_open),
             cc: self.name(event.cc),
             close: if is_unseen { Some("unseen") } else { closed_by(event) },
             sent_bytes: Some(event.sent_bytes),
             acked_bytes: Some(event.acked_bytes),
-            received_bytes: connection.map(|event| event.received_bytes),
+            received_bytes: open.map(|event| event.received_bytes),
             retransmitted_bytes: Some(event.retransmitted_bytes),
-            segments: Some(event.segments),
-            retransmits: Some(event.retransmits),
-            segments_out: connection.map(|event| event.segments_out),
-            segments_in: connection.map(|event| event.segments_in),
-            lost_packets: connection.map(|event| event.lost_packets),
-            reordering: connection.map(|event| event.reordering),
-            reorderings: connection.map(|event| event.reorderings),
-            ecn: connection.map(|event| event.ecn_flags & ECN_AGREED != 0),
-            ce_packets: connection.map(|event| event.ce_packets),
-            mss_bytes: connection.map(|event| event.mss_bytes),
+            segments: number(event.segments),
+            retransmits: number(event.retransmits),
+            segments_out: of_socket(|event| event.segments_out),
+            segments_in: of_socket(|event| event.segments_in),
+            lost_packets: of_socket(|event| event.lost_packets),
+            reordering: of_socket(|event| event.reordering),
+            reorderings: of_socket(|event| event.reorderings),
+            ecn: open.map(|event| event.ecn_flags & ECN_AGREED != 0),
+            ce_packets: of_socket(|event| event.ce_packets),
+            mss_bytes: of_socket(|event| event.mss_bytes),
             rtt_handshake_us: connection.and_then(|event| known(event.rtt_handshake_us)),
             rtt_min_us: smallest_rtt_us(event),
             rtt_smoothed_us: known(event.rtt_smoothed_us),
@@ -135,23 +155,23 @@ impl Assembler {
             busy_us: Some(busy_us),
             rwnd_limited_us: Some(self.jiffies_us(event.rwnd_limited_jiffies)),
             sndbuf_limited_us: Some(self.jiffies_us(event.sndbuf_limited_jiffies)),
-            app_limited_share: sampled.map(|event| event.app_limited_samples as f64 / event.rtt_samples as f64),
+            app_limited_share: sampled.map(|event| f64::from(event.app_limited_samples) / f64::from(event.rtt_samples)),
             busy_goodput_bps: bits_per_second(event.acked_bytes, busy_us),
             acked_1s_bytes: mark(0),
             acked_3s_bytes: mark(1),
             acked_10s_bytes: mark(2),
             acked_30s_bytes: mark(3),
             bbr_bw_bps: is_bbr.then(|| bbr_bw_bps(event)),
-            bbr_min_rtt_us: known(event.bbr_min_rtt_us).filter(|us| is_bbr && *us != BBR_UNKNOWN_RTT),
-            cpu_limited: cpu_limited(event),
+            bbr_min_rtt_us: known(event.bbr_min_rtt_us).filter(|_| is_bbr && event.bbr_min_rtt_us != BBR_UNKNOWN_RTT),
+            cpu_limited: cpu_limited(event, &self.away),
             buffer_bdp: connection.and_then(buffer_bdp),
             fct_us,
             goodput_bps: fct_us.and_then(|fct_us| bits_per_second(event.acked_bytes, fct_us)),
         }
     }
 
-    fn jiffies_us(&self, jiffies: u64) -> u64 {
-        jiffies * self.jiffy_ns / 1_000
+    fn jiffies_us(&self, jiffies: u32) -> u64 {
+        u64::from(jiffies) * self.jiffy_ns / 1_000
     }
 
     /// An address, as much of it as is kept.
@@ -175,13 +195,14 @@ pub fn name(words: [u64; 2]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// An address, in network order. IPv4 in the clothes of IPv6 is IPv4.
-pub fn address(family: u64, words: [u64; 2]) -> IpAddr {
+/// An address, in network order; nothing where the family says that it is not known. IPv4 in the clothes of IPv6 is IPv4.
+pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     let bytes = bytes(words);
-    if family == AF_INET {
-        return IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]));
+    match family {
+        0 => None,
+        AF_INET => Some(IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))),
+        _ => Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()),
     }
-    IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
 }
 
 /// As they are in memory.
@@ -195,7 +216,7 @@ fn bytes(words: [u64; 2]) -> [u8; 16] {
 fn kind_name(event: &Event) -> &'static str {
     match event.kind() {
         Some(Kind::Transfer) => "transfer",
-        Some(Kind::Close) => "close",
+        Some(Kind::Close | Kind::Gone) => "close",
         Some(Kind::Interim | Kind::Look) | None => "interim",
     }
 }
@@ -216,17 +237,22 @@ fn closed_by(event: &Event) -> Option<&'static str> {
 }
 
 /// What the kernel does not know it calls 0.
-pub fn known(value: u64) -> Option<u64> {
-    (value > 0).then_some(value)
+pub fn known(value: impl Into<u64>) -> Option<u64> {
+    Some(value.into()).filter(|value| *value > 0)
 }
 
 /// The kernel's minimum of a connection that has had no sample is the largest number.
 pub fn smallest_rtt_us(event: &Event) -> Option<u64> {
-    known(event.rtt_min_us).filter(|us| *us < u64::from(u32::MAX))
+    known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
 }
 
 fn p95_us(event: &Event) -> Option<u64> {
-    percentile_us(&event.rtt_histogram, 95, smallest_rtt_us(event).unwrap_or(0), event.rtt_max_us)
+    let largest_us = known(event.rtt_max_us)?;
+    // 95 % of so few are no fewer than all.
+    if event.rtt_samples < RTT_FEW {
+        return Some(largest_us);
+    }
+    percentile_us(&event.rtt_histogram, 95, smallest_rtt_us(event).unwrap_or(0), largest_us)
 }
 
 fn buffer_bdp(event: &Event) -> Option<f64> {
@@ -242,9 +268,21 @@ fn is_paced_by_application(event: &Event) -> bool {
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
-/// Whether BBR looked short of CPU at half of the looks or more; nothing if there were too few.
-pub fn cpu_limited(event: &Event) -> Option<bool> {
-    (event.bbr_looks >= BBR_LOOKS).then_some(2 * event.bbr_short_looks >= event.bbr_looks)
+/// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU for so
+/// much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was in
+/// PROBE_BW for too few round trips, or too short for the account of the time away.
+pub fn cpu_limited(event: &Event, away: &Away) -> Option<bool> {
+    if event.bbr_looks < BBR_LOOKS {
+        return None;
+    }
+    let away = away.share(event.start_us, event.end_us)?;
+    // What the peer or the application's buffer held back for most of the time did not wait for a CPU.
+    let held = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
+    if 2 * held > u64::from(event.busy_jiffies) {
+        return Some(false);
+    }
+    let is_short = 2 * u64::from(event.bbr_short_looks) >= u64::from(event.bbr_looks);
+    Some(away >= AWAY_SHARE || (away >= SOME_AWAY_SHARE && is_short))
 }
 
 /// The kernel's last sample of the delivery rate.
@@ -253,9 +291,13 @@ pub fn delivery_rate_bps(event: &Event) -> Option<u64> {
 }
 
 /// Packets of `mss_bytes` in an interval.
-fn rate_bps(packets: u64, interval_us: u64, mss_bytes: u64) -> Option<u64> {
+fn rate_bps(packets: u32, interval_us: u32, mss_bytes: u32) -> Option<u64> {
+    if packets == 0 || mss_bytes == 0 {
+        return None;
+    }
+    // 2^32 x 2^16 x 2^3 x 2^20 are 2^71.
     let bits = u128::from(packets) * u128::from(mss_bytes) * 8 * 1_000_000;
-    let rate = bits.checked_div(u128::from(interval_us)).filter(|_| packets > 0)?;
+    let rate = bits.checked_div(u128::from(interval_us))?;
     Some(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 

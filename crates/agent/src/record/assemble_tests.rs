@@ -4,8 +4,13 @@ use super::*;
 /// Jiffies of 4 ms.
 const JIFFY_NS: u64 = 4_000_000;
 
+/// Of a machine that is never off CPU.
 fn assembler(addresses: Addresses) -> Assembler {
-    Assembler::new(addresses, 1, JIFFY_NS, Paths::new("/sys/fs/cgroup/of/nobody".into()))
+    assembler_with(addresses, Away::made_up(0.0))
+}
+
+fn assembler_with(addresses: Addresses, away: Away) -> Assembler {
+    Assembler::new(addresses, 1, JIFFY_NS, Paths::new("/sys/fs/cgroup/of/nobody".into()), Arc::new(away))
 }
 
 fn row(event: &Event) -> RecordRow {
@@ -27,7 +32,7 @@ fn ip(bytes: &[u8]) -> [u64; 2] {
 /// 192.0.2.1:443 has answered 198.51.100.7:50000 for two seconds.
 fn close() -> Event {
     Event {
-        kind: Kind::Close as u64,
+        kind: Kind::Close as u32,
         connection: 77,
         start_us: 1_000_000,
         end_us: 3_000_000,
@@ -75,7 +80,7 @@ fn a_connection_that_has_closed_is_told_with_what_follows_from_its_numbers() {
 
 #[test]
 fn how_it_has_closed_follows_from_the_error_and_the_last_state() {
-    const ESTABLISHED: u64 = 1;
+    const ESTABLISHED: u32 = 1;
     for (error, state, expected) in [
         (0, state::LAST_ACK, "remote_fin"),
         (0, state::FIN_WAIT2, "local_fin"),
@@ -91,15 +96,15 @@ fn how_it_has_closed_follows_from_the_error_and_the_last_state() {
     ] {
         assert_eq!(row(&Event { error, state, ..close() }).close, Some(expected), "{error} {state}");
     }
-    assert_eq!(row(&Event { kind: Kind::Interim as u64, ..close() }).close, None);
-    let unseen = assembler(Addresses::Whole).row(&Event { kind: Kind::Look as u64, ..close() }, &Clock::now(), true);
+    assert_eq!(row(&Event { kind: Kind::Interim as u32, ..close() }).close, None);
+    let unseen = assembler(Addresses::Whole).row(&Event { kind: Kind::Look as u32, ..close() }, &Clock::now(), true);
     assert_eq!((unseen.kind, unseen.close), ("close", Some("unseen")));
 }
 
 /// 100 kB in 80 ms.
 fn transfer() -> Event {
     Event {
-        kind: Kind::Transfer as u64,
+        kind: Kind::Transfer as u32,
         flags: flag::COMPLETE,
         transfer: 3,
         start_us: 1_000_000,
@@ -150,12 +155,12 @@ fn ipv4_on_a_socket_of_ipv6_is_ipv4() {
 #[test]
 fn what_is_not_known_of_a_joined_connection_is_empty() {
     let joined = Event {
-        kind: Kind::Interim as u64,
+        kind: Kind::Interim as u32,
         flags: flag::JOINED | flag::BLIND,
         cc_at_open: [0; 2],
         rtt_samples: 0,
         rtt_max_us: 0,
-        rtt_min_us: u64::from(u32::MAX),
+        rtt_min_us: u32::MAX,
         marks: 4,
         ..close()
     };
@@ -166,16 +171,70 @@ fn what_is_not_known_of_a_joined_connection_is_empty() {
     assert_eq!(row.acked_bytes, Some(1_000_000), "the kernel counts from the opening");
 }
 
-#[test]
-fn bbr_is_told_of_where_it_runs_and_judged_after_enough_looks() {
+/// BBR, with less than a BDP under way at all looks.
+fn bbr() -> Event {
     // One packet in 100 us, rounded down by less than 2^-24 packets per us.
-    let bbr = Event { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 5, ..close() };
-    let told = row(&bbr);
+    Event { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
+}
+
+#[test]
+fn bbr_is_told_of_where_it_runs() {
+    let told = row(&bbr());
     assert!(told.bbr_bw_bps.unwrap().abs_diff(115_840_000) < 1_000, "{:?}", told.bbr_bw_bps);
-    assert_eq!((told.bbr_min_rtt_us, told.cpu_limited), (Some(20_000), Some(true)));
-    assert_eq!(row(&Event { bbr_short_looks: 4, ..bbr.clone() }).cpu_limited, Some(false));
-    assert_eq!(row(&Event { bbr_looks: 9, ..bbr.clone() }).cpu_limited, None);
-    assert_eq!(row(&Event { bbr_min_rtt_us: u64::from(u32::MAX), ..bbr }).bbr_min_rtt_us, None);
+    assert_eq!(told.bbr_min_rtt_us, Some(20_000));
+    assert_eq!(row(&Event { bbr_min_rtt_us: u32::MAX, ..bbr() }).bbr_min_rtt_us, None);
     let other = row(&close());
     assert_eq!((other.bbr_bw_bps, other.bbr_min_rtt_us, other.cpu_limited), (None, None, None));
+}
+
+#[test]
+fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
+    let judged = |event: &Event, away| {
+        assembler_with(Addresses::Whole, Away::made_up(away)).row(event, &Clock::now(), false).cpu_limited
+    };
+    assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is under way for other reasons");
+    assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
+    // One that has collapsed takes what little is under way for a BDP.
+    let full = Event { bbr_short_looks: 4, ..bbr() };
+    assert_eq!((judged(&full, 0.15), judged(&full, 0.25)), (Some(false), Some(true)));
+    assert_eq!(judged(&Event { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");
+    assert_eq!(judged(&Event { bbr_looks: 9, ..bbr() }, 0.5), None);
+    assert_eq!(judged(&Event { start_us: 2_900_000, ..bbr() }, 0.5), None, "too short to tell");
+    assert_eq!(judged(&close(), 0.5), None, "another algorithm");
+}
+
+#[test]
+fn the_95th_percentile_of_few_round_trips_is_the_largest() {
+    let mut event = Event { rtt_samples: 19, ..close() };
+    assert_eq!(row(&event).rtt_p95_us, Some(50_000));
+    // All in the bucket around 30 ms.
+    event.rtt_histogram[9] = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 20, 0]);
+    event.rtt_samples = 20;
+    let told = row(&event).rtt_p95_us.unwrap();
+    assert!((28_000..32_000).contains(&told), "{told}");
+}
+
+#[test]
+fn of_a_connection_whose_end_nobody_told_there_is_what_was_kept() {
+    let gone = Event {
+        kind: Kind::Gone as u32,
+        family: 0,
+        cc: [0; 2],
+        state: 0,
+        mss_bytes: 0,
+        rtt_smoothed_us: 0,
+        rate_packets: 0,
+        rate_max_packets: 10,
+        rate_max_interval_us: 100,
+        ..close()
+    };
+    let row = assembler(Addresses::Whole).row(&gone, &Clock::now(), true);
+    assert_eq!((row.kind, row.close, row.duration_us), ("close", Some("unseen"), Some(2_000_000)));
+    assert_eq!(
+        (row.acked_bytes, row.cc_at_open.as_deref(), row.direction),
+        (Some(1_000_000), Some("cubic"), Some("in"))
+    );
+    assert_eq!((row.ip_version, row.local_address, row.local_port), (None, None, None));
+    assert_eq!((row.remote_address, row.remote_port, row.cgroup), (None, None, None));
+    assert_eq!((row.received_bytes, row.mss_bytes, row.delivery_rate_max_bps, row.ecn), (None, None, None, None));
 }

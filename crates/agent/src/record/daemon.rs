@@ -9,6 +9,7 @@
 //! whatever way: nothing is pinned.
 
 use super::assemble::Assembler;
+use super::away::{Away, Watch};
 use super::cgroups::{Paths, Recorded, mount_point};
 use super::clock::{Clock, jiffy_ns};
 use super::event::Settings;
@@ -53,7 +54,8 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
         signal_hook::flag::register(signal, Arc::clone(&is_over))
             .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
     }
-    let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone()));
+    let away = Arc::new(Away::default());
+    let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone(), Arc::clone(&away)));
     let metrics = Arc::new(Metrics::new());
     // Everything that others may refuse comes before the kernel is asked to call.
     let writer = Writer::open(writer_settings(options))?;
@@ -62,6 +64,9 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
         let shown = Arc::clone(&observed) as Arc<dyn Observable>;
         observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
     }
+    let _watch = Watch::start(&away).map_err(|error| {
+        Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
+    })?;
     let jiffy_ns = jiffy_ns();
     let program = Program::load(&settings(options, &prepared.cgroup, jiffy_ns), options.room())?;
     let walker = Walker::new(&program)?;
@@ -69,7 +74,7 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
     let kernel = observed.started(Kernel { program, walker });
 
     let recorder = RefCell::new(Recorder {
-        assembler: Assembler::new(prepared.addresses, options.sample, jiffy_ns, prepared.paths),
+        assembler: Assembler::new(prepared.addresses, options.sample, jiffy_ns, prepared.paths, Arc::clone(&away)),
         clock: Clock::now(),
         writer,
         metrics,
@@ -229,8 +234,8 @@ fn unreadable(error: &libbpf_rs::Error) -> Problem {
 /// The first walk says what will be missing.
 fn report(outcome: io::Result<Walked>) {
     match outcome {
-        Ok(Walked { missed: 0 }) => {}
-        Ok(Walked { missed }) => complain(&format!(
+        Ok(Walked { missed: 0, .. }) => {}
+        Ok(Walked { missed, .. }) => complain(&format!(
             "{missed} network namespaces cannot be entered: connections that were open there before now are not recorded \
              (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
         )),

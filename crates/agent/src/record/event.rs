@@ -9,6 +9,9 @@ pub const RTT_FIRST_OCTAVE: u32 = 5;
 /// How many have.
 pub const RTT_OCTAVES: usize = 18;
 
+/// Of fewer RTTs than this the buckets are not told.
+pub const RTT_FEW: u32 = 20;
+
 /// Which row it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -20,34 +23,36 @@ pub enum Kind {
     Look,
     /// A transfer in a connection that goes on.
     Transfer,
+    /// A connection that is no more, of whose end nobody has told.
+    Gone,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Close, Kind::Interim, Kind::Look, Kind::Transfer];
+    const ALL: [Kind; 5] = [Kind::Close, Kind::Interim, Kind::Look, Kind::Transfer, Kind::Gone];
 }
 
 /// Bits of [`Event::flags`].
 pub mod flag {
     /// This side has opened it.
-    pub const OUTGOING: u64 = 1;
+    pub const OUTGOING: u32 = 1;
     /// It was open before recording began.
-    pub const JOINED: u64 = 2;
-    /// Joined, and the kernel does not call the program for it: there are only looks.
-    pub const BLIND: u64 = 4;
+    pub const JOINED: u32 = 2;
+    /// The kernel does not call the program for it: there are only looks.
+    pub const BLIND: u32 = 4;
     /// A transfer of which all was acknowledged.
-    pub const COMPLETE: u64 = 8;
+    pub const COMPLETE: u32 = 8;
 }
 
 /// TCP's states, as the kernel numbers them.
 pub mod state {
     /// The first FIN was this side's, and was acknowledged.
-    pub const FIN_WAIT2: u64 = 5;
+    pub const FIN_WAIT2: u32 = 5;
     /// The first FIN was the other side's; this side's awaits its acknowledgement.
-    pub const LAST_ACK: u64 = 9;
+    pub const LAST_ACK: u32 = 9;
     /// Both have sent a FIN before either knew.
-    pub const CLOSING: u64 = 11;
+    pub const CLOSING: u32 = 11;
     /// The names that `ss` has for them.
-    pub const NAMES: [(u64, &str); 7] = [
+    pub const NAMES: [(u32, &str); 7] = [
         (1, "ESTAB"),
         (4, "FIN-WAIT-1"),
         (FIN_WAIT2, "FIN-WAIT-2"),
@@ -58,25 +63,39 @@ pub mod state {
     ];
 }
 
-/// A member: one word or several.
-trait Words: Sized {
-    fn read(words: &mut impl Iterator<Item = u64>) -> Option<Self>;
+/// A member: a number or several. They stand one after the other; behind the end of an event that is shorter there are zeros.
+trait Member: Sized {
+    fn read(bytes: &mut &[u8]) -> Self;
+
+    #[cfg(test)]
+    const WORD: &str;
 }
 
-impl Words for u64 {
-    fn read(words: &mut impl Iterator<Item = u64>) -> Option<u64> {
-        words.next()
-    }
-}
+macro_rules! member {
+    ($number:ident) => {
+        impl Member for $number {
+            fn read(bytes: &mut &[u8]) -> $number {
+                let Some((number, rest)) = bytes.split_first_chunk() else { return 0 };
+                *bytes = rest;
+                $number::from_ne_bytes(*number)
+            }
 
-impl<const N: usize> Words for [u64; N] {
-    fn read(words: &mut impl Iterator<Item = u64>) -> Option<[u64; N]> {
-        let mut all = [0; N];
-        for word in &mut all {
-            *word = words.next()?;
+            #[cfg(test)]
+            const WORD: &str = stringify!($number);
         }
-        Some(all)
+    };
+}
+
+member!(u64);
+member!(u32);
+
+impl<M: Member, const N: usize> Member for [M; N] {
+    fn read(bytes: &mut &[u8]) -> [M; N] {
+        std::array::from_fn(|_| M::read(bytes))
     }
+
+    #[cfg(test)]
+    const WORD: &str = M::WORD;
 }
 
 /// Declares the event from the list of its members, so that names and order are written once.
@@ -91,86 +110,88 @@ macro_rules! event {
         }
 
         impl Event {
-            /// The members and how many words they have, in order.
+            /// The members, what their numbers are, and how many bytes they have, in order.
             #[cfg(test)]
-            const MEMBERS: &[(&str, usize)] = &[$((stringify!($member), size_of::<$kind>() / 8)),*];
+            const MEMBERS: &[(&str, &str, usize)] =
+                &[$((stringify!($member), <$kind as Member>::WORD, size_of::<$kind>())),*];
 
-            fn read(words: &mut impl Iterator<Item = u64>) -> Option<Event> {
-                Some(Event { $($member: Words::read(words)?,)* })
+            fn read(mut bytes: &[u8]) -> Event {
+                // In the order in which they are written here.
+                Event { $($member: Member::read(&mut bytes),)* }
             }
         }
     };
 }
 
 event! {
-    kind: u64,
-    flags: u64,
     connection: u64,
-    transfer: u64,
     start_us: u64,
     end_us: u64,
-    family: u64,
     local_address: [u64; 2],
-    local_port: u64,
     remote_address: [u64; 2],
-    remote_port: u64,
-    netns: u64,
     cgroup: u64,
-    state: u64,
     cc_at_open: [u64; 2],
     cc: [u64; 2],
     sent_bytes: u64,
     acked_bytes: u64,
     retransmitted_bytes: u64,
-    segments: u64,
-    retransmits: u64,
-    busy_jiffies: u64,
-    rwnd_limited_jiffies: u64,
-    sndbuf_limited_jiffies: u64,
-    rtt_min_us: u64,
-    rtt_max_us: u64,
-    rtt_smoothed_us: u64,
-    rtt_samples: u64,
-    app_limited_samples: u64,
+    kind: u32,
+    flags: u32,
+    transfer: u32,
+    state: u32,
+    family: u32,
+    local_port: u32,
+    remote_port: u32,
+    netns: u32,
+    segments: u32,
+    retransmits: u32,
+    busy_jiffies: u32,
+    rwnd_limited_jiffies: u32,
+    sndbuf_limited_jiffies: u32,
+    rtt_min_us: u32,
+    rtt_max_us: u32,
+    rtt_smoothed_us: u32,
+    rtt_samples: u32,
+    app_limited_samples: u32,
     received_bytes: u64,
-    error: u64,
-    segments_out: u64,
-    segments_in: u64,
-    lost_packets: u64,
-    reordering: u64,
-    reorderings: u64,
-    ecn_flags: u64,
-    ce_packets: u64,
-    mss_bytes: u64,
-    cwnd_packets: u64,
-    rtt_handshake_us: u64,
-    rate_packets: u64,
-    rate_interval_us: u64,
-    rate_is_app_limited: u64,
-    rate_max_packets: u64,
-    rate_max_interval_us: u64,
-    marks: u64,
     acked_after_bytes: [u64; MARKS],
     bbr_bw: u64,
-    bbr_min_rtt_us: u64,
-    bbr_looks: u64,
-    bbr_short_looks: u64,
-    rtt_histogram: [u64; RTT_OCTAVES],
-    last_is_complete: u64,
     last_start_us: u64,
     last_end_us: u64,
     last_sent_bytes: u64,
     last_acked_bytes: u64,
     last_retransmitted_bytes: u64,
-    last_segments: u64,
-    last_retransmits: u64,
-    last_busy_jiffies: u64,
-    last_rwnd_limited_jiffies: u64,
-    last_sndbuf_limited_jiffies: u64,
-    last_rtt_min_us: u64,
-    last_rtt_max_us: u64,
-    last_rtt_samples: u64,
-    last_app_limited_samples: u64,
+    error: u32,
+    segments_out: u32,
+    segments_in: u32,
+    lost_packets: u32,
+    reordering: u32,
+    reorderings: u32,
+    ecn_flags: u32,
+    ce_packets: u32,
+    mss_bytes: u32,
+    cwnd_packets: u32,
+    rtt_handshake_us: u32,
+    rate_packets: u32,
+    rate_interval_us: u32,
+    rate_is_app_limited: u32,
+    rate_max_packets: u32,
+    rate_max_interval_us: u32,
+    marks: u32,
+    bbr_min_rtt_us: u32,
+    bbr_looks: u32,
+    bbr_short_looks: u32,
+    last_is_complete: u32,
+    last_segments: u32,
+    last_retransmits: u32,
+    last_busy_jiffies: u32,
+    last_rwnd_limited_jiffies: u32,
+    last_sndbuf_limited_jiffies: u32,
+    last_rtt_min_us: u32,
+    last_rtt_max_us: u32,
+    last_rtt_samples: u32,
+    last_app_limited_samples: u32,
+    rtt_histogram: [u64; RTT_OCTAVES],
 }
 
 impl Event {
@@ -180,13 +201,13 @@ impl Event {
     /// How long that of a transfer is: the rest stays zero.
     pub const TRANSFER_BYTES: usize = std::mem::offset_of!(Event, received_bytes);
 
+    /// How long that of a connection of few round trips is.
+    pub const SHORT_BYTES: usize = std::mem::offset_of!(Event, rtt_histogram);
+
     /// Reads an event; `None` if it is not as long as one.
     pub fn parse(bytes: &[u8]) -> Option<Event> {
-        if bytes.len() != Event::BYTES && bytes.len() != Event::TRANSFER_BYTES {
-            return None;
-        }
-        let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
-        Event::read(&mut words.chain(std::iter::repeat(0)))
+        let is_event = matches!(bytes.len(), Event::BYTES | Event::SHORT_BYTES | Event::TRANSFER_BYTES);
+        is_event.then(|| Event::read(bytes))
     }
 
     /// Which row it is for; `None` if it is one that this program does not know.
@@ -201,7 +222,7 @@ impl Event {
         }
         let complete = if self.last_is_complete == 0 { 0 } else { flag::COMPLETE };
         Some(Event {
-            kind: Kind::Transfer as u64,
+            kind: Kind::Transfer as u32,
             flags: self.flags & (flag::OUTGOING | flag::JOINED) | complete,
             start_us: self.last_start_us,
             end_us: self.last_end_us,
@@ -234,7 +255,7 @@ impl Event {
     }
 
     /// Is a flag set?
-    pub fn is(&self, flag: u64) -> bool {
+    pub fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
 }
@@ -310,40 +331,74 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// The members of a structure of the header, and how many words they have.
-    fn members(structure: &str) -> Vec<(String, usize)> {
+    /// The members of a structure of the header, what their numbers are, and how many bytes they have.
+    fn members(structure: &str) -> Vec<(String, String, usize)> {
         let (_, body) = HEADER.split_once(&format!("struct {structure} {{")).expect("the structure");
         let (body, _) = body.split_once("};").expect("its end");
         let member = |line: &str| {
-            let (member, _) = line.trim().strip_prefix("u64 ")?.split_once(';')?;
-            let Some((name, count)) = member.split_once('[') else { return Some((member.to_owned(), 1)) };
-            let count = match count.trim_end_matches(']') {
-                "RECORD_MARKS" => MARKS,
-                "RECORD_RTT_OCTAVES" => RTT_OCTAVES,
-                number => number.parse().expect("a number"),
+            let (word, member) = line.trim().split_once(' ')?;
+            let bytes = match word {
+                "u64" => 8,
+                "u32" => 4,
+                _ => return None,
             };
-            Some((name.to_owned(), count))
+            let (member, _) = member.split_once(';')?;
+            let (name, count) = match member.split_once('[') {
+                None => (member, 1),
+                Some((name, count)) => match count.trim_end_matches(']') {
+                    "RECORD_MARKS" => (name, MARKS),
+                    "RECORD_RTT_OCTAVES" => (name, RTT_OCTAVES),
+                    number => (name, number.parse().expect("a number")),
+                },
+            };
+            Some((name.to_owned(), word.to_owned(), count * bytes))
         };
         body.lines().filter_map(member).collect()
     }
 
     fn names(structure: &str) -> Vec<String> {
-        members(structure).into_iter().map(|(name, _)| name).collect()
+        members(structure).into_iter().map(|(name, ..)| name).collect()
     }
 
     #[test]
     fn the_mirror_has_the_members_of_the_header_in_their_order() {
-        let mirrored: Vec<(String, usize)> =
-            Event::MEMBERS.iter().map(|(name, words)| ((*name).to_owned(), *words)).collect();
+        let mirrored: Vec<(String, String, usize)> =
+            Event::MEMBERS.iter().map(|(name, word, bytes)| ((*name).to_owned(), (*word).to_owned(), *bytes)).collect();
         assert_eq!(members("record_event"), mirrored);
         assert_eq!(names("record_settings"), Settings::MEMBERS);
         assert_eq!(names("record_counters"), Counters::MEMBERS);
-        for (name, value) in
-            [("MARKS", MARKS), ("RTT_FIRST_OCTAVE", RTT_FIRST_OCTAVE as usize), ("RTT_OCTAVES", RTT_OCTAVES)]
-        {
+        for (name, value) in [
+            ("MARKS", MARKS),
+            ("RTT_FIRST_OCTAVE", RTT_FIRST_OCTAVE as usize),
+            ("RTT_OCTAVES", RTT_OCTAVES),
+            ("RTT_FEW", RTT_FEW as usize),
+        ] {
             assert!(HEADER.contains(&format!("#define RECORD_{name} {value}\n")), "{name}");
         }
-        assert!(HEADER.contains("__builtin_offsetof(struct record_event, received_bytes)"));
+        for member in ["received_bytes", "rtt_histogram"] {
+            assert!(HEADER.contains(&format!("__builtin_offsetof(struct record_event, {member})")), "{member}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_filled_up_between_the_members() {
+        assert_eq!(Event::MEMBERS.iter().map(|(.., bytes)| bytes).sum::<usize>(), Event::BYTES);
+        assert!([Event::BYTES, Event::SHORT_BYTES, Event::TRANSFER_BYTES].iter().all(|bytes| bytes % 8 == 0));
+    }
+
+    #[test]
+    fn a_member_is_read_from_where_it_stands() {
+        let mut bytes = vec![0; Event::BYTES];
+        bytes[8..16].copy_from_slice(&7u64.to_ne_bytes());
+        let at = std::mem::offset_of!(Event, last_app_limited_samples);
+        bytes[at..at + 4].copy_from_slice(&9u32.to_ne_bytes());
+        let last = Event::BYTES - 8;
+        bytes[last..].copy_from_slice(&11u64.to_ne_bytes());
+        let mut expected = Event { start_us: 7, last_app_limited_samples: 9, ..Event::default() };
+        expected.rtt_histogram[RTT_OCTAVES - 1] = 11;
+        assert_eq!(Event::parse(&bytes), Some(expected.clone()));
+        expected.rtt_histogram = [0; RTT_OCTAVES];
+        assert_eq!(Event::parse(&bytes[..Event::SHORT_BYTES]), Some(expected));
     }
 
     #[test]
@@ -366,6 +421,7 @@ mod tests {
     #[test]
     fn an_event_of_another_length_is_refused() {
         assert!(Event::parse(&[0; Event::BYTES]).is_some());
+        assert!(Event::parse(&[0; Event::SHORT_BYTES]).is_some());
         assert!(Event::parse(&[0; Event::TRANSFER_BYTES]).is_some());
         assert_eq!(Event::parse(&[0; Event::BYTES - 8]), None);
         assert_eq!(Event::parse(&[0; Event::BYTES + 8]), None);
@@ -393,7 +449,7 @@ mod tests {
         assert_eq!((transfer.start_us, transfer.end_us), (10, 30));
         assert_eq!((transfer.sent_bytes, transfer.acked_bytes, transfer.received_bytes), (4_000, 3_900, 0));
         assert_eq!(Event { last_sent_bytes: 0, ..close.clone() }.last_transfer(), None);
-        assert_eq!(Event { kind: Kind::Interim as u64, ..close }.last_transfer(), None);
+        assert_eq!(Event { kind: Kind::Interim as u32, ..close }.last_transfer(), None);
     }
 
     #[test]

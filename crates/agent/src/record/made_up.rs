@@ -53,6 +53,7 @@ pub fn agent() -> MadeUp {
         out: "/var/lib/thalweg/records".to_owned(),
         listen: Some("127.0.0.1:9477".to_owned()),
         connections_open: 79,
+        away_percent: Some(0.4),
         counters,
         writer,
         usage: Usage { process_bytes: 8_100_000, cpu_us: 61_250_000, maps_bytes: Some(12_345_678) },

@@ -1,6 +1,7 @@
 //! `record`: what the connections of this machine do, and how to look at that while it runs.
 
 mod assemble;
+mod away;
 mod cgroups;
 mod clock;
 mod daemon;

@@ -12,13 +12,21 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
+    number: u64,
+}
+
+/// The number of that of this process.
+///
+/// # Errors
+/// If /proc is not there.
+pub fn own() -> io::Result<u64> {
+    number(Path::new("/proc/self/ns/net"))
 }
 
 /// All that some process is in, or that `ip netns` keeps, but that of this process. Processes come and go while this looks.
 pub fn others() -> Vec<Namespace> {
-    let number = |path: &Path| fs::metadata(path).map(|metadata| metadata.ino());
     let processes = entries("/proc").into_iter().filter(|path| is_process(path)).map(|path| path.join("ns/net"));
-    let mut seen: HashSet<u64> = number(Path::new("/proc/self/ns/net")).into_iter().collect();
+    let mut seen: HashSet<u64> = own().into_iter().collect();
     let mut found = Vec::new();
     for path in processes.chain(entries("/run/netns")) {
         // Looking is cheaper than opening, and most processes are in the same.
@@ -28,10 +36,14 @@ pub fn others() -> Vec<Namespace> {
         }
         if let Ok(file) = File::open(&path) {
             seen.insert(number);
-            found.push(Namespace { file });
+            found.push(Namespace { file, number });
         }
     }
     found
+}
+
+fn number(path: &Path) -> io::Result<u64> {
+    fs::metadata(path).map(|metadata| metadata.ino())
 }
 
 fn entries(folder: &str) -> Vec<PathBuf> {
@@ -44,6 +56,11 @@ fn is_process(path: &Path) -> bool {
 }
 
 impl Namespace {
+    /// Its number, as the kernel shows it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Moves the calling thread there.
     ///
     /// # Errors
@@ -59,11 +76,9 @@ mod tests {
 
     #[test]
     fn the_own_namespace_is_not_among_the_others_and_none_is_there_twice() {
-        let number = |file: &File| file.metadata().unwrap().ino();
-        let own = number(&File::open("/proc/self/ns/net").unwrap());
-        let others: Vec<u64> = others().iter().map(|namespace| number(&namespace.file)).collect();
+        let others: Vec<u64> = others().iter().map(Namespace::number).collect();
         let different: HashSet<u64> = others.iter().copied().collect();
         assert_eq!(different.len(), others.len());
-        assert!(!different.contains(&own));
+        assert!(!different.contains(&own().unwrap()));
     }
 }

@@ -1,6 +1,7 @@
 //! What the recording agent tells others of itself: its state, shared between threads.
 
 use super::assemble::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
+use super::away::Away;
 use super::cgroups;
 use super::clock::monotonic_us;
 use super::event::{Event, flag, state};
@@ -12,7 +13,7 @@ use super::walk::Walker;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,9 @@ const WAITING: usize = 256;
 
 /// A look that is older than this tells nothing of the goodput now.
 const FRESH_US: u64 = 60_000_000;
+
+/// The time off CPU that is shown is that of the last minute.
+const SHOWN_US: u64 = 60_000_000;
 
 /// The state.
 pub struct Observed {
@@ -35,6 +39,7 @@ pub struct Observed {
     unseen: AtomicU64,
     clock_steps: AtomicU64,
     cgroups: Mutex<cgroups::Paths>,
+    away: Arc<Away>,
     /// When each connection was looked at last, and what was acknowledged then.
     looks: Mutex<HashMap<u64, (u64, u64)>>,
 }
@@ -59,7 +64,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Observed {
     /// Nothing has happened yet.
-    pub fn new(fixed: Snapshot, cgroups: cgroups::Paths) -> Observed {
+    pub fn new(fixed: Snapshot, cgroups: cgroups::Paths, away: Arc<Away>) -> Observed {
         Observed {
             fixed,
             listen: OnceLock::new(),
@@ -71,6 +76,7 @@ impl Observed {
             unseen: AtomicU64::new(0),
             clock_steps: AtomicU64::new(0),
             cgroups: Mutex::new(cgroups),
+            away,
             looks: Mutex::default(),
         }
     }
@@ -125,11 +131,14 @@ impl Observable for Observed {
         let counters = self.counters();
         let connections_open = (counters.opened + counters.joined).saturating_sub(counters.closed);
         let kernel = self.kernel.get();
+        let now = monotonic_us();
+        let away = self.away.share(now.saturating_sub(SHOWN_US), now);
         let maps_bytes = kernel.and_then(|kernel| kernel.program.maps_bytes());
         Snapshot {
             now_us: now_us(),
             listen: self.listen.get().cloned(),
             connections_open,
+            away_percent: away.map(|share| 100.0 * share),
             counters,
             writer: writer(&locked(&self.writer)),
             usage: Usage { maps_bytes, ..Usage::of_this_process() },
@@ -153,7 +162,7 @@ impl Observable for Observed {
                     now.insert(event.connection, (event.end_us, event.acked_bytes));
                     let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
                     let goodput_bps = before.get(&event.connection).and_then(|look| goodput_bps(*look, event));
-                    let _ = sender.send(open(event, cgroup, goodput_bps));
+                    let _ = sender.send(open(event, cgroup, goodput_bps, &self.away));
                 });
                 now
             });
@@ -182,15 +191,19 @@ fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f6
     Some(8e6 * event.acked_bytes.saturating_sub(acked_bytes) as f64 / passed_us as f64)
 }
 
-fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>) -> Open {
-    let endpoint = |words, port| SocketAddr::new(address(event.family, words), port as u16).to_string();
+fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>, away: &Away) -> Open {
+    let endpoint = |words, port: u32| {
+        address(event.family, words)
+            .map(|address| SocketAddr::new(address, port as u16).to_string())
+            .unwrap_or_default()
+    };
     Open {
         connection: event.connection,
         local: endpoint(event.local_address, event.local_port),
         remote: endpoint(event.remote_address, event.remote_port),
         cc: name(event.cc),
         state: state::NAMES.iter().find(|(number, _)| *number == event.state).map_or("", |(_, name)| name).to_owned(),
-        netns: event.netns,
+        netns: event.netns.into(),
         cgroup,
         age_us: (!event.is(flag::JOINED)).then(|| monotonic_us().saturating_sub(event.start_us)),
         acked_bytes: event.acked_bytes,
@@ -198,10 +211,10 @@ fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>) -> Open
         goodput_bps,
         srtt_us: known(event.rtt_smoothed_us),
         min_rtt_us: smallest_rtt_us(event),
-        cwnd_packets: event.cwnd_packets,
-        segments: event.segments,
-        retransmits: event.retransmits,
+        cwnd_packets: event.cwnd_packets.into(),
+        segments: event.segments.into(),
+        retransmits: event.retransmits.into(),
         delivery_rate_bps: delivery_rate_bps(event),
-        cpu_limited: cpu_limited(event),
+        cpu_limited: cpu_limited(event, away),
     }
 }

@@ -18,9 +18,10 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// What errors call it.
 const PLACE: &str = "record";
 
-/// The program that the kernel calls for connections, and the one that walks over them.
+/// The program that the kernel calls for connections, the one that walks over them, and the one that goes over what is kept.
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
+const SEARCH: &str = "record_search";
 
 /// The programs, in the kernel.
 pub struct Program {
@@ -78,15 +79,17 @@ impl Program {
     /// If the kernel has none.
     pub fn walk(&self) -> Result<Link, Problem> {
         let program = self.object.progs_mut().find(|program| program.name() == WALK).expect("it is there");
-        program.attach().map_err(|error| {
-            Problem::failed(
-                "no-iterator",
-                PLACE,
-                error,
-                "an iterator over TCP's connections",
-                "report it with the output of `uname -r`",
-            )
-        })
+        program.attach().map_err(|error| no_iterator(&error, "an iterator over TCP's connections"))
+    }
+
+    /// The iterator over what is kept of connections.
+    ///
+    /// # Errors
+    /// If the kernel has none.
+    pub fn search(&self) -> Result<Link, Problem> {
+        let flows = self.map("flows")?;
+        let program = self.object.progs_mut().find(|program| program.name() == SEARCH).expect("it is there");
+        program.attach_iter(flows.as_fd()).map_err(|error| no_iterator(&error, "an iterator over a hash table"))
     }
 
     /// A map of the programs.
@@ -126,6 +129,10 @@ impl Program {
         let size = |map: Map<'_>| field(&description(map.as_fd().as_raw_fd()), "memlock");
         self.object.maps().map(size).sum()
     }
+}
+
+fn no_iterator(error: &libbpf_rs::Error, expected: &str) -> Problem {
+    Problem::failed("no-iterator", PLACE, error, expected, "report it with the output of `uname -r`")
 }
 
 fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {

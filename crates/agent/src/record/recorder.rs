@@ -42,8 +42,10 @@ impl Recorder {
 
     /// An event.
     pub fn take(&mut self, event: &Event) {
-        if event.is(flag::BLIND) {
-            self.unseen.take(event);
+        match event.kind() {
+            Some(Kind::Close) => self.unseen.forget(event.connection),
+            _ if event.is(flag::BLIND) => self.unseen.take(event),
+            _ => {}
         }
         // It has ended before its connection, or with it.
         if let Some(transfer) = event.last_transfer() {
@@ -72,12 +74,22 @@ impl Recorder {
         // Who was not looked for is not gone.
         if walked.missed == 0 {
             for event in self.unseen.end() {
-                // It may have gone by itself, where the kernel has told of its end after all.
-                let _ = self.flows.delete(&event.connection.to_ne_bytes());
-                self.row(&event, true);
+                self.end(&event);
             }
         }
+        let mut gone = Vec::new();
+        walker.search(&walked, &mut |event| gone.push(event.clone()))?;
+        for event in gone {
+            self.end(&event);
+        }
         Ok(walked)
+    }
+
+    /// A connection has ended, and nobody has told. Unless the kernel did so in this moment.
+    fn end(&mut self, event: &Event) {
+        if self.flows.delete(&event.connection.to_ne_bytes()).is_ok() {
+            self.row(event, true);
+        }
     }
 
     /// Recording ends: what is open has an interim row now.

@@ -63,6 +63,8 @@ pub struct Snapshot {
     pub listen: Option<String>,
     /// Connections that are recorded and open now.
     pub connections_open: u64,
+    /// Part of the last minute in which this machine was off CPU because its hypervisor had others run; empty: not known.
+    pub away_percent: Option<f64>,
     /// What has happened since recording began.
     pub counters: Counters,
     /// How writing goes.

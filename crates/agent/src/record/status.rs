@@ -45,6 +45,9 @@ fn text(snapshot: &Snapshot) -> String {
     let (files, waiting) = (count(writer.files), count(writer.rows_waiting));
     line("files", format!("{files} of {} in {}; {waiting} rows wait", bytes(writer.bytes), snapshot.out));
     line("addresses", snapshot.addresses.clone());
+    if let Some(percent) = snapshot.away_percent {
+        line("off CPU", format!("{percent:.1} % of the last minute"));
+    }
     line("lost", lost(snapshot));
     if counters.clock_steps > 0 {
         line("clock", format!("was set {}", times(counters.clock_steps)));
@@ -103,6 +106,7 @@ recording
   rows          1,234,500 close, 3,300,100 transfer, 204 interim
   files         57 of 1.23 GB in /var/lib/thalweg/records; 804 rows wait
   addresses     truncated
+  off CPU       0.4 % of the last minute
   lost          nothing
   metrics       http://127.0.0.1:9477/metrics
   uses          8.10 MB, 12.3 MB of kernel maps, 1m01s of CPU

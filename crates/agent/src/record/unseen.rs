@@ -1,5 +1,6 @@
-//! Connections of whose end the kernel will not tell: those that were open before recording began, on kernels that do not let
-//! a walk ask for calls (6.1 among them). Their last look stands for their end.
+//! Connections of whose end the kernel will not tell: on kernels that do not let a walk ask for calls (6.1 among them), those
+//! that were open before recording began, and those that another program has taken the calls from. Their last look stands for
+//! their end.
 
 use super::event::Event;
 use std::collections::HashMap;
@@ -20,6 +21,11 @@ impl Unseen {
     /// A look at one of them.
     pub fn take(&mut self, event: &Event) {
         self.last.insert(event.connection, (self.walk, Box::new(event.clone())));
+    }
+
+    /// The kernel has told of its end after all.
+    pub fn forget(&mut self, connection: u64) {
+        self.last.remove(&connection);
     }
 
     /// A walk has ended: the last looks at those that it did not meet any more.
@@ -58,5 +64,15 @@ mod tests {
         unseen.begin();
         assert_eq!(unseen.end(), []);
         assert!(unseen.is_empty());
+    }
+
+    #[test]
+    fn a_connection_whose_end_was_told_after_all_is_not_told_of_again() {
+        let mut unseen = Unseen::default();
+        unseen.begin();
+        unseen.take(&Event { connection: 1, ..Event::default() });
+        unseen.forget(1);
+        unseen.begin();
+        assert_eq!(unseen.end(), []);
     }
 }

@@ -1,9 +1,11 @@
 //! `thalweg-agent record` on this machine's own kernel: connections whose outcome is known, and what is written down of them.
 
+mod bbr;
 mod beginnings;
 #[path = "../common/mod.rs"]
 mod common;
 mod endings;
+mod forgotten;
 mod many;
 mod refusals;
 mod rows;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For tests of the recorder: a program that does not know that it may not be alone. It sets what the kernel calls for as if
+ * nobody else had wanted anything.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("sockops")
+int forgetful(struct bpf_sock_ops *ctx)
+{
+	if (ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB || ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		bpf_sock_ops_cb_flags_set(ctx, 0);
+	return 1;
+}

@@ -1,0 +1,244 @@
+//! For how much of the time this machine was off CPU, because its hypervisor had others run.
+//!
+//! A connection cannot tell that of itself: a path that is shared looks the same. So a thread sets itself alarms at random
+//! moments. One that goes off late, although no other task of this machine was in the way, shows that there was no CPU to
+//! run on. Alarms at random see each moment as often as it is: the share of those that are late is the share of the time
+//! away. Whether the hypervisor tells what it takes does not matter, and no right is needed.
+
+use super::clock::monotonic_us;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// An alarm every 10 ms on average. None is closer than the first: a machine that is away for milliseconds at a time would
+/// else be asked again while it is still late.
+const SOONEST_US: u64 = 5_000;
+const LATEST_US: u64 = 15_000;
+
+/// An alarm that is later than this was not merely interrupted: pacing makes up for half a burst, which is half of 2^-10 s.
+const LATE: Duration = Duration::from_millis(1);
+
+/// So many alarms on one CPU, then on the next.
+const ALARMS_PER_CPU: u64 = 16;
+
+/// Points of the account are this far apart.
+const POINT_US: u64 = 200_000;
+
+/// So many points are kept: an hour.
+const POINTS: usize = 18_000;
+
+/// Fewer alarms tell nothing.
+const LEAST_ALARMS: u32 = 20;
+
+/// The account of the time away.
+#[derive(Debug, Default)]
+pub struct Away {
+    points: Mutex<VecDeque<Point>>,
+}
+
+/// How many alarms there were until a moment, and how many were late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Point {
+    at_us: u64,
+    alarms: u32,
+    late: u32,
+}
+
+impl Away {
+    /// The share of the time between two moments of CLOCK_MONOTONIC, from 0 to 1, of which only the last hour is known.
+    /// `None`: it was too short to tell, or the kernel does not say who was in the way.
+    pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        let points = self.points();
+        let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
+        let (from, to) = (points.get(until(from_us))?, points.get(until(to_us))?);
+        let alarms = to.alarms.wrapping_sub(from.alarms);
+        (alarms >= LEAST_ALARMS).then(|| f64::from(to.late.wrapping_sub(from.late)) / f64::from(alarms))
+    }
+
+    fn alarm(&self, at_us: u64, is_late: bool) {
+        let mut points = self.points();
+        let last = points.back().copied().unwrap_or_default();
+        let now = Point { at_us, alarms: last.alarms.wrapping_add(1), late: last.late.wrapping_add(is_late.into()) };
+        // The last one goes along with the time until the next has to be there.
+        let before = points.len().checked_sub(2).map(|at| points[at].at_us);
+        if points.len() > 1 && before.is_some_and(|before| at_us - before < POINT_US) {
+            points.pop_back();
+        }
+        points.push_back(now);
+        if points.len() > POINTS {
+            points.pop_front();
+        }
+    }
+
+    fn points(&self) -> MutexGuard<'_, VecDeque<Point>> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that keeps an account; dropped, it ends.
+#[derive(Debug)]
+pub struct Watch {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Keeps this account. A kernel that does not tell who was in the way leaves it empty.
+    ///
+    /// # Errors
+    /// If there are no more threads.
+    pub fn start(away: &Arc<Away>) -> io::Result<Watch> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (away, theirs) = (Arc::clone(away), Arc::clone(&is_over));
+        let thread = thread::Builder::new().name("away".to_owned()).spawn(move || {
+            // Without it, the account stays empty.
+            let _ = watch(&away, &theirs);
+        })?;
+        Ok(Watch { is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn watch(away: &Away, is_over: &AtomicBool) -> io::Result<()> {
+    let queue = Queue::of_this_thread()?;
+    let allowed = sched_getaffinity(None)?;
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let mut random = Random(monotonic_us() | 1);
+    let mut waited = queue.waited()?;
+    for number in 0u64.. {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        if number % ALARMS_PER_CPU == 0 && cpus.len() > 1 {
+            let mut only = CpuSet::new();
+            only.set(cpus[(number / ALARMS_PER_CPU) as usize % cpus.len()]);
+            // A thread that may not go there stays where it is.
+            let _ = sched_setaffinity(None, &only);
+            waited = queue.waited()?;
+        }
+        let pause = Duration::from_micros(random.between(SOONEST_US, LATEST_US));
+        let before = Instant::now();
+        thread::sleep(pause);
+        let late = before.elapsed().saturating_sub(pause);
+        let now_waited = queue.waited()?;
+        away.alarm(monotonic_us(), is_away(late, now_waited.saturating_sub(waited)));
+        waited = now_waited;
+    }
+    Ok(())
+}
+
+/// Was the machine away when an alarm was so late, of which this thread waited for others so long?
+fn is_away(late: Duration, waited: Duration) -> bool {
+    late.saturating_sub(waited) > LATE
+}
+
+/// How long a thread has waited for a CPU that had another task to run (Documentation/scheduler/sched-stats.rst).
+struct Queue(File);
+
+impl Queue {
+    fn of_this_thread() -> io::Result<Queue> {
+        Ok(Queue(File::open("/proc/thread-self/schedstat")?))
+    }
+
+    fn waited(&self) -> io::Result<Duration> {
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0)?;
+        waited(&text[..length]).ok_or_else(|| io::Error::other("schedstat of another form"))
+    }
+}
+
+/// Nanoseconds on a CPU, nanoseconds in a queue, times that it ran.
+fn waited(schedstat: &[u8]) -> Option<Duration> {
+    let ns = std::str::from_utf8(schedstat).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(ns))
+}
+
+/// Numbers without a pattern that a machine's slices could keep step with (xorshift64: G. Marsaglia, 2003).
+struct Random(u64);
+
+impl Random {
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        least + self.0 % (most - least)
+    }
+}
+
+#[cfg(test)]
+impl Away {
+    /// An account of a minute in which the machine was away for this share of the time.
+    pub fn made_up(share: f64) -> Away {
+        let away = Away::default();
+        for number in 0..6_000u64 {
+            let is_late = ((number + 1) as f64 * share).floor() > (number as f64 * share).floor();
+            away.alarm(10_000 * (number + 1), is_late);
+        }
+        away
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_share_is_that_of_the_time_between() {
+        let away = Away::default();
+        for number in 0..3_000u64 {
+            // Away for half of the second 10 s of 30 s.
+            away.alarm(10_000 * (number + 1), (1_000..2_000).contains(&number) && number % 2 == 0);
+        }
+        let share = |from_s: u64, to_s: u64| away.share(1_000_000 * from_s, 1_000_000 * to_s).unwrap();
+        assert!(share(0, 9) < 0.001, "{}", share(0, 9));
+        assert!((share(11, 19) - 0.5).abs() < 0.02, "{}", share(11, 19));
+        assert!((share(0, 30) - 1.0 / 6.0).abs() < 0.01, "{}", share(0, 30));
+        assert_eq!(away.share(5_000_000, 5_100_000), None, "ten alarms tell nothing");
+        assert_eq!(Away::default().share(0, 1_000_000), None);
+    }
+
+    #[test]
+    fn an_hour_is_remembered_and_not_more() {
+        let away = Away::default();
+        for number in 0..2 * 360_000u64 {
+            away.alarm(10_000 * (number + 1), number < 360_000);
+        }
+        assert!(away.points().len() <= POINTS);
+        let share = away.share(0, 7_200_000_000).unwrap();
+        assert!(share < 0.01, "of the hour before nothing is known: {share}");
+    }
+
+    #[test]
+    fn who_waits_for_other_tasks_is_not_away() {
+        let ms = Duration::from_millis;
+        assert!(is_away(ms(10), ms(0)) && is_away(ms(10), ms(8)));
+        assert!(!is_away(ms(10), ms(9)) && !is_away(ms(10), ms(11)) && !is_away(ms(1), ms(0)));
+        assert_eq!(waited(b"1234 5678000 9\n"), Some(Duration::from_nanos(5_678_000)));
+        assert_eq!(waited(b"none"), None);
+    }
+
+    #[test]
+    fn this_machine_is_watched_until_it_is_over() {
+        let away = Arc::new(Away::default());
+        let watch = Watch::start(&away).unwrap();
+        while away.points().back().is_none_or(|point| point.alarms < LEAST_ALARMS + 1) {
+            assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "the kernel does not tell");
+            thread::yield_now();
+        }
+        drop(watch);
+        assert_eq!(Arc::strong_count(&away), 1, "the thread has ended");
+    }
+}
