@@ -9,7 +9,7 @@ from typing import Any
 from thalweg.errors import ThalwegError
 from thalweg.report.files import replace
 from thalweg.studies.judge import Judged
-from thalweg.studies.load import FOUND, Study
+from thalweg.studies.load import CLAIMS, FOUND, Study
 from thalweg.studies.reproduce import Reproduced
 
 FORMAT = 1
@@ -87,10 +87,11 @@ def broken(study: Study, reproduced: Reproduced, *, quick: bool) -> list[Broken]
     """Give the claims that held when they were recorded and do not hold now."""
     before = recorded(study, reproduced, quick=quick) or {}
     held = [id for id, entry in before.get("claims", {}).items() if entry["verdict"] == HELD]
+    gone = Judged("cannot run here", note=f"{CLAIMS} has no such claim any more")
     return [
         Broken(reproduced.engine.name, id, now)
         for id in held
-        if (now := reproduced.judged.get(id)) is not None and now.verdict != HELD
+        if (now := reproduced.judged.get(id, gone)).verdict != HELD
     ]
 
 

@@ -122,7 +122,7 @@ class _Numbers:
         if self.exact is not None:
             return self.exact.intervals(confidence)
         assert self.draws is not None
-        ends = [_ends(column, confidence) for column in self.draws.T]
+        ends = [_ends(*each, confidence) for each in zip(self.draws.T, self.centre, strict=True)]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
 
@@ -164,7 +164,7 @@ def _judge(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
     elif drawn is None:
         low, high = (ends.item() for ends in numbers.intervals(CONFIDENCE))
     else:
-        low, high = _ends(drawn, CONFIDENCE)
+        low, high = _ends(drawn, centre.item(), CONFIDENCE)
     is_sure = numbers.n > 1 and high - low <= (judge.tolerance or 0)
     return Judged(
         bounds.verdict(centre.item(), low, high),
@@ -219,13 +219,16 @@ def _experiments(found: Quantities, rows: Iterable[int]) -> list[Experiments]:
     return found_at
 
 
-def _ends(draws: Numbers, confidence: float) -> tuple[float, float]:
-    """Give the quantiles of draws; NaN if more of them than an interval leaves out have no number."""
+def _ends(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
+    """Give the quantiles of draws; NaN if more of them than an interval leaves out have no number.
+
+    The number itself is always between the ends: noise moves most draws of a share or a spread to one side of it.
+    """
     if np.isnan(draws).mean() > 1 - confidence:
         return float("nan"), float("nan")
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(draws, [tail, 1 - tail])
-    return float(low), float(high)
+    return float(np.fmin(low, number)), float(np.fmax(high, number))
 
 
 def _known(value: float) -> float | None:

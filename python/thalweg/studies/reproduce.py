@@ -41,6 +41,8 @@ class Reproduced:
     parts: dict[str, PartData] = field(default_factory=dict)
     directories: dict[str, Path] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
+    experiments: int = 0
+    """Those that were asked for, or were there from before: what was judged."""
     seconds: float = 0.0
     """What it took now, on the wall's clock."""
 
@@ -48,11 +50,6 @@ class Reproduced:
     def exit_code(self) -> Exit:
         """Whether everything was run: FINE, FAILED (an experiment did), INTERRUPTED."""
         return max((outcome.exit_code for outcome in self.outcomes), default=Exit.FINE)
-
-    @property
-    def experiments(self) -> int:
-        """Experiments that were asked for."""
-        return sum(outcome.experiments for outcome in self.outcomes)
 
     @property
     def failed(self) -> int:
@@ -103,6 +100,8 @@ def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], fl
             schedule.note(planned.directories[part])
     if not planned.judged:  # this engine runs nothing of the study
         planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
+    there = {part: finished(planned.parts[part].run) for part in schedules}
+    planned.experiments = sum(len(schedule.asked | there[part]) for part, schedule in schedules.items())
     planned.seconds = clock() - start
 
 

@@ -72,6 +72,9 @@ def _quantities(
     if kind != "value" and claim.against is None:
         hint = "add `against = { where = { ... } }`"
         mistakes.add("missing-key", place, f"`{dotted(place)}` is a {kind}, and has no `against`", hint=hint)
+    if kind == "harm" and claim.value.measure in claims.measures:
+        what = f"`{dotted(place)}` is a harm, and of `{claim.value.measure}` nobody knows whether more is better"
+        mistakes.add("bad-value", place, what, expected="one of: value, ratio, difference, gain", hint='as = "ratio"')
     if claim.against is None:
         return
     if kind == "value":

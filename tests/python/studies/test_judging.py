@@ -242,3 +242,13 @@ def test_a_crossing_is_on_a_straight_line_over_the_logarithm_of_the_key() -> Non
     key = np.array([0.25, 1.0, 16.0])
     assert along("crossing", key, np.array([0.0, 0.2, 0.8]), level=0.5) == pytest.approx(4.0)
     assert math.isnan(along("crossing", key, np.array([0.6, 0.7, 0.8]), level=0.5))
+
+
+def test_the_interval_of_a_share_contains_it(tmp_path: Path) -> None:
+    # Each of eight points meets the bound by less than its noise: most draws have some that do not.
+    times = {("bbr", f"{size}bdp"): [0.9, 1.0, 1.09] for size in range(1, 9)}
+    asked = {"over": "share", "at_most": 1.0, "at_least_share": 0.9}
+    found = judged(made_up(tmp_path / "a", times), asked, {})
+    assert (found.value, found.high, found.verdict) == (1.0, 1.0, "not settled")
+    assert found.low is not None
+    assert found.low < 0.9

@@ -141,6 +141,15 @@ def test_a_mistake_in_a_measure_of_its_own_is_told(thalweg: Callable[..., Any], 
     assert "flow.bulk.size" in done.stderr
 
 
+def test_harm_of_a_measure_of_ones_own_is_refused(thalweg: Callable[..., Any], study: Study) -> None:
+    against = 'against = { where = { "flow.bulk.cc" = "cubic" } }\njudge = { as = "harm", '
+    study(BEHIND.replace("judge = { ", against), head=HEAD.replace("[parts.alone]", OWN))
+    done = thalweg("reproduce", "./mine")
+    assert done.returncode == 2
+    assert "of `lag` nobody knows whether more is better" in done.stderr
+    assert 'hint: as = "ratio"' in done.stderr
+
+
 def test_json_has_every_number_behind_a_verdict(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     found = json.loads(thalweg("reproduce", "./mine", "--json").stdout)
@@ -210,6 +219,18 @@ def test_a_claim_that_no_longer_holds_fails_the_check(thalweg: Callable[..., Any
     assert done.returncode == 1
     assert "`cubic-fills-the-queue` held on sim; now: does not hold" in done.stderr
     assert thalweg("reproduce", "./mine").returncode == 0, "without --check, verdicts are no failure"
+
+
+def test_a_claim_that_is_gone_fails_the_check_until_that_is_recorded(thalweg: Callable[..., Any], study: Study) -> None:
+    study(QUEUE, WRONG)
+    assert thalweg("reproduce", "./mine", "--record").returncode == 0
+    study(WRONG)
+    done = thalweg("reproduce", "./mine", "--check")
+    assert done.returncode == 1
+    assert "`cubic-fills-the-queue` held on sim; now: cannot run here" in done.stderr
+    assert "claims.toml has no such claim any more" in done.stderr
+    assert thalweg("reproduce", "./mine", "--record").returncode == 0
+    assert thalweg("reproduce", "./mine", "--check").returncode == 0
 
 
 def test_the_time_of_another_number_of_experiments_is_not_kept(thalweg: Callable[..., Any], study: Study) -> None:

@@ -117,10 +117,10 @@ class Runner:
         return Outcome(experiments=len(due), finished=len(due))
 
 
-def reproduced(tmp_path: Path, runner: Runner) -> Reproduced:
+def reproduced(tmp_path: Path, runner: Runner, claims: str = CLAIMS) -> Reproduced:
     folder = tmp_path / "race"
     folder.mkdir(exist_ok=True)
-    (folder / "claims.toml").write_text(CLAIMS)
+    (folder / "claims.toml").write_text(claims)
     (folder / "race.toml").write_text(SCENARIO)
     known = engine.capabilities()
     planned = studies.plan(studies.load(folder), known.engines["sim"], known, quick=False)
@@ -137,6 +137,17 @@ def test_a_study_repeats_what_is_noisy_and_not_what_is_calm(tmp_path: Path) -> N
     [directory] = planned.directories.values()
     status = analysis.status(open_run(directory))
     assert (status.finished, status.not_needed, status.missing) == (12, 6, 0)
+
+
+def test_what_is_there_counts_though_fewer_would_be_asked_for_now(tmp_path: Path) -> None:
+    # Eight repetitions are enough for this tolerance, and five are not: judged at once, the eight ask for no more.
+    claims = CLAIMS.replace("tolerance = 0.01", "tolerance = 0.2")
+    runner = Runner()
+    assert reproduced(tmp_path, runner, claims).experiments == 11
+    assert [len(due) for due in runner.asked] == [6, 2, 3]
+    again = reproduced(tmp_path, runner, claims)
+    assert (again.experiments, again.judged["in-time"].n) == (11, 3), "the calm point has three"
+    assert [len(due) for due in runner.asked] == [6, 2, 3]
 
 
 def test_after_ctrl_c_what_is_there_is_judged_and_the_same_call_goes_on(tmp_path: Path) -> None:
