@@ -19,7 +19,10 @@ def test_a_path_in_numbers(tmp_path: Path) -> None:
     host = {"sndbuf_max_bytes": 1, "rcvbuf_max_bytes": 80_000_000, "delay_jitter_ns": 0}
     forward = link(40_000_000, 112_500, loss={"kind": "bernoulli", "ratio": 0.01})
     found = derived(
-        tmp_path, forward=forward, hosts={"sender": host, "receiver": host}, flows=[flow(count=3), flow("other")]
+        tmp_path,
+        forward=forward,
+        hosts={"sender": host, "receiver": host},
+        flows=[flow(count=3), flow("other", "bbr_cpu")],
     )
     assert found == {
         "experiment": 0,
@@ -31,6 +34,7 @@ def test_a_path_in_numbers(tmp_path: Path) -> None:
         "loss": 0.01,
         "rcvbuf_bytes": 80e6,
         "flows": 4,
+        "bbr_fraction": 0.25,
         "cpu_share": None,
         "cpu_slice_s": None,
         "cpu_period_s": None,

@@ -105,3 +105,12 @@ def test_a_study_that_nobody_ran_has_pages_that_say_so(study: Study) -> None:
     (study.folder / "found.json").unlink()
     assert "Nothing was recorded yet." in study_pages.page(study)
     assert "(mine.md#fills)" in study_pages.front([study])
+
+
+def test_the_front_page_says_how_long_all_studies_take_if_that_is_known_of_each(study: Study) -> None:
+    together = "On the simulator all of them together took 24 s with `--quick`, and 24 s without"
+    assert together in study_pages.front([study, study])
+    found = json.loads((study.folder / "found.json").read_text())
+    found["engines"]["sim"]["quick"]["seconds"] = None
+    (study.folder / "found.json").write_text(json.dumps(found))
+    assert "all of them together" not in study_pages.front([study])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from thalweg import engine
+from thalweg.run import duration
 from thalweg.studies import UNJUDGED, Judged, Study, found, texts
 from thalweg.studies.models import Claim
 
@@ -29,7 +30,7 @@ Found = Mapping[str, Mapping[str, Any]]
 def front(studies: Sequence[Study]) -> str:
     """Write the front page."""
     lines = ["# Every claim of every study", "", NOTE, "", study_words.INTRODUCTION.strip(), ""]
-    lines += ["## At a glance", "", *_counts(studies), ""]
+    lines += ["## At a glance", "", *_counts(studies), "", *_together(studies)]
     for study in studies:
         lines += [f"## {study.claims.title}", "", f"{_cite(study)} [This study]({study.name}.md).", ""]
         lines += [*_claims(study), ""]
@@ -44,7 +45,7 @@ def page(study: Study) -> str:
         story = f"../../studies/{study.name}/README.md"
         lines += [f"[The story]({story}) tells what was done differently, and what was found, in plain words.", ""]
     lines += ["How claims are judged, and what the words mean, stands on [the front page](README.md).", ""]
-    lines += ["## To repeat it", "", "```sh", f"thalweg reproduce {study.name} --quick      # some seconds"]
+    lines += ["## To repeat it", "", "```sh", f"thalweg reproduce {study.name} --quick      # a first look"]
     lines += [f"thalweg reproduce {study.name}              # as in the tables below"]
     others = [name for name in known if name != engine.DEFAULT]
     lines += [f"thalweg reproduce {study.name} --engine {name}" for name in others]
@@ -77,6 +78,17 @@ def _counts(studies: Sequence[Study]) -> Iterator[str]:
             took, many = _seconds(recorded), _plain(recorded.get("experiments"))
             shown = f"{name} (quick)" if size == "quick" else name
             yield f"| [{study.name}]({study.name}.md) | {shown} | {len(verdicts)} | {counts} | {many} | {took} |"
+
+
+def _together(studies: Sequence[Study]) -> Iterator[str]:
+    """Say how long all studies take on the simulator, if that is known of each."""
+    recorded = [_engines(study).get(engine.DEFAULT, {}) for study in studies]
+    took = {size: [of_engine.get(size, {}).get("seconds") for of_engine in recorded] for size in ("quick", "full")}
+    if not studies or any(seconds is None for each in took.values() for seconds in each):
+        return
+    quick, full = (duration(sum(filter(None, each))) for each in took.values())
+    yield f"On the simulator all of them together took {quick} with `--quick`, and {full} without, on two cores."
+    yield ""
 
 
 def _claims(study: Study) -> Iterator[str]:

@@ -12,9 +12,9 @@ says that, too.
 
 **What an interval is.** Each number is a mean over repetitions that differ by their seed, and comes with the interval
 in which the true mean lies with 95 % confidence, from the spread of the repetitions (Student's t; for a ratio of two
-means on a logarithmic scale, with Welch's degrees of freedom). *n* is the number of repetitions behind it. It says
-how far chance moved the number, and nothing about how far a model is from the world. That is why there is more than
-one engine.
+means on a logarithmic scale, with Welch's degrees of freedom). *n* is the number of repetitions behind it, at the
+point that has fewest. The interval says how far chance moved the number, and nothing about how far a model is from the
+world. That is why there is more than one engine.
 
 **What the verdicts mean.**
 
@@ -22,7 +22,7 @@ one engine.
 | --- | --- |
 | ✓ **holds** | the whole interval is within the bounds |
 | ✗ **does not hold** | the whole interval is outside |
-| ~ **not settled** | the interval spans a bound, and all repetitions are used up |
+| ~ **not settled** | the interval spans a bound, and is narrow enough, or all repetitions are used up |
 | - **cannot run here** | the engine cannot do it, or it would take too long: the page says which |
 | · **not in the quick set** | only the quick set was run, and the points are in the full one |
 
@@ -36,8 +36,9 @@ Formulas, and how a study is written, stand in [studies](../reference/studies.md
 **What the engines are.** `sim` is our simulator: a model of TCP and of the path, deterministic, and quick enough for
 thousands of points. `uml` is real Linux TCP, in a user-mode kernel whose clock is virtual: not our code, not
 disturbed by the machine, over the kernel's own queues. `kernel` is the TCP of the machine that ran it, in real time
-and with all its noise. Where `sim` and `uml` say the same, a mistake in our model of TCP is not the reason. What they
-share, the shape of the path and the traffic, may still be. [How far apart they are in
+and with all its noise. `vm` is like it, but the sender is a virtual machine, whose processor can be taken away; only
+the study of that asks for it. Where `sim` and `uml` say the same, a mistake in our model of TCP is not the reason.
+What they share, the shape of the path and the traffic, may still be. [How far apart they are in
 general](../reference/agreement.md) was measured on a grid. Where an engine runs fewer points or a slower link than
 the paper had, the study's page says so under *scaled*.
 
@@ -45,8 +46,8 @@ the paper had, the study's page says so under *scaled*.
 no longer does:
 
 ```sh
-thalweg reproduce all --quick --check      # minutes
-thalweg reproduce all --check              # everything; up to an hour
+thalweg reproduce all --quick --check      # a first look
+thalweg reproduce all --check              # everything
 ```
 
 Add `--engine uml` for real Linux TCP, once `thalweg kernel build` has made its kernel. The simulator gives the same

@@ -3,7 +3,7 @@
 A key that has no meaning at a point (the rate of a link without limit) is empty there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -29,6 +29,7 @@ KEYS = {
     "loss": "Ratio of packets that the bottleneck's direction loses at random, in the long run.",
     "rcvbuf_bytes": "Limit of a connection's receive buffer in bytes.",
     "flows": "Number of flows, parallel copies counted.",
+    "bbr_fraction": "Part of these flows that run BBR, or an algorithm whose name begins with it.",
     "cpu_share": "Share of a CPU that the first flow's sending host is given; empty: what it needs.",
     "cpu_slice_s": "How long that host is on CPU at a time, in s.",
     "cpu_period_s": "Time from the start of a slice to that of the next one, in s: `cpu_slice_s` over `cpu_share`.",
@@ -101,8 +102,14 @@ def _derive(experiment: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str,
         "loss": _loss(forward["loss"]),
         "rcvbuf_bytes": float(experiment["hosts"]["receiver"]["rcvbuf_max_bytes"]),
         "flows": float(sum(flow["count"] for flow in experiment["flows"])),
+        "bbr_fraction": _bbr_fraction(experiment["flows"]),
         **_cpu(experiment),
     }
+
+
+def _bbr_fraction(flows: Sequence[Mapping[str, Any]]) -> float:
+    of_bbr = sum(flow["count"] for flow in flows if flow["cc"].startswith("bbr"))
+    return float(of_bbr / sum(flow["count"] for flow in flows))
 
 
 def _cpu(experiment: Mapping[str, Any]) -> dict[str, float | None]:

@@ -35,6 +35,7 @@ TITLES = {
     "loss": "Random loss",
     "rcvbuf_bytes": "Receive buffer",
     "flows": "Flows",
+    "bbr_fraction": "Part of the flows that run BBR",
     "cpu_share": "Share of the CPU",
     "cpu_slice_s": "Time on CPU",
     "cpu_period_s": "Time from slice to slice",

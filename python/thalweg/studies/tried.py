@@ -68,7 +68,8 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     document = _laid_over(study, part, laid)
     swept = document.raw.get("sweep", {})
     fixed = {key: laid[key] for key in study.documents[part].raw.get("sweep", {}) if key not in swept}
-    scaled = (setup.scaled if setup else None) or ""
+    shortened = _shortened(study, part, setup) if quick else ""
+    scaled = "; ".join(filter(None, (setup.scaled if setup else None, shortened)))
     try:
         possible = plan.possible(document, engine, known, any_cc=True)
     except ThalwegErrors as error:
@@ -96,6 +97,14 @@ def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, Any]
     """
     own = setup or Setup()
     return {**(part.quick if quick else {}), **own.set, **(own.quick if quick else {})}
+
+
+def _shortened(study: Study, part: str, setup: Setup | None) -> str:
+    """Say what --quick sets otherwise, but for keys of the sweep and repetitions, which are told anyway."""
+    table, told = study.claims.parts[part], {*study.documents[part].raw.get("sweep", {}), "repetitions"}
+    full, now = (_settings(table, setup, quick=which) for which in (False, True))
+    changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in told]
+    return f"in the quick set {', '.join(changed)}" if changed else ""
 
 
 def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document:

@@ -1,5 +1,6 @@
 """What is laid over a scenario with --quick: an engine's quick set is never larger than its full one."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,3 +65,34 @@ def test_a_part_is_made_quick_first_then_set_up_for_the_engine_then_made_quick_t
     assert planned(study, "uml", "alone", quick=True) == [(each, n) for each in ("1bdp", "4bdp") for n in range(3)]
     assert planned(study, "kernel", "alone", quick=True) == [("8bdp", 0), ("8bdp", 1)]
     assert len(planned(study, "uml", "alone", quick=False)) == 4 * 3
+
+
+def test_what_only_the_quick_set_shortens_is_told(tmp_path: Path) -> None:
+    (tmp_path / "alone.toml").write_text(SCENARIO)
+    shorter = CLAIMS.replace("quick = { repetitions = 5,", 'quick = { duration = "1s", repetitions = 5,')
+    (tmp_path / "claims.toml").write_text(shorter.replace("set = { repetitions = 3 }", 'set = { duration = "1.5s" }'))
+    study, known = studies.load(tmp_path), engine.capabilities().engines
+
+    def scaled(name: str, *, quick: bool) -> str:
+        return prepare(study, "alone", replace(known[name], available=True), known, quick=quick).scaled
+
+    assert (scaled("sim", quick=False), scaled("sim", quick=True)) == ("", "in the quick set duration = 1s")
+    assert scaled("uml", quick=True) == "", "what is narrow on an engine stays so"
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_tells_where_an_engine_runs_for_a_shorter_time_or_at_another_rate(name: str) -> None:
+    study = studies.load(STUDIES[name])
+    for part, table in study.claims.parts.items():
+        scenario = study.documents[part].raw
+        for each, setup in table.engines.items():
+            own = {key: scenario.get("sweep", {}).get(key, []) for key in ("duration", "path.rate")}
+            own["duration"] = [*own["duration"], scenario.get("duration")]
+            own["path.rate"] = [*own["path.rate"], scenario["path"].get("rate")]
+            for key, known in own.items():
+                laid = setup.set.get(key, [])
+                for value in laid if isinstance(laid, list) else [laid]:
+                    if value not in known:
+                        number = re.match(r"[0-9.]+", str(value))
+                        assert number, (part, each, key)
+                        assert re.search(rf"\b{number[0]}\b", setup.scaled or ""), (part, each, key, value)

@@ -1,0 +1,35 @@
+"""What was recorded of the ready-made studies: all of it, and of the simulator as it is now."""
+
+import pytest
+from thalweg import engine, studies
+from thalweg.studies import found
+
+STUDIES = studies.ready_made()
+
+LIMITS_S = {"quick": 5 * 60, "full": 60 * 60}
+"""How long all studies together may take on the simulator, on two cores: the quick sets run with every change, the full
+ones are to be had in a break."""
+
+
+@pytest.mark.parametrize("size", LIMITS_S)
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_claim_is_recorded_of_the_simulator_as_it_is_now(name: str, size: str) -> None:
+    study = studies.load(STUDIES[name])
+    recorded = found.read(study)[engine.DEFAULT][size]
+    assert list(recorded["claims"]) == [claim.id for claim in study.claims.claims]
+    assert recorded["result_version"] == engine.capabilities().engines[engine.DEFAULT].version
+
+
+@pytest.mark.parametrize("size", LIMITS_S)
+def test_all_studies_together_took_no_longer_than_they_may(size: str) -> None:
+    took = {name: found.read(studies.load(STUDIES[name]))[engine.DEFAULT][size]["seconds"] for name in STUDIES}
+    # Of a set that went on where it had been interrupted no time is known.
+    assert sum(seconds for seconds in took.values() if seconds is not None) <= LIMITS_S[size], took
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_rule_for_servers_rests_on_claims_that_hold_in_the_full_set(name: str) -> None:
+    study = studies.load(STUDIES[name])
+    claims = found.read(study)[engine.DEFAULT]["full"]["claims"]
+    for rule in study.claims.policy.rules if study.claims.policy else ():
+        assert {claim: claims[claim]["verdict"] for claim in rule.claims} == dict.fromkeys(rule.claims, "holds")
