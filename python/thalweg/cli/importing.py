@@ -130,9 +130,9 @@ def _csv(given: Given) -> "Importer":
     from thalweg.records.imports import Table, mapping
 
     delimiter = str(given["--delimiter"] or "").replace("\\t", "\t")
-    if len(delimiter) > 1:
-        raise ThalwegError("bad-usage", f"`{delimiter}` is more than one character", place="--delimiter",
-                           expected="one character", hint="--delimiter ';'")  # fmt: skip
+    if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
+        raise ThalwegError("bad-usage", f"{delimiter!r} is nothing that separates fields", place="--delimiter",
+                           expected="one character, and no quote", hint="--delimiter ';'")  # fmt: skip
     return Table(mapping(given["--map"] or (), given["--map-file"]), delimiter)
 
 

@@ -14,9 +14,14 @@ ALWAYS = [name for name, column in COLUMNS.items() if not column.is_optional]
 """Columns that no row leaves empty: what makes a table records."""
 
 TRANSFER = "transfer"
-"""Kind of a row that is one object; rows of all other kinds are connections."""
+"""Kind of a row that is one object; rows of both other kinds are connections."""
 CLOSE = "close"
 INTERIM = "interim"
+KINDS = (CLOSE, INTERIM, TRANSFER)
+"""Kinds that this version knows: of others it cannot tell what they count."""
+
+LATEST_US = 253_402_300_799_999_999
+"""The last moment of the year 9999 as UNIX time, beyond which no calendar here goes."""
 
 UNKNOWN = "unknown"
 """What stands for a text that a row leaves empty, where rows are grouped by it."""

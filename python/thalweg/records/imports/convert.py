@@ -17,6 +17,8 @@ from thalweg.records.imports.items import Importer, Unread, opened
 from thalweg.records.imports.values import LARGEST
 from thalweg.records.imports.write import RecordFile
 
+MOST_WHY = 300
+"""Characters of a reason that are shown."""
 FEW = 5
 """Lines that could not be read, and are shown."""
 
@@ -107,7 +109,7 @@ def _one(
             try:
                 row = _row(item.values, given, addresses, item.unread)
             except Unread as why:
-                _note(done, UnreadLine(path, item.line, str(why)), importer, strict)
+                _note(done, UnreadLine(path, item.line, _short(str(why))), item.lines, importer, strict)
                 continue
             written.add(row)
             done.rows += 1
@@ -137,13 +139,21 @@ def _row(
         row.pop("remote_port", None)
     row = complete(row)
     for name, value in row.items():
-        if isinstance(value, int) and not 0 <= value <= LARGEST:
-            raise Unread(f"{name} cannot be {value}")
+        if isinstance(value, str):
+            # JSON can name halves of characters, which no text can hold.
+            row[name] = value if value.isascii() else value.encode(errors="replace").decode()
+        elif not 0 <= value <= LARGEST:
+            raise Unread(f"{name} cannot be {value:.12g}")
     return row
 
 
-def _note(done: Imported, line: UnreadLine, importer: Importer, strict: bool) -> None:
-    """Count a line that cannot be read, or stop at it."""
+def _short(why: str) -> str:
+    """Cut what quotes a file of which anything may be expected."""
+    return why if len(why) <= MOST_WHY else f"{why[:MOST_WHY]}..."
+
+
+def _note(done: Imported, line: UnreadLine, lines: int, importer: Importer, strict: bool) -> None:
+    """Count a line that cannot be read, and those that go with it; or stop at it."""
     if strict:
         raise ThalwegError(
             "unread-line",
@@ -154,7 +164,7 @@ def _note(done: Imported, line: UnreadLine, importer: Importer, strict: bool) ->
             source=Source(str(line.file), line.line),
             exit_code=Exit.FAILED,
         )
-    done.unread += 1
+    done.unread += lines
     if len(done.first_unread) < FEW:
         done.first_unread.append(line)
 

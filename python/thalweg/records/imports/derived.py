@@ -3,14 +3,12 @@
 from typing import Any
 
 from thalweg.records.imports.items import Unread
-from thalweg.records.schema import TRANSFER
+from thalweg.records.schema import LATEST_US, TRANSFER
 
 BITS = 8
 """In a byte."""
 MICROSECONDS = 1_000_000
 """In a second."""
-LATEST_US = 253_402_300_799_999_999
-"""The last moment of the year 9999 as UNIX time, beyond which no calendar here goes."""
 
 
 def complete(row: dict[str, Any]) -> dict[str, Any]:

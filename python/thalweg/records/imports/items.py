@@ -3,8 +3,9 @@
 import csv
 import gzip
 import io
+import shlex
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,15 @@ from thalweg.errors import Exit, ThalwegError
 
 GZIP = b"\x1f\x8b"
 """How a file begins that gzip has compressed, as rotated logs usually are."""
+COMPRESSED = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"(\xb5/\xfd": "zstd"}
+"""How files begin that others have compressed."""
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How a text begins whose characters have two bytes each, as spreadsheets write it."""
+LONGEST = 2**24
+"""Characters of a line: of a longer one the rest is skipped, so that no file takes more memory than that."""
+
+
+TOO_LONG = f"it is longer than {LONGEST:,} characters"
 
 
 class Digest(Protocol):
@@ -42,6 +52,8 @@ class Item:
     """Why it cannot be read."""
     left_out: str = ""
     """Why it is left out."""
+    lines: int = 1
+    """How many lines it is, from that one on."""
 
 
 def item(line: int, row: Callable[..., dict[str, Any]], *given: Any) -> Item:
@@ -54,24 +66,78 @@ def item(line: int, row: Callable[..., dict[str, Any]], *given: Any) -> Item:
         return Item(line, left_out=str(why))
 
 
-def rows_of_csv(reader: Any) -> Iterator[tuple[int, Any] | Item]:
-    """Give the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item."""
+def rows_of_csv(reader: Any, text: "Lines", is_row: Callable[[Any], bool]) -> Iterator[tuple[int, Any] | Item]:
+    """Give the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item.
+
+    A quote that is opened and not closed makes one row of all lines behind it, up to the longest field. These lines
+    count as not read: `is_row` tells whether a row has the fields that it should.
+    """
     while True:
+        before = reader.line_num
         try:
             row = next(reader)
+            why = TOO_LONG if text.was_cut() else ""
         except StopIteration:
             return
         except csv.Error as error:
-            yield Item(reader.line_num, unread=f"no CSV: {error}")
-            continue
-        yield reader.line_num, row
+            row, why = None, f"no CSV: {error}"
+            text.was_cut()
+        lines = reader.line_num - before
+        if not why and lines > 1 and not is_row(row):
+            why = "a quote is opened and not closed"
+        if why:
+            behind = f", and so the {lines - 1} lines behind it" if lines > 1 else ""
+            yield Item(before + 1, unread=why + behind, lines=max(1, lines))
+        else:
+            yield reader.line_num, row
+
+
+class Lines:
+    """The lines of a text, with their ends. Their content is hashed while they are read.
+
+    Of a line that is longer than `LONGEST` the rest is left out.
+    """
+
+    def __init__(self, stream: IO[str], digest: Digest) -> None:
+        """Take a text that is open."""
+        self._stream = stream
+        self._digest = digest
+        self._was_cut = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = piece = self.piece()
+        if not line:
+            raise StopIteration
+        while is_cut(piece):
+            self._was_cut = True
+            piece = self.piece()
+        return line
+
+    def piece(self) -> str:
+        """Give the next line, or as much of a long one as is read at a time; at the end nothing."""
+        piece = self._stream.readline(LONGEST)
+        self._digest.update(piece.encode(errors="replace"))
+        return piece
+
+    def was_cut(self) -> bool:
+        """Tell whether a line was too long since this was asked last."""
+        was_cut, self._was_cut = self._was_cut, False
+        return was_cut
+
+
+def is_cut(piece: str) -> bool:
+    """Tell whether a piece is not a whole line."""
+    return len(piece) == LONGEST and piece[-1] not in "\r\n"
 
 
 class Source:
     """A file that is being read, line by line."""
 
-    def __init__(self, path: Path, text: Iterable[str]) -> None:
-        """Take the lines of its text, with their ends."""
+    def __init__(self, path: Path, text: Lines) -> None:
+        """Take its text."""
         self.path = path
         self.text = text
 
@@ -88,7 +154,9 @@ class Source:
     def items(self, row: Callable[[int, str], dict[str, Any]]) -> Iterator[Item]:
         """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
         for number, line in self.lines():
-            if line:
+            if self.text.was_cut():
+                yield Item(number, unread=TOO_LONG)
+            elif line:
                 yield item(number, row, self.number(number), line)
 
     def number(self, line: int) -> int:
@@ -115,19 +183,6 @@ class Importer(Protocol):
         """Read a file."""
 
 
-class _Noted:
-    """A text whose content is hashed while it is read."""
-
-    def __init__(self, stream: IO[str], digest: Digest) -> None:
-        self._stream = stream
-        self._digest = digest
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._stream:
-            self._digest.update(line.encode(errors="replace"))
-            yield line
-
-
 @contextmanager
 def opened(path: Path, digest: Digest) -> Iterator[Source]:
     """Open a text file, perhaps compressed by gzip; `digest` gets its text.
@@ -136,10 +191,12 @@ def opened(path: Path, digest: Digest) -> Iterator[Source]:
     """
     try:
         with path.open("rb") as file:
-            is_gzip = file.peek(2)[:2] == GZIP
-            plain: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
-            with io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="") as stream:
-                yield Source(path, _Noted(stream, digest))
+            begin = file.peek(8)
+            _refuse_compressed(path, begin)
+            plain: Any = gzip.GzipFile(fileobj=file) if begin.startswith(GZIP) else file
+            encoding = "utf-16" if plain.peek(2)[:2] in UTF_16 else "utf-8-sig"
+            with io.TextIOWrapper(plain, encoding=encoding, errors="replace", newline="") as stream:
+                yield Source(path, Lines(stream, digest))
     except FileNotFoundError:
         raise ThalwegError("no-file", f"there is no file `{path}`", place=str(path)) from None
     except (IsADirectoryError, PermissionError) as error:
@@ -153,3 +210,16 @@ def opened(path: Path, digest: Digest) -> Iterator[Source]:
             expected="a whole file, perhaps compressed by gzip",
             exit_code=Exit.FAILED,
         ) from None
+
+
+def _refuse_compressed(path: Path, begin: bytes) -> None:
+    """Say how to read what gzip has not compressed."""
+    for magic, name in COMPRESSED.items():
+        if begin.startswith(magic):
+            raise ThalwegError(
+                "compressed",
+                f"`{path}` is compressed by {name}",
+                place=str(path),
+                expected="a text, perhaps compressed by gzip",
+                hint=f"{name} -dk {shlex.quote(str(path))}, then import what it has written",
+            )

@@ -18,18 +18,26 @@ from typing import Any
 
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, LeftOut, Source, Unread, item, rows_of_csv
+from thalweg.records.imports.items import (
+    TOO_LONG,
+    Item,
+    LeftOut,
+    Lines,
+    Source,
+    Unread,
+    is_cut,
+    item,
+    rows_of_csv,
+)
+from thalweg.records.imports.json_values import NO_JSON, values_of_json
 from thalweg.records.schema import CLOSE
 
 MARKS_S = (1, 3, 10, 30)
 """Seconds after the opening for which there is a column."""
 ECN = 8
 """TCPI_OPT_ECN among the options of TCP_INFO (include/uapi/linux/tcp.h)."""
-LARGEST_FIELD = 2**27
-"""Bytes of a CSV field: one may hold a whole time series as JSON."""
-
-NO_JSON = (ValueError, RecursionError)
-"""What reading JSON may end with: no JSON, numbers of thousands of digits, brackets in brackets without end."""
+LARGEST_FIELD = 2**24
+"""Characters of a CSV field: one may hold a whole time series as JSON."""
 TOO_MANY = "\0"
 """Stands as the heading of fields that have none."""
 
@@ -55,40 +63,35 @@ class Ndt:
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read rows."""
-        lines = enumerate(source.text, 1)
-        number, head = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+        number, head = _first(source.text)
         begin = head.strip()
-        whole = itertools.chain([head], (line for _, line in lines))
-        if begin.startswith("{") and begin.endswith("}"):
-            yield from self._of_json_lines(number, whole)
+        is_whole = not is_cut(head)
+        if is_whole and begin.startswith("{") and begin.endswith("}"):
+            yield from self._of_json_lines(number, head, source.text)
         elif begin.startswith(("{", "[")):
-            yield from self._of_json(number, "".join(whole))
+            for line, value in values_of_json(number, itertools.chain([head], iter(source.text.piece, ""))):
+                yield value if isinstance(value, Item) else item(line, self._row, value)
+        elif is_whole and begin:
+            yield from self._of_csv(head, source.text)
         elif begin:
-            yield from self._of_csv(whole)
+            yield Item(number, unread=TOO_LONG)
 
-    def _of_json_lines(self, first: int, lines: Iterator[str]) -> Iterator[Item]:
-        for number, line in enumerate(lines, first):
-            if line.strip():
+    def _of_json_lines(self, first: int, head: str, text: Lines) -> Iterator[Item]:
+        for number, line in enumerate(itertools.chain([head], text), first):
+            if text.was_cut():
+                yield Item(number, unread=TOO_LONG)
+            elif line.strip():
                 yield item(number, lambda text: self._row(_decoded(text)), line)
 
-    def _of_json(self, first: int, text: str) -> Iterator[Item]:
-        """Read a list of rows, or rows that go on over several lines."""
-        decoder, place = json.JSONDecoder(), 0
-        while (place := _to_text(text, place)) < len(text):
-            line = first + text.count("\n", 0, place)
-            try:
-                value, place = decoder.raw_decode(text, place)
-            except NO_JSON as error:
-                at = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
-                yield Item(first + at, unread=f"no JSON: {error}")
-                return
-            for row in value if isinstance(value, list) else [value]:
-                yield item(line, self._row, row)
-
-    def _of_csv(self, lines: Iterator[str]) -> Iterator[Item]:
+    def _of_csv(self, head: str, text: Lines) -> Iterator[Item]:
         csv.field_size_limit(LARGEST_FIELD)
-        reader = csv.DictReader(lines, restkey=TOO_MANY)
-        for each in rows_of_csv(reader):
+        reader = csv.DictReader(itertools.chain([head], text), restkey=TOO_MANY)
+        try:
+            _ = reader.fieldnames
+        except csv.Error as error:
+            yield Item(1, unread=f"no CSV: {error}")
+            return
+        for each in rows_of_csv(reader, text, lambda row: TOO_MANY not in row and None not in row.values()):
             yield each if isinstance(each, Item) else item(each[0], lambda flat: self._row(_nested(flat)), each[1])
 
     def _row(self, row: Any) -> dict[str, Any]:
@@ -110,7 +113,7 @@ class Ndt:
         uuid = found.first("a.UUID", "raw.Download.UUID", "Download.UUID", "id", "UUID")
         if not uuid:
             raise Unread("it has no UUID")
-        digest = blake2b(str(uuid).encode(), digest_size=8)
+        digest = blake2b(str(uuid).encode(errors="replace"), digest_size=8)
         return {"connection": int.from_bytes(digest.digest()), "kind": CLOSE, "direction": "in", **row_values}
 
 
@@ -121,11 +124,13 @@ def _decoded(text: str) -> Any:
         raise Unread(f"no JSON: {error}") from None
 
 
-def _to_text(text: str, place: int) -> int:
-    """Skip what stands between two values."""
-    while place < len(text) and text[place] in " \t\r\n,":
-        place += 1
-    return place
+def _first(text: Lines) -> tuple[int, str]:
+    """Give the first line that is not empty, or a piece of it, with its number."""
+    for number in itertools.count(1):
+        piece = text.piece()
+        if not piece or piece.strip():
+            return number, piece
+    raise AssertionError("numbers have no end")
 
 
 class _Row:

@@ -62,13 +62,15 @@ def log_format(config: Path, name: str | None) -> str:
         name = named[0]
     if name in formats:
         return formats[name]
+    what = f"no log_format `{name}`" if name else f"{len(named)} formats of logs" if named else "no log_format"
+    none = "--config the included file that has it; if there is none, nginx writes its own format: leave --config away"
     raise ThalwegError(
         "no-format",
-        f"`{config}` has no log_format `{name}`" if name else f"`{config}` has {len(named)} formats of logs",
+        f"`{config}` has {what}",
         place="--format-name" if name else "--config",
         found=", ".join(named) or "none",
         expected="the name of a log_format in that very file; files that it includes are not read",
-        hint=f"--format-name {named[0]}" if named else "--config the file that has the line log_format",
+        hint=f"--format-name {named[0]}" if named else none,
     )
 
 

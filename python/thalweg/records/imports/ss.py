@@ -10,6 +10,7 @@ forgotten the algorithm of a connection that closes: it is known only of one tha
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
@@ -39,6 +40,12 @@ BBR = re.compile(r"\bbbr:\(bw:([\d.]+[KMGT]?)bps,mrtt:([\d.]+)")
 PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 RATE = re.compile(r"([\d.]+)([KMGT]?)(?:bps)?")
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
+MOST_CCS = 2**18
+"""Connections whose algorithm is remembered until they close: those that were seen last."""
+LONGEST_SOCKET = 2**20
+"""Characters of all that ss says of a socket."""
+MOST_DIGITS = 16
+"""Hexadecimal digits of a cookie."""
 INITIAL_REORDERING = 3
 """Packets: what the kernel assumes until it knows better, and what ss leaves out (RFC 6675: DupThresh)."""
 
@@ -67,6 +74,9 @@ class Ss:
         """Read dumps."""
         at_us = self._at_us
         for number, text in _sockets(source):
+            if len(text) > LONGEST_SOCKET:
+                yield Item(number, unread=f"it is longer than {LONGEST_SOCKET:,} characters")
+                continue
             if (said := _time(text)) is not None:
                 at_us = said
                 continue
@@ -76,9 +86,11 @@ class Ss:
 
     def _row(self, text: str, at_us: int) -> dict[str, Any]:
         words = PROCESSES.sub("", text).split()
+        words = words[1:] if words[:1] in (["tcp"], ["mptcp"]) else words
+        if not words:
+            raise Unread("no state of a connection stands there")
         if words[0] in OTHERS:
             raise LeftOut("sockets that are not TCP")
-        words = words[1:] if words[0] in ("tcp", "mptcp") else words
         if words[0] in ("State", "Netid", "Recv-Q"):
             raise LeftOut("headings")
         if words[0] in NO_INFO:
@@ -101,7 +113,7 @@ class Ss:
         is_closed = words[0] == CLOSED
         cc = fields.cc
         if cc is not None:
-            self._ccs[connection] = cc
+            self._remember(connection, cc)
         elif is_closed:
             cc = self._ccs.pop(connection, None)
         return {
@@ -115,6 +127,13 @@ class Ss:
             "cc": cc,
             **fields.columns(" ".join(words)),
         }
+
+    def _remember(self, connection: int, cc: str) -> None:
+        """Keep an algorithm; of too many connections the one that was seen first is forgotten."""
+        self._ccs.pop(connection, None)
+        if len(self._ccs) >= MOST_CCS:
+            self._ccs.pop(next(iter(self._ccs)))
+        self._ccs[connection] = sys.intern(cc)
 
 
 class _Fields:
@@ -134,9 +153,12 @@ class _Fields:
     @property
     def cookie(self) -> int | None:
         """The kernel's number of the socket, which -e prints."""
+        digits = self._values.get("sk", "")
+        if len(digits) > MOST_DIGITS:
+            raise Unread("its cookie is longer than any")
         try:
-            return int(self._values["sk"], 16)
-        except (KeyError, ValueError):
+            return int(digits, 16)
+        except ValueError:
             return None
 
     @property
@@ -205,7 +227,8 @@ def _sockets(source: Source) -> Iterator[tuple[int, str]]:
     at, text = 0, ""
     for number, line in source.lines():
         if line[:1] in (" ", "\t") and text:
-            text += line
+            # One character more than the longest is enough to know that it is longer.
+            text += line[: LONGEST_SOCKET + 1 - len(text)] if len(text) <= LONGEST_SOCKET else ""
         elif line.strip():
             if text:
                 yield at, text
@@ -238,4 +261,4 @@ def _endpoint(text: str) -> tuple[Any, int | None]:
 
 def _rate(text: str) -> int | None:
     match = RATE.fullmatch(text)
-    return round(float(match[1]) * PREFIXES[match[2]]) if match else None
+    return values.count(match[1], PREFIXES[match[2]]) if match else None

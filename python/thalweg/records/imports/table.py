@@ -19,11 +19,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from thalweg.errors import Exit, ThalwegError
 from thalweg.errors import Source as Place
-from thalweg.errors import ThalwegError
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, Source, Unread, item, rows_of_csv
+from thalweg.records.imports.items import TOO_LONG, Item, Source, Unread, item, rows_of_csv
 from thalweg.records.schema import CLOSE, COLUMNS, INTERIM, TRANSFER
 
 KINDS = (CLOSE, INTERIM, TRANSFER)
@@ -31,6 +31,8 @@ TIMES = ("start_us", "end_us")
 """Columns that may hold dates as well."""
 ADDRESSES = ("local_address", "remote_address")
 KEYS = {"from", "unit", "value"}
+MOST_HEADING = 1000
+"""Characters of a heading that an error shows."""
 OWN = ("source", "ip_version")
 """Columns that are not for the user to fill: where a row comes from, and what its address says."""
 
@@ -68,9 +70,15 @@ class Table:
         """
         is_tabbed = source.path.name.removesuffix(".gz").endswith(".tsv")
         reader = csv.reader(source.text, delimiter=self._delimiter or ("\t" if is_tabbed else ","))
-        heading = [name.strip() for name in next(reader, [])]
+        heading = [name.strip() for name in _heading(reader, source)]
         self._check(heading, source.path)
-        for each in rows_of_csv(reader):
+        places = [heading.index(each.source) for each in self._mapped if each.source]
+
+        def is_row(fields: Sequence[str]) -> bool:
+            # No value that is asked for goes on over several lines.
+            return len(fields) == len(heading) and not any("\n" in fields[place] for place in places)
+
+        for each in rows_of_csv(reader, source.text, is_row):
             if isinstance(each, Item):
                 yield each
             elif each[1]:
@@ -78,14 +86,15 @@ class Table:
 
     def _check(self, heading: Sequence[str], file: Path) -> None:
         for each in self._mapped:
-            if each.source and each.source not in heading:
+            if each.source and heading.count(each.source) != 1:
+                is_there = each.source in heading
                 raise ThalwegError(
                     "no-column",
-                    f"`{file}` has no column `{each.source}`",
+                    f"`{file}` has {'several columns' if is_there else 'no column'} `{each.source}`",
                     place=str(file),
-                    found=", ".join(f"`{name}`" for name in heading) or "an empty file",
+                    found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
                     expected=f"the column that becomes {each.column}",
-                    hint=f"--map {each.column}=HEADING",
+                    hint="give each a heading of its own" if is_there else f"--map {each.column}=HEADING",
                     source=Place(str(file), 1),
                 )
 
@@ -102,6 +111,29 @@ class Table:
         if row["kind"] not in KINDS:
             raise Unread(f"`{row['kind']}` is no kind of row: {', '.join(KINDS)}")
         return row
+
+
+def _heading(reader: Any, source: Source) -> list[str]:
+    try:
+        heading: list[str] = next(reader, [])
+        why = TOO_LONG if source.text.was_cut() else ""
+    except csv.Error as error:
+        why = str(error)
+    if not why:
+        return heading
+    raise ThalwegError(
+        "no-csv",
+        f"the first line of `{source.path}` is no CSV: {why}",
+        place=str(source.path),
+        expected=Table.expected,
+        source=Place(str(source.path), 1),
+        exit_code=Exit.FAILED,
+    )
+
+
+def _short(text: str) -> str:
+    """Cut what stands in a heading: of a file that is no table, it can be anything."""
+    return text if len(text) <= MOST_HEADING else f"{text[:MOST_HEADING]}..."
 
 
 def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
@@ -151,7 +183,8 @@ def _from_file(file: Path) -> Iterator[Mapped]:
         raise ThalwegError("bad-map", f"the map `{file}` is no TOML: {error}", place="--map-file") from None
     for column, entry in content.items():
         given: Mapping[str, Any] = {"from": entry} if isinstance(entry, str) else entry
-        if not isinstance(given, dict) or not given.keys() <= KEYS or ("from" in given) == ("value" in given):
+        is_table = isinstance(given, dict) and given.keys() <= KEYS
+        if not is_table or ("from" in given) == ("value" in given) or given.get("from") == "":
             raise ThalwegError(
                 "bad-map",
                 f"in the map `{file}`, `{column}` says neither a heading nor a value",

@@ -102,12 +102,12 @@ def instant(text: str) -> int | None:
 def _written(text: str) -> int:
     if match := LOG_TIME.fullmatch(text):
         day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
+        zone = timedelta(hours=int(hours), minutes=int(minutes))
         try:
             at = datetime(int(year), MONTHS[month], int(day), int(hour), int(minute), int(second), tzinfo=UTC)
-        except (KeyError, ValueError):
+            at += -zone if sign == "+" else zone
+        except (KeyError, ValueError, OverflowError):
             raise Unread(f"`{_short(text)}` is no time") from None
-        zone = timedelta(hours=int(hours), minutes=int(minutes))
-        at += -zone if sign == "+" else zone
     else:
         try:
             at = datetime.fromisoformat(text.removesuffix(" UTC"))

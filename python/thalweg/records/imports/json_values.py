@@ -1,0 +1,63 @@
+"""Values of JSON that follow each other, or stand in a list, from a text of any length: in memory is one at a time.
+
+The list that `bq --format=json` prints is one line of all rows.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from thalweg.records.imports.items import LONGEST, TOO_LONG, Item
+
+NO_JSON = (ValueError, RecursionError)
+"""What reading JSON may end with: no JSON, numbers of thousands of digits, brackets in brackets without end."""
+BETWEEN = " \t\r\n,[]"
+"""What may stand between two values: a list is told by its brackets alone."""
+
+
+def values_of_json(first: int, pieces: Iterator[str]) -> Iterator[tuple[int, Any]]:
+    """Give each value with the number of the line on which it begins; the first piece is of line `first`.
+
+    What cannot be read is an `Item` that says why, and ends it: nobody knows where the next value would begin.
+    """
+    decoder = json.JSONDecoder()
+    text, place, line, depth = "", 0, first, 0
+    while True:
+        begin = place
+        while place < len(text) and text[place] in BETWEEN:
+            depth += {"[": 1, "]": -1}.get(text[place], 0)
+            place += 1
+        line += text.count("\n", begin, place)
+        why = ""
+        if place < len(text):
+            try:
+                value, end = decoder.raw_decode(text, place)
+            except NO_JSON as error:
+                why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            else:
+                yield line, value
+                line += text.count("\n", place, end)
+                place = end
+                continue
+        # Either it is none, or the rest of it is still to come: twice as much is tried again.
+        rest = text[place:]
+        more = _more(pieces, len(rest))
+        if not more or len(rest) > LONGEST:
+            if depth > 0 and not why:
+                why = "the list does not end: something is cut off"
+            elif more:
+                why = TOO_LONG
+            if why:
+                yield line, Item(line, unread=f"no JSON: {why}")
+            return
+        text, place = rest + more, 0
+
+
+def _more(pieces: Iterator[str], least: int) -> str:
+    """Give more pieces than so many characters, as long as there are any."""
+    found: list[str] = []
+    size = 0
+    while size <= least and (piece := next(pieces, "")):
+        found.append(piece)
+        size += len(piece)
+    return "".join(found)

@@ -1,0 +1,237 @@
+"""Files that are not what they should be: each line is read, or named and counted; nothing crashes or is silent."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from importing import AT_S, SAMPLES, imported
+from thalweg.errors import ThalwegError
+from thalweg.records.imports import Imported, Importer, Ndt, Nginx, Ss, Table, Varnish, items, mapping, ss
+from thalweg.records.imports.values import LARGEST
+
+LINE = '203.0.113.9 - - [{}] "GET / HTTP/1.1" 200 {} "-" "x"\n'
+TIME = "22/Nov/2026:00:37:31 +0100"
+GOOD = LINE.format(TIME, 44321)
+
+IMPORTERS: dict[str, Callable[[], Importer]] = {
+    "nginx": Nginx,
+    "varnish": Varnish,
+    "csv": lambda: Table(mapping(["end_us=t"], None)),
+    "ndt": Ndt,
+    "ss": Ss,
+}
+
+NOTHING = {
+    "empty": b"",
+    "blank": b"\n\n\r\n",
+    "mark": b"\xef\xbb\xbf",
+    "binary": bytes(range(256)) * 2000,
+    "zeros": bytes(300_000),
+    "packed nothing": gzip.compress(b""),
+    "other": b"nothing that anybody expects\n" * 5,
+}
+
+
+def why(done: Imported) -> list[str]:
+    return [line.why for line in done.first_unread]
+
+
+@pytest.mark.parametrize("form", IMPORTERS)
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_file_without_records_is_our_error_and_leaves_nothing(tmp_path: Path, form: str, name: str) -> None:
+    (tmp_path / "file").write_bytes(NOTHING[name])
+    with pytest.raises(ThalwegError) as caught:
+        imported(IMPORTERS[form](), tmp_path / "file", out=tmp_path / "out")
+    assert caught.value.code in ("no-records", "no-column", "no-csv")
+    assert caught.value.expected
+    assert len(caught.value.text()) < 5000
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_marks_of_encodings_and_ends_of_lines_of_other_systems_are_no_part_of_the_text(
+    tmp_path: Path, encoding: str
+) -> None:
+    (tmp_path / "a.csv").write_bytes("t,size\r\n1795304248,5\r\n1795304249,6\r\n".encode(encoding))
+    importer = Table(mapping(["end_us=t", "acked_bytes=size"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert ([row["acked_bytes"] for row in rows], done.unread) == ([5, 6], 0)
+
+
+def test_a_heading_alone_says_that_there_is_no_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,size\n")
+    with pytest.raises(ThalwegError, match="there is none"):
+        imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
+
+
+def test_two_columns_of_one_name_are_not_chosen_from(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,size,t\n1,2,3\n")
+    with pytest.raises(ThalwegError, match="several columns `t`"):
+        imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("magic", "name"), [(b"\xfd7zXZ\x00", "xz"), (b"BZh91AY", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd")]
+)
+def test_what_others_have_compressed_is_named_with_how_to_read_it(tmp_path: Path, magic: bytes, name: str) -> None:
+    (tmp_path / "a.log").write_bytes(magic + bytes(100))
+    with pytest.raises(ThalwegError, match=f"compressed by {name}") as caught:
+        imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
+    assert f"{name} -dk" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "when", ["01/Jan/0001:00:00:00 +0100", "31/Dec/9999:23:59:59 -0100", "31/Nov/2026:00:00:00 +0000", "1/1/26"]
+)
+def test_a_time_that_no_calendar_has_makes_a_line_that_cannot_be_read(tmp_path: Path, when: str) -> None:
+    (tmp_path / "a.log").write_text(GOOD + LINE.format(when, 7))
+    rows, done = imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
+    assert (len(rows), done.unread) == (1, 1)
+
+
+def test_a_time_without_a_zone_is_of_utc(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t\n2026-11-21T23:37:28\n2026-11-22 00:37:28+01:00\n")
+    rows, _ = imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
+    assert {row["end_us"] for row in rows} == {AT_S * 1_000_000}
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "said"),
+    [
+        ("acked_bytes", str(2**63), ""),
+        ("acked_bytes", str(LARGEST), ""),
+        ("acked_bytes", str(2**64), "too much"),
+        ("acked_bytes", "9" * 5000, "no finite number"),
+        ("acked_bytes", "-1", "less than nothing"),
+        ("acked_bytes", "inf", "no finite number"),
+        ("goodput_bps", "-5", "goodput_bps cannot be -5"),
+        ("goodput_bps", "1e400", "no finite number"),
+        ("app_limited_share", "-0.1", "cannot be -0.1"),
+    ],
+)
+def test_numbers_that_no_column_holds_are_told(tmp_path: Path, column: str, text: str, said: str) -> None:
+    (tmp_path / "a.csv").write_text(f"t,x\n5,1\n6,{text}\n")
+    importer = Table(mapping(["end_us=t", f"{column}=x"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert len(rows) == (1 if said else 2)
+    assert said in "".join(why(done))
+    assert done.unread == bool(said)
+
+
+def test_what_is_not_a_number_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,x\n5,nan\n6,-\n7,\n")
+    importer = Table(mapping(["end_us=t", "rtt_min_us=x"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert (len(rows), done.unread) == (3, 0)
+    assert all("rtt_min_us" not in row for row in rows)
+
+
+def test_a_zone_of_an_address_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,a\n5,fe80::1%eth0\n6,[fe80::2%3]\n")
+    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    rows, _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert {(row["remote_address"], row["ip_version"]) for row in rows} == {("fe80::/48", 6)}
+
+
+def test_lines_that_a_quote_swallows_are_all_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('t,x\n5,a\n6,"b\n' + "7,c\n" * 40)
+    importer = Table(mapping(["end_us=t", "cc=x"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert ([row["cc"] for row in rows], done.unread) == (["a"], 41)
+
+    (tmp_path / "b.csv").write_text('t,x\n5,a\n6,"b\n' + "7,c\n" * 40 + '8,d",e\n9,f\n')
+    rows, done = imported(importer, tmp_path / "b.csv", out=tmp_path / "out")
+    assert ([row["cc"] for row in rows], done.unread) == (["a", "f"], 42)
+    assert [(line.line, line.why) for line in done.first_unread] == [
+        (3, "a quote is opened and not closed, and so the 41 lines behind it")
+    ]
+
+
+def test_a_line_that_never_ends_is_counted_and_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(items, "LONGEST", 1000)
+    (tmp_path / "a.log").write_text(GOOD + "x" * 1_000_000 + "\n" + GOOD)
+    rows, done = imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
+    assert (len(rows), [(line.line, "longer than" in line.why) for line in done.first_unread]) == (2, [(2, True)])
+
+    (tmp_path / "a.csv").write_text("t,x\n5,a\n6," + "b" * 5000 + "\n7,c\n")
+    importer = Table(mapping(["end_us=t", "cc=x"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert ([row["cc"] for row in rows], done.unread) == (["a", "c"], 1)
+
+
+def test_a_socket_that_never_ends_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ss, "LONGEST_SOCKET", 1000)
+    socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
+    (tmp_path / "dump").write_text(socket + "\t more\n" * 1000 + socket)
+    rows, done = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    assert (len(rows), why(done)) == (1, ["it is longer than 1,000 characters"])
+
+
+@pytest.mark.parametrize(
+    "field", ["delivery_rate 1.2.3Mbps", f"delivery_rate {'9' * 400}bps", f"sk:{'f' * 6000}", "bbr:(bw:...bps,mrtt:1)"]
+)
+def test_fields_of_ss_that_nobody_prints_make_a_line_that_cannot_be_read(tmp_path: Path, field: str) -> None:
+    socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 {}\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
+    (tmp_path / "dump").write_text(socket.format("sk:7") + socket.format(field))
+    rows, done = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    assert (len(rows), done.unread) == (1, 1)
+
+
+@pytest.mark.parametrize("line", ["tcp", 'users:(("a",pid=1,fd=2))', "ESTAB", "ESTAB 0 0 x y"])
+def test_torn_lines_of_ss_are_told(tmp_path: Path, line: str) -> None:
+    socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
+    (tmp_path / "dump").write_text(f"{line}\n{socket}")
+    rows, done = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    assert (len(rows), done.unread) == (1, 1)
+
+
+def test_a_field_that_goes_on_over_lines_and_is_not_asked_for_is_csv(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('t,note,x\n5,"one\ntwo",a\n6,three,b\n')
+    importer = Table(mapping(["end_us=t", "cc=x"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert ([row["cc"] for row in rows], done.unread) == (["a", "b"], 0)
+
+
+def test_of_very_many_connections_the_last_ones_algorithms_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ss, "MOST_CCS", 2)
+    socket = "{} 0 0 192.0.2.1:443 198.51.100.7:5 sk:{}\n\t {} rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
+    opened = [socket.format("ESTAB", number, "bbr") for number in (1, 2, 1, 3)]
+    closed = [socket.format("UNCONN", number, "") for number in (1, 2, 3)]
+    (tmp_path / "dump").write_text("".join([*opened, *closed]))
+    rows, _ = imported(Ss(1), tmp_path / "dump", out=tmp_path / "out")
+    assert [row.get("cc") for row in rows if row["kind"] == "close"] == ["bbr", None, "bbr"]
+
+
+def ndt_rows() -> list[str]:
+    return (SAMPLES / "ndt7.jsonl").read_text().splitlines()
+
+
+def test_a_list_of_json_on_one_line_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = json.loads(ndt_rows()[2])
+    rows = [row | {"id": f"test-{number}", "a": row["a"] | {"UUID": f"test-{number}"}} for number in range(300)]
+    text = json.dumps(rows)
+    monkeypatch.setattr(items, "LONGEST", 5000)
+    assert len(text) > 10 * items.LONGEST
+    (tmp_path / "list.json").write_text(text)
+    found, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
+    assert (len(found), len({row["connection"] for row in found}), done.unread) == (300, 300, 0)
+
+
+def test_a_list_of_json_that_is_cut_off_says_so(tmp_path: Path) -> None:
+    for cut, said in ((1, "does not end"), (40, "no JSON")):
+        (tmp_path / "list.json").write_text(json.dumps([json.loads(ndt_rows()[2])] * 3)[:-cut])
+        found, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
+        assert (len(found), done.unread) == (3 if cut == 1 else 2, 1)
+        assert said in why(done)[0]
+
+
+def test_halves_of_characters_are_no_reason_to_stop(tmp_path: Path) -> None:
+    row = json.loads(ndt_rows()[2])
+    row["a"] |= {"CongestionControl": "cub\ud800ic", "UUID": "\udfff"}
+    (tmp_path / "a.json").write_text(json.dumps(row))
+    (found,), _ = imported(Ndt(), tmp_path / "a.json", out=tmp_path / "out")
+    assert found["cc"] == "cub?ic"
