@@ -1,6 +1,5 @@
 """`thalweg records`: what connections of live servers did, together."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ from thalweg.cli.options import option
 from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
-    from thalweg.records import LeftOut
+    from thalweg.records import Summary
 
 EPILOG = "Example: thalweg records /var/lib/thalweg/records --html week.html"
 
@@ -36,12 +35,13 @@ def command(
 
     summary = summary_of(places)
     if not summary.rows:
+        others = ", ".join(f"{rows} of the kind `{kind}`" for kind, rows in summary.unknown_kinds.items())
         raise ThalwegError(
             "no-records",
-            "the files hold no rows",
+            f"the files hold no rows{f' but {others}, which this version does not know' if others else ''}",
             place=str(places[0]),
             expected="connections that have closed, or have been open for a minute",
-            hint="thalweg-agent status says how many it has seen",
+            hint="use a newer thalweg" if others else "thalweg-agent status says how many it has seen",
         )
     if html is not None:
         from thalweg.report import records as page
@@ -51,14 +51,16 @@ def command(
         output.data_json(records_output.as_json(summary, places, html))
         return
     records_output.show(summary)
-    _talk_of(summary.left_out)
+    _talk_of(summary)
     if html is not None:
         output.data("")
         output.data(str(html))
 
 
-def _talk_of(left_out: "Sequence[LeftOut]") -> None:
-    for each in left_out[:MOST_LEFT_OUT]:
+def _talk_of(summary: "Summary") -> None:
+    for each in summary.left_out[:MOST_LEFT_OUT]:
         output.talk(f"left out: {each.file}: {each.why}")
-    if len(left_out) > MOST_LEFT_OUT:
-        output.talk(f"left out: {len(left_out) - MOST_LEFT_OUT} more files")
+    if len(summary.left_out) > MOST_LEFT_OUT:
+        output.talk(f"left out: {len(summary.left_out) - MOST_LEFT_OUT} more files")
+    for kind, rows in summary.unknown_kinds.items():
+        output.talk(f"left out: {rows} rows of the kind `{kind}`, which this version of thalweg does not know")

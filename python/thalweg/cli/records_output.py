@@ -73,6 +73,7 @@ def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> di
         "files": summary.files,
         "left_out": [{"file": str(each.file), "why": each.why} for each in summary.left_out],
         "rows": summary.rows,
+        "left_out_rows": summary.unknown_kinds,
         "superseded": summary.superseded,
         "open": summary.open,
         "first_us": summary.first_us,

@@ -6,6 +6,8 @@ before it removes them. After a crash in between both are there: the numbers tel
 
 import os
 import re
+import shlex
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,9 @@ from thalweg.records.schema import ALWAYS, SCHEMA
 
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: when it began, and the numbers of its first and its last flush."""
+
+FORBIDDEN = "it may not be read"
+"""Why a file is left out that is another user's."""
 
 GONE = "file-gone"
 """Code of the error that a file was removed while it was read."""
@@ -79,24 +84,53 @@ def _listed(places: Sequence[Path]) -> list[Path]:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    if place.is_dir():
-        hidden = (file for file in sorted(place.rglob("*.parquet")) if not _is_hidden(file.relative_to(place)))
-        yield from (file for file in hidden if file.is_file())
-    elif place.exists():
-        yield place
-    else:
+    try:
+        is_folder = stat.S_ISDIR(place.stat().st_mode)
+    except PermissionError as error:
+        raise _forbidden(place) from error
+    except OSError as error:
         raise ThalwegError(
             "no-file",
             f"there is no file or folder `{place}`",
             place=str(place),
             expected="files of records, or folders with such files",
             hint="thalweg-agent record writes them to /var/lib/thalweg/records unless --out names another folder",
+        ) from error
+    if is_folder:
+        yield from (file for file in _within(place) if file.is_file())
+    else:
+        yield place
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """Give what may be files of records; what has a name that begins with a dot is not finished.
+
+    A folder that may not be looked into is an error: it would look empty.
+    """
+
+    def refused(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            raise _forbidden(Path(error.filename)) from error
+
+    for inner, folders, names in os.walk(folder, onerror=refused):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (
+            Path(inner, name) for name in sorted(names) if name.endswith(".parquet") and not name.startswith(".")
         )
 
 
-def _is_hidden(file: Path) -> bool:
-    """Tell whether a file is not finished: those that are being written have a name that begins with a dot."""
-    return any(part.startswith(".") for part in file.parts)
+def _forbidden(place: Path) -> ThalwegError:
+    """Say how to read what is another user's: on a server, records are root's."""
+    quoted = shlex.quote(str(place))
+    return ThalwegError(
+        "cannot-read",
+        f"this user may not read `{place}`",
+        place=str(place),
+        expected="records that this user may read",
+        hint=f'take a copy of your own: sudo cp -rT {quoted} my-records && sudo chown -R "$USER" my-records\n'
+        "or let a group of yours read them: docs/reference/records.md says how",
+        exit_code=Exit.FAILED,
+    )
 
 
 def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOut]]:
@@ -125,10 +159,10 @@ def _schema(file: Path) -> pl.Schema | str:
     except FileNotFoundError:
         raise gone(file) from None
     except PermissionError:
-        return "it may not be read"
+        return FORBIDDEN
     except (pl.exceptions.PolarsError, OSError):
-        is_readable = os.access(file, os.R_OK)
-        return "it is damaged, or no Parquet file" if is_readable else "it may not be read"
+        is_readable = os.access(file, os.R_OK, effective_ids=True)
+        return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
     if missing := [name for name in ALWAYS if name not in found]:
         return f"it holds no records: it has no column {missing[0]}"
     for name, dtype in SCHEMA.items():
@@ -149,6 +183,8 @@ def _nothing(places: Sequence[Path], left_out: Sequence[LeftOut]) -> ThalwegErro
     names = ", ".join(f"`{place}`" for place in places)
     if left_out:
         first = left_out[0]
+        if first.why == FORBIDDEN:
+            return _forbidden(first.file)
         return ThalwegError(
             "no-records",
             f"there are no records in {names}: {first.file}: {first.why}",

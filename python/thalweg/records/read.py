@@ -10,7 +10,7 @@ import polars as pl
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import Found, LeftOut, find, gone
-from thalweg.records.schema import CLOSE, INTERIM, SCHEMA
+from thalweg.records.schema import CLOSE, INTERIM, KINDS, SCHEMA
 
 CONNECTION = ["source", "machine", "connection"]
 """What a connection is known by; machines may use the same numbers."""
@@ -26,7 +26,19 @@ class Records:
 
     @cached_property
     def all_rows(self) -> pl.LazyFrame:
-        """Every row of every file, with every column in order; those that a file lacks are empty."""
+        """Every row of every file that is of a known kind, with every column in order; those that a file lacks are
+        empty.
+        """
+        return self._whole_rows.filter(_is_known())
+
+    @cached_property
+    def unknown_kinds(self) -> dict[str, int]:
+        """How many rows there are of kinds that this version does not know: they are left out."""
+        unknown = self._whole_rows.filter(~_is_known()).group_by(pl.col("kind").fill_null("none")).agg(pl.len())
+        return dict(self.collect(unknown.sort("kind"))[0].iter_rows())
+
+    @cached_property
+    def _whole_rows(self) -> pl.LazyFrame:
         alike: dict[tuple[Any, ...], list[Path]] = {}
         for file, schema in self.files.items():
             alike.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
@@ -95,6 +107,10 @@ def read(places: Sequence[Path]) -> Records:
     """
     found: Found = find(places)
     return Records(found.files, found.left_out)
+
+
+def _is_known() -> pl.Expr:
+    return pl.col("kind").is_in(KINDS).fill_null(False)
 
 
 def _keys(columns: Sequence[str]) -> list[pl.Expr]:

@@ -11,7 +11,7 @@ from thalweg.records.find import GONE, LeftOut
 from thalweg.records.measures import MEASURES
 from thalweg.records.missing import Missing, empties, missing
 from thalweg.records.read import Records, read
-from thalweg.records.schema import CLOSE, INTERIM, TRANSFER, UNKNOWN, is_connection, weight
+from thalweg.records.schema import CLOSE, INTERIM, LATEST_US, TRANSFER, UNKNOWN, is_connection, weight
 from thalweg.records.sizes import SIZES, size_class
 from thalweg.records.spread import Spread, classed
 
@@ -69,6 +69,8 @@ class Summary:
 
     files: int
     left_out: Sequence[LeftOut]
+    unknown_kinds: dict[str, int]
+    """Rows of kinds that this version does not know, which are left out."""
     superseded: int
     """Interim rows that a later row of the same connection replaces."""
     rows: int
@@ -101,7 +103,9 @@ def summarise(records: Records) -> Summary:
     begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
     spans = rows.select(begin, pl.col("end_us").max().alias("last"), weight().max().alias("weight"))
     span, counted, empty = records.collect(spans, _counted(rows), empties(records.rows))
-    first, last, most = span.row(0)
+    # A file can hold anything.
+    first, last = (None if us is None else min(us, LATEST_US) for us in span.row(0)[:2])
+    most = span.row(0)[2]
     bin_s = _bin_s(first, last)
     of = {name: rows.filter(_of(each.of)) for name, each in MEASURES.items()}
     spreads = [classed(of[name], each.value, pl.col("cc")) for name, each in MEASURES.items()]
@@ -112,6 +116,7 @@ def summarise(records: Records) -> Summary:
     return Summary(
         files=len(records.files),
         left_out=records.left_out,
+        unknown_kinds=records.unknown_kinds,
         superseded=records.superseded.height,
         rows=int(counted["rows"].sum()),
         open=int(counted.filter(pl.col("kind") == INTERIM)["rows"].sum()),
@@ -153,7 +158,8 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Count rows by everything that they are counted by, once: each table of counts is a sum of these."""
     sums = {
         "weight": weight(),
-        "acked_bytes": pl.col("acked_bytes").fill_null(0) * weight(),
+        # Whatever stands in a foreign file, its sum is no number that has begun again at 0.
+        "acked_bytes": pl.col("acked_bytes").fill_null(0).cast(pl.Float64) * weight(),
         "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),
         "cpu_limited": _where(pl.col("cpu_limited")),
     }
@@ -205,16 +211,23 @@ def _bin_s(first: int | None, last: int | None) -> int:
 
     >>> _bin_s(0, 3600 * 1_000_000), _bin_s(0, 7 * 86_400 * 1_000_000)
     (60, 3600)
+
+    Also if a machine did not know the year:
+
+    >>> _bin_s(0, 56 * 365 * 86_400 * 1_000_000) // 86_400
+    112
     """
     length_s = ((last or 0) - (first or 0)) / 1e6
-    return next((step for step in BINS_S if length_s / step < MOST_BINS), BINS_S[-1])
+    longest = BINS_S[-1] * (int(length_s / BINS_S[-1] / MOST_BINS) + 1)
+    return next((step for step in BINS_S if length_s / step < MOST_BINS), longest)
 
 
 def _over_time(rows: pl.LazyFrame, bin_s: int) -> pl.LazyFrame:
     step_us = bin_s * 1_000_000
     start = (pl.col("end_us") // step_us * step_us).alias("start_us")
     return (
-        rows.group_by("cc", start)
+        rows.filter(pl.col("end_us") <= LATEST_US)
+        .group_by("cc", start)
         .agg(
             _where(is_connection()).sum().alias("connections"),
             _where(pl.col("kind") == TRANSFER).sum().alias("transfers"),

@@ -124,6 +124,8 @@ def _cautions(summary: Summary) -> Iterator[str]:
     hidden = list(summary.algorithms)[MOST_LINES:]
     if hidden:
         yield f"Figures show the {MOST_LINES} algorithms with the most rows, and not {', '.join(hidden)}."
+    for kind, rows in summary.unknown_kinds.items():
+        yield f"{rows:,} rows of the kind {kind}, which this version of thalweg does not know, were left out."
     left_out = [f"{each.file.name} was left out: {each.why}." for each in summary.left_out]
     yield from left_out[:MOST_LEFT_OUT]
     if len(left_out) > MOST_LEFT_OUT:

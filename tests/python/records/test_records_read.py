@@ -1,6 +1,12 @@
 """Which files and which rows count: each once, and nothing is left out in silence."""
 
+import contextlib
+import os
+import resource
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import made_up_records as made_up
 import polars as pl
@@ -163,3 +169,73 @@ def test_files_that_go_again_and_again_are_an_error(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(summary, "summarise", removed)
     with pytest.raises(ThalwegError, match="was removed while"):
         summary.summary_of([tmp_path])
+
+
+def test_rows_of_a_kind_that_only_a_later_version_knows_are_left_out_and_said(
+    thalweg: Callable[..., Any], tmp_path: Path
+) -> None:
+    rows = [made_up.closed(1), made_up.closed(2, kind="probe", acked_bytes=7), made_up.closed(3, kind="probe")]
+    file = made_up.flushed(tmp_path / "r", 1, 1, rows)
+    # It has a column more, too.
+    pl.read_parquet(file).with_columns(jitter_us=pl.lit(5)).write_parquet(file)
+    found = summarise(read([tmp_path / "r"]))
+    assert (found.rows, found.unknown_kinds) == (1, {"probe": 2})
+    assert found.algorithms["cubic"].acked_bytes == 1_000_000
+    done = thalweg("records", "r")
+    assert done.returncode == 0, done.stderr
+    assert "left out: 2 rows of the kind `probe`" in done.stderr
+    made_up.flushed(tmp_path / "r", 1, 1, rows[1:])
+    assert "2 of the kind `probe`" in thalweg("records", "r").stderr
+
+
+def test_numbers_that_no_connection_has_make_no_nonsense_and_no_crash(
+    thalweg: Callable[..., Any], tmp_path: Path
+) -> None:
+    most = 2**64 - 1
+    rows = [
+        made_up.closed(1, end_us=most, start_us=0, acked_bytes=most, sampled_one_in=2, busy_goodput_bps=float("inf")),
+        made_up.closed(2, acked_bytes=most, busy_goodput_bps=float("nan"), buffer_bdp=-1.0, rtt_min_us=most),
+    ]
+    made_up.flushed(tmp_path / "r", 1, 1, rows)
+    done = thalweg("records", "r", "--html", "page.html")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.html").stat().st_size < 5_000_000
+    assert summarise(read([tmp_path / "r"])).algorithms["cubic"].acked_bytes == pytest.approx(3 * most)
+
+
+def test_a_thousand_files_are_one_table_whatever_the_number_of_files_that_may_be_open(tmp_path: Path) -> None:
+    for number in range(1000):
+        made_up.flushed(tmp_path, number, number, [made_up.closed(number), made_up.transfer(number)])
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, limits[0]), limits[1]))
+    try:
+        found = summarise(read([tmp_path]))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (found.files, found.rows, found.superseded) == (1000, 2000, 0)
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[None]:
+    """Have the rights of one, also where root runs the tests."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.mark.parametrize("secret", ["r", "r/web1", "r/web1/20261121T120000Z-0000000001-0000000001.parquet"])
+def test_records_that_a_user_may_not_read_are_not_called_nothing(secret: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        made_up.flushed(folder / "r" / "web1", 1, 1, [made_up.closed(1)])
+        (folder / secret).chmod(0)
+        with ordinary_user(), pytest.raises(ThalwegError, match="this user may not read") as caught:
+            read([folder / "r"])
+        (folder / secret).chmod(0o755)
+    assert "sudo cp -rT" in (caught.value.hint or "")
+    assert caught.value.place == str(folder / secret)
