@@ -63,9 +63,15 @@ fn a_host_that_needs_longer_for_each_packet_than_its_share_gives_is_limited_by_t
 
 #[test]
 fn slices_are_where_the_seed_puts_them() {
-    let experiment = on_a_share("bbr", Span::from_millis(10), Span::from_millis(40));
-    assert_eq!(run(&experiment), run(&experiment));
-    let other = Experiment { seed: experiment.seed + 1, start_jitter_ns: Span::ZERO, ..experiment.clone() };
-    let same_start = Experiment { start_jitter_ns: Span::ZERO, ..experiment };
-    assert_ne!(run(&same_start).flows, run(&other).flows, "nothing but slices and BBR's cycle depends on the seed");
+    let flows = |seed: u64, is_shared: bool| {
+        let mut experiment = on_a_share("cubic", Span::from_millis(10), Span::from_millis(40));
+        (experiment.seed, experiment.start_jitter_ns) = (seed, Span::ZERO);
+        if !is_shared {
+            experiment.hosts.get_mut("sender").expect("there is one").cpu = None;
+        }
+        run(&experiment).flows
+    };
+    assert_eq!(flows(1, true), flows(1, true));
+    assert_ne!(flows(1, true), flows(2, true));
+    assert_eq!(flows(1, false), flows(2, false), "nothing else in it hangs on the seed");
 }

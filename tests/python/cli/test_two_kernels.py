@@ -1,0 +1,67 @@
+"""`thalweg compare SCENARIO --kernel A --kernel B`: two kernels of guests, in one command."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg.errors import Exit
+from thalweg.kernel import guests
+from thalweg.results import open_run
+
+Thalweg = Callable[..., Any]
+
+SCENARIO = """\
+name = "short"
+duration = "1s"
+sample_interval = "100ms"
+[path]
+rate = "5Mbps"
+rtt = "20ms"
+[[flow]]
+name = "bulk"
+cc = "cubic"
+"""
+
+LEFT_OUT = "tcp_yeah.ko"
+"""A module that no flow uses: without it, it is another kernel."""
+
+
+@pytest.fixture
+def kernels(vm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What names two kernels in a command: the one that guests have here, and the same without one of its modules."""
+    current = guests.current()
+    image = Path(os.environ.get(guests.IMAGE_VARIABLE) or (current.image if current else ""))
+    modules = Path(os.environ.get(guests.MODULES_VARIABLE) or (current.modules if current else ""))
+    # The command sets both, and they are to be afterwards what they were.
+    monkeypatch.setenv(guests.IMAGE_VARIABLE, "")
+    monkeypatch.setenv(guests.MODULES_VARIABLE, "")
+    fewer = tmp_path / "modules"
+    fewer.mkdir()
+    for module in modules.rglob("*.ko*"):
+        if not module.name.startswith(LEFT_OUT):
+            (fewer / module.name).symlink_to(module.resolve())
+    words = [str(image), str(modules), str(image), str(fewer)]
+    return [word for pair in zip(("--kernel", "--modules") * 2, words, strict=True) for word in pair]
+
+
+def test_two_kernels_run_a_scenario_and_are_compared(thalweg: Thalweg, tmp_path: Path, kernels: list[str]) -> None:
+    (tmp_path / "short.toml").write_text(SCENARIO)
+    done = thalweg("compare", "short.toml", *kernels)
+    assert done.returncode == Exit.FINE, done.stderr
+    assert done.stdout.startswith("No real difference in "), "one repetition says nothing of chance"
+    runs = [open_run(directory) for directory in sorted((tmp_path / "runs").iterdir())]
+    assert [run.engine for run in runs] == ["vm", "vm"]
+    assert len({run.meta["result_version"] for run in runs}) == 2, "each has a kernel of its own"
+    for run in runs:
+        assert run.flows()["acked_bytes"].sum() > 0
+    told = dict(re.findall(r"^([AB]): runs/\S+ \(engine vm \S+, (.+)\)$", done.stderr, flags=re.MULTILINE))
+    assert sorted(told) == ["A", "B"], done.stderr
+    assert {f"{run.meta['result_version']}".partition(" on ")[2] for run in runs} == set(told.values())
+
+    when = {run.path: run.meta["created"] for run in runs}
+    again = thalweg("compare", "short.toml", *kernels)
+    assert again.stdout == done.stdout
+    assert {run: open_run(run).meta["created"] for run in when} == when, "what is there is not run again"
