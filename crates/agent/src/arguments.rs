@@ -40,7 +40,7 @@ pub enum Command {
         /// What stands first
         #[arg(long, value_enum, value_name = "COLUMN", default_value_t)]
         sort: SortBy,
-        /// Print the table once, with all connections: for scripts and pipes
+        /// Print the table once, with up to 10,000 connections: for scripts and pipes
         #[arg(long)]
         once: bool,
         /// Where the agent that records answers

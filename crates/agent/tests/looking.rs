@@ -59,7 +59,7 @@ fn answer(request: &Value) -> Value {
     }
     let connection = |number: u64, remote: &str, cc: &str| json!({"connection": number, "local": "192.0.2.1:443", "remote": remote, "cc": cc, "goodput_bps": 71.2e6});
     let connections = [connection(1, "198.51.100.1:50000", "bbr"), connection(2, "198.51.100.2:50000", "cubic")];
-    json!({"looked_us": 0, "total": 2, "connections": connections})
+    json!({"looked_us": 0, "total": 12_345, "connections": connections})
 }
 
 fn agent(arguments: &[&str], socket: &Path) -> Command {
@@ -113,6 +113,7 @@ fn the_table_is_printed_once_in_the_order_that_was_asked_for() {
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[0].starts_with("LOCAL ") && lines[1].contains("198.51.100.1:50000") && lines[2].contains("cubic"));
     assert_eq!(fake.asked()[0]["sort"], "retransmit-ratio");
+    assert!(text(&done.stderr).contains("the first 2 of 12,345 connections, sorted by RETRANS%"), "{done:?}");
     let unknown = run(&["top", "--once", "--sort", "beauty"], &fake.socket());
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("min-rtt"), "the columns that there are: {}", text(&unknown.stderr));

@@ -10,6 +10,7 @@
 
 use super::assemble::Assembler;
 use super::away::{Away, Watch};
+use super::bell::Bell;
 use super::cgroups::{Paths, Recorded, mount_point};
 use super::clock::{Clock, jiffy_ns};
 use super::event::Settings;
@@ -19,6 +20,7 @@ use super::options::{Options, Privacy};
 use super::out::{self, Addresses, Key, Writer};
 use super::program::{Program, check_alone};
 use super::recorder::Recorder;
+use super::rounds::Rounds;
 use super::snapshot::{Observable, Snapshot};
 use super::unseen::Unseen;
 use super::walk::{Walked, Walker};
@@ -26,22 +28,12 @@ use super::{http, socket};
 use crate::notify;
 use crate::problem::Problem;
 use crate::requirements::{self, BPF, NET_ADMIN, PERFMON, SYS_ADMIN};
-use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// How often events are fetched. The kernel wakes this thread when a quarter of the buffer is full.
-const TICK: Duration = Duration::from_millis(200);
-
-/// Rows of connections that stay open are late by less than this part of their interval.
-const WALKS_PER_INTERIM: u32 = 4;
-
-/// Walks are no more frequent than this.
-const LEAST_WALK: Duration = Duration::from_secs(1);
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Records until it is told to end (SIGINT, SIGTERM, SIGHUP).
 ///
@@ -55,7 +47,9 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
             .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
     }
     let away = Arc::new(Away::default());
-    let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone(), Arc::clone(&away)));
+    let bell = Bell::new()
+        .map_err(|error| Problem::failed("files", "this process", error, "another open file", "look at ulimit -n"))?;
+    let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone(), Arc::clone(&away), bell));
     let metrics = Arc::new(Metrics::new());
     // Everything that others may refuse comes before the kernel is asked to call.
     let writer = Writer::open(writer_settings(options))?;
@@ -82,28 +76,22 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
         unseen: Unseen::default(),
         flows,
     });
-    let mut ring = RingBufferBuilder::new();
-    let take = |bytes: &[u8]| {
-        recorder.borrow_mut().take_bytes(bytes);
-        0
-    };
-    ring.add(&events, take).map_err(|error| unreadable(&error))?;
-    let ring = ring.build().map_err(|error| unreadable(&error))?;
+    let rounds = Rounds::new(&recorder, &events, &kernel.walker, observed.bell())?;
 
     let link = kernel.program.attach(&prepared.cgroup)?;
-    report(recorder.borrow_mut().walk(&kernel.walker));
-    say(&opening_words(options, &observed.status()))?;
+    report(rounds.walk()?);
+    say(&opening_words(options, &observed.snapshot()))?;
     notify::ready();
-    run(options, &recorder, &ring, &kernel.walker, &is_over)?;
+    rounds.run(options.interim, options.flush, &is_over)?;
 
-    if let Err(error) = recorder.borrow_mut().walk_last(&kernel.walker) {
+    if let Err(error) = rounds.walk_last()? {
         complain(&format!("connections that are open have no last row: {error}"));
     }
     drop(link);
-    consume(&ring)?;
-    drop(ring);
+    rounds.fetch()?;
+    drop(rounds);
     recorder.into_inner().writer.finish()?;
-    let counters = observed.status().counters;
+    let counters = observed.snapshot().counters;
     let rows = counters.close_rows + counters.transfer_rows + counters.interim_rows;
     say(&format!("recording has ended: {} connections closed, {rows} rows\n", counters.closed))
 }
@@ -181,54 +169,6 @@ fn opening_words(options: &Options, status: &Snapshot) -> String {
         status.listen.as_ref().map(|listen| format!("; metrics: http://{listen}/metrics")).unwrap_or_default();
     let joined = status.counters.joined;
     format!("recording {which}{sampled}, in {}; {joined} were open already{metrics}\n", status.out)
-}
-
-/// Until a signal says that it is over.
-fn run(
-    options: &Options,
-    recorder: &RefCell<Recorder>,
-    ring: &RingBuffer<'_>,
-    walker: &Walker,
-    is_over: &AtomicBool,
-) -> Result<(), Problem> {
-    let usual = (options.interim / WALKS_PER_INTERIM).max(LEAST_WALK);
-    let mut walked = Instant::now();
-    while !is_over.load(Ordering::Relaxed) {
-        // Returns early when the buffer fills, and when a signal comes.
-        match ring.poll(TICK) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => return Err(unreadable(&error)),
-            _ => {}
-        }
-        recorder.borrow_mut().clock.look();
-        consume(ring)?;
-        let now = Instant::now();
-        let mut recorder = recorder.borrow_mut();
-        // Where only walks tell of an end, they come with each flush.
-        let interval = if recorder.unseen.is_empty() { usual } else { usual.min(options.flush) };
-        if now - walked >= interval {
-            walked = now;
-            if let Err(error) = recorder.walk(walker) {
-                complain(&format!("open connections could not be looked at: {error}"));
-            }
-        }
-        recorder.tick(now);
-    }
-    Ok(())
-}
-
-/// Fetches what there is, whether the kernel has woken anybody for it or not.
-fn consume(ring: &RingBuffer<'_>) -> Result<(), Problem> {
-    ring.consume().map_err(|error| unreadable(&error))
-}
-
-fn unreadable(error: &libbpf_rs::Error) -> Problem {
-    Problem::failed(
-        "ring-buffer",
-        "the kernel's ring buffer",
-        error,
-        "events that can be read",
-        "report it with the output of `uname -r`",
-    )
 }
 
 /// The first walk says what will be missing.

@@ -67,6 +67,15 @@ pub mod state {
 trait Member: Sized {
     fn read(bytes: &mut &[u8]) -> Self;
 
+    /// Its numbers, one after the other.
+    fn tell(&self, take: &mut impl FnMut(u64));
+
+    /// The member of the next of these numbers.
+    fn make(numbers: &mut impl Iterator<Item = u64>) -> Self;
+
+    /// How many they are.
+    const COUNT: usize;
+
     #[cfg(test)]
     const WORD: &str;
 }
@@ -79,6 +88,16 @@ macro_rules! member {
                 *bytes = rest;
                 $number::from_ne_bytes(*number)
             }
+
+            fn tell(&self, take: &mut impl FnMut(u64)) {
+                take(u64::from(*self));
+            }
+
+            fn make(numbers: &mut impl Iterator<Item = u64>) -> $number {
+                numbers.next().unwrap_or(0) as $number
+            }
+
+            const COUNT: usize = 1;
 
             #[cfg(test)]
             const WORD: &str = stringify!($number);
@@ -93,6 +112,16 @@ impl<M: Member, const N: usize> Member for [M; N] {
     fn read(bytes: &mut &[u8]) -> [M; N] {
         std::array::from_fn(|_| M::read(bytes))
     }
+
+    fn tell(&self, take: &mut impl FnMut(u64)) {
+        self.iter().for_each(|member| member.tell(take));
+    }
+
+    fn make(numbers: &mut impl Iterator<Item = u64>) -> [M; N] {
+        std::array::from_fn(|_| M::make(numbers))
+    }
+
+    const COUNT: usize = N * M::COUNT;
 
     #[cfg(test)]
     const WORD: &str = M::WORD;
@@ -118,6 +147,20 @@ macro_rules! event {
             fn read(mut bytes: &[u8]) -> Event {
                 // In the order in which they are written here.
                 Event { $($member: Member::read(&mut bytes),)* }
+            }
+
+            /// How many numbers an event has.
+            pub const NUMBERS: usize = 0 $(+ <$kind as Member>::COUNT)*;
+
+            /// Tells all its numbers, in order.
+            pub fn tell(&self, take: &mut impl FnMut(u64)) {
+                $(self.$member.tell(take);)*
+            }
+
+            /// The event of these numbers.
+            pub fn of(numbers: impl IntoIterator<Item = u64>) -> Event {
+                let mut numbers = numbers.into_iter();
+                Event { $($member: Member::make(&mut numbers),)* }
             }
         }
     };

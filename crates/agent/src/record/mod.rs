@@ -2,6 +2,7 @@
 
 mod assemble;
 mod away;
+mod bell;
 mod cgroups;
 mod clock;
 mod daemon;
@@ -14,8 +15,10 @@ mod namespaces;
 mod observed;
 mod options;
 mod out;
+mod packed;
 mod program;
 mod recorder;
+mod rounds;
 mod rtt;
 mod snapshot;
 mod socket;

@@ -2,9 +2,10 @@
 
 use super::assemble::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
 use super::away::Away;
+use super::bell::Bell;
 use super::cgroups;
 use super::clock::monotonic_us;
-use super::event::{Event, flag, state};
+use super::event::{self as kernel, Event, flag, state};
 use super::out::Health;
 use super::program::Program;
 use super::snapshot::{Counters, Observable, Open, OpenConnections, Snapshot, Usage, Writer};
@@ -15,13 +16,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Connections that wait between the walk and who picks from them.
 const WAITING: usize = 256;
 
 /// A look that is older than this tells nothing of the goodput now.
-const FRESH_US: u64 = 60_000_000;
+const FRESH: Duration = Duration::from_secs(60);
 
 /// The time off CPU that is shown is that of the last minute.
 const SHOWN_US: u64 = 60_000_000;
@@ -32,6 +33,7 @@ pub struct Observed {
     fixed: Snapshot,
     listen: OnceLock<String>,
     kernel: OnceLock<Kernel>,
+    bell: Bell,
     writer: Mutex<Health>,
     close_rows: AtomicU64,
     interim_rows: AtomicU64,
@@ -40,8 +42,15 @@ pub struct Observed {
     clock_steps: AtomicU64,
     cgroups: Mutex<cgroups::Paths>,
     away: Arc<Away>,
-    /// When each connection was looked at last, and what was acknowledged then.
-    looks: Mutex<HashMap<u64, (u64, u64)>>,
+    looks: Mutex<Looks>,
+}
+
+/// The last look at all connections.
+#[derive(Default)]
+struct Looks {
+    at: Option<Instant>,
+    /// When each was looked at, and what was acknowledged then.
+    of: HashMap<u64, (u64, u64)>,
 }
 
 /// The programs at work.
@@ -64,11 +73,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Observed {
     /// Nothing has happened yet.
-    pub fn new(fixed: Snapshot, cgroups: cgroups::Paths, away: Arc<Away>) -> Observed {
+    pub fn new(fixed: Snapshot, cgroups: cgroups::Paths, away: Arc<Away>, bell: Bell) -> Observed {
         Observed {
             fixed,
             listen: OnceLock::new(),
             kernel: OnceLock::new(),
+            bell,
             writer: Mutex::default(),
             close_rows: AtomicU64::new(0),
             interim_rows: AtomicU64::new(0),
@@ -102,16 +112,35 @@ impl Observed {
         self.unseen.fetch_add(u64::from(is_unseen), Ordering::Relaxed);
     }
 
+    /// Rings when somebody wants to know how things stand.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
     /// How writing goes, and how often the clock was set.
     pub fn update(&self, writer: Health, clock_steps: u64) {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
+        // Where nobody looks any more, what was seen last is of no use. Where somebody does just now, it is.
+        if let Ok(mut looks) = self.looks.try_lock() {
+            if looks.at.is_some_and(|at| at.elapsed() > FRESH) {
+                *looks = Looks::default();
+            }
+        }
     }
 
-    fn counters(&self) -> Counters {
-        let kernel = self.kernel.get().map(|kernel| kernel.program.counters()).unwrap_or_default();
+    /// How things stand, as far as events were fetched.
+    pub fn snapshot(&self) -> Snapshot {
+        self.with(self.kernel_counters())
+    }
+
+    fn kernel_counters(&self) -> kernel::Counters {
+        self.kernel.get().map(|kernel| kernel.program.counters()).unwrap_or_default()
+    }
+
+    fn with(&self, kernel: kernel::Counters) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
+        let counters = Counters {
             opened: kernel.opened,
             joined: kernel.joined,
             closed: kernel.closed + read(&self.unseen),
@@ -122,14 +151,7 @@ impl Observed {
             lost_events: kernel.lost_events,
             lost_connections: kernel.lost_connections,
             clock_steps: read(&self.clock_steps),
-        }
-    }
-}
-
-impl Observable for Observed {
-    fn status(&self) -> Snapshot {
-        let counters = self.counters();
-        let connections_open = (counters.opened + counters.joined).saturating_sub(counters.closed);
+        };
         let kernel = self.kernel.get();
         let now = monotonic_us();
         let away = self.away.share(now.saturating_sub(SHOWN_US), now);
@@ -137,7 +159,7 @@ impl Observable for Observed {
         Snapshot {
             now_us: now_us(),
             listen: self.listen.get().cloned(),
-            connections_open,
+            connections_open: (counters.opened + counters.joined).saturating_sub(counters.closed),
             away_percent: away.map(|share| 100.0 * share),
             counters,
             writer: writer(&locked(&self.writer)),
@@ -146,13 +168,22 @@ impl Observable for Observed {
             ..self.fixed.clone()
         }
     }
+}
+
+impl Observable for Observed {
+    /// Everything that ended before this was asked is counted, and of what the kernel counts as closed the rows are made.
+    fn status(&self) -> Snapshot {
+        let kernel = self.kernel_counters();
+        self.bell.ring();
+        self.with(kernel)
+    }
 
     fn open(&self, selection: &Selection) -> OpenConnections {
         let Some(kernel) = self.kernel.get() else { return OpenConnections::default() };
         let mut looks = locked(&self.looks);
         let mut cgroups = locked(&self.cgroups);
         let (sender, receiver) = mpsc::sync_channel(WAITING);
-        let before = std::mem::take(&mut *looks);
+        let before = std::mem::take(&mut looks.of);
         let (connections, now) = thread::scope(|scope| {
             let cgroups = &mut *cgroups;
             let walk = scope.spawn(move || {
@@ -169,7 +200,7 @@ impl Observable for Observed {
             (selection.pick(receiver.into_iter()), walk.join().unwrap_or_default())
         });
         let total = now.len() as u64;
-        *looks = now;
+        *looks = Looks { at: Some(Instant::now()), of: now };
         OpenConnections { looked_us: now_us(), total, connections }
     }
 }
@@ -187,7 +218,8 @@ fn writer(health: &Health) -> Writer {
 }
 
 fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f64> {
-    let passed_us = event.end_us.checked_sub(looked_us).filter(|us| (1..FRESH_US).contains(us))?;
+    let fresh_us = FRESH.as_micros() as u64;
+    let passed_us = event.end_us.checked_sub(looked_us).filter(|us| (1..fresh_us).contains(us))?;
     Some(8e6 * event.acked_bytes.saturating_sub(acked_bytes) as f64 / passed_us as f64)
 }
 

@@ -63,14 +63,17 @@ impl Recorder {
         self.writer.take(&row);
     }
 
-    /// Goes over all open connections: joins those that are new, makes the interim rows that are due.
-    ///
-    /// # Errors
-    /// If there is no way to see them.
-    pub fn walk(&mut self, walker: &Walker) -> io::Result<Walked> {
+    /// A walk over all open connections begins.
+    pub fn begin_walk(&mut self) {
         self.clock.look();
         self.unseen.begin();
-        let walked = walker.walk(false, &mut |event| self.take(event))?;
+    }
+
+    /// A walk has ended: who is not met any more is gone.
+    ///
+    /// # Errors
+    /// If what is kept of connections cannot be gone through.
+    pub fn end_walk(&mut self, walked: &Walked, walker: &Walker) -> io::Result<()> {
         // Who was not looked for is not gone.
         if walked.missed == 0 {
             for event in self.unseen.end() {
@@ -78,11 +81,11 @@ impl Recorder {
             }
         }
         let mut gone = Vec::new();
-        walker.search(&walked, &mut |event| gone.push(event.clone()))?;
+        walker.search(walked, &mut |event| gone.push(event.clone()))?;
         for event in gone {
             self.end(&event);
         }
-        Ok(walked)
+        Ok(())
     }
 
     /// A connection has ended, and nobody has told. Unless the kernel did so in this moment.
@@ -92,13 +95,9 @@ impl Recorder {
         }
     }
 
-    /// Recording ends: what is open has an interim row now.
-    ///
-    /// # Errors
-    /// If there is no way to see them.
-    pub fn walk_last(&mut self, walker: &Walker) -> io::Result<Walked> {
-        self.clock.look();
-        walker.walk(true, &mut |event| self.row(event, false))
+    /// Recording ends: a connection that is open has an interim row now.
+    pub fn take_last(&mut self, event: &Event) {
+        self.row(event, false);
     }
 
     /// To be called a few times a second.

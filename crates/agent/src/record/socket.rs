@@ -4,7 +4,7 @@
 //! with a strange umask, so the other end's user is looked at as well.
 
 use super::snapshot::{Observable, Request};
-use super::sorting::Selection;
+use super::sorting::{MOST, Selection};
 use crate::problem::Problem;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -130,7 +130,9 @@ fn answer(mut stream: &UnixStream, observed: &dyn Observable) -> io::Result<()> 
     BufReader::new(stream.take(LONGEST_REQUEST)).read_line(&mut line)?;
     let mut answer = match serde_json::from_str(&line) {
         Ok(Request::Status) => serde_json::to_string(&observed.status())?,
-        Ok(Request::Open { sort, limit }) => serde_json::to_string(&observed.open(&Selection { sort, limit }))?,
+        Ok(Request::Open { sort, limit }) => {
+            serde_json::to_string(&observed.open(&Selection { sort, limit: limit.min(MOST) }))?
+        }
         Err(error) => json!({ "error": error.to_string() }).to_string(),
     };
     answer.push('\n');

@@ -3,6 +3,7 @@ use crate::problem::Exit;
 use crate::record::made_up;
 use crate::record::snapshot::{OpenConnections, Snapshot};
 use crate::record::sorting::SortBy;
+use std::sync::Mutex;
 
 fn start(path: &Path) -> Result<Server, Problem> {
     Server::start(path, Arc::new(made_up::agent()))
@@ -74,4 +75,30 @@ fn nobody_at_home_is_said_with_what_to_type() {
     let problem = ask(Path::new("/nonexistent/agent.sock"), &Request::Status).unwrap_err();
     assert_eq!((problem.exit, problem.code), (Exit::Failed, "not-recording"));
     assert!(problem.hint.contains("systemctl start thalweg-agent"), "{problem}");
+}
+
+/// Notes how many connections it is asked for.
+struct Asked(Mutex<Vec<usize>>);
+
+impl Observable for Asked {
+    fn status(&self) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn open(&self, selection: &Selection) -> OpenConnections {
+        self.0.lock().unwrap().push(selection.limit);
+        OpenConnections::default()
+    }
+}
+
+#[test]
+fn no_answer_takes_memory_for_more_connections_than_anybody_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let asked = Arc::new(Asked(Mutex::default()));
+    let _server = Server::start(&path, Arc::clone(&asked) as Arc<dyn Observable>).unwrap();
+    for limit in [20, usize::MAX] {
+        ask(&path, &Request::Open { sort: SortBy::Srtt, limit }).unwrap();
+    }
+    assert_eq!(*asked.0.lock().unwrap(), [20, MOST]);
 }

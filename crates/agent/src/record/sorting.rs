@@ -63,6 +63,9 @@ impl SortBy {
     }
 }
 
+/// An answer has no more connections than this: the agent's memory is the server's. Each takes some 500 bytes, twice.
+pub const MOST: usize = 10_000;
+
 /// The first so many in an order.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {

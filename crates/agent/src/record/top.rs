@@ -2,7 +2,7 @@
 
 use super::snapshot::{OpenConnections, Request};
 use super::socket;
-use super::sorting::SortBy;
+use super::sorting::{MOST, SortBy};
 use super::table::{self, COLUMNS};
 use super::terminal::Terminal;
 use super::words::count;
@@ -17,15 +17,16 @@ use std::time::Duration;
 /// How often the table is made anew.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// As many connections as one table for a pipe has at most: all that one machine is likely to have.
-const ALL: usize = 1_000_000;
-
 /// The table once, for scripts and pipes.
 ///
 /// # Errors
 /// If no agent answers, or this user may not ask it.
 pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
-    let open = look(path, sort, ALL)?;
+    let open = look(path, sort, MOST)?;
+    if open.total > open.connections.len() as u64 {
+        let (shown, total) = (count(open.connections.len() as u64), count(open.total));
+        eprintln!("thalweg-agent: the first {shown} of {total} connections, sorted by {}", table::heading(sort));
+    }
     Ok(table::lines(&open).join("\n") + "\n")
 }
 

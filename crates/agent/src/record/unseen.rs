@@ -3,13 +3,14 @@
 //! their end.
 
 use super::event::Event;
+use super::packed::Packed;
 use std::collections::HashMap;
 
-/// The last look at each.
+/// The last look at each. There can be as many as connections: they are packed.
 #[derive(Debug, Default)]
 pub struct Unseen {
     walk: u64,
-    last: HashMap<u64, (u64, Box<Event>)>,
+    last: HashMap<u64, (u64, Packed)>,
 }
 
 impl Unseen {
@@ -20,7 +21,7 @@ impl Unseen {
 
     /// A look at one of them.
     pub fn take(&mut self, event: &Event) {
-        self.last.insert(event.connection, (self.walk, Box::new(event.clone())));
+        self.last.insert(event.connection, (self.walk, Packed::new(event)));
     }
 
     /// The kernel has told of its end after all.
@@ -33,7 +34,10 @@ impl Unseen {
         let walk = self.walk;
         let gone: Vec<u64> = self.last.iter().filter(|(_, (seen, _))| *seen != walk).map(|(which, _)| *which).collect();
         let mut events: Vec<Event> =
-            gone.iter().filter_map(|which| self.last.remove(which)).map(|(_, event)| *event).collect();
+            gone.iter().filter_map(|which| self.last.remove(which)).map(|(_, last)| last.event()).collect();
+        if self.last.len() < self.last.capacity() / 4 {
+            self.last.shrink_to_fit();
+        }
         events.sort_by_key(|event| (event.end_us, event.connection));
         events
     }

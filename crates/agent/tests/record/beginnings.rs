@@ -85,6 +85,28 @@ fn open_connections_are_shown() {
 }
 
 #[test]
+fn what_has_ended_before_the_status_was_asked_for_is_in_it() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&[]);
+    let listener = listen(&namespaces.0, "10.9.8.1");
+    for number in 1..=20 {
+        let mut pair = connect_to(&namespaces.1, &listener, "10.9.8.1");
+        pair.download(1_000);
+        pair.close_by_client();
+        wait_until("both ends have closed", || {
+            let status = agent.status();
+            let count = |name: &str| status["counters"][name].as_u64().unwrap();
+            // Whatever the kernel has counted has its row, and its transfer as well.
+            assert!(count("close_rows") >= count("closed"), "{status:#}");
+            count("closed") == 2 * number
+        });
+        assert_eq!(agent.counter("transfer_rows"), number);
+    }
+    agent.end();
+}
+
+#[test]
 fn a_socket_that_is_connected_again_is_another_connection() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();

@@ -13,3 +13,4 @@ mod ss;
 mod stage;
 mod traffic;
 mod transfers;
+mod trouble;

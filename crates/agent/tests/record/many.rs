@@ -4,10 +4,14 @@ use crate::common::Namespace;
 use crate::common::wait_until;
 use crate::stage::Stage;
 use crate::traffic::{Pair, connect_to, listen};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 
 /// Both ends of each are recorded.
 const PAIRS: usize = 5_000;
+
+/// The ends of so many are more than the buffer holds.
+const OVERFLOWING: usize = 7_000;
 
 #[test]
 fn ten_thousand_at_once_are_all_there_when_they_close_together() {
@@ -85,4 +89,28 @@ fn more_connections_than_there_is_room_for_are_counted() {
     connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
     agent.wait_for_closed(6);
     assert_eq!(agent.counter("lost_connections"), 2);
+}
+
+#[test]
+fn events_that_nobody_fetches_in_time_are_counted_and_shown() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let agent = stage.record(&[]);
+    let listener = listen(&namespaces.0, "10.9.8.1");
+    let pid = Pid::from_raw(agent.process.pid().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    for _ in 0..OVERFLOWING {
+        connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
+    }
+    kill_process(pid, Signal::CONT).unwrap();
+    wait_until("all have closed", || agent.counter("closed") == 2 * OVERFLOWING as u64);
+    let (lost, rows) = (agent.counter("lost_events"), agent.counter("close_rows"));
+    assert!(lost > 0 && rows > 0, "{lost} {rows}");
+    assert_eq!(lost + rows, 2 * OVERFLOWING as u64, "each is a row, or counted as lost");
+    let shown = agent.status_text();
+    assert!(shown.contains("events that the kernel could not hand over"), "{shown}");
+    // It goes on.
+    connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
+    agent.wait_for_closed(rows + 2);
+    assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count() as u64, rows + 2);
 }

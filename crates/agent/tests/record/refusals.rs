@@ -47,6 +47,16 @@ fn a_machine_that_lacks_something_is_told_what() {
 }
 
 #[test]
+fn a_kernel_that_is_too_old_is_refused_with_the_oldest_that_will_do() {
+    let Some(stage) = Stage::new() else { return };
+    // The kernel tells such a process that it is 2.6 (personality(2)).
+    let done = record_behind(&stage, &["setarch", "--uname-2.6"], &[]);
+    assert_refused(&done, 4, "old-kernel", "newer kernel");
+    assert!(done.error.contains("found Linux 2.6.") && done.error.contains("6.1 or newer"), "{}", done.error);
+    assert!(!stage.path("records").exists(), "nothing was made");
+}
+
+#[test]
 fn options_that_cannot_be_are_refused() {
     let Some(stage) = Stage::new() else { return };
     let refused = |options: &[&str]| record_behind(&stage, &[], options);
@@ -80,6 +90,22 @@ fn a_second_recorder_of_the_same_connections_is_refused_and_the_first_goes_on() 
     connect(&namespaces, "10.9.8.1").close_by_client();
     agent.wait_for_closed(2);
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 2);
+}
+
+#[test]
+fn a_second_recorder_into_the_same_folder_or_onto_the_same_socket_is_refused() {
+    let Some(stage) = Stage::new() else { return };
+    let agent = stage.record(&[]);
+    // Of other connections: it would not be in the way otherwise.
+    let other = stage.cgroup.with_extension("other");
+    std::fs::create_dir(&other).unwrap();
+    let (cgroup, records, socket) = (other.to_str().unwrap(), stage.path("others"), stage.path("other.sock"));
+    let done = record_behind(&stage, &[], &["--cgroup", cgroup, "--socket", socket.to_str().unwrap()]);
+    assert_refused(&done, 1, "busy", "--out");
+    let done = record_behind(&stage, &[], &["--cgroup", cgroup, "--out", records.to_str().unwrap()]);
+    assert_refused(&done, 1, "already-recording", "status");
+    std::fs::remove_dir(&other).unwrap();
+    assert_eq!(agent.process.end(Signal::TERM).0, Some(0), "the first has gone on");
 }
 
 #[test]

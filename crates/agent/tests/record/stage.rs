@@ -87,8 +87,14 @@ impl Stage {
 
     /// Begins to record.
     pub fn record(&self, options: &[&str]) -> Agent {
+        self.record_behind(&[], options)
+    }
+
+    /// Begins to record, behind a command that starts another.
+    pub fn record_behind(&self, behind: &[&str], options: &[&str]) -> Agent {
         let line = self.command(options);
-        let process = Running::start(Command::new(&line[0]).args(&line[1..]));
+        let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
+        let process = Running::start(Command::new(line[0]).args(&line[1..]));
         assert!(process.said.starts_with("recording "), "{:?}", process.said);
         Agent { process, records: self.path("records"), socket: self.path("agent.sock") }
     }
@@ -126,12 +132,13 @@ pub struct Agent {
 impl Agent {
     /// What it answers to `status --json`.
     pub fn status(&self) -> Value {
-        let output = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"))
-            .args(["status", "--json", "--socket"])
-            .arg(&self.socket)
-            .output()
-            .expect("it starts");
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+        let said = self.said(&["status", "--json"]);
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+    }
+
+    /// What `status` shows.
+    pub fn status_text(&self) -> String {
+        self.said(&["status"])
     }
 
     /// One of its counters.
@@ -146,8 +153,13 @@ impl Agent {
 
     /// The open connections, as `top --once` shows them.
     pub fn top(&self) -> String {
+        self.said(&["top", "--once"])
+    }
+
+    fn said(&self, command: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"))
-            .args(["top", "--once", "--socket"])
+            .args(command)
+            .arg("--socket")
             .arg(&self.socket)
             .output()
             .expect("it starts");

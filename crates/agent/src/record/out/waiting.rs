@@ -99,6 +99,12 @@ impl Waiting {
         std::mem::replace(&mut self.state().health.trouble, trouble)
     }
 
+    /// Whether as many rows wait, or are being written, as are written at once; not while the disk takes none.
+    pub fn is_crowded(&self) -> bool {
+        let state = self.state();
+        state.health.trouble.is_none() && state.count() as u64 + state.in_hand >= EARLY_ROWS as u64
+    }
+
     /// How things go.
     pub fn health(&self) -> Health {
         let state = self.state();

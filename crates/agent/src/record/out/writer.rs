@@ -61,6 +61,11 @@ impl Writer {
         self.waiting.flush();
     }
 
+    /// Do so many rows wait for the disk that those who can wait should? While it takes none, waiting does not help.
+    pub fn is_crowded(&self) -> bool {
+        self.waiting.is_crowded()
+    }
+
     /// How things go.
     pub fn health(&self) -> Health {
         let mut health = self.waiting.health();

@@ -44,6 +44,25 @@ fn of_too_many_rows_the_oldest_are_dropped() {
 }
 
 #[test]
+fn it_is_crowded_until_what_waits_is_written_and_not_while_that_is_no_use() {
+    let waiting = Waiting::default();
+    let group = MOST_ROWS as u64 / 8;
+    waiting.add(rows(0..group));
+    assert!(!waiting.is_crowded());
+    waiting.add(rows(group..2 * group));
+    assert!(waiting.is_crowded());
+    // What is in hand takes memory as well.
+    let (handed, _) = waiting.wait();
+    assert!(waiting.is_crowded());
+    waiting.written();
+    assert!(!waiting.is_crowded());
+    waiting.give_back(handed);
+    assert!(waiting.is_crowded());
+    waiting.trouble(Some("the disk is full".to_owned()));
+    assert!(!waiting.is_crowded(), "it would be for long");
+}
+
+#[test]
 fn rows_that_are_dropped_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let (out, away) = (folder.path().join("records"), folder.path().join("away"));

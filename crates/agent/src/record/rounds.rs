@@ -1,0 +1,187 @@
+//! What the daemon does again and again: it fetches events, hands rows over, and walks over the connections that are open.
+
+use super::bell::Bell;
+use super::event::Event;
+use super::recorder::Recorder;
+use super::walk::{Walked, Walker};
+use crate::problem::Problem;
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often events are fetched. The kernel wakes this thread when a quarter of the buffer is full.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Rows of connections that stay open are late by less than this part of their interval.
+const WALKS_PER_INTERIM: u32 = 4;
+
+/// Walks are no more frequent than this.
+const LEAST_WALK: Duration = Duration::from_secs(1);
+
+/// Looks of a walk that are handed over together, and how many such batches wait.
+const BATCH: usize = 256;
+const BATCHES: usize = 4;
+
+/// How long all batches of a walk together wait for the disk, and how long at a time.
+const MOST_WAITING: Duration = Duration::from_secs(5);
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// The daemon's rounds.
+pub struct Rounds<'a> {
+    recorder: &'a RefCell<Recorder>,
+    ring: RingBuffer<'a>,
+    walker: &'a Walker,
+    bell: &'a Bell,
+    /// Wakes when the ring buffer fills, and when the bell rings.
+    waiting: OwnedFd,
+}
+
+impl<'a> Rounds<'a> {
+    /// Nothing is fetched yet.
+    ///
+    /// # Errors
+    /// If there are no more file descriptors.
+    pub fn new(
+        recorder: &'a RefCell<Recorder>,
+        events: &'a MapHandle,
+        walker: &'a Walker,
+        bell: &'a Bell,
+    ) -> Result<Rounds<'a>, Problem> {
+        let mut ring = RingBufferBuilder::new();
+        let take = move |bytes: &[u8]| {
+            recorder.borrow_mut().take_bytes(bytes);
+            0
+        };
+        ring.add(events, take).map_err(unreadable)?;
+        let ring = ring.build().map_err(unreadable)?;
+        let waiting = wakes_for(&[events.as_fd(), bell.as_fd()]).map_err(unreadable)?;
+        Ok(Rounds { recorder, ring, walker, bell, waiting })
+    }
+
+    /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`.
+    ///
+    /// # Errors
+    /// If what the kernel hands over cannot be read.
+    pub fn run(&self, interim: Duration, flush: Duration, is_over: &AtomicBool) -> Result<(), Problem> {
+        let usual = (interim / WALKS_PER_INTERIM).max(LEAST_WALK);
+        let mut walked = Instant::now();
+        self.bell.set_at_home(true);
+        while !is_over.load(Ordering::Relaxed) {
+            self.wait()?;
+            self.fetch()?;
+            let interval = if self.recorder.borrow().unseen.is_empty() { usual } else { usual.min(flush) };
+            if walked.elapsed() >= interval {
+                walked = Instant::now();
+                if let Err(error) = self.walk()? {
+                    eprintln!("thalweg-agent: open connections could not be looked at: {error}");
+                }
+            }
+        }
+        self.bell.set_at_home(false);
+        Ok(())
+    }
+
+    /// Fetches what there is, whether the kernel has woken anybody for it or not, and lets others see how things stand.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn fetch(&self) -> Result<(), Problem> {
+        let heard = self.bell.heard();
+        self.recorder.borrow_mut().clock.look();
+        self.ring.consume().map_err(unreadable)?;
+        self.recorder.borrow_mut().tick(Instant::now());
+        self.bell.answer(heard);
+        Ok(())
+    }
+
+    /// Goes over all open connections: joins those that are new, makes the interim rows that are due. In it, an error is that
+    /// there was no way to see them.
+    ///
+    /// # Errors
+    /// If what the kernel hands over meanwhile cannot be read.
+    pub fn walk(&self) -> Result<io::Result<Walked>, Problem> {
+        self.recorder.borrow_mut().begin_walk();
+        let walked = self.go(false, &mut |recorder, event| recorder.take(event))?;
+        Ok(walked.and_then(|walked| {
+            self.recorder.borrow_mut().end_walk(&walked, self.walker)?;
+            Ok(walked)
+        }))
+    }
+
+    /// Recording ends: what is open has an interim row now. Errors are those of [`Rounds::walk`].
+    pub fn walk_last(&self) -> Result<io::Result<Walked>, Problem> {
+        self.go(true, &mut |recorder, event| recorder.take_last(event))
+    }
+
+    /// A walk takes a second where connections are many, in which the ring buffer can fill: events are fetched meanwhile. And
+    /// it can make more rows than there is memory for: where many wait for the disk, it waits as well.
+    fn go(&self, shows_all: bool, take: &mut dyn FnMut(&mut Recorder, &Event)) -> Result<io::Result<Walked>, Problem> {
+        let (sender, batches) = sync_channel::<Vec<Event>>(BATCHES);
+        let (walker, patient_until) = (self.walker, Instant::now() + MOST_WAITING);
+        // What is moved into it goes when it returns, so that a walk whose batches nobody takes any more does not wait.
+        thread::scope(move |scope| {
+            let walk = scope.spawn(move || {
+                let mut batch = Vec::with_capacity(BATCH);
+                let walked = walker.walk(shows_all, &mut |event| {
+                    batch.push(event.clone());
+                    if batch.len() == BATCH {
+                        let _ = sender.send(std::mem::take(&mut batch));
+                    }
+                });
+                let _ = sender.send(batch);
+                walked
+            });
+            loop {
+                match batches.recv_timeout(TICK) {
+                    Ok(batch) => {
+                        let mut recorder = self.recorder.borrow_mut();
+                        batch.iter().for_each(|event| take(&mut recorder, event));
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                self.fetch()?;
+                while self.recorder.borrow().writer.is_crowded() && Instant::now() < patient_until {
+                    thread::sleep(MOMENT);
+                    self.fetch()?;
+                }
+            }
+            Ok(walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked"))))
+        })
+    }
+
+    /// Waits until there is something to do: the buffer fills, somebody rings, a signal comes, or it is time.
+    fn wait(&self) -> Result<(), Problem> {
+        let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(2)), Some(&time)) {
+            Err(error) if error != Errno::INTR => Err(unreadable(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn wakes_for(files: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
+    let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for file in files {
+        epoll::add(&waiting, file, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok(waiting)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Problem {
+    Problem::failed(
+        "ring-buffer",
+        "the kernel's ring buffer",
+        error,
+        "events that can be read",
+        "report it with the output of `uname -r`",
+    )
+}
