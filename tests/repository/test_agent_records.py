@@ -1,0 +1,202 @@
+"""What `thalweg records` says of files that a real agent has written, about connections whose outcome is known."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_out import cannot
+from thalweg.records import SIZES, read
+from thalweg.records.schema import SCHEMA
+from waiting import wait_until
+
+REQUEST = 100
+"""Bytes with which a client asks for an object."""
+
+SENT = {"cubic": [20_000, 50_000, 50_000, 2_000_000], "reno": [30_000, 30_000], "bbr": [40_000, 3_000_000]}
+"""Bytes that a server answers, by its congestion control. Those of less than 64 kB fit into the first window."""
+
+TRAFFIC = """\
+import json, socket, sys
+
+def pair(cc):
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        for one in (server, client):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+        client.connect(server.getsockname())
+        return server.accept()[0], client.dup()
+
+def take(one, size):
+    while size:
+        size -= len(one.recv(min(size, 1 << 20)))
+
+def carry(cc, request, size):
+    sender, client = pair(cc)
+    client.sendall(bytes(request))
+    take(sender, request)
+    sender.setblocking(False)
+    rest = memoryview(bytes(size))
+    left = size
+    while left:
+        try:
+            rest = rest[sender.send(rest):] if rest else rest
+        except BlockingIOError:
+            pass
+        try:
+            left -= len(client.recv(1 << 20, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            pass
+    client.close()
+    sender.setblocking(True)
+    assert sender.recv(1) == b""
+    sender.close()
+
+for cc, sizes in json.loads(sys.argv[1]).items():
+    for size in sizes:
+        carry(cc, int(sys.argv[2]), size)
+kept = pair("reno")
+print("done", flush=True)
+sys.stdin.read()
+"""
+"""Each client asks and closes first; one connection of reno without a byte stays open until it is told to end."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was recorded, and of what."""
+
+    folder: Path
+    sent: Mapping[str, list[int]]
+
+    def thalweg(self, *arguments: str) -> str:
+        """What `thalweg records` says of it."""
+        line = [sys.executable, "-m", "thalweg", "records", str(self.folder), *arguments]
+        environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert "left out" not in done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def cgroup() -> Iterator[Path]:
+    """A cgroup for the connections of these tests: others of the machine are none of theirs."""
+    if os.geteuid() != 0:
+        cannot("connections are recorded by root only")
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    mount = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+    if mount is None:
+        cannot("no cgroup v2 is mounted")
+    path = mount / f"thalweg-test-records-{os.getpid()}"
+    path.mkdir()
+    yield path
+    wait_until(lambda: not (path / "cgroup.procs").read_text())
+    path.rmdir()
+
+
+@pytest.fixture(scope="module")
+def recorded(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The records of an agent that has ended."""
+    folder = tmp_path_factory.mktemp("agent")
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    sent = {cc: sizes for cc, sizes in SENT.items() if cc in available}
+    assert len(sent) > 1
+    binary = os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent")))
+    at = ["--socket", str(folder / "agent.sock")]
+    line = [binary, "record", "--out", str(folder / "records"), "--cgroup", str(cgroup), "--no-metrics", *at]
+    enter = ["sh", "-c", f'echo $$ >"{cgroup}/cgroup.procs" && exec "$@"', "sh"]
+    ends = 2 * sum(map(len, sent.values()))
+
+    def closed() -> int:
+        status = subprocess.run([binary, "status", "--json", *at], capture_output=True, text=True, check=True)
+        return int(json.loads(status.stdout)["counters"]["closed"])
+
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout is not None
+        assert agent.stdout.readline().startswith("recording")
+        script = [sys.executable, "-c", TRAFFIC, json.dumps(sent), str(REQUEST)]
+        with subprocess.Popen([*enter, *script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as traffic:
+            assert traffic.stdout is not None
+            assert traffic.stdout.readline() == "done\n"
+            wait_until(lambda: closed() == ends)
+            agent.terminate()
+            agent.communicate()
+            assert agent.returncode == 0
+            traffic.communicate()
+    return Recorded(folder / "records", sent)
+
+
+def test_its_files_have_the_columns_that_readers_know_and_leave_nothing_out(recorded: Recorded) -> None:
+    records = read([recorded.folder])
+    assert records.left_out == []
+    assert records.unknown_kinds == {}
+    assert [schema == SCHEMA for schema in records.files.values()] == [True] * len(records.files)
+    (rows,) = records.collect(records.rows)
+    assert set(rows["source"]) == {"agent"}
+    assert set(rows["machine"]) == {os.uname().nodename}
+    assert set(rows["remote_address"]) == {"127.0.0.0/24"}
+
+
+def test_connections_transfers_and_bytes_are_those_that_were_made(recorded: Recorded) -> None:
+    told = json.loads(recorded.thalweg("--json"))
+    connections = sum(map(len, recorded.sent.values()))
+    # Both ends are recorded, and each has sent one object; one connection has sent nothing and is still open.
+    counts = {
+        column: {each["value"]: each["connections"] + each["transfers"] for each in told["counts"][column]}
+        for column in ("kind", "direction", "close", "ip_version", "joined")
+    }
+    assert counts["kind"] == {"close": 2 * connections, "transfer": 2 * connections, "interim": 2}
+    assert counts["direction"] == {"in": 2 * connections + 1, "out": 2 * connections + 1}
+    assert counts["close"] == {"local_fin": connections, "remote_fin": connections}
+    assert (set(counts["ip_version"]), set(counts["joined"])) == ({"4"}, {"false"})
+    assert (told["open"], told["superseded"], told["left_out"]) == (2, 0, [])
+    for each in told["algorithms"]:
+        sizes = recorded.sent[each["cc"]]
+        still_open = 2 if each["cc"] == "reno" else 0
+        assert (each["connections"], each["transfers"]) == (2 * len(sizes) + still_open, 2 * len(sizes))
+        assert each["acked_bytes"] == sum(sizes) + REQUEST * len(sizes)
+    assert {each["cc"] for each in told["algorithms"]} == recorded.sent.keys()
+
+
+def test_completion_times_stand_with_the_sizes_that_were_sent(recorded: Recorded) -> None:
+    told = json.loads(recorded.thalweg("--json"))
+    for each in told["algorithms"]:
+        sizes = recorded.sent[each["cc"]]
+        by_size = {title: spread["rows"] for title, spread in each["completion_time_by_size"].items()}
+        small, next_small = SIZES[0].title, SIZES[1].title
+        assert by_size[small] == len(sizes), "the requests"
+        assert by_size[next_small] == len([size for size in sizes if size < 100_000])
+        # What takes many round trips may look as if the application had set its pace.
+        assert set(by_size) <= {small, next_small, SIZES[3].title}
+        spread = each["measures"]["completion_time"]
+        assert 0 < spread["min"] <= spread["quantiles"]["0.5"] <= spread["max"] < 60
+        assert spread["cdf"][-1][1] == pytest.approx(1)
+
+
+def test_the_table_and_the_page_say_the_same(recorded: Recorded, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    table = recorded.thalweg("--html", str(page))
+    connections = sum(map(len, recorded.sent.values()))
+    assert f"{2 * connections} connections closed, 2 connections still open, {2 * connections} transfers" in table
+    lines: dict[str, list[str]] = {line.split()[0]: line.split() for line in table.splitlines() if line.strip()}
+    for cc, sizes in recorded.sent.items():
+        still_open = 2 if cc == "reno" else 0
+        assert lines[cc][1:3] == [str(2 * len(sizes) + still_open), str(2 * len(sizes))]
+    html = page.read_text()
+    assert f"{2 * connections + 2} connections and {2 * connections} transfers" in html
+    for text in (*recorded.sent, "this side was first to finish", "connections still open"):
+        assert text in html
+
+
+def test_what_has_no_bytes_and_no_end_has_no_numbers(recorded: Recorded) -> None:
+    records = read([recorded.folder])
+    (rows,) = records.collect(records.rows.filter(kind="interim"))
+    row: dict[str, Any]
+    for row in rows.iter_rows(named=True):
+        assert (row["acked_bytes"], row["sent_bytes"], row["received_bytes"]) == (0, 0, 0)
+        assert (row["close"], row["fct_us"], row["goodput_bps"], row["busy_goodput_bps"]) == (None, None, None, None)
