@@ -1,0 +1,41 @@
+"""What the tests of the agent's packages share: the packages, and a machine to install them on."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from left_out import cannot
+from machine import Machine
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tarball and the Debian package, by the ends of their names."""
+    dist = tmp_path_factory.mktemp("dist")
+    done = subprocess.run([ROOT / "packaging/agent/build", dist], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    built = {Path(line).suffix: Path(line) for line in done.stdout.splitlines()}
+    assert sorted(built) == [".deb", ".gz"], done
+    return built
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    if os.geteuid() != 0:
+        cannot("packages are installed by root only")
+    machine = Machine(tmp_path)
+    try:
+        yield machine
+    finally:
+        machine.end()
+
+
+@pytest.fixture
+def installed(machine: Machine, packages: dict[str, Path]) -> Machine:
+    """A copy in which the package has just been installed."""
+    machine.run("dpkg", "--install", str(packages[".deb"]))
+    return machine

@@ -1,0 +1,218 @@
+"""A real systemd runs the agent's unit as it is packaged: its sandbox, its rights, its restarts, upgrade and removal.
+
+systemd is the first process of namespaces that are thrown away, over a copy of this machine's files.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+from left_out import cannot
+from machine import Machine
+from waiting import wait_until
+
+SYSTEMD = Path("/lib/systemd/systemd")
+UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
+AGENT = "thalweg-agent.service"
+RIGHTS = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
+"""Of the unit, with their numbers (capabilities(7))."""
+FILTERED = "2"
+"""A process whose system calls are filtered, in /proc/PID/status."""
+MOST_EXPOSED = 3.0
+"""Of 10, by systemd's own account of what a service could do. It calls less than 5 OK."""
+
+TRAFFIC = """\
+import socket
+for _ in range(5):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as client:
+            sender, _ = server.accept()
+            with sender:
+                sender.sendall(bytes(10_000))
+            while client.recv(65536):
+                pass
+"""
+
+
+class Systemd:
+    """A systemd at work on a copy of this machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+        mount = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+        if mount is None or not SYSTEMD.exists():
+            cannot("there is no systemd, or no cgroup v2")
+        self.machine = machine
+        self.cgroup = mount / f"thalweg-test-systemd-{os.getpid()}"
+        self.cgroup.mkdir()
+        boot = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--cgroup", "--net", "--uts", "--ipc"]
+        boot += [str(Path(__file__).with_name("boot-systemd")), f"{machine.folder}/root"]
+        enter = ["nsenter", f"--target={machine.keeper.pid}", "--mount"]
+        script = f'echo $$ >"{self.cgroup}/cgroup.procs" && exec "$@"'
+        self.process = subprocess.Popen([*enter, "sh", "-c", script, "sh", *boot])
+        self.first = 0
+        wait_until(self._is_up)
+
+    def _is_up(self) -> bool:
+        assert self.process.poll() is None, "systemd does not start"
+        self.first = self.first or child_of(self.process.pid)
+        run = Path(f"/proc/{self.first}/root/run")
+        # Until it has changed its root, it sees this machine's, which may have a systemd of its own.
+        return bool(self.first) and (run / "units").exists() and (run / "systemd/private").exists()
+
+    def command(self, *words: str) -> list[str]:
+        """What runs a command there."""
+        spaces = ["--mount", "--pid", "--net", "--cgroup", "--uts", "--ipc", "--root", "--wd=/"]
+        return ["nsenter", f"--target={self.first}", *spaces, *words]
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a command there that has to end with this code."""
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
+        assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}\n{self.said()}"
+        return done.stdout
+
+    def show(self, name: str) -> str:
+        """A property of the agent's unit."""
+        return self.run("systemctl", "show", "--value", f"--property={name}", AGENT).strip()
+
+    def start(self) -> None:
+        self.run("systemctl", "start", AGENT)
+
+    def file(self, path: str) -> Path:
+        """A file there, as it is seen from here."""
+        return Path(f"/proc/{self.first}/root{path}")
+
+    def said(self) -> str:
+        """What the agent has said: there is no journal."""
+        with suppress(FileNotFoundError):
+            return self.file("/run/said").read_text()
+        return ""
+
+    def install(self) -> None:
+        """Let systemd see the unit as the package has it; a drop-in says where the journal's part goes."""
+        self.run("ln", "-s", UNIT, f"/run/units/{AGENT}")
+        drop_in = self.file(f"/run/units/{AGENT}.d")
+        drop_in.mkdir()
+        (drop_in / "said.conf").write_text(
+            "[Service]\nStandardOutput=append:/run/said\nStandardError=append:/run/said\nRestartSec=0\n"
+        )
+        self.file("/run/traffic.py").write_text(TRAFFIC)
+        self.file("/run/units/traffic.service").write_text(
+            "[Service]\nType=oneshot\nExecStart=/usr/bin/python3 /run/traffic.py\n"
+        )
+        self.run("systemctl", "daemon-reload")
+
+    def status(self) -> dict[str, dict[str, int]]:
+        return dict(json.loads(self.run("/usr/bin/thalweg-agent", "status", "--json")))
+
+    def carry(self, connections: int) -> None:
+        """Have five connections, and wait until so many ends have their rows."""
+        self.run("systemctl", "start", "traffic.service")
+        wait_until(lambda: self.status()["counters"]["close_rows"] >= connections)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        wait_until(self._is_gone)
+
+    def _is_gone(self) -> bool:
+        """What systemd has made below its cgroup goes from the inside out, once the last process has ended."""
+        with suppress(OSError):
+            for folder, _, _ in os.walk(self.cgroup, topdown=False):
+                Path(folder).rmdir()
+        return not self.cgroup.exists()
+
+
+def child_of(process: int) -> int:
+    """The process that another has started; 0: none."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                return int(stat.parent.name)
+    return 0
+
+
+@pytest.fixture
+def systemd(installed: Machine) -> Iterator[Systemd]:
+    """A systemd that knows the unit; nothing is started."""
+    systemd = Systemd(installed)
+    try:
+        systemd.install()
+        yield systemd
+    finally:
+        systemd.end()
+
+
+def test_the_service_records_in_its_sandbox_until_it_is_stopped(systemd: Systemd) -> None:
+    systemd.start()
+    assert systemd.show("ActiveState") == "active"
+    main = int(systemd.show("MainPID"))
+    status = dict(
+        line.split(":\t", 1) for line in systemd.file(f"/proc/{main}/status").read_text().splitlines() if ":\t" in line
+    )
+    rights = sum(1 << number for number in RIGHTS.values())
+    assert (int(status["CapBnd"], 16), int(status["CapEff"], 16)) == (rights, rights)
+    assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", FILTERED)
+    systemd.carry(10)
+    assert systemd.run("stat", "-c", "%a", "/run/thalweg/agent.sock", "/var/lib/thalweg").split() == ["600", "700"]
+
+    systemd.run("systemctl", "stop", AGENT)
+    assert (systemd.show("Result"), systemd.show("ExecMainStatus")) == ("success", "0")
+    assert "recording has ended: 10 connections closed" in systemd.said()
+    files = list(systemd.file("/var/lib/thalweg/records").glob("*.parquet"))
+    rows = pl.concat([pl.read_parquet(file) for file in files]).filter(kind="close")
+    assert sorted(rows["direction"]) == ["in"] * 5 + ["out"] * 5
+    assert set(rows.filter(direction="in")["acked_bytes"]) == {10_000}
+
+
+def test_a_killed_service_comes_back_and_goes_on_with_its_folder(systemd: Systemd) -> None:
+    systemd.start()
+    systemd.carry(10)
+    systemd.run("systemctl", "kill", "--signal=KILL", AGENT)
+    wait_until(lambda: systemd.show("NRestarts") == "1" and systemd.show("ActiveState") == "active")
+    systemd.carry(10)
+    systemd.run("systemctl", "stop", AGENT)
+    assert systemd.show("Result") == "success"
+
+
+def test_options_come_from_the_administrators_file_and_wrong_ones_are_not_tried_again(systemd: Systemd) -> None:
+    options = systemd.file("/etc/default/thalweg-agent")
+    options.write_text('RECORD_OPTIONS="--sample 1/7 --no-metrics"\n')
+    systemd.start()
+    status = systemd.status()
+    assert (status["sampled_one_in"], status["listen"]) == (7, None)
+    systemd.run("systemctl", "stop", AGENT)
+
+    options.write_text('RECORD_OPTIONS="--sample 2/3"\n')
+    systemd.run("systemctl", "start", AGENT, code=1)
+    assert (systemd.show("ActiveState"), systemd.show("ExecMainStatus")) == ("failed", "2")
+    assert systemd.show("NRestarts") == "0"
+    assert "1/10" in systemd.said()
+
+
+def test_an_upgrade_restarts_what_runs_and_a_removal_stops_it(systemd: Systemd, packages: dict[str, Path]) -> None:
+    shutil.copy(packages[".deb"], systemd.file("/run/agent.deb"))
+    install = ("dpkg", "--install", "/run/agent.deb")
+    systemd.run(*install)
+    assert systemd.show("ActiveState") == "inactive", "nothing starts that nobody has asked for"
+    systemd.start()
+    before = systemd.show("MainPID")
+    systemd.run(*install)
+    assert systemd.show("ActiveState") == "active"
+    assert systemd.show("MainPID") not in (before, "0")
+    systemd.run("dpkg", "--remove", "thalweg-agent")
+    assert systemd.show("MainPID") == "0"
+    assert "recording has ended" in systemd.said().splitlines()[-1]
+
+
+def test_systemd_finds_the_service_little_exposed(installed: Machine) -> None:
+    bound = f"--threshold={10 * MOST_EXPOSED:.0f}"
+    line = installed.command("systemd-analyze", "security", "--offline=true", bound, UNIT)
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
