@@ -68,7 +68,8 @@ PYTHON: Mapping[str, set[str]] = {
     "validate": {"run", "analysis"},
     "studies": {"run", "analysis", "report"},
     "kernel": set(),
-    "cli": {"studies", "validate", "kernel"},
+    "synth": {"run", "results", "records"},
+    "cli": {"studies", "validate", "kernel", "synth"},
     "__main__": {"cli"},
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""

@@ -26,6 +26,7 @@ from thalweg.cli import (
     run,
     schema,
     studies,
+    synth,
     validate,
 )
 from thalweg.errors import Exit, ThalwegError
@@ -63,6 +64,7 @@ for name, module in {
 }.items():
     commands.command(name, epilog=module.EPILOG)(module.command)
 commands.add_typer(kernel.commands, name="kernel")
+commands.add_typer(synth.commands, name="synth")
 
 
 def _version(asked: bool) -> None:

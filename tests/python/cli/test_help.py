@@ -13,6 +13,7 @@ Thalweg = Callable[..., Any]
 
 COMMANDS = [
     "check", "run", "results", "report", "compare", "validate", "records", "import", "schema", "doctor", "kernel",
+    "synth",
 ]  # fmt: skip
 
 
@@ -39,6 +40,12 @@ def test_the_help_of_a_kernel_command_has_an_example(
 ) -> None:
     done = thalweg("kernel", command, "--help")
     assert f"Example: thalweg kernel {command}" in done.stdout
+    assert done.stdout == snapshot
+
+
+def test_the_help_of_made_up_records_has_an_example(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
+    done = thalweg("synth", "cdn", "--help")
+    assert "Example: thalweg synth cdn" in done.stdout
     assert done.stdout == snapshot
 
 

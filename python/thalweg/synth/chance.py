@@ -1,0 +1,25 @@
+"""Random numbers: a stream for each purpose and place, so that no file depends on which others were made before it."""
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class Purpose(IntEnum):
+    """What a stream is for."""
+
+    CLIENTS = 0
+    LUCK = 1
+    """How an hour treats a client: the same for all machines of a PoP."""
+    CONNECTIONS = 2
+
+
+def stream(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:
+    """Give the stream of a purpose at a place.
+
+    >>> stream(1, Purpose.CLIENTS).integers(1000) == stream(1, Purpose.CLIENTS).integers(1000)
+    np.True_
+    >>> stream(1, Purpose.LUCK, 0).integers(2**62) == stream(1, Purpose.LUCK, 1).integers(2**62)
+    np.False_
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(int(purpose), *place))))

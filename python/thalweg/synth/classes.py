@@ -1,0 +1,88 @@
+"""The kinds of connections that a PoP of a CDN has, and how its clients are spread over their paths.
+
+The paths themselves are scenarios in scenarios/cdn, whose sweeps these shares are about. The kinds are those of Shah,
+*BBR Evaluation at a Large CDN* (2019). The article gives no path's numbers, so all numbers are ours;
+docs/reference/synth.md argues for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TRANSFERS = 3
+"""Most objects that a connection carries: as many as one in the scenarios (requests.count) does."""
+
+CONTROL = "cubic"
+TREATMENT = "bbr"
+ARMS = (CONTROL, TREATMENT)
+"""Congestion controls, by the number of the arm."""
+
+
+@dataclass(frozen=True)
+class PathClass:
+    """A kind of connections."""
+
+    name: str
+    """Also of its scenario."""
+    share: float
+    """Of all connections."""
+    clients: int
+    """Client networks: a /24 or a /48 each, all of whose connections have one path."""
+    rates: Mapping[str, float]
+    """Values of path.rate, ascending, with the share of clients that have it."""
+    rtts: Mapping[str, float]
+    losses: Mapping[float, float]
+    sizes: Mapping[str, float]
+    """Sizes of objects, with the share of connections that carry such ones."""
+    another: float
+    """Chance that one more object follows on the same connection."""
+    think_s: float
+    """Mean time until it does."""
+    asn: int
+    """Number of the autonomous system: one for documentation (RFC 5398)."""
+    as_name: str
+    cgroup: str
+
+    @property
+    def axes(self) -> tuple[tuple[str | float, ...], ...]:
+        """Values of rate, RTT, loss and size: an axis each of what was simulated."""
+        return tuple(self.rates), tuple(self.rtts), tuple(self.losses), tuple(self.sizes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has, the arms at the end."""
+        return *(len(axis) for axis in self.axes), len(ARMS)
+
+
+PAGES = {"30kB": 0.35, "300kB": 0.3, "1MB": 0.2, "3MB": 0.1, "10MB": 0.05}
+"""Objects for clients: pages and pictures, segments of video, a few downloads."""
+FILLS = {"1MB": 0.25, "3MB": 0.35, "10MB": 0.3, "30MB": 0.1}
+"""Objects between caches: what had to be fetched is large."""
+EDGE, FILL = "/system.slice/edge.service", "/system.slice/fill.service"
+
+CLASSES = (
+    PathClass(
+        "wireless", 0.4, 1500, {"5Mbps": 0.3, "12Mbps": 0.4, "25Mbps": 0.3}, {"50ms": 0.6, "90ms": 0.4},
+        {0.0: 0.74, 0.0005: 0.18, 0.005: 0.08}, PAGES, 0.4, 4.0, 64496, "Example Wireless", EDGE,
+    ),
+    PathClass(
+        "wireline", 0.3, 1200, {"20Mbps": 0.3, "50Mbps": 0.4, "100Mbps": 0.3}, {"15ms": 0.6, "35ms": 0.4},
+        {0.0: 0.5, 0.0002: 0.3, 0.002: 0.2}, PAGES, 0.4, 4.0, 64497, "Example Wireline", EDGE,
+    ),
+    PathClass(
+        "far-lossy", 0.1, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
+        {0.005: 0.5, 0.02: 0.5}, PAGES, 0.4, 4.0, 64498, "Example AS 1", EDGE,
+    ),
+    PathClass(
+        "far-clean", 0.1, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
+        {0.0: 0.8, 1e-5: 0.2}, PAGES, 0.4, 4.0, 64499, "Example AS 2", EDGE,
+    ),
+    PathClass(
+        "pop-to-pop", 0.06, 60, {"0.5Gbps": 0.4, "1Gbps": 0.6}, {"20ms": 0.5, "40ms": 0.5},
+        {1e-7: 1.0}, FILLS, 0.8, 30.0, 64500, "Example CDN", FILL,
+    ),
+    PathClass(
+        "intra-pop", 0.04, 40, {"5Gbps": 0.5, "10Gbps": 0.5}, {"0.1ms": 0.5, "0.2ms": 0.5},
+        {1e-7: 1.0}, FILLS, 0.8, 30.0, 64500, "Example CDN", FILL,
+    ),
+)  # fmt: skip
+"""Clients of four kinds, and two kinds of the CDN's own traffic."""

@@ -1,0 +1,172 @@
+"""Records in the layout of a fleet's object storage, with the truth and a table of prefixes beside them.
+
+    DIR/records/day=2026-01-05/pop=ams/ams1.20260105T060000Z-1767592800-1767614399.parquet
+    DIR/truth.json
+    DIR/prefixes.csv
+
+All of it gets its names when all of it is complete.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records.imports.write import SCHEMA
+from thalweg.synth import clients, rows
+from thalweg.synth.chance import Purpose, stream
+from thalweg.synth.classes import CLASSES
+from thalweg.synth.connections import Drawn, draw
+from thalweg.synth.pieces import Piece, pieces
+from thalweg.synth.pool import Floats
+from thalweg.synth.truths import truth
+from thalweg.synth.world import World
+
+RECORDS, TRUTH, PREFIXES = "records", "truth.json", "prefixes.csv"
+
+GROUP_ROWS = 131_072
+"""Rows that are drawn and written together, as a row group: some 200 MB while they are made, per thread."""
+
+ROWS_PER_CONNECTION = 2.6
+"""About; if it is more, what was drawn too much is thrown away, and if it is less, there is a second try."""
+
+LEAST_ROWS_PER_CONNECTION = 2
+"""A transfer and the end."""
+
+TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
+"""Columns with a dictionary; numbers have none, which would be filled and then thrown away."""
+
+Listener = Callable[[int, int], None]
+"""Is told how many files are written, of how many."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written."""
+
+    folder: Path
+    """Of the records."""
+    files: int
+    rows: int
+
+
+def check_free(out: Path) -> None:
+    """Check that no records are there yet.
+
+    Raises `ThalwegError` if there are.
+    """
+    for name in (RECORDS, TRUTH, PREFIXES):
+        if (out / name).exists():
+            raise ThalwegError(
+                "exists",
+                f"`{out / name}` is there already",
+                place="--out",
+                found=str(out / name),
+                expected="a folder without records, so that nothing is mixed",
+                hint=f"name another folder with --out DIR, or: rm -r {out / name}",
+                exit_code=Exit.CANNOT_WRITE,
+            )
+
+
+def write(
+    world: World, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
+) -> Written:
+    """Write the records, the truth and the prefixes into the folder `out`, which is made.
+
+    Raises `ThalwegError` if something of that name is there, or it cannot be written; then nothing is left of it.
+    """
+    check_free(out)
+    planned = pieces(world.settings)
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    temporary: Path | None = None
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=out, prefix=".synth.", suffix=".part"))
+        _write_all(world, planned, temporary / RECORDS, threads or os.cpu_count() or 1, listener)
+        (temporary / TRUTH).write_text(json.dumps(truth(world), indent=2) + "\n", encoding="utf-8")
+        (temporary / PREFIXES).write_text(prefixes(), encoding="utf-8")
+        for name in (TRUTH, PREFIXES, RECORDS):
+            (temporary / name).rename(out / name)
+        temporary.rmdir()
+    except BaseException as error:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise _cannot_write(out, error) from error
+        raise
+    return Written(out / RECORDS, len(planned), sum(piece.rows for piece in planned))
+
+
+def prefixes() -> str:
+    """Write a table of the clients' networks, as CSV: AS, country and class of each."""
+    lines = ["network,asn,as_name,country,class"]
+    for number, kind in enumerate(CLASSES):
+        for network, country in clients.networks(number):
+            lines.append(f"{network},{kind.asn},{kind.as_name},{country},{kind.name}")
+    return "\n".join(lines) + "\n"
+
+
+def _write_all(world: World, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
+    """Write the files, several at a time: numpy and Parquet let other threads run meanwhile."""
+    folder.mkdir()
+    for name in {Path(piece.place).parent for piece in planned}:
+        (folder / name).mkdir(parents=True)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = [pool.submit(write_piece, world, piece, folder / piece.place) for piece in planned]
+        try:
+            for number, done in enumerate(as_completed(waiting), 1):
+                done.result()
+                listener(number, len(planned))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def write_piece(world: World, piece: Piece, file: Path) -> None:
+    """Write a file."""
+    luck = world.luck(piece.day, piece.pop, piece.slot)
+    chance = stream(world.settings.seed, Purpose.CONNECTIONS, piece.number)
+    # Without pyarrow's own schema beside it, whoever reads finds plain texts.
+    with pq.ParquetWriter(
+        file, rows.schema(), compression="zstd", compression_level=1, use_dictionary=TEXTS, store_schema=False
+    ) as writer:
+        first = 0
+        for begin in range(0, piece.rows, GROUP_ROWS):
+            wanted = min(GROUP_ROWS, piece.rows - begin)
+            drawn, empty = _fitting(world, piece, wanted, luck, chance)
+            writer.write_table(rows.table(world, piece, drawn, first, empty), row_group_size=GROUP_ROWS)
+            first += len(drawn.arm) + empty
+
+
+def _fitting(world: World, piece: Piece, wanted: int, luck: Floats, chance: np.random.Generator) -> tuple[Drawn, int]:
+    """Draw connections of as many rows as wanted, and say how many rows are left."""
+    for count in (int(wanted / ROWS_PER_CONNECTION) + 1, wanted // LEAST_ROWS_PER_CONNECTION + 1):
+        drawn = draw(world, piece, count, luck, chance)
+        total = np.cumsum(drawn.rows)
+        if total[-1] >= wanted:
+            break
+    fit = int(np.searchsorted(total, wanted, side="right"))
+    return drawn.first(fit), wanted - (int(total[fit - 1]) if fit else 0)
+
+
+def _cannot_write(out: Path, error: OSError) -> ThalwegError:
+    return ThalwegError(
+        "cannot-write",
+        f"records cannot be written to `{out}`: {(error.strerror or str(error)).lower()}",
+        place=str(out),
+        hint="name another folder with --out DIR; a million rows need some 40 MB",
+        exit_code=Exit.CANNOT_WRITE,
+    )

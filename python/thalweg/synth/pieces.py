@@ -1,0 +1,78 @@
+"""Which files there will be, and how many rows each has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import product
+
+import numpy as np
+
+from thalweg.synth.clients import POPS
+from thalweg.synth.pool import Floats, Integers
+from thalweg.synth.settings import FIRST_DAY, Settings
+from thalweg.synth.world import HOURS, LOAD, SLOT_HOURS
+
+MACHINES = (0.65, 0.35)
+"""Servers of a PoP, with their shares of its rows."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file: the connections that a machine saw open in some hours of a day."""
+
+    number: int
+    """Of the file, from 0; its connections are numbered by it."""
+    day: int
+    pop: int
+    machine: int
+    slot: int
+    rows: int
+
+    @property
+    def pop_name(self) -> str:
+        """Name of the PoP."""
+        return list(POPS)[self.pop]
+
+    @property
+    def machine_name(self) -> str:
+        """Host name of the server."""
+        return f"{self.pop_name}{self.machine + 1}"
+
+    @property
+    def midnight_us(self) -> int:
+        """When its day begins: UNIX time."""
+        return int((FIRST_DAY + timedelta(days=self.day)).timestamp()) * 1_000_000
+
+    @property
+    def place(self) -> str:
+        """Its name in the folder of records: partitions by day and PoP, then the machine and the agent's own name."""
+        day = FIRST_DAY + timedelta(days=self.day)
+        first = day + timedelta(hours=self.slot * SLOT_HOURS)
+        last = first + timedelta(hours=SLOT_HOURS, seconds=-1)
+        numbers = f"{int(first.timestamp())}-{int(last.timestamp())}"
+        name = f"{self.machine_name}.{first:%Y%m%dT%H%M%SZ}-{numbers}.parquet"
+        return f"day={day:%Y-%m-%d}/pop={self.pop_name}/{name}"
+
+
+def pieces(settings: Settings) -> list[Piece]:
+    """List the files, those without a row left out."""
+    slots = LOAD.reshape(-1, SLOT_HOURS).sum(axis=1) / LOAD.sum()
+    places = list(product(range(settings.days), range(len(POPS)), range(len(MACHINES)), range(HOURS // SLOT_HOURS)))
+    pops = list(POPS.values())
+    shares = np.array([pops[pop] * MACHINES[machine] * slots[slot] for _, pop, machine, slot in places])
+    rows = allot(settings.rows, shares / shares.sum())
+    listed = (Piece(number, *place, int(rows[number])) for number, place in enumerate(places))
+    return [piece for piece in listed if piece.rows]
+
+
+def allot(total: int, shares: Floats | Sequence[float]) -> Integers:
+    """Share out a number in whole numbers: none is off by one or more, and they add up.
+
+    >>> allot(10, [0.55, 0.25, 0.2]).tolist()
+    [6, 2, 2]
+    """
+    exact = np.asarray(shares) * total
+    whole = np.floor(exact).astype(np.int64)
+    largest = np.argsort(whole - exact, kind="stable")[: total - int(whole.sum())]
+    whole[largest] += 1
+    return np.asarray(whole)

@@ -1,0 +1,119 @@
+"""Truths that somebody chose, for tests of whoever looks for them: made without the simulator, so that they are exact.
+
+Completion times follow from the size and the path by a formula. Clients, hours and single objects scale them by
+lognormal factors, which both arms share; the treatment scales them by a number that is known. So the ratio of any
+quantile, and of means, is that number within a class.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from thalweg.scenario import quantities
+from thalweg.synth.classes import CLASSES, TRANSFERS, PathClass
+from thalweg.synth.pool import AGES_S, Floats, Pool, path_rtts_us, sizes_bytes
+
+PAYLOAD_BYTES = 1448
+"""Of a full segment on Ethernet, with time stamps."""
+WINDOW_BYTES = 10 * PAYLOAD_BYTES
+"""Initial window (RFC 6928)."""
+
+SLOW = ("wireless", "far-lossy", "far-clean")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations of the logarithms of random factors: of completion times, and of load."""
+
+    client: float
+    hour: float
+    """Of a client in an hour: its connections in that hour have the same, so that they are not independent."""
+    transfer: float
+    activity: float = 1.0
+    """Of a client's load; with 1 the busiest tenth has nearly half of the connections."""
+
+
+SIMULATED_SPREAD = Spread(client=0.0, hour=0.1, transfer=0.1)
+"""Paths and losses already differ there: this is what servers, and others on the path, add."""
+WIDE = Spread(client=0.5, hour=0.3, transfer=0.5)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A truth that was chosen."""
+
+    about: str
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    """Completion time with the treatment over that without, by class; of classes that are not here 1."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Share of a class's connections that get the treatment; of classes that are not here a half."""
+    is_by_client_hour: bool = False
+    """Whether all connections of a client in an hour get the same arm."""
+    spread: Spread = WIDE
+
+    @property
+    def is_about_arms(self) -> bool:
+        """Whether it says who gets which arm."""
+        return bool(self.shares) or self.is_by_client_hour
+
+
+def _all(ratio: float) -> dict[str, float]:
+    return {kind.name: ratio for kind in CLASSES}
+
+
+PLANTED: Mapping[str, Planted] = {
+    "none": Planted("Nothing differs."),
+    "tiny": Planted("Everything takes 5 % less time with the treatment.", _all(0.95)),
+    "reversed": Planted(
+        "The other way round than one would think: far and lossy clients are slower with the treatment, the CDN's own"
+        " traffic is faster.",
+        {"wireless": 1.1, "far-lossy": 1.25, "pop-to-pop": 0.8, "intra-pop": 0.8},
+    ),
+    "paradox": Planted(
+        "Within every class the treatment takes 10 % less time; but slow classes get it more often, so that all"
+        " together it seems to take longer.",
+        _all(0.9),
+        {kind.name: 0.85 if kind.name in SLOW else 0.15 for kind in CLASSES},
+    ),
+    "correlated": Planted(
+        "Nothing differs; but a client's connections of an hour share their luck and their arm, so that they are far"
+        " fewer observations than they seem.",
+        is_by_client_hour=True,
+        # A few clients have most of the load: else hardly any hour of a client would have more than one connection.
+        spread=Spread(client=0.5, hour=0.8, transfer=0.3, activity=2.5),
+    ),
+}
+"""Truths by their name."""
+
+
+def planted_pool(kind: PathClass, ratio: float) -> Pool:
+    """Make the connections of a class: one of each cell, whose objects all take the same time."""
+    rate, rtt, loss, size, arm = np.meshgrid(
+        np.array([quantities.rate(text) for text in kind.rates], dtype=np.float64),
+        path_rtts_us(kind),
+        np.array(list(kind.losses)),
+        sizes_bytes(kind).astype(np.float64),
+        np.array([1.0, ratio]),
+        indexing="ij",
+    )
+    rounds = np.log2(1 + size / WINDOW_BYTES)
+    fct_us = (rtt * rounds + 8e6 * size / rate) * arm
+    segments = np.ceil(size / PAYLOAD_BYTES)
+    retransmits = np.rint(segments * loss)
+
+    return Pool(
+        kind.shape,
+        _dense(fct_us),
+        _dense(segments + retransmits).astype(np.int64),
+        _dense(retransmits).astype(np.int64),
+        _dense(rtt),
+        _dense(1.2 * rtt),
+        _dense(1.5 * rtt),
+        np.full((fct_us.size, 1, len(AGES_S)), np.nan),
+    )
+
+
+def _dense(values: Floats) -> Floats:
+    """Give every object of a connection the same."""
+    return np.repeat(values.reshape(-1, 1, 1), TRANSFERS, axis=2)

@@ -1,0 +1,89 @@
+"""What is to be made: how many rows, which truth, and who gets which algorithm when."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario import words
+from thalweg.synth.planted import PLANTED
+
+SIMULATED = "simulated"
+"""The truth that nobody chose: what the simulator says of both algorithms on the same paths."""
+TRUTHS = (SIMULATED, *PLANTED)
+
+AB = "ab"
+BEFORE_AFTER = "before-after"
+SWITCHBACK = "switchback"
+DESIGNS = (AB, BEFORE_AFTER, SWITCHBACK)
+
+FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
+"""Always the same, so that the same command writes the same bytes; a Monday."""
+
+SIZE_LIMIT_BYTES = 3_000_000
+"""Smaller objects are told by their completion time, others by their throughput, as Shah (2019) does."""
+
+MOST_DAYS = 366
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is to be made."""
+
+    rows: int = 1_000_000
+    seed: int = 1
+    days: int = 7
+    truth: str = SIMULATED
+    design: str = AB
+
+    @property
+    def activation(self) -> datetime | None:
+        """When the treatment begins, at midnight of the middle day; None: the design has no such moment."""
+        return FIRST_DAY + timedelta(days=self.activation_day) if self.design == BEFORE_AFTER else None
+
+    @property
+    def activation_day(self) -> int:
+        """Number of the day from which on everybody has the treatment, before and after."""
+        return self.days // 2
+
+
+def check(settings: Settings) -> None:
+    """Check that such records can be made.
+
+    Raises `ThalwegError` if there is no such truth or design, or the two do not go together.
+    """
+    _one_of("--truth", settings.truth, TRUTHS)
+    _one_of("--design", settings.design, DESIGNS)
+    planted = PLANTED.get(settings.truth)
+    if planted is not None and planted.is_about_arms and settings.design != AB:
+        raise ThalwegError(
+            "bad-usage",
+            f"the truth `{settings.truth}` says who gets which algorithm, and so does --design {settings.design}",
+            place="--design",
+            expected=f"--design {AB}",
+            hint=f"leave --design out, or choose another truth: {', '.join(_free())}",
+        )
+    if settings.design == BEFORE_AFTER and settings.days < 2:
+        raise ThalwegError(
+            "bad-usage",
+            "one day has no midnight between a before and an after",
+            place="--days",
+            found=f"--days {settings.days}",
+            expected="two days or more",
+            hint="--days 2",
+        )
+
+
+def _free() -> list[str]:
+    return [name for name in TRUTHS if name not in PLANTED or not PLANTED[name].is_about_arms]
+
+
+def _one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ThalwegError(
+            "bad-usage",
+            f"there is no {flag.removeprefix('--')} `{value}`",
+            place=flag,
+            found=value,
+            expected=f"one of {', '.join(known)}",
+            hint=words.did_you_mean(value, known) or f"{flag} {known[0]}",
+        )

@@ -1,0 +1,59 @@
+"""Has the simulator run the scenarios of the classes; a run that is there is not run again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from thalweg import engine, plan, scenario
+from thalweg.errors import Exit, ThalwegError
+from thalweg.plan import Plan
+from thalweg.results import open_run
+from thalweg.run import Outcome, execute
+from thalweg.scenario.document import READY_MADE
+from thalweg.synth.classes import CLASSES, PathClass
+from thalweg.synth.pool import Pool, pool_of
+
+FOLDER = "cdn"
+"""Of the scenarios, among those that come with thalweg."""
+
+QUICK = {"repetitions": 1, "flow.object.repeat.count": 2}
+"""What a quick set lays over them: a third of the connections."""
+
+Runner = Callable[[PathClass, Plan, Path, Path], Outcome]
+"""Runs the plan of a class in a folder, with a binary."""
+
+
+def silently(kind: PathClass, made: Plan, folder: Path, binary: Path) -> Outcome:
+    """Run a plan, and tell nobody how far it is."""
+    return execute(made, folder, binary=binary)
+
+
+def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str, Pool]:
+    """Run the scenario of each class into a folder below `runs`, and take its connections.
+
+    Raises `ThalwegError` if the simulator cannot run or an experiment fails, `KeyboardInterrupt` if it was interrupted;
+    the same call goes on from there.
+    """
+    known = engine.capabilities()
+    simulator = engine.choose(engine.DEFAULT, known)
+    pools = {}
+    for kind in CLASSES:
+        document = scenario.load(READY_MADE / FOLDER / f"{kind.name}.toml", QUICK if quick else {})
+        made = plan.make(document, simulator, known.engines)
+        folder = runs / (f"{kind.name}-quick" if quick else kind.name)
+        _check(runner(kind, made, folder, known.binary), folder)
+        pools[kind.name] = pool_of(open_run(folder), kind)
+    return pools
+
+
+def _check(outcome: Outcome, folder: Path) -> None:
+    if outcome.exit_code is Exit.INTERRUPTED:
+        raise KeyboardInterrupt
+    if outcome.failed:
+        raise ThalwegError(
+            "experiments-failed",
+            f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
+            place=str(folder),
+            found=str(outcome.failed[0]["message"]),
+            hint="the same command tries the failed ones again",
+            exit_code=Exit.FAILED,
+        )

@@ -1,0 +1,189 @@
+"""The truth behind the records: what the two algorithms really differ by, class by class.
+
+It is not estimated from the rows but computed from what they are drawn from: every client, every hour, every size and
+every connection of the pool, each with its chance, and the lognormal factors as what they are. Both arms have the same
+chances: it is what would differ if one and the same connections had the one algorithm or the other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from thalweg import __version__
+from thalweg.synth.classes import ARMS, CLASSES, CONTROL, TRANSFERS, TREATMENT
+from thalweg.synth.pool import Floats, sizes_bytes
+from thalweg.synth.settings import AB, FIRST_DAY, SIZE_LIMIT_BYTES, Settings
+from thalweg.synth.world import BUSY, LOAD, World
+
+FORMAT = 1
+
+COMPLETION = "fct_us"
+THROUGHPUT = "goodput_bps"
+METRICS = (COMPLETION, THROUGHPUT)
+
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Lognormal distributions with the same width, each with a weight."""
+
+    weights: Floats
+    medians: Floats
+    sd: float
+    """Standard deviation of the logarithm."""
+
+    def __add__(self, other: "Mixture") -> "Mixture":
+        return Mixture(
+            np.concatenate([self.weights, other.weights]), np.concatenate([self.medians, other.medians]), self.sd
+        )
+
+    def times(self, weight: float) -> "Mixture":
+        """Give it another weight among others."""
+        return Mixture(self.weights * weight, self.medians, self.sd)
+
+    @property
+    def weight(self) -> float:
+        """Of all together."""
+        return float(self.weights.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean of the whole."""
+        return float(self.weights @ self.medians / self.weight * np.exp(self.sd**2 / 2))
+
+    @property
+    def median(self) -> float:
+        """Median of the whole."""
+        logs = np.log(self.medians)
+        weights = self.weights / self.weight
+        middle = brentq(
+            lambda at: float(weights @ ndtr((at - logs) / self.sd)) - HALF,
+            float(logs.min()) - 1e-6,
+            float(logs.max()) + 1e-6,
+            xtol=1e-12,
+        )
+        return float(np.exp(middle))
+
+
+def truth(world: World) -> dict[str, Any]:
+    """Say what is true of the records, as truth.json has it."""
+    settings = world.settings
+    mixtures = {kind.name: {m: _mixtures(world, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
+    segments = [
+        {"class": kind.name, "asn": kind.asn, "metric": metric, **_ratios(mixtures[kind.name][metric])}
+        for kind in CLASSES
+        for metric in METRICS
+    ]
+    together = []
+    for metric in METRICS:
+        real, seen = _together(world, mixtures, metric)
+        together.append({"metric": metric, **_ratios(real), "seen": _ratios(seen)})
+    return {"format": FORMAT, **_head(settings), "all": together, "segments": segments}
+
+
+def _head(settings: Settings) -> dict[str, Any]:
+    activation = settings.activation
+    return {
+        "thalweg": __version__,
+        "rows": settings.rows,
+        "seed": settings.seed,
+        "first_day": f"{FIRST_DAY:%Y-%m-%d}",
+        "days": settings.days,
+        "truth": settings.truth,
+        "design": settings.design,
+        "activation": None if activation is None else f"{activation:%Y-%m-%dT%H:%M:%SZ}",
+        "treatment": TREATMENT,
+        "control": CONTROL,
+        "size_limit_bytes": SIZE_LIMIT_BYTES,
+    }
+
+
+def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, float]:
+    control, treated = arms
+    return {
+        "ratio_of_medians": treated.median / control.median,
+        "ratio_of_means": treated.mean / control.mean,
+        "control_median": control.median,
+        "treatment_median": treated.median,
+    }
+
+
+def _together(
+    world: World, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
+) -> tuple[tuple[Mixture, Mixture], tuple[Mixture, Mixture]]:
+    """Mix all classes: as they are, and as who got which algorithm makes them look."""
+    real: list[Mixture] = []
+    seen: list[Mixture] = []
+    for arm in range(len(ARMS)):
+        each = [(mixtures[kind.name][metric][arm], number) for number, kind in enumerate(CLASSES)]
+        shares = world.shares if world.settings.design == AB else np.full(len(CLASSES), 0.5)
+        real.append(_sum(mixture for mixture, _ in each))
+        seen.append(_sum(mixture.times(shares[n] if arm else 1 - shares[n]) for mixture, n in each))
+    return (real[0], real[1]), (seen[0], seen[1])
+
+
+def _sum(mixtures: Iterator[Mixture]) -> Mixture:
+    first = next(mixtures)
+    for each in mixtures:
+        first += each
+    return first
+
+
+def _mixtures(world: World, number: int, metric: str) -> tuple[Mixture, Mixture]:
+    """Give the distributions of a class's transfers that a metric is about, without and with the treatment."""
+    spread = world.planted.spread
+    sd = float(np.hypot(spread.hour, spread.transfer))
+    found = []
+    for arm in range(len(ARMS)):
+        parts = list(_parts(world, number, arm, metric))
+        found.append(Mixture(np.concatenate([w for w, _ in parts]), np.concatenate([v for _, v in parts]), sd))
+    return found[0], found[1]
+
+
+def _parts(world: World, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
+    """Go through a class's paths, hours and sizes: weights and values of the transfers there."""
+    kind, pool = CLASSES[number], world.pools[number]
+    busy = float(LOAD[BUSY].sum() / LOAD.sum())
+    follows = kind.another ** np.arange(TRANSFERS)
+    sizes = sizes_bytes(kind)
+    for rate, rtt, loss, weights, factors in _paths(world, number):
+        for hours, at in ((1 - busy, rate), (busy, max(rate - 1, 0))):
+            for size, share in enumerate(kind.sizes.values()):
+                if (sizes[size] < SIZE_LIMIT_BYTES) != (metric == COMPLETION):
+                    continue
+                cell = int(np.ravel_multi_index((at, rtt, loss, size, arm), pool.shape))
+                fct_us, chance = _distinct(pool.fct_us[cell].ravel(), np.tile(follows, pool.connections))
+                value = fct_us if metric == COMPLETION else 8e6 * sizes[size] / fct_us
+                scaled = factors if metric == COMPLETION else 1 / factors
+                yield (
+                    np.outer(weights * hours * share, chance / pool.connections).ravel(),
+                    np.outer(scaled, value).ravel(),
+                )
+
+
+def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Take equal values together."""
+    distinct, place = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(place.ravel(), weights=weights).astype(np.float64)
+
+
+def _paths(world: World, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
+    """Give the paths of a class's clients, with the weights and factors of those who have it.
+
+    Clients with the same factor are one. What a client weighs in its PoP counts by the PoP's share of all connections.
+    """
+    clients = world.clients
+    mine = np.flatnonzero(clients.kind == number)
+    weight = clients.weight[mine] * world.pop_shares[clients.pop[mine]]
+    columns = (clients.rate, clients.rtt, clients.loss, clients.log_factor)
+    keys, place = np.unique(np.column_stack([column[mine] for column in columns]), axis=0, return_inverse=True)
+    weights = np.bincount(place.ravel(), weights=weight, minlength=len(keys))
+    paths, path = np.unique(keys[:, :3].astype(np.int64), axis=0, return_inverse=True)
+    for at, (rate, rtt, loss) in enumerate(paths):
+        here = path.ravel() == at
+        yield int(rate), int(rtt), int(loss), weights[here], np.exp(keys[here, 3])

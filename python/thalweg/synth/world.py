@@ -1,0 +1,96 @@
+"""What is behind the records: clients, what their connections are drawn from, and who gets which algorithm when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from thalweg.synth import clients
+from thalweg.synth.chance import Purpose, stream
+from thalweg.synth.classes import CLASSES
+from thalweg.synth.clients import POPS, Clients
+from thalweg.synth.planted import PLANTED, SIMULATED_SPREAD, Planted, planted_pool
+from thalweg.synth.pool import Booleans, Floats, Integers, Pool
+from thalweg.synth.settings import BEFORE_AFTER, SWITCHBACK, Settings
+
+HOURS = 24
+SLOT_HOURS = 6
+"""Hours of a file."""
+
+LOAD = 1 + 0.7 * np.cos((np.arange(HOURS) - 20) / HOURS * 2 * np.pi)
+"""Connections opened in an hour, relative to the day's mean: a wave with its top at eight in the evening."""
+
+BUSY = (np.arange(HOURS) >= 18) & (np.arange(HOURS) < 23)
+"""Hours in which a client shares its access with others: it has the next lower rate of its class."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """The clients of a PoP."""
+
+    numbers: Integers
+    cumulative: Floats
+    """Running sum of their shares of the PoP's connections."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What is behind the records."""
+
+    settings: Settings
+    clients: Clients
+    pools: tuple[Pool, ...]
+    """By the number of the class."""
+    planted: Planted
+    """With a simulated truth: what it does not decide."""
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of connections that get the treatment, by class, where chance decides."""
+        return np.array([self.planted.shares.get(kind.name, 0.5) for kind in CLASSES])
+
+    @cached_property
+    def pop_shares(self) -> Floats:
+        """Share of each PoP in all connections."""
+        return np.array(list(POPS.values()))
+
+    @cached_property
+    def local(self) -> tuple[Local, ...]:
+        """The clients of each PoP."""
+        numbers = [np.flatnonzero(self.clients.pop == pop) for pop in range(len(POPS))]
+        return tuple(Local(each, np.cumsum(self.clients.weight[each])) for each in numbers)
+
+    def luck(self, day: int, pop: int, slot: int) -> Floats:
+        """Say how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""
+        chance = stream(self.settings.seed, Purpose.LUCK, day, pop, slot)
+        return chance.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
+
+    def arms(self, kind: Integers, luck: Floats, day: int, hour: Integers, chance: np.random.Generator) -> Integers:
+        """Say which connections get the treatment (1) and which do not (0)."""
+        drawn = chance.random(len(kind))
+        is_treated: Booleans
+        if self.settings.design == BEFORE_AFTER:
+            is_treated = np.full(len(kind), day >= self.settings.activation_day)
+        elif self.settings.design == SWITCHBACK:
+            # With the day in it, so that the same hour of the day is now the one and now the other.
+            is_treated = (hour + day) % 2 == 1
+        elif self.planted.is_by_client_hour:
+            is_treated = _coin(luck)
+        else:
+            is_treated = drawn < self.shares[kind]
+        return is_treated.astype(np.int64)
+
+
+def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> World:
+    """Draw the clients; `pools` are what the simulator gave, which a planted truth does not need."""
+    planted = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
+    if pools is None:
+        pools = {kind.name: planted_pool(kind, planted.ratios.get(kind.name, 1.0)) for kind in CLASSES}
+    drawn = clients.draw(settings.seed, planted.spread)
+    return World(settings, drawn, tuple(pools[kind.name] for kind in CLASSES), planted)
+
+
+def _coin(luck: Floats) -> Booleans:
+    """Toss a coin for a client's hour: digits of its luck far behind the point, which say nothing of its size."""
+    return np.asarray(np.floor(luck * 1e6).astype(np.int64) % 2 == 1)

@@ -1,0 +1,107 @@
+"""The truth beside made-up records: computed, and what the records show."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from made_up import classes, medians, read, world, written
+from thalweg import synth
+from thalweg.synth.planted import PLANTED
+from thalweg.synth.truths import Mixture
+
+HOUR_US = 3_600_000_000
+
+NOISE = 0.06
+"""Of a median of some thousand transfers, whose logarithms spread by 1.5."""
+
+
+def truths(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
+    said = json.loads((folder / synth.TRUTH).read_text())
+    return {(each["class"], each["metric"]): each for each in said["segments"]}
+
+
+@pytest.mark.parametrize(("name", "ratio"), [("none", 1.0), ("tiny", 0.95), ("paradox", 0.9), ("correlated", 1.0)])
+def test_a_planted_truth_is_exact(name: str, ratio: float) -> None:
+    said = synth.truth(world(truth=name))
+    for each in said["segments"]:
+        wanted = ratio if each["metric"] == "fct_us" else 1 / ratio
+        assert each["ratio_of_means"] == pytest.approx(wanted, rel=1e-9)
+        assert each["ratio_of_medians"] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_reversed_truth_differs_by_class() -> None:
+    said = {
+        each["class"]: each for each in synth.truth(world(truth="reversed"))["segments"] if each["metric"] == "fct_us"
+    }
+    for kind in synth.CLASSES:
+        wanted = PLANTED["reversed"].ratios.get(kind.name, 1.0)
+        assert said[kind.name]["ratio_of_medians"] == pytest.approx(wanted)
+
+
+def test_the_paradox_is_one() -> None:
+    together = {each["metric"]: each for each in synth.truth(world(truth="paradox"))["all"]}
+    assert together["fct_us"]["ratio_of_medians"] == pytest.approx(0.9)
+    assert together["fct_us"]["seen"]["ratio_of_medians"] > 1.2
+
+
+def test_the_records_show_the_truth(tmp_path: Path) -> None:
+    written(tmp_path, rows=200_000, truth="reversed")
+    rows, said = classes(read(tmp_path)), truths(tmp_path)
+    for column, is_small in (("fct_us", True), ("goodput_bps", False)):
+        for name, ratio in medians(rows, column, is_small=is_small).items():
+            assert ratio.is_near(said[name, column]["ratio_of_medians"]), (name, ratio)
+
+
+def test_the_records_show_the_medians_themselves(tmp_path: Path) -> None:
+    written(tmp_path, rows=200_000)
+    rows, said = classes(read(tmp_path)), truths(tmp_path)
+    small = rows.filter((pl.col("kind") == "transfer") & (pl.col("acked_bytes") < 3_000_000))
+    for name, median in small.group_by("class").agg(pl.col("fct_us").median()).iter_rows():
+        assert median == pytest.approx(said[name, "fct_us"]["control_median"], rel=NOISE), name
+
+
+def test_the_records_show_the_paradox(tmp_path: Path) -> None:
+    written(tmp_path, rows=100_000, truth="paradox")
+    rows = classes(read(tmp_path))
+    together = medians(rows.with_columns(pl.lit("all").alias("class")), "fct_us", is_small=True)
+    assert together["all"].value > 1.2
+    within = medians(rows, "fct_us", is_small=True)
+    assert sum(ratio.value < 1 for ratio in within.values()) >= 5
+
+
+def test_a_client_has_one_arm_an_hour_where_connections_are_correlated(tmp_path: Path) -> None:
+    written(tmp_path, rows=50_000, truth="correlated")
+    closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
+    hours = closed.group_by("remote_address", pl.col("start_us") // HOUR_US).agg(
+        pl.col("cc").n_unique().alias("arms"), pl.len()
+    )
+    assert (hours["arms"] == 1).all()
+    assert hours["len"].max() > 20
+    assert 0.4 < (closed["cc"] == "bbr").mean() < 0.6
+
+
+def test_before_and_after(tmp_path: Path) -> None:
+    made = written(tmp_path, rows=5_000, design="before-after", days=4)
+    at_us = int(made.settings.activation.timestamp()) * 1_000_000
+    closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
+    assert set(closed.filter(pl.col("start_us") < at_us)["cc"]) == {"cubic"}
+    assert set(closed.filter(pl.col("start_us") >= at_us)["cc"]) == {"bbr"}
+
+
+def test_a_switchback_gives_every_hour_of_the_day_both(tmp_path: Path) -> None:
+    written(tmp_path, rows=20_000, design="switchback")
+    closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
+    hour = pl.col("start_us") // HOUR_US
+    assert (closed.group_by(hour).agg(pl.col("cc").n_unique())["cc"] == 1).all()
+    assert (closed.group_by(hour % 24).agg(pl.col("cc").n_unique())["cc"] == 2).all()
+
+
+def test_the_median_of_a_mixture_is_that_of_draws_from_it() -> None:
+    chance = np.random.default_rng(1)
+    mixture = Mixture(np.array([1.0, 3.0, 2.0]), np.array([1.0, 5.0, 40.0]), 0.5)
+    which = chance.choice(3, 400_000, p=mixture.weights / 6)
+    draws = mixture.medians[which] * np.exp(0.5 * chance.standard_normal(400_000))
+    assert mixture.median == pytest.approx(np.median(draws), rel=0.01)
+    assert mixture.mean == pytest.approx(draws.mean(), rel=0.01)
