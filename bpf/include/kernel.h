@@ -255,6 +255,7 @@ struct bbr {
 	u32 pacing_gain : 10;
 	u32 cwnd_gain : 10;
 	u32 full_bw_reached : 1;
+	u32 full_bw_cnt : 2;
 	u32 cycle_idx : 3;
 };
 

@@ -110,6 +110,7 @@ static __always_inline void look(struct sock *sk, const struct rate_sample *rs, 
 	in->bw = BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
 	in->min_rtt_us = bbr->min_rtt_us;
 	in->mode = BPF_CORE_READ_BITFIELD(bbr, mode);
+	in->full_bw_count = BPF_CORE_READ_BITFIELD(bbr, full_bw_cnt);
 }
 
 static __always_inline void apply(struct sock *sk, const struct rule_output *out)
@@ -125,6 +126,8 @@ static __always_inline void apply(struct sock *sk, const struct rule_output *out
 		tp->snd_cwnd = out->snd_cwnd;
 	if (out->is_startup_over)
 		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
+	if (out->full_bw_count)
+		BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, out->full_bw_count);
 	if (out->is_min_rtt_fresh)
 		bbr->min_rtt_stamp = bpf_jiffies64();
 }

@@ -57,6 +57,7 @@ struct rule_input {
 	uint64_t bw;         /* what BBR takes for the bandwidth: 0 before the first sample */
 	uint32_t min_rtt_us; /* 4294967295: not known yet */
 	uint32_t mode;
+	uint32_t full_bw_count; /* in STARTUP: round trips in which the bandwidth did not grow */
 };
 
 /* What `paper` keeps of a connection: zero at its start. */
@@ -96,6 +97,11 @@ struct rule_schedule {
 	uint64_t mark_us;
 	uint32_t mark_delivered;
 
+	/* STARTUP: BBR's count of round trips without growth, how many of them had a stall, and whether one began since. */
+	uint32_t full_bw_count;
+	uint32_t flat_stalls;
+	uint32_t has_stalled;
+
 	/* Losses: in units of 1/50 packet what exceeds 2 %, and what is not yet paid for. */
 	uint64_t excess;
 	uint64_t unpaid;
@@ -118,6 +124,7 @@ struct rule_output {
 	uint32_t pacing_gain; /* in BBR's own state, until BBR sets it again */
 	uint32_t snd_cwnd;
 	uint32_t is_startup_over; /* the pipe is full: BBR's search for the end of the growth is over */
+	uint32_t full_bw_count;   /* BBR's count of round trips without growth */
 	uint32_t is_min_rtt_fresh; /* BBR has no need to empty the path for another ten seconds: min_rtt has just been seen */
 	uint32_t boosted; /* does this ACK count as one at which the sender was found short of CPU? */
 };

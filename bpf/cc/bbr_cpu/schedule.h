@@ -28,6 +28,9 @@
  */
 #define RULE_MISSED_RATIO 5
 
+/* That is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches. */
+#define RULE_LATELY_US (1 << 20)
+
 /* Time counts up to this: so nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
@@ -163,7 +166,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	}
 	owed = it->owed + (int64_t)scheduled - (int64_t)(sent * RULE_US_PER_S);
 	it->passed_us += passed_us;
-	if (it->passed_us > RULE_MEMORY_ROUNDS * (in->min_rtt_us + it->last_stall_us)) {
+	if (it->passed_us > rule_max(RULE_LATELY_US, RULE_MEMORY_ROUNDS * (in->min_rtt_us + it->last_stall_us))) {
 		it->passed_us /= 2;
 		it->missed_us /= 2;
 	}
@@ -180,6 +183,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 
 			it->missed_us += missed / it->rate;
 			it->last_stall_us = away_us;
+			it->has_stalled = 1;
 			if (it->missed_us * RULE_MISSED_RATIO > it->passed_us + in->min_rtt_us) {
 				it->owed = owed < most ? owed : most;
 				return 1;
@@ -229,6 +233,27 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 }
 
 /*
+ * STARTUP ends after three round trips without growth. On CPU there are several of them between two stalls, but the rate is that of
+ * the time from stall to stall: so only one of them counts, and the count stays at one while it has others in it.
+ */
+RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
+{
+	uint32_t count = in->full_bw_count;
+
+	if (!count) {
+		it->flat_stalls = 0;
+	} else if (count > it->full_bw_count && it->has_stalled) {
+		it->flat_stalls++;
+		it->has_stalled = 0;
+	}
+	if (it->stall_us && in->mode == RULE_STARTUP && count > 1 && it->flat_stalls < count) {
+		count = 1;
+		out->full_bw_count = count;
+	}
+	it->full_bw_count = count;
+}
+
+/*
  * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts? If it holds
  * that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
  */
@@ -260,6 +285,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		out->is_min_rtt_fresh = 1;
 	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP && in->bw)
 		out->is_startup_over = 1;
+	rule_schedule_startup(it, in, out);
 
 	if (it->stall_us && it->cap && in->mode != RULE_PROBE_RTT) {
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;

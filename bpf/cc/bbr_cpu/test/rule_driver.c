@@ -30,9 +30,9 @@ int main(void)
 			struct rule_output out = {0};
 
 			rule_step(rule, &state, &in, &out);
-			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u is_startup_over %u is_min_rtt_fresh %u boosted %u\n",
+			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u is_startup_over %u full_bw_count %u is_min_rtt_fresh %u boosted %u\n",
 			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.is_startup_over,
-			       out.is_min_rtt_fresh, out.boosted);
+			       out.full_bw_count, out.is_min_rtt_fresh, out.boosted);
 		} else if (!strcmp(name, "sample")) {
 			char *interval = strtok(NULL, " \n");
 
@@ -62,6 +62,7 @@ int main(void)
 		MEMBER(bw);
 		MEMBER(min_rtt_us);
 		MEMBER(mode);
+		MEMBER(full_bw_count);
 		else {
 			fprintf(stderr, "no member %s\n", name);
 			return 1;

@@ -17,7 +17,7 @@ pub(super) struct FullPipe {
     /// The bandwidth that growth is measured from.
     baseline: Bandwidth,
     /// Rounds since it grew.
-    rounds: u32,
+    pub rounds: u32,
 }
 
 impl FullPipe {

@@ -14,6 +14,8 @@ pub(crate) struct Model {
     pub min_rtt_us: u64,
     /// 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
     pub mode: u8,
+    /// Startup's rounds without growth.
+    pub full_bw_count: u32,
 }
 
 impl Bbr {
@@ -23,6 +25,7 @@ impl Bbr {
             bw: self.bandwidth().raw(),
             min_rtt_us: self.min_rtt.rtt.map_or(u64::from(u32::MAX), Span::as_micros),
             mode: self.mode as u8,
+            full_bw_count: self.full_pipe.rounds,
         }
     }
 
@@ -34,6 +37,11 @@ impl Bbr {
     /// The smallest round-trip time is as it was: the time until the next ProbeRTT begins anew.
     pub fn refresh_min_rtt(&mut self, conn: &Conn) {
         self.min_rtt.seen_at = conn.jiffies;
+    }
+
+    /// Startup has seen so many rounds without growth.
+    pub fn set_full_bw_count(&mut self, count: u32) {
+        self.full_pipe.rounds = count;
     }
 
     /// The pipe is full.

@@ -108,6 +108,7 @@ impl BbrCpu {
             bw: model.bw,
             min_rtt_us: model.min_rtt_us,
             mode: model.mode,
+            full_bw_count: model.full_bw_count,
         }
     }
 
@@ -124,6 +125,9 @@ impl BbrCpu {
         }
         if output.is_startup_over {
             self.bbr.end_startup();
+        }
+        if let Some(count) = output.full_bw_count {
+            self.bbr.set_full_bw_count(count);
         }
         if output.is_min_rtt_fresh {
             self.bbr.refresh_min_rtt(conn);

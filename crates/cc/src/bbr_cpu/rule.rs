@@ -58,6 +58,8 @@ pub(super) struct Input {
     pub min_rtt_us: u64,
     /// See [`mode`].
     pub mode: u8,
+    /// In Startup: round trips in which the bandwidth did not grow.
+    pub full_bw_count: u32,
 }
 
 /// What is to change. None: as BBR has set it.
@@ -69,6 +71,8 @@ pub(super) struct Output {
     pub snd_cwnd: Option<u64>,
     /// The pipe is full: BBR's search for the end of the growth is over.
     pub is_startup_over: bool,
+    /// BBR's count of round trips without growth.
+    pub full_bw_count: Option<u32>,
     /// The smallest round-trip time has just been seen: BBR has no need to empty the path for another ten seconds.
     pub is_min_rtt_fresh: bool,
     /// Whether this ACK counts as one at which the sender was found short of CPU.

@@ -22,6 +22,10 @@ const MISSED_US: u64 = 500;
 /// them, 1 - 1/1.25.
 const MISSED_RATIO: u64 = 5;
 
+/// That is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in
+/// bunches.
+const LATELY_US: u64 = 1 << 20;
+
 /// Time counts up to this.
 const LONGEST_US: u64 = 1 << 20;
 
@@ -101,6 +105,11 @@ pub(in crate::bbr_cpu) struct Schedule {
     mark_us: u64,
     mark_delivered: u64,
 
+    /// Startup: BBR's count of round trips without growth, how many of them had a stall, and whether one began since.
+    full_bw_count: u32,
+    flat_stalls: u32,
+    has_stalled: bool,
+
     /// In units of 1/50 packet: losses beyond 2 %, and losses that are not yet paid for.
     excess: u64,
     unpaid: u64,
@@ -147,6 +156,7 @@ impl Schedule {
         if self.stall_us > 0 && self.on_losses(input) && input.mode == mode::STARTUP && input.bw > 0 {
             output.is_startup_over = true;
         }
+        output.full_bw_count = self.startup_count(input);
         let (cwnd, is_kept_full) = self.bound(input);
         output.snd_cwnd = cwnd;
         let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT && (is_kept_full || self.has_room(input));
@@ -203,7 +213,7 @@ impl Schedule {
         }
         let owed = self.owed + scheduled as i64 - (sent * US_PER_S) as i64;
         self.passed_us += passed_us;
-        if self.passed_us > MEMORY_ROUNDS * (input.min_rtt_us + self.last_stall_us) {
+        if self.passed_us > LATELY_US.max(MEMORY_ROUNDS * (input.min_rtt_us + self.last_stall_us)) {
             self.passed_us /= 2;
             self.missed_us /= 2;
         }
@@ -218,6 +228,7 @@ impl Schedule {
             if missed > self.rate * MISSED_US {
                 self.missed_us += missed / self.rate;
                 self.last_stall_us = away_us;
+                self.has_stalled = true;
                 if self.missed_us * MISSED_RATIO > self.passed_us + input.min_rtt_us {
                     let most = OWED_STALLS * self.rate * self.stall_us.max(away_us);
                     self.owed = owed.min(most as i64);
@@ -276,6 +287,23 @@ impl Schedule {
         self.excess = 0;
         self.peak = input.prior_inflight;
         true
+    }
+
+    /// Startup ends after three round trips without growth. On CPU there are several of them between two stalls, but the rate is
+    /// that of the time from stall to stall: so only one of them counts, and the count stays at one while it has others in it.
+    fn startup_count(&mut self, input: &Input) -> Option<u32> {
+        if input.full_bw_count == 0 {
+            self.flat_stalls = 0;
+        } else if input.full_bw_count > self.full_bw_count && self.has_stalled {
+            self.flat_stalls += 1;
+            self.has_stalled = false;
+        }
+        let is_held = self.stall_us > 0
+            && input.mode == mode::STARTUP
+            && input.full_bw_count > 1
+            && self.flat_stalls < input.full_bw_count;
+        self.full_bw_count = if is_held { 1 } else { input.full_bw_count };
+        is_held.then_some(1)
     }
 
     /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts. If

@@ -26,6 +26,7 @@ fn set(input: &mut Input, name: &str, value: u64) {
         "bw" => input.bw = value,
         "min_rtt_us" => input.min_rtt_us = value,
         "mode" => input.mode = value as u8,
+        "full_bw_count" => input.full_bw_count = value as u32,
         _ => panic!("no member {name}"),
     }
 }
@@ -63,6 +64,7 @@ fn the_rules_do_what_the_vectors_say() {
                 ("pacing_gain", output.pacing_gain.map_or(0, u64::from)),
                 ("snd_cwnd", output.snd_cwnd.unwrap_or(0)),
                 ("is_startup_over", u64::from(output.is_startup_over)),
+                ("full_bw_count", output.full_bw_count.map_or(0, u64::from)),
                 ("is_min_rtt_fresh", u64::from(output.is_min_rtt_fresh)),
                 ("boosted", u64::from(output.is_boosted)),
             ];
