@@ -71,8 +71,19 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
         return judged
     without = f"{missing} of {len(has_value)} points have no value"
     note = f"{judged.note}; {without}" if judged.note else without
-    every_is_open = claim.judge.over == "every" and judged.verdict == "holds"
-    return replace(judged, note=note, verdict="not settled" if every_is_open else judged.verdict)
+    verdict = judged.verdict if _is_decided(claim.judge, judged.verdict) else "not settled"
+    return replace(judged, note=note, verdict=verdict)
+
+
+def _is_decided(judge: Judge, verdict: Verdict) -> bool:
+    """Say whether a verdict stands whatever points that have no value would have."""
+    if judge.along is not None:
+        return False
+    if judge.over == "every":
+        return verdict == "does not hold"
+    # More points can only make a largest number larger, and a smallest one smaller.
+    end = {"max": judge.at_most, "min": judge.at_least}
+    return judge.over in end and end[judge.over] is None and verdict == "holds"
 
 
 def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:

@@ -132,6 +132,18 @@ def test_a_point_without_a_value_keeps_a_claim_about_every_point_open(tmp_path: 
     parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
     found = judged(parts, {"at_most": 3}, {})
     assert (found.verdict, found.note) == ("not settled", "1 of 2 points have no value")
+    assert judged(parts, {"at_most": 1}, {}).verdict == "does not hold"
+
+
+def test_a_point_without_a_value_keeps_open_what_it_could_change(tmp_path: Path) -> None:
+    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
+    # There may be a smaller one; that there is one as small is settled.
+    assert judged(parts, {"over": "min", "at_most": 1}, {}).verdict == "not settled"
+    assert judged(parts, {"over": "min", "at_most": 2}, {}).verdict == "holds"
+    assert judged(parts, {"over": "min", "at_least": 2}, {}).verdict == "not settled"
+    assert judged(parts, {"over": "max", "at_least": 4}, {}).verdict == "not settled"
+    assert judged(parts, {"over": "max", "at_least": 3}, {}).verdict == "holds"
+    assert judged(parts, {"along": BUFFER, "take": "growth", "at_least": 5}, {}).verdict == "not settled"
 
 
 def test_two_flows_of_an_experiment_are_no_independent_draws(tmp_path: Path) -> None:
