@@ -31,6 +31,13 @@
 /* That is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches. */
 #define RULE_LATELY_US (1 << 20)
 
+/* As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without any stall. */
+#define RULE_DOUBT_US 30000
+
+/* What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a queue drains meanwhile. */
+#define RULE_BURST_US 1024
+#define RULE_BURST_RATIO 32
+
 /* Time counts up to this: so nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
@@ -184,7 +191,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 			it->missed_us += missed / it->rate;
 			it->last_stall_us = away_us;
 			it->has_stalled = 1;
-			if (it->missed_us * RULE_MISSED_RATIO > it->passed_us + in->min_rtt_us) {
+			if (it->missed_us * RULE_MISSED_RATIO > it->passed_us + RULE_DOUBT_US) {
 				it->owed = owed < most ? owed : most;
 				return 1;
 			}
@@ -254,6 +261,19 @@ RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct 
 }
 
 /*
+ * The window of STARTUP is for a round trip, and that of a sender with stalls must last for a round trip and a stall. It is opened as in
+ * slow start.
+ */
+RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, const struct rule_input *in)
+{
+	uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
+
+	if (!it->stall_us || it->cap || in->mode != RULE_STARTUP)
+		return in->snd_cwnd;
+	return rule_max(in->snd_cwnd, rule_min(in->snd_cwnd + (uint32_t)(in->delivered - it->delivered), wanted));
+}
+
+/*
  * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts? If it holds
  * that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
  */
@@ -271,7 +291,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 {
 	uint64_t free_us = rule_max(in->departure_us, in->now_us);
 	uint64_t rate = in->pacing_rate_bytes_per_s;
-	uint64_t cwnd = in->snd_cwnd;
+	uint64_t cwnd;
 	uint32_t is_kept_full = 0, is_boosted;
 
 	if (in->min_rtt_us > RULE_LONGEST_US)
@@ -286,6 +306,9 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 	if (it->stall_us && rule_schedule_losses(it, in) && in->mode == RULE_STARTUP && in->bw)
 		out->is_startup_over = 1;
 	rule_schedule_startup(it, in, out);
+	cwnd = rule_schedule_opened(it, in);
+	if (cwnd > in->snd_cwnd)
+		out->snd_cwnd = cwnd;
 
 	if (it->stall_us && it->cap && in->mode != RULE_PROBE_RTT) {
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;
@@ -302,17 +325,18 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		out->snd_cwnd = cwnd;
 	}
 	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));
-	/* A burst is what the rate brings in 2^-10 s: so the next one holds what is owed. */
+	/* A burst is what the rate brings in 2^-10 s: so the next one holds what is owed, unless stalls are long. */
 	if (is_boosted) {
-		out->pacing_rate_bytes_per_s = rule_min(rate + ((uint64_t)it->owed >> 10), in->max_pacing_rate_bytes_per_s);
+		rate += (uint64_t)it->owed / rule_max(RULE_BURST_US, it->stall_us / RULE_BURST_RATIO);
+		out->pacing_rate_bytes_per_s = rule_min(rate, in->max_pacing_rate_bytes_per_s);
 		out->boosted = 1;
 	}
 
 	it->seen_us = in->now_us;
 	it->free_us = free_us;
 	it->bytes_sent = in->bytes_sent;
-	it->rate = rate;
-	it->set_rate = is_boosted ? out->pacing_rate_bytes_per_s : rate;
+	it->rate = in->pacing_rate_bytes_per_s;
+	it->set_rate = is_boosted ? out->pacing_rate_bytes_per_s : it->rate;
 	it->set_cwnd = cwnd;
 	it->delivered = in->delivered;
 	it->lost = in->lost;

@@ -26,6 +26,14 @@ const MISSED_RATIO: u64 = 5;
 /// bunches.
 const LATELY_US: u64 = 1 << 20;
 
+/// As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without any stall.
+const DOUBT_US: u64 = 30_000;
+
+/// What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a queue drains
+/// meanwhile.
+const BURST_US: u64 = 1024;
+const BURST_RATIO: u64 = 32;
+
 /// Time counts up to this.
 const LONGEST_US: u64 = 1 << 20;
 
@@ -157,13 +165,14 @@ impl Schedule {
             output.is_startup_over = true;
         }
         output.full_bw_count = self.startup_count(input);
-        let (cwnd, is_kept_full) = self.bound(input);
+        let (bound, is_kept_full) = self.bound(input);
+        let cwnd = bound.or(self.opened(input));
         output.snd_cwnd = cwnd;
         let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT && (is_kept_full || self.has_room(input));
         let own = input.pacing_rate_bytes_per_s;
-        // A burst is what the rate brings in 2^-10 s: so the next one holds what is owed.
+        // A burst is what the rate brings in 2^-10 s: so the next one holds what is owed, unless stalls are long.
         let rate = if is_boosted {
-            own.saturating_add(self.owed.unsigned_abs() >> 10).min(input.max_pacing_rate_bytes_per_s)
+            own.saturating_add(self.owed.unsigned_abs() / BURST_US.max(self.stall_us / BURST_RATIO)).min(input.max_pacing_rate_bytes_per_s)
         } else {
             own
         };
@@ -229,7 +238,7 @@ impl Schedule {
                 self.missed_us += missed / self.rate;
                 self.last_stall_us = away_us;
                 self.has_stalled = true;
-                if self.missed_us * MISSED_RATIO > self.passed_us + input.min_rtt_us {
+                if self.missed_us * MISSED_RATIO > self.passed_us + DOUBT_US {
                     let most = OWED_STALLS * self.rate * self.stall_us.max(away_us);
                     self.owed = owed.min(most as i64);
                     return true;
@@ -304,6 +313,15 @@ impl Schedule {
             && self.flat_stalls < input.full_bw_count;
         self.full_bw_count = if is_held { 1 } else { input.full_bw_count };
         is_held.then_some(1)
+    }
+
+    /// The window of Startup is for a round trip, and that of a sender with stalls must last for a round trip and a stall. It is
+    /// opened as in slow start.
+    fn opened(&self, input: &Input) -> Option<u64> {
+        let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
+        let cwnd = wanted.min(input.snd_cwnd + input.delivered - self.delivered);
+        let is_open = self.stall_us == 0 || self.cap > 0 || input.mode != mode::STARTUP;
+        (!is_open && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
     /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts. If
