@@ -36,7 +36,7 @@
 
 /* What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a queue drains meanwhile. */
 #define RULE_BURST_US 1024
-#define RULE_BURST_RATIO 32
+#define RULE_BURST_RATIO 16
 
 /* Time counts up to this: so nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
@@ -316,11 +316,8 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 
 		/* The path does not hold what a stall takes: all that it holds is kept under way. */
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
-		if (is_kept_full) {
-			int64_t room = (cap - in->inflight) * in->mss * RULE_US_PER_S;
-
-			it->owed = it->owed > room ? it->owed : room;
-		}
+		if (is_kept_full)
+			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
 		cwnd = rule_min(cwnd, cap);
 		out->snd_cwnd = cwnd;
 	}

@@ -32,7 +32,7 @@ const DOUBT_US: u64 = 30_000;
 /// What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a queue drains
 /// meanwhile.
 const BURST_US: u64 = 1024;
-const BURST_RATIO: u64 = 32;
+const BURST_RATIO: u64 = 16;
 
 /// Time counts up to this.
 const LONGEST_US: u64 = 1 << 20;
@@ -342,8 +342,7 @@ impl Schedule {
         let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
         let is_kept_full = wanted + wanted / 4 > cap && cap > input.inflight;
         if is_kept_full {
-            let room = (cap - input.inflight) * input.mss * US_PER_S;
-            self.owed = self.owed.max(room as i64);
+            self.owed = ((cap - input.inflight) * input.mss * US_PER_S) as i64;
         }
         (Some(input.snd_cwnd.min(cap)), is_kept_full)
     }
