@@ -172,7 +172,8 @@ impl Schedule {
         let own = input.pacing_rate_bytes_per_s;
         // A burst is what the rate brings in 2^-10 s: so the next one holds what is owed, unless stalls are long.
         let rate = if is_boosted {
-            own.saturating_add(self.owed.unsigned_abs() / BURST_US.max(self.stall_us / BURST_RATIO)).min(input.max_pacing_rate_bytes_per_s)
+            own.saturating_add(self.owed.unsigned_abs() / BURST_US.max(self.stall_us / BURST_RATIO))
+                .min(input.max_pacing_rate_bytes_per_s)
         } else {
             own
         };
