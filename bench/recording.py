@@ -1,25 +1,33 @@
 #!/usr/bin/env python3
 """Measure what `thalweg-agent record` costs: thousands of short connections a second, and very many that are open.
 
-    make bench                                  with the simulator's: some minutes, as root
-    .venv/bin/python bench/recording.py --quick a smoke test
-    ... --json FILE                             everything that was measured, for programs
+    make bench                                         with the simulator's: some minutes, as root
+    .venv/bin/python bench/recording.py --quick        a smoke test
+    ... --only kernel                                  half a minute: what the program in the kernel costs
+    ... --only memory                                  half a minute: 100,000 open connections
+    ... --only slowdown --pairs 12                     two minutes
+    ... --json FILE                                    everything that was measured, for programs
 
 Connections run between two network namespaces over veth, one after the other, as fast as this machine can: 200 bytes
 ask, 4 kB answer, the server closes. The server's end is recorded: the other one is another machine's. With and without
 the recorder take turns, so that what else the machine does hits both.
+
+What the kernel says that a program costs holds the reading of two clocks at each call. So a program that does nothing
+is called beside the recorder, for the same: the difference is what is net. That program comes second, and finds in the
+caches what the first has brought there.
 """
 
 import argparse
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,6 +42,10 @@ OPEN = 100_000
 PER_PROCESS = 15_000
 """Connections that a process holds: a usual limit is 20,000 files."""
 PORT = 8080
+WINDOWS = 5
+"""How often the kernel's account is read: the median counts."""
+CLANGS = ("clang", "clang-19", "clang-18", "clang-17", "clang-16")
+PARTS = ("slowdown", "kernel", "memory")
 AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent"))))
 STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
@@ -189,23 +201,107 @@ def compare(machine: Machine, pairs: int, window_s: float) -> Pairs:
     return found
 
 
-def price(machine: Machine, window_s: float) -> dict[str, float]:
-    """Return what the programs in the kernel cost, by the kernel's own account, and what the process does."""
+@dataclass(frozen=True)
+class Account:
+    """What a program has cost so far."""
+
+    runs: int
+    run_ns: int
+
+
+@contextmanager
+def nothing(machine: Machine) -> Iterator[Callable[[], Account] | None]:
+    """Have a program called that does nothing, behind the recorder; None where nothing compiles or loads it."""
+    clang = next(filter(None, map(shutil.which, CLANGS)), None)
+    if clang is None or shutil.which("bpftool") is None:
+        yield None
+        return
+    source, built = Path(__file__).parent / "agent" / "nothing.bpf.c", machine.folder / "nothing.bpf.o"
+    run(clang, "-O2", "-target", "bpf", "-c", str(source), "-o", str(built))
+    pins = machine.folder / "pins"
+    pin = str(pins / "nothing")
+    pins.mkdir(exist_ok=True)
+    run("mount", "-t", "bpf", "bpf", str(pins))
+    try:
+        run("bpftool", "prog", "load", str(built), pin)
+        run("bpftool", "cgroup", "attach", str(machine.cgroup), "sock_ops", "pinned", pin, "multi")
+        try:
+            yield lambda: account_of(pin)
+        finally:
+            run("bpftool", "cgroup", "detach", str(machine.cgroup), "sock_ops", "pinned", pin)
+    finally:
+        run("umount", str(pins))
+
+
+def account_of(pin: str) -> Account:
+    """Return what the kernel says that a pinned program has cost."""
+    shown = json.loads(run("bpftool", "--json", "prog", "show", "pinned", pin))
+    return Account(shown.get("run_cnt", 0), shown.get("run_time_ns", 0))
+
+
+@dataclass(frozen=True)
+class Price:
+    """What the program in the kernel costs, by the kernel's own account, and what the process does."""
+
+    calls_per_connection: float
+    ns_per_call: float
+    measuring_ns_per_call: float | None
+    """What a program costs by that account that does nothing."""
+    lost_events: int
+    cpu_us_per_connection: float
+
+    def net_ns_per_call(self) -> float | None:
+        """Return what is left without the measuring."""
+        return None if self.measuring_ns_per_call is None else self.ns_per_call - self.measuring_ns_per_call
+
+    def show(self) -> None:
+        """Print it."""
+        calls, call, net = self.calls_per_connection, self.ns_per_call, self.net_ns_per_call()
+        print(f"  kernel    {call:.0f} ns a call, {call * calls:.0f} ns for each connection of {calls:.1f} calls")
+        if net is not None:
+            print(
+                f"  net       {net:.0f} ns a call, {net * calls:.0f} ns for each connection: the rest is the measuring"
+            )
+        print(f"  process   {self.cpu_us_per_connection:.1f} us of CPU for each connection")
+        print(f"  lost      {self.lost_events} events")
+
+
+def price(machine: Machine, window_s: float, windows: int) -> Price:
+    """Measure it: medians of some windows of time."""
+    gross: list[float] = []
+    own: list[float] = []
+    calls: list[float] = []
     with accounts(), machine.serving("serve"):
         agent = Agent(machine.folder, window_s, machine.cgroup)
-        before = agent.status()["usage"]["cpu_us"]
-        machine.rate(window_s)
-        status = agent.status()
+        with nothing(machine) as account:
+            machine.rate(min(window_s, 1.0))
+            first = before = agent.status()
+            for _ in range(windows):
+                idle = account() if account else None
+                machine.rate(window_s)
+                after = agent.status()
+                runs, run_ns = (recorder(after)[key] - recorder(before)[key] for key in ("runs", "run_ns"))
+                gross.append(run_ns / runs)
+                calls.append(runs / (after["counters"]["opened"] - before["counters"]["opened"]))
+                if account and idle:
+                    now = account()
+                    own.append((now.run_ns - idle.run_ns) / (now.runs - idle.runs))
+                before = after
         agent.end()
+    opened = before["counters"]["opened"] - first["counters"]["opened"]
+    return Price(
+        calls_per_connection=statistics.median(calls),
+        ns_per_call=statistics.median(gross),
+        measuring_ns_per_call=statistics.median(own) if own else None,
+        lost_events=before["counters"]["lost_events"],
+        cpu_us_per_connection=(before["usage"]["cpu_us"] - first["usage"]["cpu_us"]) / opened,
+    )
+
+
+def recorder(status: dict[str, Any]) -> dict[str, int]:
+    """Return the account of the program that the kernel calls for connections."""
     (program,) = (one for one in status["programs"] if one["name"] == "record_flows")
-    counters = status["counters"]
-    return {
-        "runs": program["runs"],
-        "ns_per_run": program["run_ns"] / program["runs"],
-        "ns_per_connection": program["run_ns"] / counters["opened"],
-        "lost_events": counters["lost_events"],
-        "cpu_us_per_connection": (status["usage"]["cpu_us"] - before) / counters["opened"],
-    }
+    return dict(program)
 
 
 def memory(machine: Machine, count: int) -> dict[str, float]:
@@ -235,11 +331,22 @@ def memory(machine: Machine, count: int) -> dict[str, float]:
     }
 
 
+def show_memory(held: dict[str, float]) -> None:
+    """Print what is taken."""
+    process = held["process_bytes"]
+    total = (process + held["maps_bytes"]) / 1e6
+    print(
+        f"  memory    {total:.1f} MB with {held['open']:.0f} connections open, {process / 1e6:.1f} of them the process"
+    )
+
+
 def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description="Measure what `thalweg-agent record` costs a server.")
     parser.add_argument("--quick", action="store_true", help="one pair of a second: does it work?")
+    parser.add_argument("--only", choices=PARTS, help="measure this alone")
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"how often both take turns (default: {PAIRS})")
+    parser.add_argument("--open", type=int, default=OPEN, help=f"connections for the memory (default: {OPEN})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     chosen = parser.parse_args()
     why_not = None if os.geteuid() == 0 else "root alone may record"
@@ -248,24 +355,29 @@ def main() -> None:
         print(f"bench: recording is left out: {why_not}", file=sys.stderr)
         return
     window_s, pairs = (1.0, 1) if chosen.quick else (WINDOW_S, chosen.pairs)
+    parts = [chosen.only] if chosen.only else PARTS
+    found: dict[str, Any] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-bench-")))
         machine = Machine(folder, stack)
-        compared = compare(machine, pairs, window_s)
-        cost = price(machine, window_s)
-        held = memory(machine, 200 if chosen.quick else OPEN)
-    mean, upper = compared.slowdown()
-    kernel, process = f"{cost['ns_per_run']:.0f} ns a call, {cost['ns_per_connection']:.0f} ns", held["process_bytes"]
-    total = (process + held["maps_bytes"]) / 1e6
-    print(f"\nrecording short connections, {statistics.median(compared.with_per_s):.0f} a second:")
-    print(f"  slowdown  {100 * mean:.2f} %, at most {100 * upper:.2f} % (95 %, {pairs} pairs of {window_s:.0f} s)")
-    print(f"  kernel    {kernel} for each connection; {cost['lost_events']:.0f} events lost")
-    print(f"  process   {cost['cpu_us_per_connection']:.1f} us of CPU for each connection")
-    print(
-        f"  memory    {total:.1f} MB with {held['open']:.0f} connections open, {process / 1e6:.1f} MB of it the process"
-    )
+        print("recording:")
+        if "slowdown" in parts:
+            compared = compare(machine, pairs, window_s)
+            mean, upper = compared.slowdown()
+            found |= {"pairs": asdict(compared), "slowdown": mean, "slowdown_at_most": upper}
+            rate = statistics.median(compared.with_per_s)
+            print(
+                f"  slowdown  {100 * mean:.2f} %, at most {100 * upper:.2f} % (95 %, {pairs} pairs of {window_s:.0f} s)"
+            )
+            print(f"            of {rate:.0f} short connections a second")
+        if "kernel" in parts:
+            cost = price(machine, window_s, 1 if chosen.quick else WINDOWS)
+            found["cost"] = asdict(cost) | {"net_ns_per_call": cost.net_ns_per_call()}
+            cost.show()
+        if "memory" in parts:
+            found["memory"] = memory(machine, 200 if chosen.quick else chosen.open)
+            show_memory(found["memory"])
     if chosen.json:
-        found = {"pairs": asdict(compared), "slowdown": mean, "slowdown_at_most": upper, "cost": cost, "memory": held}
         chosen.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
