@@ -133,13 +133,10 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 					    const struct sums *now, u32 state)
 {
 	struct bbr *bbr = bbr_of(tp);
-	u32 min_us = tp->rtt_min.s[0].v;
 
 	fill_span(event, tp, flow, now);
 	fill_kept(event, flow, now);
-	/* Any ACK since the last call may have lowered it. */
-	if (!flow->rtt_min_us || min_us < flow->rtt_min_us)
-		event->rtt_min_us = min_us;
+	event->rtt_min_us = smallest_rtt_us(flow, tp);
 	event->state = state;
 	event->received_bytes = received_bytes(tp);
 	event->error = sock_of(tp)->sk_err;

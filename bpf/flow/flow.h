@@ -6,6 +6,9 @@
  * call was sent before the last one: that is what `covered_bytes` is good for. And the first ACK after an idle time always
  * brings a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
  *
+ * Calls for one connection are far apart, as programs go: what each of them costs is the fetching of its code and data. So what is
+ * rare is in functions that are not inlined, and most calls do not fetch.
+ *
  * Included by record.bpf.c.
  */
 #ifndef THALWEG_FLOW_H
@@ -40,6 +43,7 @@ enum flow_flag {
 	FLOW_IN_TRANSFER = 16, /* has the transfer that `begin` begins sent anything? */
 	FLOW_IS_OVER = 32,     /* has the last transfer ended? Then `look` is its end */
 	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
+	FLOW_IS_NEW = 128,     /* has nothing been acknowledged since it was opened? */
 };
 
 /* Zero at the start, but for the first members. There is memory for as many as the loader says: each byte counts. */
@@ -67,7 +71,7 @@ struct flow {
 	u64 acked_after_bytes[RECORD_MARKS];
 
 	u64 row_us; /* when the last row of it was handed over */
-	u32 rtt_min_us; /* 0: there is none */
+	u32 rtt_min_us; /* at the last walk; 0: there was none */
 	u32 rtt_max_us;
 	u32 samples;
 	u32 app_limited;
@@ -80,7 +84,7 @@ struct flow {
 	u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
 };
 
-_Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and options.rs say what an open connection costs");
+_Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and room.rs say what an open connection costs");
 
 static __always_inline struct sock *sock_of(struct tcp_sock *tp)
 {
@@ -213,10 +217,16 @@ static __noinline int note_marks(struct flow *flow, const struct sums *now, cons
 	return 0;
 }
 
+/* Has a mark passed since the last look? */
+static __always_inline bool is_mark_due(const struct flow *flow, const struct sums *now)
+{
+	return flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks);
+}
+
 /* Notes what was acknowledged at the marks that have passed since the last look. */
 static __always_inline void pass_marks(struct flow *flow, const struct sums *now, const struct pause *pause)
 {
-	if (flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks))
+	if (is_mark_due(flow, now))
 		note_marks(flow, now, pause);
 }
 
@@ -261,18 +271,20 @@ static __always_inline void count_rtt(struct flow *flow, u32 rtt_us)
 
 static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
 {
-	u32 is_app_limited = tp->app_limited != 0;
-	u32 min_us = tp->rtt_min.s[0].v;
-
-	/* The kernel's minimum is that of the last minutes. */
-	if (!flow->rtt_min_us || min_us < flow->rtt_min_us)
-		flow->rtt_min_us = min_us;
 	flow->samples++;
-	flow->app_limited += is_app_limited;
+	flow->app_limited += tp->app_limited != 0;
 	if (rtt_us > flow->rtt_max_us)
 		flow->rtt_max_us = rtt_us;
 	if (rtt_us)
 		count_rtt(flow, rtt_us);
+}
+
+/* The kernel's minimum is that of the last minutes: to be called now and then. */
+static __always_inline u32 smallest_rtt_us(const struct flow *flow, struct tcp_sock *tp)
+{
+	u32 min_us = tp->rtt_min.s[0].v;
+
+	return flow->rtt_min_us && flow->rtt_min_us < min_us ? flow->rtt_min_us : min_us;
 }
 
 static __always_inline void note_rtt_of_transfer(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
@@ -341,14 +353,14 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
  * one BDP is what every sender has under way when it hears of the last burst. So a burst less has to be there. The user's side
  * (away.rs) knows whether the machine was off CPU: this alone proves nothing.
  */
-static __always_inline void judge(struct flow *flow, struct tcp_sock *tp)
+static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {
 	struct bbr *bbr = bbr_of(tp);
 	u32 inflight, min_rtt_us;
 	u64 wanted;
 
-	if (!bbr || BPF_CORE_READ_BITFIELD(bbr, mode) != BBR_PROBE_BW || BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
-		return;
+	if (!bbr)
+		return 0;
 	inflight = tp->bytes_sent - tp->bytes_acked;
 	if (flow->bbr_inflight_bytes)
 		inflight = flow->bbr_inflight_bytes - flow->bbr_inflight_bytes / 4 + inflight / 4;
@@ -356,10 +368,19 @@ static __always_inline void judge(struct flow *flow, struct tcp_sock *tp)
 	flow->bbr_looks++;
 	min_rtt_us = bbr->min_rtt_us;
 	if (min_rtt_us <= BURST_US)
-		return;
+		return 0;
 	wanted = (bbr_bw(bbr) * (min_rtt_us - BURST_US) >> BBR_BW_SHIFT) * tp->mss_cache;
 	if (inflight < wanted)
 		flow->bbr_short_looks++;
+	return 0;
+}
+
+static __always_inline void judge(struct flow *flow, struct tcp_sock *tp)
+{
+	struct bbr *bbr = bbr_of(tp);
+
+	if (bbr && BPF_CORE_READ_BITFIELD(bbr, mode) == BBR_PROBE_BW && !BPF_CORE_READ_BITFIELD(tp, rate_app_limited))
+		look_at_bbr(flow, tp);
 }
 
 #endif

@@ -11,45 +11,13 @@
  */
 #include "flow.h"
 #include "emit.h"
+#include "table.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-/*
- * By the socket's cookie. All of its memory is there from the start: taking it when a connection opens, as a socket's own
- * storage would, is the largest part of what a short one costs. The loader sets how many there can be.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 16);
-	__type(key, u64);
-	__type(value, struct flow);
-} flows SEC(".maps");
-
-/* What a connection begins with: the kernel copies it. It is too large for the stack. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct flow);
-} blank SEC(".maps");
 
 static __always_inline u64 cookie_of(struct tcp_sock *tp)
 {
 	return sock_of(tp)->__sk_common.skc_cookie.counter;
-}
-
-static __always_inline struct flow *flow_of(struct tcp_sock *tp)
-{
-	u64 cookie = cookie_of(tp);
-
-	return bpf_map_lookup_elem(&flows, &cookie);
-}
-
-static __always_inline void forget(struct tcp_sock *tp)
-{
-	u64 cookie = cookie_of(tp);
-
-	bpf_map_delete_elem(&flows, &cookie);
 }
 
 #define CALLS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG)
@@ -68,11 +36,8 @@ static __always_inline bool is_sampled(u64 cookie)
 
 static __always_inline struct flow *begin(struct tcp_sock *tp, u64 cookie, u32 flags, u64 now_us)
 {
-	u32 only = 0;
-	struct flow *nothing = bpf_map_lookup_elem(&blank, &only), *flow = NULL;
+	struct flow *flow = take_place(cookie);
 
-	if (nothing && !bpf_map_update_elem(&flows, &cookie, nothing, BPF_ANY))
-		flow = bpf_map_lookup_elem(&flows, &cookie);
 	if (!flow) {
 		COUNT(lost_connections);
 		return NULL;
@@ -95,12 +60,14 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
-	/* A packet has just come. Nothing was sent yet but what a SYN carried: all sums are those of the first transfer. */
-	flow = tp ? begin(tp, cookie, flags, tp->tcp_mstamp) : NULL;
+	/* A packet has just come. Nothing was sent yet but what a SYN carried, which is the first transfer's. */
+	flow = tp ? begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp) : NULL;
 	if (!flow)
 		return;
 	flow->look.at_us = flow->opened_us;
 	flow->look.jiffies = bpf_jiffies64();
+	/* Of the handshake. */
+	flow->look.retransmits = flow->begin.retransmits = tp->total_retrans;
 	cc_name(tp, flow->cc_at_open);
 	flow->handshake_rtt_us = tp->srtt_us >> 3;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLS);
@@ -133,7 +100,7 @@ static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const
 }
 
 /* Up to now: is what the transfer at work has sent still the same transfer? */
-static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
+static __noinline int look_back(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
 {
 	struct pause pause;
 
@@ -141,6 +108,23 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 	pass_marks(flow, now, &pause);
 	if (pause.idle_us >= settings.idle_gap_us || !(flow->flags & FLOW_IN_TRANSFER))
 		divide(flow, tp, now, &pause);
+	return 0;
+}
+
+/* Most often the queue was never empty since the last look, or this is the first. */
+static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
+{
+	u32 flags = flow->flags;
+
+	if (is_mark_due(flow, now)) {
+		look_back(flow, tp, now, resumed_us);
+	} else if (flags & FLOW_IS_NEW) {
+		flow->begin.at_us = resumed_us > flow->opened_us ? resumed_us : flow->opened_us;
+		flow->flags = flags | FLOW_IN_TRANSFER;
+	} else if (!(flags & FLOW_IN_TRANSFER) || idle_us(flow, now)) {
+		look_back(flow, tp, now, resumed_us);
+	}
+	flow->flags &= ~FLOW_IS_NEW;
 }
 
 /* The first ACK of this round trip has come. */
@@ -161,19 +145,25 @@ static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp
 	look(flow, tp, now);
 }
 
+/* The marks that a connection has passed in its last time, in which nothing was sent. */
+static __noinline int pass_last_marks(struct flow *flow, const struct sums *now, u64 end_us)
+{
+	struct pause pause = { .idle_us = 1, .from_us = end_us, .acked_bytes = now->acked_bytes };
+
+	pass_marks(flow, now, &pause);
+	return 0;
+}
+
 /* The last transfer has ended, as far as there was one: where, is kept until the connection has closed. */
 static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const struct sums *now, bool is_all_acked)
 {
 	u64 end_us = now->at_us;
-	struct pause pause;
 
 	if (is_all_acked) {
 		/* The last ACK, to the microsecond: nothing was sent since. */
 		end_us = tp->delivered_mstamp > flow->look.at_us ? tp->delivered_mstamp : flow->look.at_us;
-		find_pause(&pause, flow, now, now->at_us);
-		pause.from_us = end_us;
-		pause.acked_bytes = now->acked_bytes;
-		pass_marks(flow, now, &pause);
+		if (is_mark_due(flow, now))
+			pass_last_marks(flow, now, end_us);
 		flow->flags |= FLOW_IS_COMPLETE;
 	} else {
 		/* The first packet since an idle time may not have been acknowledged. */
@@ -187,14 +177,19 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 /* The kernel forgets it. */
 static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 state)
 {
-	if (flow->marks < RECORD_MARKS) {
-		struct pause pause = { .idle_us = 1, .from_us = flow->look.at_us, .acked_bytes = now->acked_bytes };
-
-		/* All that was acknowledged since the last look was acknowledged then. */
-		pass_marks(flow, now, &pause);
-	}
+	/* All that was acknowledged since the last look was acknowledged then. */
+	if (is_mark_due(flow, now))
+		pass_last_marks(flow, now, flow->look.at_us);
 	emit_close(tp, flow, now, state);
-	forget(tp);
+}
+
+/*
+ * A connection can be closed by a user or a timer, long after its last packet. Where that has come in this jiffy, its time
+ * will do: asking for another costs as much as a round trip.
+ */
+static __always_inline u64 closed_us(struct tcp_sock *tp)
+{
+	return tp->rcv_tstamp == (u32)bpf_jiffies64() ? tp->tcp_mstamp : bpf_ktime_get_ns() / 1000;
 }
 
 /*
@@ -205,10 +200,11 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 {
 	bool is_close = !is_round_trip && ctx->args[1] == TCP_CLOSE;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	bool is_all_acked;
+	struct place place;
 	struct flow *flow;
+	bool is_all_acked;
 	struct sums now;
-	u64 now_us;
+	u64 now_us, cookie;
 	u32 state;
 
 	if (!tp)
@@ -217,12 +213,14 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	/* A FIN that goes behind data that is still on its way: the transfer ends when that is acknowledged. */
 	if (!is_round_trip && !is_close && !is_all_acked)
 		return;
-	flow = flow_of(tp);
-	/* Only the FIN is under way when the last transfer is over. */
-	if (!flow || (!is_close && flow->flags & FLOW_IS_OVER))
+	cookie = cookie_of(tp);
+	if (!find(&place, cookie))
 		return;
-	/* A connection can be closed by a user or a timer, long after its last packet. */
-	now_us = is_close ? bpf_ktime_get_ns() / 1000 : tp->tcp_mstamp;
+	flow = place.flow;
+	/* Only the FIN is under way when the last transfer is over. */
+	if (!is_close && flow->flags & FLOW_IS_OVER)
+		return;
+	now_us = is_close ? closed_us(tp) : tp->tcp_mstamp;
 	/* Still the state before. */
 	state = sock_of(tp)->__sk_common.skc_state;
 	sum_up(&now, tp, flow->flags, state, now_us);
@@ -230,8 +228,10 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 		on_round_trip(flow, tp, &now, ctx->args[0]);
 	else if (!(flow->flags & FLOW_IS_OVER))
 		finish(flow, tp, &now, is_all_acked);
-	if (is_close)
+	if (is_close) {
 		on_close(flow, tp, &now, state);
+		leave(&place, cookie);
+	}
 }
 
 /* Other changes of state are the peer's, or come with one of these. */
@@ -270,6 +270,8 @@ enum { WALK_SHOWS_ALL = 1 };
 struct walk {
 	u32 purpose;
 	u32 number; /* from 1 on */
+	u32 is_complete; /* has it been in all network namespaces? */
+	u32 unused;
 };
 
 struct {
@@ -350,6 +352,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	struct record_event *event;
 	struct walk *this_walk;
 	struct tcp_sock *tp;
+	struct place place;
 	struct pause pause;
 	struct flow *flow;
 	struct sums now;
@@ -369,12 +372,11 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	event = bpf_map_lookup_elem(&scratch, &only);
 	if (!this_walk || !event)
 		return 0;
-	flow = flow_of(tp);
-	if (!flow)
-		flow = join(tp, state, now_us);
+	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, state, now_us);
 	if (!flow)
 		return 0;
 	flow->walk = this_walk->number;
+	flow->rtt_min_us = smallest_rtt_us(flow, tp);
 	/* Another program may have forgotten that it is not alone. */
 	if (!(flow->flags & FLOW_BLIND) && (tp->bpf_sock_ops_cb_flags & CALLS) != CALLS && !ask_for_calls(tp))
 		flow->flags |= FLOW_BLIND;
@@ -395,38 +397,52 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
+/* Network namespaces, and the last walk that has been there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 14);
+	__type(key, u32);
+	__type(value, u32);
+} namespaces SEC(".maps");
+
 /* What two walks do not meet, the second of which began after the first had ended, is not there. */
 #define WALKS_MISSED 2
 
-/*
- * Goes over what is kept, and tells of connections that are no more. There are such if another program had the kernel not call
- * for them, and they ended before a walk could ask for it again. Of their endpoints only the network namespace is known.
- */
-SEC("iter/bpf_map_elem")
-int record_search(struct bpf_iter__bpf_map_elem *ctx)
+/* Is a connection that is kept no more, as far as the last walk knows? */
+static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 {
-	struct record_event *event;
-	struct walk *this_walk;
-	struct flow *flow = ctx->value;
-	u64 *cookie = ctx->key;
-	u32 only = 0;
+	u32 *visited, netns;
 
-	if (!flow || !cookie)
-		return 0;
-	this_walk = bpf_map_lookup_elem(&walk, &only);
-	event = bpf_map_lookup_elem(&scratch, &only);
-	if (!this_walk || !event)
-		return 0;
-	/* It may have been opened behind this walk's back: the next but one knows. */
+	/* It may have been opened behind that walk's back: the next but one knows. */
 	if (!flow->walk) {
-		flow->walk = this_walk->number;
-		return 0;
+		flow->walk = last->number;
+		return false;
 	}
-	if (this_walk->number - flow->walk < WALKS_MISSED)
-		return 0;
+	if (last->number - flow->walk < WALKS_MISSED)
+		return false;
+	/* Of these every walk that could looks; the namespace may be gone as well. */
+	if (flow->flags & FLOW_BLIND && last->is_complete)
+		return true;
+	netns = flow->netns;
+	visited = bpf_map_lookup_elem(&namespaces, &netns);
+	return visited && *visited == last->number;
+}
+
+/*
+ * Tells of a connection that is no more. There are such if another program had the kernel not call for them, and they ended
+ * before a walk could ask for it again. Of their endpoints only the network namespace is known. Returns whether there was room.
+ */
+static __always_inline bool tell_gone(struct seq_file *to, const struct flow *flow, u64 cookie)
+{
+	u32 only = 0;
+	struct record_event *event = bpf_map_lookup_elem(&scratch, &only);
+
+	if (!event)
+		return false;
 	__builtin_memset(event, 0, sizeof(*event));
 	event->kind = RECORD_GONE;
-	event->connection = *cookie;
+	event->connection = cookie;
 	event->end_us = flow->look.at_us;
 	event->transfer = flow->transfer;
 	event->netns = flow->netns;
@@ -434,6 +450,46 @@ int record_search(struct bpf_iter__bpf_map_elem *ctx)
 	event->cc_at_open[1] = flow->cc_at_open[1];
 	fill_kept(event, flow, &flow->look);
 	fill_histogram(event, flow);
-	bpf_seq_write(ctx->meta->seq, event, sizeof(*event));
+	return !bpf_seq_write(to, event, sizeof(*event));
+}
+
+/* Goes over the places: those of connections that are no more are free afterwards. */
+SEC("iter/bpf_map_elem")
+int record_search(struct bpf_iter__bpf_map_elem *ctx)
+{
+	u32 *number = ctx->key, only = 0, set_number;
+	struct place place = { .flow = ctx->value };
+	struct walk *last;
+	struct set *set;
+	u64 cookie;
+
+	if (!number || !place.flow)
+		return 0;
+	set_number = *number / WAYS;
+	set = bpf_map_lookup_elem(&sets, &set_number);
+	last = bpf_map_lookup_elem(&walk, &only);
+	if (!set || !last)
+		return 0;
+	place.cookie = &set->cookies[*number % WAYS];
+	cookie = *place.cookie;
+	if (cookie && is_gone(place.flow, last) && tell_gone(ctx->meta->seq, place.flow, cookie))
+		leave(&place, cookie);
+	return 0;
+}
+
+/* The same in the hash table. */
+SEC("iter/bpf_map_elem")
+int record_search_more(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct place place = { .flow = ctx->value };
+	u64 *cookie = ctx->key;
+	struct walk *last;
+	u32 only = 0;
+
+	if (!cookie || !place.flow)
+		return 0;
+	last = bpf_map_lookup_elem(&walk, &only);
+	if (last && is_gone(place.flow, last) && tell_gone(ctx->meta->seq, place.flow, *cookie))
+		leave(&place, *cookie);
 	return 0;
 }

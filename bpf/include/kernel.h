@@ -36,6 +36,7 @@ enum {
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_NO_PREALLOC = 1,
+	BPF_F_MMAPABLE = 1 << 10,
 	BPF_ANY = 0,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
@@ -220,6 +221,7 @@ struct tcp_sock {
 	u64 tcp_clock_cache;
 	u64 tcp_wstamp_ns;
 	u32 lsndtime;
+	u32 rcv_tstamp;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 snd_wnd;

@@ -135,6 +135,7 @@ struct record_settings {
 	u64 interim_us;    /* how often a connection has an interim row */
 	u64 cgroup;        /* the cgroup that is recorded, and how deep below the root it is */
 	u64 cgroup_level;
+	u64 set_mask; /* the number of sets of connections, less 1: see bpf/flow/table.h */
 };
 
 /* What has happened since the programs were loaded, per CPU. */

@@ -20,6 +20,7 @@ use super::options::{Options, Privacy};
 use super::out::{self, Addresses, Key, Writer};
 use super::program::{Program, check_alone};
 use super::recorder::Recorder;
+use super::room::Room;
 use super::rounds::Rounds;
 use super::snapshot::{Observable, Snapshot};
 use super::unseen::Unseen;
@@ -62,9 +63,10 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
         Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
     })?;
     let jiffy_ns = jiffy_ns();
-    let program = Program::load(&settings(options, &prepared.cgroup, jiffy_ns), options.room())?;
+    let room = options.room();
+    let program = Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room)?;
     let walker = Walker::new(&program)?;
-    let (events, flows) = (program.map("events")?, program.map("flows")?);
+    let events = program.map("events")?;
     let kernel = observed.started(Kernel { program, walker });
 
     let recorder = RefCell::new(Recorder {
@@ -74,7 +76,6 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
         metrics,
         observed: Arc::clone(&observed),
         unseen: Unseen::default(),
-        flows,
     });
     let rounds = Rounds::new(&recorder, &events, &kernel.walker, observed.bell())?;
 
@@ -147,7 +148,7 @@ fn writer_settings(options: &Options) -> out::Settings {
     }
 }
 
-fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64) -> Settings {
+fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, room: Room) -> Settings {
     let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Settings {
         jiffy_us: jiffy_ns / 1_000,
@@ -156,6 +157,7 @@ fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64) -> Settings {
         interim_us: us(options.interim),
         cgroup: cgroup.number,
         cgroup_level: cgroup.level,
+        set_mask: room.set_mask(),
     }
 }
 

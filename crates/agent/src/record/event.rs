@@ -318,17 +318,20 @@ pub struct Settings {
     pub cgroup: u64,
     /// How deep it is below the root.
     pub cgroup_level: u64,
+    /// The number of sets of connections, less 1.
+    pub set_mask: u64,
 }
 
 impl Settings {
     /// The names of the members, in the header's order.
     #[cfg(test)]
-    const MEMBERS: [&str; 6] = ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup", "cgroup_level"];
+    const MEMBERS: [&str; 7] =
+        ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup", "cgroup_level", "set_mask"];
 
     /// As the programs read them.
     pub fn bytes(&self) -> Vec<u8> {
-        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level } = *self;
-        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level];
+        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level, set_mask } = *self;
+        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level, set_mask];
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
 }
@@ -497,11 +500,18 @@ mod tests {
 
     #[test]
     fn settings_are_as_long_as_the_header_says() {
-        let settings =
-            Settings { jiffy_us: 1, idle_gap_us: 2, sample_one_in: 3, interim_us: 4, cgroup: 5, cgroup_level: 6 };
+        let settings = Settings {
+            jiffy_us: 1,
+            idle_gap_us: 2,
+            sample_one_in: 3,
+            interim_us: 4,
+            cgroup: 5,
+            cgroup_level: 6,
+            set_mask: 7,
+        };
         let words: Vec<u64> =
             settings.bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-        assert_eq!(words, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]

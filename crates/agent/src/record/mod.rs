@@ -18,6 +18,7 @@ mod out;
 mod packed;
 mod program;
 mod recorder;
+mod room;
 mod rounds;
 mod rtt;
 mod snapshot;

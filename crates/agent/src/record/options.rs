@@ -2,6 +2,7 @@
 
 use super::http;
 use super::out::DEFAULT_KEY;
+use super::room::Room;
 use super::socket;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -9,17 +10,8 @@ use std::str::FromStr;
 use std::time::Duration;
 use thalweg_units::Bytes;
 
-/// What the kernel spends on a connection: `struct flow` in bpf/flow, and its own header.
-const CONNECTION_BYTES: u64 = 480;
-
-/// One part in so many of the memory is for connections.
-const MEMORY_PART: u64 = 100;
-
-/// On small machines it may be more.
-const LEAST_ROOM: u32 = 1 << 14;
-
-/// That is 63 MB.
-const MOST_ROOM: u32 = 1 << 17;
+/// More than a machine can have.
+const MOST_OPEN: i64 = 1 << 24;
 
 /// What is kept of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,8 +71,8 @@ pub struct Options {
     /// How often a connection that stays open has a row
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     pub interim: Duration,
-    /// How many connections there is room for at once, at 0.5 kB each; without it as many as 1 % of the memory holds, at most 131072
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// How many connections there is room for at once, at 0.45 kB each; without it as many as 1 % of the memory holds, at most 131072
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_OPEN))]
     pub max_open: Option<u32>,
     /// Where Prometheus finds the metrics: on this machine only
     #[arg(long, value_name = "ADDRESS", default_value = http::DEFAULT)]
@@ -95,16 +87,11 @@ pub struct Options {
 
 impl Options {
     /// How many connections there is room for at once.
-    pub fn room(&self) -> u32 {
+    pub fn room(&self) -> Room {
         let memory = rustix::system::sysinfo();
-        self.max_open.unwrap_or_else(|| usual_room(memory.totalram as u64 * u64::from(memory.mem_unit)))
+        let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit);
+        self.max_open.map_or_else(|| Room::on_machine(memory_bytes), Room::for_connections)
     }
-}
-
-/// Room for connections on a machine with so much memory.
-fn usual_room(memory_bytes: u64) -> u32 {
-    let room = memory_bytes / MEMORY_PART / CONNECTION_BYTES;
-    u32::try_from(room).unwrap_or(u32::MAX).clamp(LEAST_ROOM, MOST_ROOM)
 }
 
 /// `1/10` is 10.
@@ -121,13 +108,6 @@ fn time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn there_is_room_for_as_many_connections_as_a_hundredth_of_the_memory_holds() {
-        assert_eq!(usual_room(512_000_000), LEAST_ROOM);
-        assert_eq!(usual_room(4_800_000_000), 100_000);
-        assert_eq!(usual_room(1 << 40), MOST_ROOM);
-    }
 
     #[test]
     fn samples_and_times_are_read() {

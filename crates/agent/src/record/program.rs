@@ -2,6 +2,7 @@
 
 use super::cgroups::Recorded;
 use super::event::{Counters, Settings};
+use super::room::Room;
 use super::snapshot::Program as Cost;
 use crate::cc::holders::{Held, holders};
 use crate::object;
@@ -18,10 +19,12 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// What errors call it.
 const PLACE: &str = "record";
 
-/// The program that the kernel calls for connections, the one that walks over them, and the one that goes over what is kept.
+/// The program that the kernel calls for connections, and the one that walks over them.
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
-const SEARCH: &str = "record_search";
+
+/// Those that go over what is kept of connections, and the maps in which it is.
+const SEARCHES: [(&str, &str); 2] = [("record_search", "flows"), ("record_search_more", "more_flows")];
 
 /// The programs, in the kernel.
 pub struct Program {
@@ -30,17 +33,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// Has the kernel check and take the programs, with room for so many open connections. They see nothing yet.
+    /// Has the kernel check and take the programs, with room for open connections. They see nothing yet.
     ///
     /// # Errors
     /// If it refuses them.
-    pub fn load(settings: &Settings, connections: u32) -> Result<Program, Problem> {
+    pub fn load(settings: &Settings, room: Room) -> Result<Program, Problem> {
         let mut open = object::open(OBJECT, PLACE)?;
         let mut constants =
             open.maps_mut().find(|map| map.name() == ".rodata.settings").expect("the programs have settings");
         constants.initial_value_mut().expect("a section of data has a value").copy_from_slice(&settings.bytes());
-        let mut flows = open.maps_mut().find(|map| map.name() == "flows").expect("the programs keep connections");
-        flows.set_max_entries(connections).expect("maps are not created yet");
+        for (name, entries) in [("sets", room.sets), ("flows", room.places()), ("more_flows", room.more())] {
+            let mut map = open.maps_mut().find(|map| map.name() == name).expect("the programs keep connections");
+            map.set_max_entries(entries).expect("maps are not created yet");
+        }
         let object = object::load(open, PLACE)?;
         let counters = handle(&object, "counters")?;
         Ok(Program { object, counters })
@@ -82,14 +87,17 @@ impl Program {
         program.attach().map_err(|error| no_iterator(&error, "an iterator over TCP's connections"))
     }
 
-    /// The iterator over what is kept of connections.
+    /// The iterators over what is kept of connections.
     ///
     /// # Errors
     /// If the kernel has none.
-    pub fn search(&self) -> Result<Link, Problem> {
-        let flows = self.map("flows")?;
-        let program = self.object.progs_mut().find(|program| program.name() == SEARCH).expect("it is there");
-        program.attach_iter(flows.as_fd()).map_err(|error| no_iterator(&error, "an iterator over a hash table"))
+    pub fn searches(&self) -> Result<Vec<Link>, Problem> {
+        let search = |(name, map): (&str, &str)| {
+            let map = self.map(map)?;
+            let program = self.object.progs_mut().find(|program| program.name() == name).expect("it is there");
+            program.attach_iter(map.as_fd()).map_err(|error| no_iterator(&error, "an iterator over a map"))
+        };
+        SEARCHES.into_iter().map(search).collect()
     }
 
     /// A map of the programs.

@@ -7,9 +7,6 @@ use super::metrics::Metrics;
 use super::observed::Observed;
 use super::out::Writer;
 use super::unseen::Unseen;
-use super::walk::{Walked, Walker};
-use libbpf_rs::{MapCore, MapHandle};
-use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use thalweg_trace::RecordRow;
@@ -28,8 +25,6 @@ pub struct Recorder {
     pub observed: Arc<Observed>,
     /// Connections of whose end the kernel will not tell.
     pub unseen: Unseen,
-    /// What the kernel's side keeps of connections.
-    pub flows: MapHandle,
 }
 
 impl Recorder {
@@ -43,7 +38,14 @@ impl Recorder {
     /// An event.
     pub fn take(&mut self, event: &Event) {
         match event.kind() {
-            Some(Kind::Close) => self.unseen.forget(event.connection),
+            // Nobody has told of its end. What was seen of it last tells more than what is kept.
+            Some(Kind::Gone) => {
+                let last = self.unseen.remove(event.connection);
+                return self.row(last.as_ref().unwrap_or(event), true);
+            }
+            Some(Kind::Close) => {
+                self.unseen.remove(event.connection);
+            }
             _ if event.is(flag::BLIND) => self.unseen.take(event),
             _ => {}
         }
@@ -66,33 +68,6 @@ impl Recorder {
     /// A walk over all open connections begins.
     pub fn begin_walk(&mut self) {
         self.clock.look();
-        self.unseen.begin();
-    }
-
-    /// A walk has ended: who is not met any more is gone.
-    ///
-    /// # Errors
-    /// If what is kept of connections cannot be gone through.
-    pub fn end_walk(&mut self, walked: &Walked, walker: &Walker) -> io::Result<()> {
-        // Who was not looked for is not gone.
-        if walked.missed == 0 {
-            for event in self.unseen.end() {
-                self.end(&event);
-            }
-        }
-        let mut gone = Vec::new();
-        walker.search(walked, &mut |event| gone.push(event.clone()))?;
-        for event in gone {
-            self.end(&event);
-        }
-        Ok(())
-    }
-
-    /// A connection has ended, and nobody has told. Unless the kernel did so in this moment.
-    fn end(&mut self, event: &Event) {
-        if self.flows.delete(&event.connection.to_ne_bytes()).is_ok() {
-            self.row(event, true);
-        }
     }
 
     /// Recording ends: a connection that is open has an interim row now.

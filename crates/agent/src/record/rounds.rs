@@ -102,18 +102,15 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Goes over all open connections: joins those that are new, makes the interim rows that are due. In it, an error is that
+    /// Goes over all open connections: joins those that are new, makes the interim rows that are due, and
+    /// the last ones of those that are no more without anybody having told. In it, an error is that
     /// there was no way to see them.
     ///
     /// # Errors
     /// If what the kernel hands over meanwhile cannot be read.
     pub fn walk(&self) -> Result<io::Result<Walked>, Problem> {
         self.recorder.borrow_mut().begin_walk();
-        let walked = self.go(false, &mut |recorder, event| recorder.take(event))?;
-        Ok(walked.and_then(|walked| {
-            self.recorder.borrow_mut().end_walk(&walked, self.walker)?;
-            Ok(walked)
-        }))
+        self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
     /// Recording ends: what is open has an interim row now. Errors are those of [`Rounds::walk`].

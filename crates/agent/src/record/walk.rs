@@ -20,22 +20,45 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// Walks.
 pub struct Walker {
     walk: Link,
-    search: Link,
+    searches: Vec<Link>,
     /// One walk at a time: what it is for is told to all programs.
     told: Mutex<Told>,
 }
 
-/// What is told to them: what the walk is for, and its number.
+/// What is told to them.
 struct Told {
-    to: MapHandle,
+    /// What the walk is for, its number, and whether it has been everywhere.
+    walk: MapHandle,
     number: u32,
+    /// Which network namespaces it has been in.
+    namespaces: MapHandle,
+}
+
+impl Told {
+    fn tell(&self, purpose: u32, is_complete: bool) -> io::Result<()> {
+        let words = [purpose, self.number, u32::from(is_complete), 0];
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+        self.walk.update(&0u32.to_ne_bytes(), &bytes, MapFlags::ANY).map_err(io::Error::other)
+    }
+
+    fn tell_visited(&self, walked: &Walked) {
+        for namespace in &walked.seen {
+            // Of one that finds no room, nothing is said to be gone.
+            let _ = self.namespaces.update(&namespace.to_ne_bytes(), &self.number.to_ne_bytes(), MapFlags::ANY);
+        }
+        let is_seen = |key: &Vec<u8>| walked.seen.iter().any(|seen| key[..] == seen.to_ne_bytes());
+        let others: Vec<Vec<u8>> = self.namespaces.keys().filter(|key| !is_seen(key)).collect();
+        for other in others {
+            let _ = self.namespaces.delete(&other);
+        }
+    }
 }
 
 /// How a walk went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
     /// Network namespaces that were gone through.
-    pub seen: HashSet<u64>,
+    pub seen: HashSet<u32>,
     /// Network namespaces that could not be entered, or not be read to the end.
     pub missed: usize,
 }
@@ -46,50 +69,40 @@ impl Walker {
     /// # Errors
     /// If the kernel has no iterator.
     pub fn new(program: &Program) -> Result<Walker, Problem> {
-        let told = Told { to: program.map("walk")?, number: 0 };
-        Ok(Walker { walk: program.walk()?, search: program.search()?, told: Mutex::new(told) })
+        let told = Told { walk: program.map("walk")?, number: 0, namespaces: program.map("namespaces")? };
+        Ok(Walker { walk: program.walk()?, searches: program.searches()?, told: Mutex::new(told) })
     }
 
     /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time, and
-    /// those of which only walks tell, are handed over; with `shows_all` all are.
+    /// those of which only walks tell, are handed over, and what is kept of those that are no more without anybody having
+    /// told. With `shows_all` all that are open are handed over instead.
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
     pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&Event) + Send)) -> io::Result<Walked> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.number = told.number.wrapping_add(1).max(1);
-        let purpose = if shows_all { SHOWS_ALL } else { 0 };
-        let words: Vec<u8> = [purpose, told.number].into_iter().flat_map(u32::to_ne_bytes).collect();
-        told.to.update(&0u32.to_ne_bytes(), &words, MapFlags::ANY).map_err(io::Error::other)?;
+        told.tell(if shows_all { SHOWS_ALL } else { 0 }, false)?;
         // A thread of its own, so that the others stay where they are.
-        thread::scope(|scope| {
+        let walked = thread::scope(|scope| {
             let walk = thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.walk_all(take))?;
             walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked")))
-        })
-    }
-
-    /// Hands over what is kept of connections that the last walks have not met although they have been where they were, and
-    /// that are no more. Nobody has told of their end.
-    ///
-    /// # Errors
-    /// If what is kept cannot be gone through.
-    pub fn search(&self, walked: &Walked, take: &mut dyn FnMut(&Event)) -> io::Result<()> {
-        // The room for an event is one of both.
-        let _told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        read(&self.search, &mut |event| {
-            if walked.seen.contains(&u64::from(event.netns)) {
-                take(event);
-            }
-        })
+        })?;
+        if !shows_all {
+            told.tell_visited(&walked);
+            told.tell(0, walked.missed == 0)?;
+            self.searches.iter().try_for_each(|search| read(search, take))?;
+        }
+        Ok(walked)
     }
 
     fn walk_all(&self, take: &mut dyn FnMut(&Event)) -> io::Result<Walked> {
         let mut walked = Walked::default();
         read(&self.walk, take)?;
-        walked.seen.extend(namespaces::own());
+        walked.seen.extend(namespaces::own().ok().and_then(|number| u32::try_from(number).ok()));
         for namespace in namespaces::others() {
             match namespace.enter().and_then(|()| read(&self.walk, take)) {
-                Ok(()) => walked.seen.extend([namespace.number()]),
+                Ok(()) => walked.seen.extend(u32::try_from(namespace.number())),
                 Err(_) => walked.missed += 1,
             }
         }

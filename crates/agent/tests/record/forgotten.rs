@@ -9,6 +9,9 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+/// As the build has compiled it: guests have no such file.
+const FORGETFUL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forgetful.bpf.o"));
+
 /// It, at work on a cgroup, behind whoever was there before.
 struct Forgetful {
     _link: Link,
@@ -18,8 +21,8 @@ struct Forgetful {
 
 impl Forgetful {
     fn of(cgroup: &Path) -> Forgetful {
-        let file = concat!(env!("OUT_DIR"), "/forgetful.bpf.o");
-        let object = ObjectBuilder::default().open_file(file).and_then(|object| object.load()).expect("it is loaded");
+        let object = ObjectBuilder::default().open_memory(FORGETFUL).and_then(|object| object.load());
+        let object = object.expect("it is loaded");
         let folder = File::open(cgroup).expect("the cgroup");
         let link = {
             let program = object.progs_mut().next().expect("it is there");

@@ -6,6 +6,7 @@ mod beginnings;
 mod common;
 mod endings;
 mod forgotten;
+mod guests;
 mod many;
 mod refusals;
 mod rows;

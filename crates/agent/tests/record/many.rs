@@ -79,16 +79,17 @@ fn one_in_so_many_is_recorded_and_the_others_are_counted() {
 fn more_connections_than_there_is_room_for_are_counted() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    let agent = stage.record(&["--max-open", "4"]);
+    let agent = stage.record(&["--max-open", "8"]);
     let listener = listen(&namespaces.0, "10.9.8.1");
-    let pairs: Vec<Pair> = (0..3).map(|_| connect_to(&namespaces.1, &listener, "10.9.8.1")).collect();
-    assert_eq!((agent.counter("opened"), agent.counter("lost_connections")), (4, 2));
+    let pairs: Vec<Pair> = (0..6).map(|_| connect_to(&namespaces.1, &listener, "10.9.8.1")).collect();
+    // Of what is rounded up there is one more.
+    assert_eq!((agent.counter("opened"), agent.counter("lost_connections")), (9, 3));
     drop(pairs);
-    agent.wait_for_closed(4);
+    agent.wait_for_closed(9);
     // There is room again.
     connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
-    agent.wait_for_closed(6);
-    assert_eq!(agent.counter("lost_connections"), 2);
+    agent.wait_for_closed(11);
+    assert_eq!(agent.counter("lost_connections"), 3);
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! How many open connections there is room for, and how that is divided: bpf/flow/table.h says why so.
+
+/// What the kernel spends on a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table beside.
+const CONNECTION_BYTES: u64 = 448;
+
+/// One part in so many of the memory is for connections.
+const MEMORY_PART: u64 = 100;
+
+/// On small machines it may be more.
+const LEAST: u32 = 1 << 14;
+
+/// That is 59 MB.
+const MOST: u32 = 1 << 17;
+
+/// Places in a set.
+const WAYS: u32 = 8;
+
+/// So many sets have one connection for which their places were not enough.
+const SETS_PER_MORE: u32 = 2;
+
+/// Room for connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Sets: a power of two.
+    pub sets: u32,
+}
+
+impl Room {
+    /// For so many connections at least; they are fewer than 2^31.
+    pub fn for_connections(count: u32) -> Room {
+        Room { sets: count.div_ceil(WAYS).next_power_of_two() }
+    }
+
+    /// For as many as a machine with so much memory should spend memory on.
+    pub fn on_machine(memory_bytes: u64) -> Room {
+        let count = u32::try_from(memory_bytes / MEMORY_PART / CONNECTION_BYTES).unwrap_or(u32::MAX).clamp(LEAST, MOST);
+        // A power of two that is not more.
+        Room { sets: 1 << (count / WAYS).ilog2() }
+    }
+
+    /// Places in the sets.
+    pub fn places(self) -> u32 {
+        self.sets * WAYS
+    }
+
+    /// Places for those that find their set full.
+    pub fn more(self) -> u32 {
+        (self.sets / SETS_PER_MORE).max(1)
+    }
+
+    /// What tells the set of a connection.
+    pub fn set_mask(self) -> u64 {
+        u64::from(self.sets - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_as_many_connections_as_a_hundredth_of_the_memory_holds() {
+        assert_eq!(Room::on_machine(512_000_000).places(), LEAST);
+        assert_eq!(Room::on_machine(4_480_000_000).places(), 65_536, "100,000 would fit");
+        assert_eq!(Room::on_machine(1 << 40).places(), MOST);
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_as_are_asked_for() {
+        let room = |count| Room::for_connections(count);
+        assert_eq!((room(1).places(), room(1).more(), room(1).set_mask()), (8, 1, 0));
+        assert_eq!((room(9).places(), room(100_000).places()), (16, 131_072));
+        assert_eq!((room(131_072).sets, room(131_072).more(), room(131_072).set_mask()), (16_384, 8_192, 16_383));
+    }
+}
