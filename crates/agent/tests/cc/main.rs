@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod guests;
 mod keeping;
 mod refusals;
 mod stage;

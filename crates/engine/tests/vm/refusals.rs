@@ -1,10 +1,11 @@
 //! What the engine cannot do is said, with what to type instead.
 
 use crate::common::ENGINE;
-use crate::stage::experiment;
+use crate::stage::{experiment, flow, not_tested};
 use crate::{bench, capabilities, is_available, kernel};
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -77,4 +78,45 @@ fn an_algorithm_that_the_guests_kernel_lacks_is_refused_before_a_guest_boots() {
     assert!(failed["message"].as_str().unwrap().contains("the guests' kernel has no `nosuchcc`"), "{failed}");
     let log = fs::read_to_string(bench.path("run/commands.log")).unwrap_or_default();
     assert!(!log.contains("qemu"), "{log}");
+}
+
+/// Puts links to all modules below `from` into the folder `to`, but not to those whose names begin so.
+fn link_all_but(beginning: &str, from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            link_all_but(beginning, &entry.path(), to);
+        } else if name.contains(".ko") && !name.starts_with(beginning) {
+            symlink(entry.path(), to.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_kernel_without_bbr_is_told_that_it_cannot_have_bbr_cpu_and_why() {
+    if !is_available() {
+        return;
+    }
+    let vm = capabilities(&mut Command::new(ENGINE));
+    if !vm["cc"].as_array().unwrap().iter().any(|cc| cc["name"] == "bbr_cpu") {
+        not_tested("bbr_cpu in guests", "thalweg-agent is not beside thalweg-engine, nor on the PATH");
+        return;
+    }
+    let (modules, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    link_all_but("tcp_bbr", &kernel().1.canonicalize().unwrap(), modules.path());
+    let mut experiment = experiment();
+    experiment["flows"] = json!([flow("large", "bbr_cpu")]);
+    let bench = bench([experiment]);
+    let mut command = bench.run("run", &[]);
+    command.env("THALWEG_VM_KERNEL", kernel().0.canonicalize().unwrap()).env("THALWEG_VM_MODULES", modules.path());
+    let output = command.env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let events = crate::common::events(&output);
+    let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
+    assert_eq!(failed["code"], "unknown-cc");
+    let message = failed["message"].as_str().unwrap();
+    assert!(
+        message.contains("the guests' kernel cannot have `bbr_cpu`") && message.contains("no BBR in it"),
+        "{message}"
+    );
 }
