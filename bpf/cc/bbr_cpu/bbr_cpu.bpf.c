@@ -153,7 +153,7 @@ static __always_inline const struct rate_sample *sample_for_bbr(struct sock *sk,
 }
 
 /* After an ACK that BBR has handled. */
-static __always_inline void after_ack(struct sock *sk, struct flow *flow, const struct rate_sample *rs)
+static __always_inline void after_ack(struct sock *sk, struct flow *flow, const struct rate_sample *rs, u32 prior_cwnd)
 {
 	struct counters *counters = counters_here();
 	struct rule_output out = {};
@@ -162,6 +162,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 	if (!counters)
 		return;
 	look(sk, rs, &in);
+	in.prior_cwnd = prior_cwnd;
 	flow->bbr_pacing_rate = in.pacing_rate_bytes_per_s;
 	rule_step(rule, &flow->rule, &in, &out);
 	apply(sk, &out);
@@ -173,6 +174,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 #define ON_ACK(bbr)                                                                                                    \
 	struct flow *flow = flow_of(sk, BPF_SK_STORAGE_GET_F_CREATE);                                                      \
 	u8 copy[SAMPLE_BYTES] __attribute__((aligned(8)));                                                                 \
+	u32 prior_cwnd = ((struct tcp_sock *)sk)->snd_cwnd;                                                                \
                                                                                                                        \
 	if (!flow) {                                                                                                   \
 		bbr(rs);                                                                                               \
@@ -181,7 +183,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 	if (flow->bbr_pacing_rate)                                                                                     \
 		sk->sk_pacing_rate = flow->bbr_pacing_rate;                                                            \
 	bbr(sample_for_bbr(sk, flow, rs, copy));                                                                       \
-	after_ack(sk, flow, rs)
+	after_ack(sk, flow, rs, prior_cwnd)
 
 SEC("struct_ops")
 void BPF_PROG(bbr_cpu_main, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)

@@ -43,6 +43,7 @@ struct rule_input {
 	uint32_t srtt_us;
 	uint32_t rtt_us; /* that this ACK has measured; 0: none */
 	uint32_t snd_cwnd;
+	uint32_t prior_cwnd;     /* before BBR has handled this ACK */
 	uint32_t inflight;       /* packets under way */
 	uint32_t prior_inflight; /* before this ACK */
 	uint32_t delivered;      /* packets, since the start */

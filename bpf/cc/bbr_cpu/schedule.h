@@ -270,7 +270,8 @@ RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, cons
 
 	if (!it->stall_us || it->cap || in->mode != RULE_STARTUP)
 		return in->snd_cwnd;
-	return rule_max(in->snd_cwnd, rule_min(in->snd_cwnd + (uint32_t)(in->delivered - it->delivered), wanted));
+	/* BBR may have grown it by as much already. */
+	return rule_max(in->snd_cwnd, rule_min(in->prior_cwnd + (uint32_t)(in->delivered - it->delivered), wanted));
 }
 
 /*
@@ -294,8 +295,13 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 	uint64_t cwnd;
 	uint32_t is_kept_full = 0, is_boosted;
 
-	if (in->min_rtt_us > RULE_LONGEST_US)
+	if (in->min_rtt_us > RULE_LONGEST_US) {
+		/* What comes until it is shorter counts for nothing later. */
+		it->seen_us = 0;
+		it->delivered = in->delivered;
+		it->lost = in->lost;
 		return;
+	}
 	if (it->stall_us && !rule_is_stalling(it, in->now_us, in->min_rtt_us))
 		rule_schedule_forget(it);
 	if (rule_schedule_account(it, in, free_us))

@@ -50,6 +50,7 @@ int main(void)
 		MEMBER(srtt_us);
 		MEMBER(rtt_us);
 		MEMBER(snd_cwnd);
+		MEMBER(prior_cwnd);
 		MEMBER(inflight);
 		MEMBER(prior_inflight);
 		MEMBER(delivered);

@@ -85,7 +85,7 @@ impl BbrCpu {
         ack
     }
 
-    fn input(&self, conn: &Conn, ack: &Ack, window: &Window) -> Input {
+    fn input(&self, conn: &Conn, ack: &Ack, window: &Window, prior_cwnd: Packets) -> Input {
         let model = self.bbr.model();
         Input {
             now_us: conn.now.as_micros(),
@@ -96,6 +96,7 @@ impl BbrCpu {
             srtt_us: conn.srtt.map_or(0, Span::as_micros),
             rtt_us: ack.rtt.map_or(0, Span::as_micros),
             snd_cwnd: window.cwnd.0,
+            prior_cwnd: prior_cwnd.0,
             inflight: conn.inflight.0,
             prior_inflight: ack.prior_inflight.0,
             delivered: conn.delivered.0,
@@ -155,10 +156,11 @@ impl Controller for BbrCpu {
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        let prior_cwnd = window.cwnd;
         window.pacing_rate = self.bbr_pacing_rate;
         self.bbr.on_ack(conn, &self.corrected(conn, ack), window, rng);
         self.bbr_pacing_rate = window.pacing_rate;
-        let output = self.rule.step(&self.input(conn, ack, window));
+        let output = self.rule.step(&self.input(conn, ack, window, prior_cwnd));
         self.apply(conn, &output, window);
     }
 

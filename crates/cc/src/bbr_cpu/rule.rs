@@ -34,6 +34,8 @@ pub(super) struct Input {
     pub rtt_us: u64,
     /// As BBR has set it.
     pub snd_cwnd: u64,
+    /// Before BBR has handled this ACK.
+    pub prior_cwnd: u64,
     /// Packets under way.
     pub inflight: u64,
     /// Packets under way before this ACK.

@@ -148,6 +148,8 @@ impl Schedule {
     pub fn step(&mut self, input: &Input) -> Output {
         let mut output = Output::default();
         if input.min_rtt_us > LONGEST_US {
+            // What comes until it is shorter counts for nothing later.
+            (self.seen_us, self.delivered, self.lost) = (0, input.delivered, input.lost);
             return output;
         }
         let free_us = input.departure_us.max(input.now_us);
@@ -320,9 +322,10 @@ impl Schedule {
     /// opened as in slow start.
     fn opened(&self, input: &Input) -> Option<u64> {
         let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
-        let cwnd = wanted.min(input.snd_cwnd + input.delivered - self.delivered);
-        let is_open = self.stall_us == 0 || self.cap > 0 || input.mode != mode::STARTUP;
-        (!is_open && cwnd > input.snd_cwnd).then_some(cwnd)
+        // BBR may have grown it by as much already.
+        let cwnd = wanted.min(input.prior_cwnd + input.delivered - self.delivered);
+        let is_searching = self.stall_us > 0 && self.cap == 0 && input.mode == mode::STARTUP;
+        (is_searching && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
     /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts. If
