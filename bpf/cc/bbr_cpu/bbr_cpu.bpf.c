@@ -99,6 +99,7 @@ static __always_inline void look(struct sock *sk, const struct rate_sample *rs, 
 	in->snd_cwnd = tp->snd_cwnd;
 	in->inflight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 	in->prior_inflight = rs->prior_in_flight;
+	in->acked = rs->acked_sacked;
 	in->delivered = tp->delivered;
 	in->lost = tp->lost;
 	in->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);

@@ -271,7 +271,7 @@ RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, cons
 	if (!it->stall_us || it->cap || in->mode != RULE_STARTUP)
 		return in->snd_cwnd;
 	/* BBR may have grown it by as much already. */
-	return rule_max(in->snd_cwnd, rule_min(in->prior_cwnd + (uint32_t)(in->delivered - it->delivered), wanted));
+	return rule_max(in->snd_cwnd, rule_min(in->prior_cwnd + in->acked, wanted));
 }
 
 /*

@@ -51,6 +51,7 @@ int main(void)
 		MEMBER(rtt_us);
 		MEMBER(snd_cwnd);
 		MEMBER(prior_cwnd);
+		MEMBER(acked);
 		MEMBER(inflight);
 		MEMBER(prior_inflight);
 		MEMBER(delivered);

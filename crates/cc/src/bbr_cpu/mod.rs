@@ -97,6 +97,7 @@ impl BbrCpu {
             rtt_us: ack.rtt.map_or(0, Span::as_micros),
             snd_cwnd: window.cwnd.0,
             prior_cwnd: prior_cwnd.0,
+            acked: ack.acked.0,
             inflight: conn.inflight.0,
             prior_inflight: ack.prior_inflight.0,
             delivered: conn.delivered.0,

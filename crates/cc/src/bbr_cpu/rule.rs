@@ -40,6 +40,8 @@ pub(super) struct Input {
     pub inflight: u64,
     /// Packets under way before this ACK.
     pub prior_inflight: u64,
+    /// Packets that this ACK says are delivered.
+    pub acked: u64,
     /// Packets delivered since the start.
     pub delivered: u64,
     /// Packets lost since the start.

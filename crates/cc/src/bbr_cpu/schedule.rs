@@ -323,7 +323,7 @@ impl Schedule {
     fn opened(&self, input: &Input) -> Option<u64> {
         let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
         // BBR may have grown it by as much already.
-        let cwnd = wanted.min(input.prior_cwnd + input.delivered - self.delivered);
+        let cwnd = wanted.min(input.prior_cwnd + input.acked);
         let is_searching = self.stall_us > 0 && self.cap == 0 && input.mode == mode::STARTUP;
         (is_searching && cwnd > input.snd_cwnd).then_some(cwnd)
     }

@@ -15,6 +15,7 @@ fn set(input: &mut Input, name: &str, value: u64) {
         "rtt_us" => input.rtt_us = value,
         "snd_cwnd" => input.snd_cwnd = value,
         "prior_cwnd" => input.prior_cwnd = value,
+        "acked" => input.acked = value,
         "inflight" => input.inflight = value,
         "prior_inflight" => input.prior_inflight = value,
         "delivered" => input.delivered = value,
