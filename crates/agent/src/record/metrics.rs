@@ -118,9 +118,9 @@ impl Metrics {
 
     fn take_close(&self, row: &RecordRow, cc: &str) {
         self.closed.with_label_values(&[cc, row.close.unwrap_or("unknown")]).inc();
-        // A zero is said as well: of BBR it is known, of others there is nothing to say.
-        if let Some(is_limited) = row.cpu_limited {
-            self.cpu_limited.with_label_values(&[cc]).inc_by(u64::from(is_limited));
+        // A zero is said as well: a BBR too short to be judged was not found short of CPU; of others there is nothing to say.
+        if row.cpu_limited.is_some() || cc.starts_with("bbr") {
+            self.cpu_limited.with_label_values(&[cc]).inc_by(u64::from(row.cpu_limited == Some(true)));
         }
         for (counter, bytes) in [
             (&self.sent, row.sent_bytes),

@@ -77,7 +77,7 @@ fn what_a_row_does_not_know_counts_nowhere() {
     let page = page(&[idle, unfinished, RecordRow { kind: "interim", ..close() }]);
     assert_eq!(sample(&page, "thalweg_connection_retransmit_ratio_count{cc=\"bbr\"}"), None);
     assert_eq!(sample(&page, "thalweg_connection_rtt_min_seconds_count{cc=\"bbr\"}"), None);
-    assert_eq!(sample(&page, "thalweg_connections_cpu_limited_total{cc=\"bbr\"}"), None);
+    assert_eq!(sample(&page, "thalweg_connections_cpu_limited_total{cc=\"bbr\"}"), Some(0.0));
     assert_eq!(sample(&page, "thalweg_connections_closed_total{cc=\"bbr\",close=\"remote_fin\"}"), Some(1.0));
     assert!(!page.contains("thalweg_transfer_duration_seconds"), "{page}");
 }
