@@ -80,9 +80,10 @@ agent-packages: setup ## build thalweg-agent for servers into dist/: a static ta
 	packaging/agent/build
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, and what recording costs (some minutes)
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording costs, and how soon reports open (some minutes)
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py
+	@$(PY) bench/pages.py
 
 .PHONY: lockstep
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)

@@ -56,7 +56,10 @@ impl Survey {
     pub fn dump(&mut self, each: &mut dyn FnMut(Connection)) -> Result<(), Error> {
         for family in &mut self.families {
             family.dump("TCP connections", &refused, &mut |body| {
-                each(Connection::parse(body)?);
+                let connection = Connection::parse(body)?;
+                if !connection.socket.info.is_closed() {
+                    each(connection);
+                }
                 Ok(())
             })?;
         }

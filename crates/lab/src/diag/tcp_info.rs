@@ -131,7 +131,15 @@ const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 
+/// The state of a connection that is over. After a reset all counters are zero (`tcp_disconnect`).
+const CLOSED: u8 = 7;
+
 impl TcpInfo {
+    /// Whether the connection is over, so that its counters may say nothing.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == CLOSED
+    }
+
     /// Reads what the kernel wrote; nothing if it is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<TcpInfo> {
         if bytes.len() < SHORTEST {

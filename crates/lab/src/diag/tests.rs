@@ -95,6 +95,17 @@ fn a_connection_is_read_from_its_message() {
 }
 
 #[test]
+fn a_connection_that_is_over_is_known_as_such() {
+    let state = |state: u8| {
+        let mut bytes = structure(232, &[]);
+        bytes[0] = state;
+        TcpInfo::parse(&bytes).expect("it is long enough").is_closed()
+    };
+    assert!(state(7));
+    assert!(!state(1) && !state(11), "established, and closing");
+}
+
+#[test]
 fn a_connection_without_tcp_info_or_with_a_short_one_is_an_error() {
     assert!(Socket::parse(&[0; 71]).is_err());
     assert!(Socket::parse(&[0; 72]).is_err());

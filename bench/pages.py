@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Measure how soon a large report opens, beside the page that Vega-Altair writes of one figure of it.
+
+    make bench                               with the others: a minute
+    .venv/bin/python bench/pages.py --quick  a smoke test: four points, once
+    ... --json FILE                          everything that was measured, for programs
+
+The report is that of 640 experiments with 100 samples a second (bench/pages/grid.toml). The peer is one line for each of
+them, the congestion window over time, as `Chart.to_html(inline=True)` writes it: that is what most people would send
+around. Both are opened in Chromium, each time in a context of its own with nothing cached, in turns. A page counts as open
+when what is in view is drawn; the peer's, when its figure is.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import altair
+import polars as pl
+from playwright.sync_api import Browser, sync_playwright
+
+HERE = Path(__file__).resolve().parent
+RUNS = 7
+GOAL_S = 2.0
+GOAL_BYTES = 5_000_000
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+FEW = ['path.rate="10Mbps"', 'path.rtt="20ms"', 'path.buffer="1bdp"']
+"""Settings that take a sweep's place: what is left has two points."""
+OPENED = "html[data-drawn]"
+PEER_OPENED = ".vega-embed canvas, .vega-embed svg"
+LONGEST_MS = 120_000
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and how long it took to open each time."""
+
+    size_bytes: int
+    opened_s: list[float]
+
+    @property
+    def typical_s(self) -> float:
+        """The median."""
+        return median(self.opened_s)
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure how soon a large report opens.")
+    parser.add_argument("--quick", action="store_true", help="a few points, opened once: does it work?")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    chosen = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        sys.exit("bench: pages are opened in Chromium, which is missing here: type `apt-get install chromium`")
+    with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+        files = make(Path(folder), FEW if chosen.quick else [])
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+            turns = [
+                (opened(browser, files[0], OPENED), opened(browser, files[1], PEER_OPENED))
+                for _ in range(1 if chosen.quick else RUNS)
+            ]
+            browser.close()
+        sizes = [file.stat().st_size for file in files]
+    ours, peer = (Page(size, list(times)) for size, times in zip(sizes, zip(*turns, strict=True), strict=True))
+    for name, page in (("report", ours), ("Altair's figure", peer)):
+        low, high = min(page.opened_s), max(page.opened_s)
+        print(f"{name:<16} {page.size_bytes / 1e6:6.2f} MB, opens in {page.typical_s:.2f} s [{low:.2f}, {high:.2f}]")
+    print(f"goals: under {GOAL_BYTES / 1e6:g} MB, and {GOAL_S:g} s")
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"report": asdict(ours), "peer": asdict(peer)}, indent=2) + "\n")
+
+
+def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
+    """Run the grid; give its report and the peer's page."""
+    run, ours, theirs = folder / "run", folder / "report.html", folder / "peer.html"
+    command = [sys.executable, "-m", "thalweg", "run", str(HERE / "pages" / "grid.toml"), "--out", str(run)]
+    for setting in settings:
+        command += ["--set", setting]
+    subprocess.run([*command, "--no-report"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    report = [sys.executable, "-m", "thalweg", "report", str(run), "--output", str(ours)]
+    subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
+    samples = pl.read_parquet(run / "samples" / "*.parquet", columns=["experiment", "t_us", "cwnd_packets"])
+    altair.data_transformers.disable_max_rows()
+    axes = {"x": "t_us:Q", "y": "cwnd_packets:Q", "detail": "experiment:N"}
+    altair.Chart(samples).mark_line().encode(**axes).save(str(theirs), inline=True)
+    return ours, theirs
+
+
+def opened(browser: Browser, file: Path, selector: str) -> float:
+    """Give the seconds until a page is drawn."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        began = time.perf_counter()
+        page.goto(file.as_uri())
+        page.wait_for_selector(selector, state="attached", timeout=LONGEST_MS)
+        return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
