@@ -5,10 +5,10 @@
     .venv/bin/python bench/pages.py --quick  a smoke test: four points, once
     ... --json FILE                          everything that was measured, for programs
 
-The report is that of 640 experiments with 100 samples a second (bench/pages/grid.toml). The peer is one line for each of
-them, the congestion window over time, as `Chart.to_html(inline=True)` writes it: that is what most people would send
-around. Both are opened in Chromium, each time in a context of its own with nothing cached, in turns. A page counts as open
-when what is in view is drawn; the peer's, when its figure is.
+The report is that of 640 experiments with 100 samples a second (bench/pages/grid.toml). The peer is one line for each
+of them, the congestion window over time, as `Chart.to_html(inline=True)` writes it: that is what most people would send
+around. Both are opened in Chromium, each time in a context of its own with nothing cached, in turns. A page counts as
+open when what is in view is drawn; the peer's, when its figure is.
 """
 
 import argparse

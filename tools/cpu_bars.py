@@ -5,8 +5,8 @@
     python tools/cpu_bars.py --engine kernel --only whole     what a whole CPU is to this machine's own kernel
     ... --only 10/20 --json FILE
 
-Runs scenarios/cpu with each slice and period, three times each (nine times on a whole CPU, where a tenth is to be seen),
-takes medians, and says which of these bars hold:
+Runs scenarios/cpu with each slice and period, three times each (nine times on a whole CPU, where a tenth is to be
+seen), takes medians, and says which of these bars hold:
 
 - bbr gets less than a third of cubic's goodput at 10/20 ms;
 - bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;
@@ -14,8 +14,8 @@ takes medians, and says which of these bars hold:
 - on a whole CPU, within 2 % of bbr's goodput; no more than 10 % worse in the 95th percentile of the queue, in what is
   sent again and in what a cubic neighbour gets.
 
-With `--engine vm` a whole CPU is the host's, under the engine `kernel`: a guest without KVM is short of CPU by itself at
-times, and bbr with it. For that bbr_cpu is loaded into the host's kernel meanwhile.
+With `--engine vm` a whole CPU is the host's, under the engine `kernel`: a guest without KVM is short of CPU by itself
+at times, and bbr with it. For that bbr_cpu is loaded into the host's kernel meanwhile.
 """
 
 import argparse

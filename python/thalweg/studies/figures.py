@@ -1,5 +1,6 @@
 """Figures of claims.toml as figures of the report: the same quantities that claims are judged on, drawn."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -55,6 +56,7 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
     """Draw the figures of a study with what the engines measured."""
     drawn = Drawn()
     missing: dict[tuple[str, str], list[str]] = {}
+    times = Counter(wanted.paper for wanted in study.claims.figures)
     for wanted in study.claims.figures:
         frames, curves = [], []
         for each in reproduced:
@@ -66,7 +68,8 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
                 frames.append(rows.with_columns(pl.lit(each.engine.name).alias("engine")))
                 curves.append(_curves(wanted, data))
             except (NotTried, SeveralPartners) as error:
-                missing.setdefault((each.engine.name, str(error)), []).append(wanted.paper or wanted.title)
+                name = wanted.paper if wanted.paper and times[wanted.paper] == 1 else wanted.title
+                missing.setdefault((each.engine.name, str(error)), []).append(name)
         frames = [frame for frame in frames if frame.height]
         if frames:
             units = _units((wanted.x, wanted.y), reproduced, wanted.part)
