@@ -121,8 +121,13 @@ static __always_inline void fill_kept(struct record_event *event, const struct f
 	event->bbr_short_looks = flow->bbr_short_looks;
 }
 
+/* Of few RTTs there are no buckets. */
 static __always_inline void fill_histogram(struct record_event *event, const struct flow *flow)
 {
+	if (flow->samples < RECORD_RTT_FEW) {
+		__builtin_memset(event->rtt_histogram, 0, sizeof(event->rtt_histogram));
+		return;
+	}
 #pragma unroll
 	for (int word = 0; word < RECORD_RTT_OCTAVES; word++)
 		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];

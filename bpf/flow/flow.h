@@ -7,7 +7,7 @@
  * brings a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
  *
  * Calls for one connection are far apart, as programs go: what each of them costs is the fetching of its code and data. So what is
- * rare is in functions that are not inlined, and most calls do not fetch.
+ * rare is in functions that are not inlined, and most calls do not fetch; and what only long connections need is touched by them alone.
  *
  * Included by record.bpf.c.
  */
@@ -46,6 +46,9 @@ enum flow_flag {
 	FLOW_IS_NEW = 128,     /* has nothing been acknowledged since it was opened? */
 };
 
+/* So many RTTs are kept one by one. A power of two. */
+#define FIRST_RTTS 4
+
 /* Zero at the start, but for the first members. There is memory for as many as the loader says: each byte counts. */
 struct flow {
 	u64 opened_us;
@@ -81,7 +84,13 @@ struct flow {
 	u32 bbr_looks;
 	u32 bbr_short_looks;
 	u32 unused;
-	u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
+
+	/* The first RTTs, one by one; with the next these are counted in buckets as well. Whatever is not counted yet is not zero: most
+	 * connections have no more than the first, and do not touch the rest. */
+	union {
+		u32 first_rtts_us[FIRST_RTTS];
+		u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
+	};
 };
 
 _Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and room.rs say what an open connection costs");
@@ -231,10 +240,12 @@ static __always_inline void pass_marks(struct flow *flow, const struct sums *now
 }
 
 /* Counts an RTT. A bucket that is full halves all: what counts is their proportion. */
-static __always_inline void count_rtt(struct flow *flow, u32 rtt_us)
+static __noinline int count_rtt(struct flow *flow, u32 rtt_us)
 {
 	u32 octave = 0, rest, bucket;
 
+	if (!rtt_us)
+		return 0;
 	rest = rtt_us >> RECORD_RTT_FIRST_OCTAVE;
 	if (!rest)
 		rtt_us = 1 << RECORD_RTT_FIRST_OCTAVE;
@@ -267,16 +278,39 @@ static __always_inline void count_rtt(struct flow *flow, u32 rtt_us)
 			words[word] = words[word] >> 1 & 0x7f7f7f7f7f7f7f7fULL;
 	}
 	flow->rtt_histogram[bucket]++;
+	return 0;
+}
+
+/* From now on RTTs are counted: first those that were kept one by one. */
+static __noinline int begin_counting(struct flow *flow)
+{
+	u32 first_us[FIRST_RTTS];
+
+	__builtin_memcpy(first_us, flow->first_rtts_us, sizeof(first_us));
+	__builtin_memset(flow->rtt_histogram, 0, sizeof(flow->rtt_histogram));
+#pragma unroll
+	for (int number = 0; number < FIRST_RTTS; number++)
+		count_rtt(flow, first_us[number]);
+	return 0;
 }
 
 static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
 {
-	flow->samples++;
+	u64 number = flow->samples;
+
+	flow->samples = number + 1;
 	flow->app_limited += tp->app_limited != 0;
 	if (rtt_us > flow->rtt_max_us)
 		flow->rtt_max_us = rtt_us;
-	if (rtt_us)
-		count_rtt(flow, rtt_us);
+	if (number < FIRST_RTTS) {
+		/* The verifier does not remember the comparison. */
+		barrier_var(number);
+		flow->first_rtts_us[number & (FIRST_RTTS - 1)] = rtt_us;
+		return;
+	}
+	if (number == FIRST_RTTS)
+		begin_counting(flow);
+	count_rtt(flow, rtt_us);
 }
 
 /* The kernel's minimum is that of the last minutes: to be called now and then. */
