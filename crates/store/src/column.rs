@@ -4,6 +4,9 @@ use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use thalweg_trace::{Kind, Value};
 
+/// A column that is cleared forgets its texts, too, if there were more: most that come are others then.
+const MOST_TEXTS: usize = 256;
+
 /// The values of one column.
 #[derive(Debug)]
 pub struct Column {
@@ -55,8 +58,42 @@ impl Column {
             (Cells::U64(cells), Value::Empty) => cells.push(0),
             (Cells::F64(cells), Value::Empty) => cells.push(0.0),
             (Cells::Bool(cells), Value::Empty) => cells.push(false),
-            (Cells::Text(cells), Value::Empty) => cells.push(""),
-            (_, value) => panic!("column {} cannot hold {value:?}", self.name),
+            (Cells::Text(cells), Value::Empty) => cells.push_none(),
+            (_, value) => refused(&self.name, value),
+        }
+    }
+
+    /// Appends the values of further rows.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub fn extend<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone) {
+        let is_there = |value: Value<'_>| !matches!(value, Value::Empty);
+        match &mut self.levels {
+            Some(levels) => levels.extend(values.clone().map(|value| i16::from(is_there(value)))),
+            None => assert!(values.clone().all(is_there), "column {} must not be empty", self.name),
+        }
+        let name = &self.name;
+        match &mut self.cells {
+            Cells::U64(cells) => cells.extend(values.map(|value| match value {
+                Value::U64(value) => value as i64,
+                Value::Empty => 0,
+                value => refused(name, value),
+            })),
+            Cells::F64(cells) => cells.extend(values.map(|value| match value {
+                Value::F64(value) => value,
+                Value::Empty => 0.0,
+                value => refused(name, value),
+            })),
+            Cells::Bool(cells) => cells.extend(values.map(|value| match value {
+                Value::Bool(value) => value,
+                Value::Empty => false,
+                value => refused(name, value),
+            })),
+            Cells::Text(cells) => values.for_each(|value| match value {
+                Value::Text(value) => cells.push(value),
+                Value::Empty => cells.push_none(),
+                value => refused(name, value),
+            }),
         }
     }
 
@@ -69,9 +106,15 @@ impl Column {
             Cells::U64(cells) => cells.clear(),
             Cells::F64(cells) => cells.clear(),
             Cells::Bool(cells) => cells.clear(),
-            Cells::Text(texts) => texts.cells.clear(),
+            Cells::Text(texts) => texts.clear(),
         }
     }
+}
+
+/// A value of another kind than the column's.
+#[cold]
+fn refused(column: &str, value: Value<'_>) -> ! {
+    panic!("column {column} cannot hold {value:?}")
 }
 
 /// Texts of a column, each kept once.
@@ -97,6 +140,22 @@ impl Texts {
         };
         self.cells.push(number);
         self.last = number;
+    }
+
+    /// A row without a text: any number will do.
+    #[inline]
+    fn push_none(&mut self) {
+        self.cells.push(0);
+    }
+
+    fn clear(&mut self) {
+        self.cells.clear();
+        if self.entries.len() > MOST_TEXTS {
+            self.entries.clear();
+            self.numbers.clear();
+            self.followers.clear();
+            self.last = 0;
+        }
     }
 
     #[cold]

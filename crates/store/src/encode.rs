@@ -5,13 +5,16 @@
 //! texts and numbers go through a dictionary where that pays; pages are compressed with zstd.
 
 use crate::column::{Cells, Column};
+use crate::repeats::{Encoded, Repeats};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::column::writer::ColumnWriter;
+use parquet::column::writer::{ColumnCloseResult, ColumnWriter};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use thalweg_trace::Kind;
@@ -29,10 +32,15 @@ pub fn write_group<W: Write + Send>(
     file: &mut SerializedFileWriter<W>,
     columns: &[Column],
     order: &[u32],
+    repeats: &mut Repeats,
 ) -> io::Result<()> {
     let mut write = || {
         let mut group = file.next_row_group()?;
         for column in columns {
+            if let Some(Encoded { bytes, written }) = repeats.encoded(column, order.len())? {
+                group.append_column(&bytes, written)?;
+                continue;
+            }
             let mut writer = group.next_column()?.expect("the file was begun with these columns");
             write_column(writer.untyped(), column, order)?;
             writer.close()?;
@@ -40,6 +48,54 @@ pub fn write_group<W: Write + Send>(
         group.close().map(drop)
     };
     write().map_err(io_error)
+}
+
+/// A column as it is in a row group, wherever that is. Its rows are all the same.
+pub fn alone(column: &Column, rows: usize) -> io::Result<Encoded> {
+    let columns = std::slice::from_ref(column);
+    let order: Vec<u32> = (0..u32::try_from(rows).expect("a group has fewer than 2^32 rows")).collect();
+    let mut bytes = Vec::new();
+    let mut file = begin(&mut bytes, columns)?;
+    let mut write = || -> Result<ColumnChunkMetaData, ParquetError> {
+        let mut group = file.next_row_group()?;
+        let mut writer = group.next_column()?.expect("there is one column");
+        write_column(writer.untyped(), column, &order)?;
+        writer.close()?;
+        Ok(group.close()?.column(0).clone())
+    };
+    let metadata = write().map_err(io_error)?;
+    end(file)?;
+    Ok(Encoded { bytes: bytes.into(), written: written(&metadata, rows as u64) })
+}
+
+/// What is said of a column that is copied.
+fn written(metadata: &ColumnChunkMetaData, rows_written: u64) -> ColumnCloseResult {
+    ColumnCloseResult {
+        bytes_written: metadata.byte_range().1,
+        rows_written,
+        metadata: metadata.clone(),
+        // None of these is ever written here.
+        bloom_filter: None,
+        column_index: None,
+        offset_index: None,
+    }
+}
+
+/// Appends a row group that is in another file, byte by byte.
+pub fn copy_group<W: Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    from: &File,
+    group: &RowGroupMetaData,
+) -> io::Result<()> {
+    let rows_written = u64::try_from(group.num_rows()).map_err(io::Error::other)?;
+    let mut copy = || {
+        let mut copied = file.next_row_group()?;
+        for column in group.columns() {
+            copied.append_column(from, written(column, rows_written))?;
+        }
+        copied.close().map(drop)
+    };
+    copy().map_err(io_error)
 }
 
 /// Writes the end of the file.
@@ -81,31 +137,49 @@ fn properties(columns: &[Column]) -> WriterProperties {
 }
 
 fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32]) -> Result<(), ParquetError> {
-    let levels = column.levels.as_ref().map(|levels| gather(levels, order));
-    // Of a value that is not there, only the level is written.
-    let present: Option<Vec<u32>> =
-        column.levels.as_ref().map(|levels| order.iter().copied().filter(|&row| levels[row as usize] > 0).collect());
-    let (rows, levels) = (present.as_deref().unwrap_or(order), levels.as_deref());
+    let levels = column.levels.as_deref();
     match (writer, &column.cells) {
         (ColumnWriter::Int64ColumnWriter(to), Cells::U64(cells)) => {
-            to.write_batch(&gather(cells, rows), levels, None)?
+            let (values, levels) = gather(cells, levels, order);
+            to.write_batch(&values, levels.as_deref(), None)?
         }
         (ColumnWriter::DoubleColumnWriter(to), Cells::F64(cells)) => {
-            to.write_batch(&gather(cells, rows), levels, None)?
+            let (values, levels) = gather(cells, levels, order);
+            to.write_batch(&values, levels.as_deref(), None)?
         }
         (ColumnWriter::BoolColumnWriter(to), Cells::Bool(cells)) => {
-            to.write_batch(&gather(cells, rows), levels, None)?
+            let (values, levels) = gather(cells, levels, order);
+            to.write_batch(&values, levels.as_deref(), None)?
         }
         (ColumnWriter::ByteArrayColumnWriter(to), Cells::Text(texts)) => {
-            let values: Vec<ByteArray> =
-                rows.iter().map(|&row| texts.entries[texts.cells[row as usize] as usize].clone()).collect();
-            to.write_batch(&values, levels, None)?
+            let (numbers, levels) = gather(&texts.cells, levels, order);
+            let values: Vec<ByteArray> = numbers.iter().map(|&number| texts.entries[number as usize].clone()).collect();
+            to.write_batch(&values, levels.as_deref(), None)?
         }
         _ => unreachable!("the file was begun with these columns"),
     };
     Ok(())
 }
 
-fn gather<T: Copy>(cells: &[T], rows: &[u32]) -> Vec<T> {
-    rows.iter().map(|&row| cells[row as usize]).collect()
+/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one.
+fn gather<T: Copy>(cells: &[T], levels: Option<&[i16]>, order: &[u32]) -> (Vec<T>, Option<Vec<i16>>) {
+    let all = || order.iter().map(|&row| cells[row as usize]).collect();
+    let Some(levels) = levels else { return (all(), None) };
+    // Most columns have a value in each row of a group, or in none.
+    if levels.iter().all(|&level| level > 0) {
+        return (all(), Some(vec![1; order.len()]));
+    }
+    if levels.iter().all(|&level| level == 0) {
+        return (Vec::new(), Some(vec![0; order.len()]));
+    }
+    let mut values = Vec::with_capacity(order.len());
+    let level = |&row: &u32| {
+        let level = levels[row as usize];
+        if level > 0 {
+            values.push(cells[row as usize]);
+        }
+        level
+    };
+    let levels = order.iter().map(level).collect();
+    (values, Some(levels))
 }

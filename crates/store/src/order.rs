@@ -58,7 +58,8 @@ fn ranks(column: &Column) -> Vec<u64> {
             for (rank, number) in (0..).zip(alphabet) {
                 ranks[number] = rank;
             }
-            texts.cells.iter().map(|&number| ranks[number as usize]).collect()
+            // Where no row has a text, there is none of that number.
+            texts.cells.iter().map(|&number| ranks.get(number as usize).copied().unwrap_or(0)).collect()
         }
         Cells::F64(_) | Cells::Bool(_) => panic!("keys are integers and texts, not {}", column.name),
     }

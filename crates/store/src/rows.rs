@@ -4,6 +4,8 @@ use crate::atomic::Pending;
 use crate::column::Column;
 use crate::encode;
 use crate::order;
+use crate::repeats::Repeats;
+use crate::stored::StoredRows;
 use parquet::file::writer::SerializedFileWriter;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +13,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
 use thalweg_plan::plan::SweepValue;
-use thalweg_trace::{Kind, Row, Value};
+use thalweg_trace::{Columns, Kind, Row, Value};
 
 /// Rows of a table, kept column by column until they are written.
 #[derive(Debug)]
@@ -43,14 +45,18 @@ impl<R: Row> Rows<R> {
     pub fn push(&mut self, row: &R) {
         let mut columns = self.columns.iter_mut();
         row.values(&mut |value| columns.next().expect("a row has as many values as its table has columns").push(value));
-        for (column, constant) in columns.zip(&self.constants) {
-            column.push(match constant {
-                SweepValue::Bool(value) => Value::Bool(*value),
-                SweepValue::Number(value) => Value::F64(*value),
-                SweepValue::Text(value) => Value::Text(value),
-            });
-        }
+        columns.zip(&self.constants).for_each(|(column, constant)| column.push(value(constant)));
         self.count += 1;
+    }
+
+    /// Appends rows, column by column.
+    pub fn push_all(&mut self, rows: &[R]) {
+        let mut columns = Extend(self.columns.iter_mut());
+        R::columns(rows, &mut columns);
+        for (column, constant) in columns.0.zip(&self.constants) {
+            column.extend(std::iter::repeat_n(value(constant), rows.len()));
+        }
+        self.count += rows.len();
     }
 
     /// How many there are.
@@ -63,8 +69,8 @@ impl<R: Row> Rows<R> {
         self.count == 0
     }
 
-    /// Forgets the rows, but not the room that they took, nor which texts have occurred.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets the rows, but not the room that they took, nor a few texts that have occurred.
+    pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Column::clear);
         self.count = 0;
     }
@@ -72,6 +78,16 @@ impl<R: Row> Rows<R> {
     fn order(&self) -> Vec<u32> {
         let columns = std::iter::zip(R::TABLE.columns, &self.columns);
         order::by_keys(columns.filter(|(declared, _)| declared.is_key).map(|(_, column)| column), self.count)
+    }
+}
+
+/// Appends columns of rows to columns.
+struct Extend<'a>(std::slice::IterMut<'a, Column>);
+
+impl Columns for Extend<'_> {
+    #[inline]
+    fn column<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone) {
+        self.0.next().expect("rows have as many columns as their table").extend(values);
     }
 }
 
@@ -100,7 +116,23 @@ impl<R: Row> RowsFile<R> {
     /// # Errors
     /// They cannot be written.
     pub fn write(&mut self, rows: &Rows<R>) -> io::Result<()> {
-        encode::write_group(&mut self.file, &rows.columns, &rows.order())
+        self.write_beside(rows, &mut Repeats::default())
+    }
+
+    /// Likewise, for who writes many groups: what `repeats` itself from one to the next is encoded once.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write_beside(&mut self, rows: &Rows<R>, repeats: &mut Repeats) -> io::Result<()> {
+        encode::write_group(&mut self.file, &rows.columns, &rows.order(), repeats)
+    }
+
+    /// Appends a row group of another file as it is. That takes hardly any time: nothing of it is read as rows, or written anew.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn copy(&mut self, from: &StoredRows<R>, group: usize) -> io::Result<()> {
+        encode::copy_group(&mut self.file, from.file(), from.group(group))
     }
 
     /// Brings the file to the disk; all that is missing then is its name.
@@ -111,6 +143,14 @@ impl<R: Row> RowsFile<R> {
         encode::end(self.file)?;
         self.pending.sync()?;
         Ok(self.pending)
+    }
+}
+
+fn value(constant: &SweepValue) -> Value<'_> {
+    match constant {
+        SweepValue::Bool(value) => Value::Bool(*value),
+        SweepValue::Number(value) => Value::F64(*value),
+        SweepValue::Text(value) => Value::Text(value),
     }
 }
 

@@ -6,15 +6,18 @@ use parquet::basic::Type as Physical;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use thalweg_trace::{Kind, Row, Value};
 
 /// A file of the table of rows `R`.
 pub struct StoredRows<R> {
+    file: File,
     reader: SerializedFileReader<File>,
     of: PhantomData<fn(R)>,
 }
@@ -25,7 +28,8 @@ impl<R: Row> StoredRows<R> {
     /// # Errors
     /// It cannot be opened. It is no whole Parquet file, or one with other columns ([`ErrorKind::InvalidData`]).
     pub fn open(path: &Path) -> io::Result<StoredRows<R>> {
-        let reader = SerializedFileReader::new(File::open(path)?).map_err(io_error)?;
+        let file = File::open(path)?;
+        let reader = SerializedFileReader::new(file.try_clone()?).map_err(io_error)?;
         let found = reader.metadata().file_metadata().schema_descr().columns();
         let is_ours = found.len() == R::TABLE.columns.len()
             && std::iter::zip(found, R::TABLE.columns).all(|(found, ours)| {
@@ -33,7 +37,7 @@ impl<R: Row> StoredRows<R> {
                 (found.name(), found.physical_type(), is_optional) == (ours.name, physical(ours.kind), ours.is_optional)
             });
         if is_ours {
-            Ok(StoredRows { reader, of: PhantomData })
+            Ok(StoredRows { file, reader, of: PhantomData })
         } else {
             let why = format!("its columns are not those of the table `{}`", R::TABLE.name);
             Err(io::Error::new(ErrorKind::InvalidData, why))
@@ -43,6 +47,41 @@ impl<R: Row> StoredRows<R> {
     /// How many row groups it has.
     pub fn groups(&self) -> usize {
         self.reader.num_row_groups()
+    }
+
+    /// How many rows a row group has.
+    pub fn rows(&self, group: usize) -> usize {
+        usize::try_from(self.group(group).num_rows()).unwrap_or(0)
+    }
+
+    /// Whether all rows of a row group have this text in a column, as far as the file says so.
+    pub fn all_have(&self, group: usize, column: &str, text: &str) -> bool {
+        let named = |chunk: &&ColumnChunkMetaData| chunk.column_path().string() == column;
+        let statistics = self.group(group).columns().iter().find(named).and_then(ColumnChunkMetaData::statistics);
+        let text = Some(text.as_bytes());
+        statistics.is_some_and(|ends| ends.min_bytes_opt() == text && ends.max_bytes_opt() == text)
+    }
+
+    /// Whether the disk gives back all bytes of a row group: whoever copies it does not look into it.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, group: usize) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for column in self.group(group).columns() {
+            let (start, length) = column.byte_range();
+            bytes.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
+            self.file.read_exact_at(&mut bytes, start)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn group(&self, group: usize) -> &RowGroupMetaData {
+        self.reader.metadata().row_group(group)
     }
 
     /// Appends the rows of a row group to `to`. If this fails, `to` is of no use any more.

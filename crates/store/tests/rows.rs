@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
-use thalweg_store::{Lock, Rows, RowsFile, StoredRows};
+use thalweg_store::{Lock, Repeats, Rows, RowsFile, StoredRows};
 use thalweg_trace::{RecordRow, StateRow};
 
 fn record(number: u64, transfer: Option<u64>) -> RecordRow {
@@ -34,6 +34,84 @@ fn rows_that_were_read_are_written_as_the_same_bytes() {
     assert_eq!(again.len(), 9);
     write(&second, &again);
     assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+}
+
+#[test]
+fn rows_that_are_pushed_together_are_written_as_those_that_are_pushed_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second, third] = ["first", "second", "third"].map(|name| folder.path().join(name));
+    let records: Vec<RecordRow> = (0..100).map(|number| record(number, (number % 3 == 0).then_some(number))).collect();
+    let (mut one_by_one, mut together) = (Rows::default(), Rows::default());
+    records.iter().for_each(|record| one_by_one.push(record));
+    records.chunks(7).for_each(|records| together.push_all(records));
+    write(&first, &one_by_one);
+    write(&second, &together);
+    assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+    // What is cleared is as new, however many texts there were.
+    let others: Vec<RecordRow> =
+        (0..1000).map(|number| RecordRow { cc: Some(format!("cc{number}").into()), ..record(number, None) }).collect();
+    together.push_all(&others);
+    together.clear();
+    assert!(together.is_empty());
+    together.push_all(&records);
+    write(&third, &together);
+    assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&third).unwrap());
+}
+
+#[test]
+fn columns_that_repeat_themselves_are_written_as_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let [plain, repeated] = ["plain", "repeated"].map(|name| folder.path().join(name));
+    // Columns that are empty, that have one value, that had one, and that differ; groups of different lengths.
+    let group = |number: u64| {
+        let mut rows = Rows::default();
+        let share = (number != 2).then_some(0.5);
+        let record =
+            |at| RecordRow { app_limited_share: share, joined: Some(true), ..record(at, (number == 3).then_some(7)) };
+        (0..if number == 4 { 50 } else { 100 }).for_each(|at| rows.push(&record(at)));
+        rows
+    };
+    let groups: Vec<Rows<RecordRow>> = [0, 0, 0, 2, 2, 2, 3, 3, 3, 4, 0, 0].map(group).into();
+    let mut file = RowsFile::create(&plain, &groups[0]).unwrap();
+    groups.iter().for_each(|rows| file.write(rows).unwrap());
+    file.finish().unwrap().publish().unwrap();
+    let (mut file, mut repeats) = (RowsFile::create(&repeated, &groups[0]).unwrap(), Repeats::default());
+    groups.iter().for_each(|rows| file.write_beside(rows, &mut repeats).unwrap());
+    file.finish().unwrap().publish().unwrap();
+    assert_eq!(std::fs::read(&plain).unwrap(), std::fs::read(&repeated).unwrap());
+}
+
+#[test]
+fn a_row_group_that_is_copied_holds_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let [parts, copy] = ["parts", "copy"].map(|name| folder.path().join(name));
+    let group = |numbers: std::ops::Range<u64>| {
+        let mut rows = Rows::default();
+        numbers.for_each(|number| rows.push(&record(number, Some(number))));
+        rows
+    };
+    let (first, second) = (group(0..300), group(300..1000));
+    let mut file = RowsFile::create(&parts, &first).unwrap();
+    [&first, &second].iter().for_each(|rows| file.write(rows).unwrap());
+    file.finish().unwrap().publish().unwrap();
+
+    let stored = StoredRows::<RecordRow>::open(&parts).unwrap();
+    assert_eq!((stored.groups(), stored.rows(0), stored.rows(1)), (2, 300, 700));
+    let mut file = RowsFile::create(&copy, &first).unwrap();
+    for group in [1, 0] {
+        stored.check(group).unwrap();
+        file.copy(&stored, group).unwrap();
+    }
+    file.finish().unwrap().publish().unwrap();
+    let mut expected = second;
+    (0..300).for_each(|number| expected.push(&record(number, Some(number))));
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    write(&one, &expected);
+    write(&other, &read(&copy).unwrap());
+    assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap());
+
+    std::fs::OpenOptions::new().write(true).open(&parts).unwrap().set_len(100).unwrap();
+    assert!(stored.check(1).is_err(), "nearly all of the file is gone");
 }
 
 #[test]

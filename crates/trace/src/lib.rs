@@ -14,6 +14,6 @@ mod tables;
 
 pub use histogram::Histogram;
 pub use records::{RECORDS, RecordRow};
-pub use row::{Column, Kind, Row, Table, Value};
+pub use row::{Column, Columns, Kind, Row, Table, Value};
 pub use sink::{Memory, Nothing, Sink};
 pub use tables::{FlowRow, PacketRow, QueueRow, SampleRow, StateRow, TABLES};

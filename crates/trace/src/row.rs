@@ -66,13 +66,23 @@ pub enum Value<'a> {
     Empty,
 }
 
+/// Takes values column by column.
+pub trait Columns {
+    /// The next column: its values, row by row.
+    fn column<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone);
+}
+
 /// A row that knows its table.
-pub trait Row {
+pub trait Row: Sized {
     /// The table that the row belongs to.
     const TABLE: &'static Table;
 
     /// Hands over the values in the order of the table's columns.
     fn values<'a>(&'a self, take: &mut impl FnMut(Value<'a>));
+
+    /// Hands over the columns of some rows in the table's order. For rows of many columns this is a few times faster than to
+    /// hand over one after the other: then each value goes to another place.
+    fn columns(rows: &[Self], take: &mut impl Columns);
 }
 
 /// A Rust type that a column can hold.
@@ -157,6 +167,10 @@ macro_rules! table {
 
             fn values<'a>(&'a self, take: &mut impl FnMut($crate::row::Value<'a>)) {
                 $( take($crate::row::Cell::value(&self.$field)); )*
+            }
+
+            fn columns(rows: &[Self], take: &mut impl $crate::row::Columns) {
+                $( take.column(rows.iter().map(|row| $crate::row::Cell::value(&row.$field))); )*
             }
         }
     };

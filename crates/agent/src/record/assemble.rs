@@ -42,7 +42,7 @@ const SOME_AWAY_SHARE: f64 = 0.05;
 /// Fewer rounds after the first do not tell that an application paces itself.
 const PACED_ROUNDS: u32 = 2;
 
-/// Texts of addresses that are kept in memory: rows of one connection follow each other, and our own addresses are few.
+/// Texts of addresses that are kept in memory.
 const TEXTS: usize = 4096;
 
 /// Makes rows.
@@ -55,7 +55,35 @@ pub struct Assembler {
     cgroups: cgroups::Paths,
     away: Arc<Away>,
     names: HashMap<[u64; 2], Arc<str>>,
+    last_name: Last<[u64; 2]>,
+    /// By what is kept of them.
     texts: HashMap<IpAddr, Arc<str>>,
+    /// Of our addresses, and of our peers'.
+    last_texts: [Last<IpAddr>; 2],
+    last_cgroup: Last<u64>,
+}
+
+/// The last text that was asked for: rows of one connection follow each other, and our own addresses are few.
+#[derive(Debug)]
+struct Last<K>(Option<(K, Arc<str>)>);
+
+impl<K> Default for Last<K> {
+    fn default() -> Last<K> {
+        Last(None)
+    }
+}
+
+impl<K: PartialEq> Last<K> {
+    fn or(&mut self, key: K, find: impl FnOnce(&K) -> Option<Arc<str>>) -> Option<Arc<str>> {
+        match &self.0 {
+            Some((last, text)) if *last == key => Some(Arc::clone(text)),
+            _ => {
+                let text = find(&key)?;
+                self.0 = Some((key, Arc::clone(&text)));
+                Some(text)
+            }
+        }
+    }
 }
 
 impl Assembler {
@@ -77,7 +105,10 @@ impl Assembler {
             cgroups,
             away,
             names: HashMap::new(),
+            last_name: Last::default(),
             texts: HashMap::new(),
+            last_texts: [Last::default(), Last::default()],
+            last_cgroup: Last::default(),
         }
     }
 
@@ -120,13 +151,13 @@ impl Assembler {
             joined: Some(is_joined),
             sampled_one_in: Some(self.sampled_one_in),
             ip_version: local.map(|local| if local.is_ipv4() { 4 } else { 6 }),
-            local_address: local.map(|local| self.text(local)),
+            local_address: local.and_then(|local| self.text(0, local)),
             local_port: has_endpoints.then_some(event.local_port.into()),
-            remote_address: remote.map(|remote| self.text(remote)),
+            remote_address: remote.and_then(|remote| self.text(1, remote)),
             remote_port: (has_endpoints && keeps_port).then_some(event.remote_port.into()),
             direction,
             netns: number(event.netns),
-            cgroup: known(event.cgroup).and_then(|cgroup| self.cgroups.of(cgroup)),
+            cgroup: known(event.cgroup).and_then(|cgroup| self.cgroup(cgroup)),
             cc_at_open: self.name(event.cc_at_open),
             cc: self.name(event.cc),
             close: if is_unseen { Some("unseen") } else { closed_by(event) },
@@ -174,17 +205,29 @@ impl Assembler {
         u64::from(jiffies) * self.jiffy_ns / 1_000
     }
 
-    /// An address, as much of it as is kept.
-    fn text(&mut self, address: IpAddr) -> Arc<str> {
-        if self.texts.len() >= TEXTS {
-            self.texts.clear();
-        }
-        Arc::clone(self.texts.entry(address).or_insert_with(|| self.addresses.text(address)))
+    /// An address, as much of it as is kept: ours, or the peer's.
+    fn text(&mut self, end: usize, address: IpAddr) -> Option<Arc<str>> {
+        let Assembler { addresses, texts, last_texts, .. } = self;
+        last_texts[end].or(address, |address| {
+            if texts.len() >= TEXTS {
+                texts.clear();
+            }
+            let text = texts.entry(addresses.kept(*address)).or_insert_with(|| addresses.text(*address));
+            Some(Arc::clone(text))
+        })
+    }
+
+    fn cgroup(&mut self, number: u64) -> Option<Arc<str>> {
+        let Assembler { cgroups, last_cgroup, .. } = self;
+        last_cgroup.or(number, |number| cgroups.of(*number))
     }
 
     /// A name as the kernel writes it; each is in memory once.
     fn name(&mut self, words: [u64; 2]) -> Option<Arc<str>> {
-        (words[0] != 0).then(|| Arc::clone(self.names.entry(words).or_insert_with(|| Arc::from(name(words)))))
+        let Assembler { names, last_name, .. } = self;
+        last_name.or(words, |&words| {
+            (words[0] != 0).then(|| Arc::clone(names.entry(words).or_insert_with(|| Arc::from(name(words)))))
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use super::recorder::Recorder;
 use super::room::Room;
 use super::rounds::Rounds;
 use super::snapshot::{Observable, Snapshot};
+use super::tally::Tally;
 use super::unseen::Unseen;
 use super::walk::{Walked, Walker};
 use super::{http, socket};
@@ -73,7 +74,7 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
         assembler: Assembler::new(prepared.addresses, options.sample, jiffy_ns, prepared.paths, Arc::clone(&away)),
         clock: Clock::now(),
         writer,
-        metrics,
+        tally: Tally::new(metrics),
         observed: Arc::clone(&observed),
         unseen: Unseen::default(),
     });

@@ -1,5 +1,5 @@
 //! What the records come to, for Prometheus: histograms and counters per congestion control, made from the rows as they are
-//! written, and how recording itself goes.
+//! written (tally.rs), and how recording itself goes.
 //!
 //! Units are Prometheus' base units, seconds and bytes: a goodput is in bytes per second here. Numbers per algorithm are those
 //! of recorded connections: where one in N is recorded, there are N times as many.
@@ -7,13 +7,6 @@
 use super::snapshot::{Counters, Program, Snapshot};
 use prometheus::core::Collector;
 use prometheus::{Counter, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
-use thalweg_trace::RecordRow;
-
-/// Where transfers are told apart by size: completion times of small and of large ones are different things.
-const SIZES: [(u64, &str); 3] = [(100_000, "<100kB"), (1_000_000, "100kB-1MB"), (10_000_000, "1MB-10MB")];
-
-/// The largest of all.
-const LARGEST: &str = ">=10MB";
 
 /// Where a retransmit ratio falls. Zero has a bucket of its own.
 const RATIOS: [f64; 10] = [0.0, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
@@ -21,19 +14,19 @@ const RATIOS: [f64; 10] = [0.0, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0
 /// What is counted from the rows.
 pub struct Metrics {
     registry: Registry,
-    goodput: HistogramVec,
-    completion_time: HistogramVec,
-    transfer_size: HistogramVec,
-    rtt_min: HistogramVec,
-    rtt_smoothed: HistogramVec,
-    retransmit_ratio: HistogramVec,
-    connection_size: HistogramVec,
-    closed: IntCounterVec,
-    cpu_limited: IntCounterVec,
-    sent: IntCounterVec,
-    acked: IntCounterVec,
-    received: IntCounterVec,
-    retransmitted: IntCounterVec,
+    pub(super) goodput: HistogramVec,
+    pub(super) completion_time: HistogramVec,
+    pub(super) transfer_size: HistogramVec,
+    pub(super) rtt_min: HistogramVec,
+    pub(super) rtt_smoothed: HistogramVec,
+    pub(super) retransmit_ratio: HistogramVec,
+    pub(super) connection_size: HistogramVec,
+    pub(super) closed: IntCounterVec,
+    pub(super) cpu_limited: IntCounterVec,
+    pub(super) sent: IntCounterVec,
+    pub(super) acked: IntCounterVec,
+    pub(super) received: IntCounterVec,
+    pub(super) retransmitted: IntCounterVec,
 }
 
 impl Default for Metrics {
@@ -91,59 +84,6 @@ impl Metrics {
             received: counter("received_bytes", "Payload that closed connections received.", cc),
             retransmitted: counter("retransmitted_bytes", "Payload that closed connections sent again.", cc),
             registry,
-        }
-    }
-
-    /// Counts a row. An interim row counts nothing: its connection counts when it closes.
-    pub fn take(&self, row: &RecordRow) {
-        let cc = row.cc.as_deref().unwrap_or("unknown");
-        match row.kind {
-            "transfer" => self.take_transfer(row, cc),
-            "close" => self.take_close(row, cc),
-            _ => {}
-        }
-    }
-
-    fn take_transfer(&self, row: &RecordRow, cc: &str) {
-        let Some(bytes) = row.acked_bytes else { return };
-        self.transfer_size.with_label_values(&[cc]).observe(bytes as f64);
-        let labels = [cc, size(bytes)];
-        if let Some(us) = row.fct_us {
-            self.completion_time.with_label_values(&labels).observe(us as f64 / 1e6);
-        }
-        if let Some(bps) = row.goodput_bps {
-            self.goodput.with_label_values(&labels).observe(bps / 8.0);
-        }
-    }
-
-    fn take_close(&self, row: &RecordRow, cc: &str) {
-        self.closed.with_label_values(&[cc, row.close.unwrap_or("unknown")]).inc();
-        // A zero is said as well: a BBR too short to be judged was not found short of CPU; of others there is nothing to say.
-        if row.cpu_limited.is_some() || cc.starts_with("bbr") {
-            self.cpu_limited.with_label_values(&[cc]).inc_by(u64::from(row.cpu_limited == Some(true)));
-        }
-        for (counter, bytes) in [
-            (&self.sent, row.sent_bytes),
-            (&self.acked, row.acked_bytes),
-            (&self.received, row.received_bytes),
-            (&self.retransmitted, row.retransmitted_bytes),
-        ] {
-            counter.with_label_values(&[cc]).inc_by(bytes.unwrap_or(0));
-        }
-        let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
-        let ratio = match (row.retransmits, row.segments) {
-            (Some(again), Some(all)) if all > 0 => Some(again as f64 / all as f64),
-            _ => None,
-        };
-        for (histogram, value) in [
-            (&self.rtt_min, seconds(row.rtt_min_us)),
-            (&self.rtt_smoothed, seconds(row.rtt_smoothed_us)),
-            (&self.retransmit_ratio, ratio),
-            (&self.connection_size, row.acked_bytes.map(|bytes| bytes as f64)),
-        ] {
-            if let Some(value) = value {
-                histogram.with_label_values(&[cc]).observe(value);
-            }
         }
     }
 
@@ -239,10 +179,6 @@ fn steps(first: i32, last: i32) -> Vec<f64> {
     let number = |digit: u32, power: i32| format!("{digit}e{power}").parse::<f64>().expect("a number");
     let of_power = |power| [1, 2, 5].map(|digit| number(digit, power));
     (first..last).flat_map(of_power).chain([number(1, last)]).collect()
-}
-
-fn size(bytes: u64) -> &'static str {
-    SIZES.iter().find(|(bound, _)| bytes < *bound).map_or(LARGEST, |(_, name)| name)
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 use super::*;
 use crate::record::made_up;
+use crate::record::tally::Tally;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use thalweg_trace::RecordRow;
 
 /// What one sample says, as a scrape shows it.
 fn sample(page: &str, name: &str) -> Option<f64> {
@@ -39,8 +42,14 @@ fn transfer() -> RecordRow {
 }
 
 fn page(rows: &[RecordRow]) -> String {
-    let metrics = Metrics::new();
-    rows.iter().for_each(|row| metrics.take(row));
+    let metrics = Arc::new(Metrics::new());
+    let mut tally = Tally::new(Arc::clone(&metrics));
+    // What was published once is not published again.
+    rows.iter().for_each(|row| {
+        tally.take(row);
+        tally.publish();
+    });
+    tally.publish();
     metrics.render(&made_up::agent().snapshot)
 }
 
@@ -112,9 +121,14 @@ fn how_recording_goes_is_shown() {
 }
 
 #[test]
-fn every_size_falls_into_the_class_that_names_it() {
-    let of = [99_999, 100_000, 999_999, 1_000_000, 9_999_999, 10_000_000].map(size);
-    assert_eq!(of, ["<100kB", "100kB-1MB", "100kB-1MB", "1MB-10MB", "1MB-10MB", ">=10MB"]);
+fn algorithms_are_counted_apart() {
+    let other = RecordRow { cc: Some("cubic".into()), ..close() };
+    let nameless = RecordRow { cc: None, close: None, ..close() };
+    let page = page(&[close(), other.clone(), other, nameless]);
+    let closed = |labels: &str| sample(&page, &format!("thalweg_connections_closed_total{{{labels}}}"));
+    assert_eq!(closed("cc=\"bbr\",close=\"remote_fin\""), Some(1.0));
+    assert_eq!(closed("cc=\"cubic\",close=\"remote_fin\""), Some(2.0));
+    assert_eq!(closed("cc=\"unknown\",close=\"unknown\""), Some(1.0));
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod socket;
 mod sorting;
 mod status;
 mod table;
+mod tally;
 mod terminal;
 pub mod top;
 mod unseen;

@@ -109,7 +109,9 @@ impl Observed {
             _ => &self.transfer_rows,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        self.unseen.fetch_add(u64::from(is_unseen), Ordering::Relaxed);
+        if is_unseen {
+            self.unseen.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Rings when somebody wants to know how things stand.

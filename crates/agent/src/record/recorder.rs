@@ -3,13 +3,12 @@
 use super::assemble::Assembler;
 use super::clock::Clock;
 use super::event::{Event, Kind, flag};
-use super::metrics::Metrics;
 use super::observed::Observed;
 use super::out::Writer;
+use super::tally::Tally;
 use super::unseen::Unseen;
 use std::sync::Arc;
 use std::time::Instant;
-use thalweg_trace::RecordRow;
 
 /// The daemon's thread: events in, rows out.
 pub struct Recorder {
@@ -19,8 +18,8 @@ pub struct Recorder {
     pub clock: Clock,
     /// Where rows go.
     pub writer: Writer,
-    /// Where they are counted.
-    pub metrics: Arc<Metrics>,
+    /// Counts them.
+    pub tally: Tally,
     /// What others may look at.
     pub observed: Arc<Observed>,
     /// Connections of whose end the kernel will not tell.
@@ -59,10 +58,10 @@ impl Recorder {
     }
 
     fn row(&mut self, event: &Event, is_unseen: bool) {
-        let row: RecordRow = self.assembler.row(event, &self.clock, is_unseen);
+        let row = self.assembler.row(event, &self.clock, is_unseen);
         self.observed.count_row(row.kind, is_unseen);
-        self.metrics.take(&row);
-        self.writer.take(&row);
+        self.tally.take(&row);
+        self.writer.take(row);
     }
 
     /// A walk over all open connections begins.
@@ -77,6 +76,7 @@ impl Recorder {
 
     /// To be called a few times a second.
     pub fn tick(&mut self, now: Instant) {
+        self.tally.publish();
         self.writer.tick(now);
         self.observed.update(self.writer.health(), self.clock.steps());
     }

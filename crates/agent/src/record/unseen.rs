@@ -20,6 +20,10 @@ impl Unseen {
 
     /// The last look at a connection that has ended, if it was one of them.
     pub fn remove(&mut self, connection: u64) -> Option<Event> {
+        // So it is nearly always.
+        if self.is_empty() {
+            return None;
+        }
         let last = self.last.remove(&connection)?;
         if self.last.len() < self.last.capacity() / 4 {
             self.last.shrink_to_fit();

@@ -3,7 +3,7 @@
 //! docs/reference/records.md says what each choice hides, and what it does not.
 
 use super::key::Key;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// What is kept of an address.
@@ -18,19 +18,28 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// How an address is written down. One of IPv4 in the clothes of IPv6 (v4-mapped) is one of IPv4.
-    pub fn text(&self, address: IpAddr) -> Arc<str> {
-        let address = address.to_canonical();
-        let text = match (self, address) {
-            (Addresses::Whole, address) => address.to_string(),
+    /// What of an address makes the difference: addresses of which the same is kept are written down alike. One of IPv4 in the
+    /// clothes of IPv6 (v4-mapped) is one of IPv4.
+    pub fn kept(&self, address: IpAddr) -> IpAddr {
+        match (self, address.to_canonical()) {
             (Addresses::Truncated, IpAddr::V4(address)) => {
                 let [a, b, c, _] = address.octets();
-                format!("{a}.{b}.{c}.0/24")
+                IpAddr::V4(Ipv4Addr::new(a, b, c, 0))
             }
             (Addresses::Truncated, IpAddr::V6(address)) => {
                 let [a, b, c, ..] = address.segments();
-                format!("{}/48", Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
+                IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
             }
+            (Addresses::Whole | Addresses::Hashed(_), address) => address,
+        }
+    }
+
+    /// How an address is written down.
+    pub fn text(&self, address: IpAddr) -> Arc<str> {
+        let text = match (self, self.kept(address)) {
+            (Addresses::Whole, address) => address.to_string(),
+            (Addresses::Truncated, IpAddr::V4(network)) => format!("{network}/24"),
+            (Addresses::Truncated, IpAddr::V6(network)) => format!("{network}/48"),
             // 4 bytes or 16: no address of one family hashes as one of the other.
             (Addresses::Hashed(key), IpAddr::V4(address)) => hashed(key, &address.octets()),
             (Addresses::Hashed(key), IpAddr::V6(address)) => hashed(key, &address.octets()),

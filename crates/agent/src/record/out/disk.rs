@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-use thalweg_store::{Error, Lock, RowsFile, remove_temporary};
+use thalweg_store::{Error, Lock, Repeats, RowsFile, remove_temporary};
 
 /// How long files stay as they are after they could not be merged: to write a large file again and again helps no disk.
 const MERGE_AGAIN: Duration = Duration::from_secs(60);
@@ -31,6 +31,8 @@ pub struct Disk {
     failed: Option<(Instant, String)>,
     /// Of it the parts that are about files.
     health: Health,
+    /// What many flushes have in common.
+    repeats: Repeats,
 }
 
 impl Disk {
@@ -48,7 +50,8 @@ impl Disk {
         let listing = Listing::of(folder).map_err(failed)?;
         listing.parts.iter().try_for_each(|&part| folder::remove(folder, part)).map_err(failed)?;
         let health = Health { files: listing.files.len() as u64, bytes: listing.bytes(), ..Health::default() };
-        Ok(Disk { last: listing.last(), settings, lock, aside: BTreeSet::new(), failed: None, health })
+        let (aside, repeats) = (BTreeSet::new(), Repeats::default());
+        Ok(Disk { last: listing.last(), settings, lock, aside, failed: None, health, repeats })
     }
 
     /// Where it is.
@@ -112,7 +115,7 @@ impl Disk {
         let number = at_s.max(last + 1);
         let name = Name { first: number, last: number, at_s };
         let mut file = RowsFile::create(&self.settings.folder.join(name.text()), like)?;
-        rows.iter().try_for_each(|rows| file.write(rows))?;
+        rows.iter().try_for_each(|rows| file.write_beside(rows, &mut self.repeats))?;
         let mut file = file.finish()?;
         let bytes = file.file().metadata()?.len();
         self.make_room(bytes)?;

@@ -5,9 +5,12 @@
 //!    parts do not: that is what names mean.
 //! 3. The new name is brought to the disk, so that a power failure cannot undo it after step 4.
 //! 4. The parts are removed. Those that a kill leaves are removed at the next start.
+//!
+//! Where there is much, row groups are as large as they are to be when they are flushed: they are copied. Small ones are read, and
+//! become larger ones. To do that with all would take as long as to write them the first time.
 
 use super::folder::{self, Name};
-use super::{GROUP_ROWS, Rows};
+use super::{GROUP_ROWS, Rows, TRANSFER};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use thalweg_store::{RowsFile, StoredRows};
@@ -28,8 +31,9 @@ pub enum Failure {
 pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let name = Name { first: first.first, last: last.last, at_s: first.at_s };
-    let mut rows = Rows::default();
-    let mut file = RowsFile::create(&folder.join(name.text()), &rows).map_err(Failure::Write)?;
+    // Of connections, and of transfers.
+    let mut small: [Rows; 2] = Default::default();
+    let mut file = RowsFile::create(&folder.join(name.text()), &small[0]).map_err(Failure::Write)?;
     let mut is_empty = true;
     for &part in parts {
         let unreadable = |error| Failure::Unreadable(part, error);
@@ -40,9 +44,16 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
         };
         is_empty = false;
         for group in 0..stored.groups() {
-            stored.read(group, &mut rows).map_err(unreadable)?;
+            let rows = &mut small[usize::from(stored.all_have(group, "kind", TRANSFER))];
+            // So that rows stay in their order.
+            if rows.is_empty() && stored.rows(group) >= GROUP_ROWS {
+                stored.check(group).map_err(unreadable)?;
+                file.copy(&stored, group).map_err(Failure::Write)?;
+            } else {
+                stored.read(group, rows).map_err(unreadable)?;
+            }
             if rows.len() >= GROUP_ROWS {
-                write(&mut file, &mut rows)?;
+                write(&mut file, rows)?;
             }
             if !may_go_on() {
                 return Err(Failure::GivenUp);
@@ -52,9 +63,7 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
     if is_empty {
         return Ok(());
     }
-    if !rows.is_empty() {
-        write(&mut file, &mut rows)?;
-    }
+    small.iter_mut().filter(|rows| !rows.is_empty()).try_for_each(|rows| write(&mut file, rows))?;
     file.finish().and_then(|file| file.publish()).map_err(Failure::Write)?;
     folder::sync(folder).map_err(Failure::Write)?;
     parts.iter().try_for_each(|&part| folder::remove(folder, part)).map_err(Failure::Write)

@@ -10,6 +10,10 @@ pub const MOST_ROWS: usize = 8 * GROUP_ROWS;
 /// So many rows are written even if their flush is not due yet.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
+/// So many pieces of memory for rows are kept for the next ones. To get them anew from the system, page by page, takes as long
+/// as to write into them.
+const MOST_SPARE: usize = 2;
+
 /// Rows that wait, and how things go.
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -21,6 +25,8 @@ pub struct Waiting {
 struct State {
     /// The oldest first.
     rows: VecDeque<Rows>,
+    /// Empty ones, with room.
+    spare: Vec<Rows>,
     /// How many rows the writing thread has taken, and neither written nor given back.
     in_hand: u64,
     is_due: bool,
@@ -72,10 +78,21 @@ impl Waiting {
     }
 
     /// Rows that were handed over are in a file.
-    pub fn written(&self) {
+    pub fn written(&self, rows: Vec<Rows>) {
         let mut state = self.state();
         state.health.rows_written += state.in_hand;
         state.in_hand = 0;
+        for mut rows in rows {
+            if state.spare.len() < MOST_SPARE {
+                rows.clear();
+                state.spare.push(rows);
+            }
+        }
+    }
+
+    /// No rows, with room for some if there were any.
+    pub fn blank(&self) -> Rows {
+        self.state().spare.pop().unwrap_or_default()
     }
 
     /// Rows that were handed over could not be written: they wait on.

@@ -31,7 +31,7 @@ fn flush(disk: &mut Disk, waiting: &Waiting, rows: Vec<Rows>) -> Result<(), Stri
     match outcome {
         Ok(()) => {
             waiting.files(disk.health());
-            waiting.written();
+            waiting.written(rows);
         }
         Err(_) => waiting.give_back(rows),
     }

@@ -4,7 +4,7 @@ use super::disk::Disk;
 use super::settings::Settings;
 use super::waiting::Waiting;
 use super::worker::work;
-use super::{GROUP_ROWS, Health, Rows};
+use super::{GROUP_ROWS, Health, Rows, TRANSFER};
 use crate::problem::Problem;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,13 +12,16 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use thalweg_trace::RecordRow;
 
+/// Rows that are put into columns together. As many stay in the CPU's first cache.
+const ROWS_AT_ONCE: usize = 16;
+
 /// Writes rows into a folder of records. What touches the disk happens in a thread of its own, and never makes the caller
 /// wait, but in [`Writer::finish`].
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
-    /// Rows that the writing thread does not see yet.
-    rows: Rows,
+    /// Of connections, and of transfers.
+    piles: [Pile; 2],
     waiting: Arc<Waiting>,
     worker: Option<JoinHandle<()>>,
     flush: Duration,
@@ -40,14 +43,19 @@ impl Writer {
             Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
         })?;
         let next = Instant::now() + flush;
-        Ok(Writer { folder, rows: Rows::default(), waiting, worker: Some(worker), flush, next })
+        Ok(Writer { folder, piles: Default::default(), waiting, worker: Some(worker), flush, next })
     }
 
     /// Takes a row.
-    pub fn take(&mut self, row: &RecordRow) {
-        self.rows.push(row);
-        if self.rows.len() >= GROUP_ROWS {
-            self.hand_over();
+    pub fn take(&mut self, row: RecordRow) {
+        let pile = &mut self.piles[usize::from(row.kind == TRANSFER)];
+        pile.fresh.push(row);
+        if pile.fresh.len() < ROWS_AT_ONCE {
+            return;
+        }
+        pile.gather();
+        if pile.rows.len() >= GROUP_ROWS {
+            pile.hand_over(&self.waiting);
         }
     }
 
@@ -69,7 +77,7 @@ impl Writer {
     /// How things go.
     pub fn health(&self) -> Health {
         let mut health = self.waiting.health();
-        health.rows_waiting += self.rows.len() as u64;
+        health.rows_waiting += self.piles.iter().map(Pile::len).sum::<usize>() as u64;
         if self.worker.as_ref().is_none_or(JoinHandle::is_finished) {
             health.trouble =
                 Some("the thread that writes records has ended: this is a bug of thalweg-agent".to_owned());
@@ -98,9 +106,7 @@ impl Writer {
     }
 
     fn hand_over(&mut self) {
-        if !self.rows.is_empty() {
-            self.waiting.add(std::mem::take(&mut self.rows));
-        }
+        self.piles.iter_mut().for_each(|pile| pile.hand_over(&self.waiting));
     }
 
     /// Has the last rows written; whether the thread has ended as it should.
@@ -108,6 +114,32 @@ impl Writer {
         self.hand_over();
         self.waiting.end();
         self.worker.take().is_some_and(|worker| worker.join().is_ok())
+    }
+}
+
+/// Rows that become a row group.
+#[derive(Debug, Default)]
+struct Pile {
+    /// Those that are not in columns yet.
+    fresh: Vec<RecordRow>,
+    rows: Rows,
+}
+
+impl Pile {
+    fn len(&self) -> usize {
+        self.fresh.len() + self.rows.len()
+    }
+
+    fn gather(&mut self) {
+        self.rows.push_all(&self.fresh);
+        self.fresh.clear();
+    }
+
+    fn hand_over(&mut self, waiting: &Waiting) {
+        self.gather();
+        if !self.rows.is_empty() {
+            waiting.add(std::mem::replace(&mut self.rows, waiting.blank()));
+        }
     }
 }
 

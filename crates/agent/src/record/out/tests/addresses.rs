@@ -20,6 +20,19 @@ fn truncated_addresses_keep_the_network_and_nothing_of_the_host() {
     assert_eq!(text(&Addresses::Truncated, "::1"), "::/48");
 }
 
+#[test]
+fn what_is_kept_of_two_addresses_is_the_same_where_their_texts_are() {
+    let key = Addresses::Hashed(Key::of(&[0; 32]));
+    let all =
+        ["192.0.2.7", "192.0.2.8", "::ffff:192.0.2.7", "198.51.100.7", "2001:db8:1:2::7", "2001:db8:1:3::7", "::1"];
+    for addresses in [Addresses::Whole, Addresses::Truncated, key] {
+        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+            let kept = [one, other].map(|text| addresses.kept(text.parse().expect("an address")));
+            assert_eq!(kept[0] == kept[1], text(&addresses, one) == text(&addresses, other), "{one} {other}");
+        }
+    }
+}
+
 /// The expected values are those of Python's hmac and hashlib.
 #[test]
 fn hashed_addresses_are_the_first_64_bits_of_hmac_sha_256() {

@@ -38,7 +38,7 @@ fn rows_wait_for_a_full_disk_and_are_all_there_when_it_has_room_again() {
     let mut writer = open(Writer::open, &settings(&out));
     take(&mut writer, 0..10);
     fill(&ballast);
-    (10..20).for_each(|number| writer.take(&row(number)));
+    (10..20).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
     wait_until("it is noticed", &writer, |health| health.trouble.is_some());
     let health = writer.health();
@@ -52,7 +52,7 @@ fn rows_wait_for_a_full_disk_and_are_all_there_when_it_has_room_again() {
     assert!(found(&out).into_iter().eq(0..20));
 
     fill(&ballast);
-    (20..25).for_each(|number| writer.take(&row(number)));
+    (20..25).for_each(|number| writer.take(row(number)));
     let problem = writer.finish().unwrap_err();
     assert_eq!(problem.code, "rows-lost");
     assert!(problem.found.starts_with("5 rows") && problem.found.contains("No space left"), "{problem}");

@@ -1,5 +1,5 @@
 use super::super::disk::Disk;
-use super::super::folder::{Listed, Name};
+use super::super::folder::{Listed, Listing, Name};
 use super::super::merge::{Failure, merge};
 use super::super::rotation::Rule;
 use super::*;
@@ -89,6 +89,34 @@ fn merged_files_have_every_row_with_every_value() {
     }
     assert_eq!((disk.health().files, disk.health().files_merged), (1, 3));
     assert_eq!(disk.health().bytes, fs::metadata(path).unwrap().len());
+}
+
+#[test]
+fn transfers_have_row_groups_of_their_own_also_when_files_are_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = open(Writer::open, &settings(folder.path()));
+    let transfer = |number| RecordRow { kind: "transfer", transfer: Some(0), ..row(number) };
+    for flushed in 0..3 {
+        for number in 10 * flushed..10 * flushed + 10 {
+            writer.take(transfer(number));
+            writer.take(row(number));
+        }
+        flush(&mut writer);
+        wait_until("rows are written", &writer, |health| health.rows_written == 20 * (flushed + 1));
+    }
+    writer.finish().unwrap();
+    let kinds = || -> Vec<Vec<String>> {
+        let all = stored(folder.path());
+        let kind = |stored: &Stored| field(stored, "kind").to_string();
+        all.chunk_by(|one, next| kind(one) == kind(next)).map(|group| vec![kind(&group[0]); group.len()]).collect()
+    };
+    let lengths = || kinds().iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(lengths(), [10; 6]);
+    let mut disk = open(Disk::open, &settings(folder.path()));
+    let all: Vec<Name> = Listing::of(folder.path()).unwrap().files.iter().map(|file| file.name).collect();
+    let outcome = merge(folder.path(), &all, &mut || true);
+    disk.merged(&all, outcome).unwrap();
+    assert_eq!((files(folder.path()).len(), lengths()), (1, vec![30; 2]));
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn flush(writer: &mut Writer) {
 fn take(writer: &mut Writer, numbers: std::ops::Range<u64>) {
     let before = writer.health().rows_written;
     let many = numbers.end - numbers.start;
-    numbers.for_each(|number| writer.take(&row(number)));
+    numbers.for_each(|number| writer.take(row(number)));
     flush(writer);
     wait_until("rows are written", writer, |health| health.rows_written == before + many);
 }

@@ -10,7 +10,7 @@ fn rows_wait_for_a_folder_that_is_away() {
     let mut writer = Writer::open(settings(&out)).unwrap();
     take(&mut writer, 0..3);
     fs::rename(&out, &away).unwrap();
-    (3..6).for_each(|number| writer.take(&row(number)));
+    (3..6).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
     wait_until("it is noticed", &writer, |health| health.trouble.is_some());
     let health = writer.health();
@@ -54,7 +54,7 @@ fn it_is_crowded_until_what_waits_is_written_and_not_while_that_is_no_use() {
     // What is in hand takes memory as well.
     let (handed, _) = waiting.wait();
     assert!(waiting.is_crowded());
-    waiting.written();
+    waiting.written(Vec::new());
     assert!(!waiting.is_crowded());
     waiting.give_back(handed);
     assert!(waiting.is_crowded());
@@ -69,7 +69,7 @@ fn rows_that_are_dropped_are_counted() {
     let mut writer = Writer::open(settings(&out)).unwrap();
     fs::rename(&out, &away).unwrap();
     let many = MOST_ROWS as u64 + 20_000;
-    (0..many).for_each(|number| writer.take(&row(number)));
+    (0..many).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
     wait_until("it is noticed", &writer, |health| health.rows_waiting <= MOST_ROWS as u64 && health.trouble.is_some());
     wait_until("all is in its place", &writer, |health| health.rows_waiting + health.rows_lost == many);
@@ -107,7 +107,7 @@ fn a_folder_that_was_made_anew_for_another_agent_is_left_to_it() {
     let other = Writer::open(settings(&out)).unwrap();
     flush(&mut writer);
     wait_until("it is noticed", &writer, |health| health.trouble.is_some());
-    (0..3).for_each(|number| writer.take(&row(number)));
+    (0..3).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
     assert!(writer.health().trouble.unwrap().contains("writes there now"), "{:?}", writer.health());
     let problem = writer.finish().unwrap_err();

@@ -7,7 +7,7 @@ fn rows_are_in_a_complete_file_after_a_flush_and_not_before() {
     let out = folder.path().join("new/records");
     let mut writer = open(Writer::open, &settings(&out));
     assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o7777, 0o750);
-    (0..3).for_each(|number| writer.take(&row(number)));
+    (0..3).for_each(|number| writer.take(row(number)));
     writer.tick(Instant::now());
     assert_eq!((found(&out).len(), writer.health().rows_waiting), (0, 3));
     flush(&mut writer);
@@ -25,7 +25,7 @@ fn rows_are_in_a_complete_file_after_a_flush_and_not_before() {
 fn the_last_rows_are_written_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
-    (0..3).for_each(|number| writer.take(&row(number)));
+    (0..3).for_each(|number| writer.take(row(number)));
     writer.finish().unwrap();
     assert_eq!(found(folder.path()), [0, 1, 2]);
 }
@@ -34,7 +34,7 @@ fn the_last_rows_are_written_at_the_end() {
 fn many_rows_do_not_wait_for_their_flush() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
-    (0..20_000).for_each(|number| writer.take(&row(number)));
+    (0..20_000).for_each(|number| writer.take(row(number)));
     wait_until("rows are written", &writer, |health| health.rows_written >= 16_384);
     writer.finish().unwrap();
     assert!(found(folder.path()).into_iter().eq(0..20_000));

@@ -1,0 +1,96 @@
+//! Columns in which all rows of a group have the same value, or none has one: encoded once, and copied from then on.
+//!
+//! Half of the columns of records are so: the name of the machine, what a path without loss has lost. A column
+//! takes as long to encode whatever is in it. The bytes are the same either way.
+
+use crate::column::{Cells, Column};
+use crate::encode;
+use bytes::Bytes;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::ByteArray;
+use std::collections::HashMap;
+use std::io;
+
+/// No more columns are remembered.
+const MOST: usize = 256;
+
+/// What was encoded, by the names of columns.
+#[derive(Debug, Default)]
+pub struct Repeats(HashMap<String, Repeat>);
+
+/// A column as it was the last time that all rows were the same.
+#[derive(Debug)]
+struct Repeat {
+    rows: usize,
+    value: Option<Single>,
+    /// Not before it has come a second time.
+    encoded: Option<Encoded>,
+}
+
+/// A column in a group, as the bytes of a file, and what the file's end says of it.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// What they are.
+    pub written: ColumnCloseResult,
+}
+
+/// The value of all rows.
+#[derive(Debug, PartialEq)]
+enum Single {
+    U64(i64),
+    /// As bits: no number is unlike itself.
+    F64(u64),
+    Bool(bool),
+    Text(ByteArray),
+}
+
+impl Repeats {
+    /// The column, encoded, if all of its rows are the same, and were so before.
+    ///
+    /// # Errors
+    /// It cannot be encoded.
+    pub fn encoded(&mut self, column: &Column, rows: usize) -> io::Result<Option<Encoded>> {
+        let Some(value) = single(column) else { return Ok(None) };
+        match self.0.get_mut(&column.name) {
+            Some(known) if known.rows == rows && known.value == value => {
+                if known.encoded.is_none() {
+                    known.encoded = Some(encode::alone(column, rows)?);
+                }
+                Ok(known.encoded.clone())
+            }
+            _ => {
+                if self.0.len() >= MOST {
+                    self.0.clear();
+                }
+                self.0.insert(column.name.clone(), Repeat { rows, value, encoded: None });
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The value that all rows have, or that none has one; nothing if they are not the same.
+fn single(column: &Column) -> Option<Option<Single>> {
+    if let Some(levels) = &column.levels {
+        let first = same(levels)?;
+        if *first == 0 {
+            return Some(None);
+        }
+    }
+    Some(Some(match &column.cells {
+        Cells::U64(cells) => Single::U64(*same(cells)?),
+        Cells::F64(cells) => {
+            let first = cells.first()?.to_bits();
+            cells.iter().all(|cell| cell.to_bits() == first).then_some(Single::F64(first))?
+        }
+        Cells::Bool(cells) => Single::Bool(*same(cells)?),
+        Cells::Text(texts) => Single::Text(texts.entries[*same(&texts.cells)? as usize].clone()),
+    }))
+}
+
+fn same<T: PartialEq>(all: &[T]) -> Option<&T> {
+    let first = all.first()?;
+    all.iter().all(|one| one == first).then_some(first)
+}
