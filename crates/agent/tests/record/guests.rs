@@ -11,12 +11,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What runs there. Not what takes nftables, or a machine that is quick.
-const TESTS: [&str; 15] = [
+const TESTS: [&str; 16] = [
     "bbr::bbr_on_a_short_path_is_not_short_of_cpu_unless_its_machine_was_off_cpu",
     "beginnings::connections_in_all_namespaces_that_were_open_before_are_joined",
     "beginnings::a_connection_that_stays_open_has_interim_rows_and_a_last_one",
     "beginnings::open_connections_are_shown",
     "beginnings::a_socket_that_is_connected_again_is_another_connection",
+    "clock::times_follow_a_clock_that_is_set_and_durations_do_not",
     "endings::whose_fin_came_first_is_told_by_both_ends",
     "endings::a_reset_is_told_by_both_ends",
     "endings::endpoints_namespaces_and_cgroups_are_those_of_the_socket",
@@ -48,6 +49,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// The kernel that `thalweg kernel fetch` fetches where Debian 12 runs; there has to be this one at least.
 const LEAST: &str = "6.1.";
 
+/// What is set in the environment of tests in a guest.
+pub const IS_GUEST: &str = "THALWEG_GUEST";
+
 /// What the guest says when all tests have passed.
 const ALL_IS_WELL: &str = "guest: all is well";
 
@@ -59,7 +63,7 @@ mount -t cgroup2 cgroup /sys/fs/cgroup
 ip link set lo up
 for module in /modules/*.ko; do insmod $module; done
 uname -r
-export THALWEG_CI=1
+export THALWEG_CI=1 @IS_GUEST@=1
 if /bin/tests --test-threads=1 --exact @TESTS@; then echo "@ALL_IS_WELL@"; fi
 poweroff -f
 "#;
@@ -138,7 +142,8 @@ fn initramfs(folder: &Path, kernel: &Path) -> PathBuf {
         unpack(&kernel.join("modules").join(module), &root.join("modules"));
     }
     symlink("/bin/busybox", root.join("bin/sh")).expect("a link");
-    let init = INIT.replace("@TESTS@", &TESTS.join(" ")).replace("@ALL_IS_WELL@", ALL_IS_WELL);
+    let init =
+        INIT.replace("@TESTS@", &TESTS.join(" ")).replace("@IS_GUEST@", IS_GUEST).replace("@ALL_IS_WELL@", ALL_IS_WELL);
     fs::write(root.join("init"), init).expect("a file");
     fs::set_permissions(root.join("init"), PermissionsExt::from_mode(0o755)).expect("a program");
     let archive = folder.join("initramfs");

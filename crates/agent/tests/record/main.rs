@@ -2,6 +2,7 @@
 
 mod bbr;
 mod beginnings;
+mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod endings;
