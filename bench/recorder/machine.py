@@ -1,0 +1,122 @@
+"""Two hosts with a cable between, programs that make connections, and a recorder at work."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+PORT = 8080
+SOURCES = Path(__file__).resolve().parent.parent / "agent"
+AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent"))))
+
+
+class Machine:
+    """Two network namespaces with a cable between, two cgroups, and the program that makes connections."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self.recorded, self.other = (stack.enter_context(cgroup(name)) for name in ("recorded", "other"))
+        self.program = folder / "connections"
+        subprocess.run(["cc", "-O2", "-Wall", "-o", self.program, SOURCES / "connections.c"], check=True)
+        self.server, self.client = (stack.enter_context(namespace()) for _ in range(2))
+        here, there = str(self.server), str(self.client)
+        run("ip", "link", "add", "cable", "netns", here, "type", "veth", "peer", "cable", "netns", there)
+        for place, end in ((self.server, 1), (self.client, 2)):
+            # Addresses enough for more connections than there are ports.
+            for more in range(8):
+                self.inside(place, "ip", "addr", "add", f"10.9.{more}.{end}/24", "dev", "cable")
+            self.inside(place, "ip", "link", "set", "cable", "up")
+            self.inside(place, "sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65535")
+
+    def command(self, place: int, *words: object) -> list[str]:
+        """Return a command that runs in a namespace."""
+        return ["nsenter", "--target", str(place), "--net", *map(str, words)]
+
+    def inside(self, place: int, *words: object) -> str:
+        """Run a command in a namespace, and return what it says."""
+        return run(*self.command(place, *words))
+
+    @contextmanager
+    def serving(
+        self, how: str, address: str = "10.9.0.1", port: int = PORT, cgroup: Path | None = None
+    ) -> Iterator[int]:
+        """Have a server that answers (`serve`) or keeps what comes open (`keep`), in the recorded cgroup or another."""
+        enter = ["sh", "-c", f'echo $$ > {cgroup or self.recorded}/cgroup.procs && exec "$@"', "sh"]
+        line = enter + self.command(self.server, self.program, how, address, port)
+        with ended(subprocess.Popen(line, stdin=subprocess.DEVNULL)) as server:
+            while f":{port}" not in self.inside(self.server, "ss", "-Hltn", "src", address):
+                time.sleep(0.01)
+            yield server.pid
+
+    def ask(self, seconds: float) -> None:
+        """Make connections for so long."""
+        self.inside(self.client, self.program, "ask", "10.9.0.1", PORT, seconds)
+
+
+class Agent:
+    """A recorder at work on the machine's cgroup for it."""
+
+    def __init__(self, machine: Machine, *options: str) -> None:
+        self.at = ["--socket", str(machine.folder / "agent.sock")]
+        line = [str(AGENT), "record", "--out", str(machine.folder / "records"), "--listen", "127.0.0.1:0", *self.at]
+        line += ["--cgroup", str(machine.recorded), *options]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        if not self.process.stdout.readline().startswith("recording"):
+            raise SystemExit("bench: the recorder does not start")
+
+    def status(self) -> dict[str, Any]:
+        """Return what it says of itself."""
+        return dict(json.loads(run(str(AGENT), "status", "--json", *self.at)))
+
+    def end(self) -> None:
+        """End it as an administrator does."""
+        self.process.terminate()
+        self.process.communicate()
+        if self.process.returncode != 0:
+            raise SystemExit(f"bench: the recorder ended with {self.process.returncode}")
+
+
+def run(*words: str) -> str:
+    """Run a command to its end, and return what it says."""
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@contextmanager
+def ended(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
+    """End a process when it is no longer needed."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def namespace() -> Iterator[int]:
+    """Have a network namespace, by the process that keeps it."""
+    with ended(subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)) as keeper:
+        ours, theirs = Path("/proc/self/ns/net"), Path(f"/proc/{keeper.pid}/ns/net")
+        while theirs.readlink() == ours.readlink():
+            time.sleep(0.01)
+        yield keeper.pid
+
+
+@contextmanager
+def cgroup(name: str) -> Iterator[Path]:
+    """Have a cgroup of version 2."""
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    mount = next(Path(words[1]) for words in mounts if words[2] == "cgroup2")
+    path = mount / f"thalweg-bench-{os.getpid()}-{name}"
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        while (path / "cgroup.procs").read_text():
+            time.sleep(0.01)
+        path.rmdir()

@@ -1,0 +1,187 @@
+"""What short connections lose by being recorded, on a machine that has nothing to spare.
+
+As many clients as there are CPUs each ask two servers of their own in turns of some milliseconds, so that all CPUs are
+busy. One of the two is in the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the
+machine hits both: to compare minutes with a recorder to minutes without one would take hours on a virtual machine,
+whose neighbours come and go.
+
+The measure is CPU time, that of both ends, of all that the kernel does for them, and of the recorder's process: on a
+machine that has nothing to spare, connections per second are CPU seconds per second divided by what each takes. What
+the programs in the kernel cost is the difference between the two servers' connections. What the process costs is its
+own CPU time, its files merged and written included, however long after the connections that comes.
+
+Not in it: what the kernel does before it finds that no program wants to hear of a connection (some tens of ns for each
+of four calls), and what the process's work displaces from the caches of others, which hits both servers alike.
+"""
+
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import scipy.stats
+
+from .machine import PORT, Agent, Machine
+
+WINDOWS = 40
+WINDOW_S = 2.0
+MERGES = ("--rotate-size", "8MB")
+"""Files are merged several times in the time that is measured."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the servers, with its clients."""
+
+    answered: int
+    clients_ns: int
+    server_ns: int
+    clock_ns: int
+    """How long the clients have waited, by the clock."""
+
+    def cpu_us(self) -> float:
+        """Return the CPU time of a connection, of both ends."""
+        return (self.clients_ns + self.server_ns) / self.answered / 1e3
+
+
+@dataclass(frozen=True)
+class Window:
+    """What happened in some seconds."""
+
+    recorded: Side
+    other: Side
+    process_ns: int
+    """CPU time of the recorder's process."""
+    idle: float
+    """Share of the time in which a CPU had nothing to do."""
+    stolen: float
+    """Share in which it was another machine's."""
+
+    def process_us(self) -> float:
+        """Return what the process takes for a connection."""
+        return self.process_ns / self.recorded.answered / 1e3
+
+    def slowdown(self) -> float:
+        """Return the part of the connections a second that is lost."""
+        return 1 - self.other.cpu_us() / (self.recorded.cpu_us() + self.process_us())
+
+    def in_kernel(self) -> float:
+        """Return what of it is lost in the kernel."""
+        return 1 - self.other.cpu_us() / self.recorded.cpu_us()
+
+    def by_the_clock(self) -> float:
+        """Return by how much longer a connection lasts for its client."""
+        waited = [side.clock_ns / side.answered for side in (self.recorded, self.other)]
+        return waited[0] / waited[1] - 1
+
+
+def bound(values: list[float]) -> tuple[float, float]:
+    """Return the mean, and the upper end of its 95 % confidence interval (Student's t)."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, math.inf
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean + float(scipy.stats.t.ppf(0.975, len(values) - 1)) * error
+
+
+def measure(machine: Machine, windows: int, window_s: float) -> list[Window]:
+    """Have both servers asked in turns, with a recorder at work."""
+    found = []
+    with ExitStack() as stack:
+        ports = [PORT + 2 * number for number in range(len(os.sched_getaffinity(0)))]
+        sides = [
+            [stack.enter_context(machine.serving("serve", port=port + side, cgroup=cgroup)) for port in ports]
+            for side, cgroup in enumerate((machine.recorded, machine.other))
+        ]
+        agent = Agent(machine, *MERGES)
+        # What waits to be written at the end of a window is the next one's: so it is at the end of the last one.
+        for number in range(windows + 1):
+            if number:
+                print(f"bench: recording, window {number} of {windows}", file=sys.stderr)
+            seen = window(machine, ports, sides, agent, window_s)
+            found += [seen] if number else []
+        agent.end()
+    return found
+
+
+def window(machine: Machine, ports: list[int], sides: list[list[int]], agent: Agent, window_s: float) -> Window:
+    """Measure for some seconds."""
+    before = Clocks(sides, agent)
+    lines = (machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s) for port in ports)
+    clients = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for line in lines]
+    said = [client.communicate()[0] for client in clients]
+    if any(client.returncode for client in clients):
+        raise SystemExit("bench: connections could not be made")
+    after = Clocks(sides, agent)
+    told = [[[int(word) for word in line.split()] for line in text.splitlines()] for text in said]
+    both = []
+    for side in range(2):
+        answered, clients_ns, clock_ns = (sum(client[side][column] for client in told) for column in range(3))
+        both.append(Side(answered, clients_ns, after.servers_ns[side] - before.servers_ns[side], clock_ns))
+    passed = {name: after.machine[name] - before.machine[name] for name in after.machine}
+    total = sum(passed.values())
+    return Window(
+        recorded=both[0],
+        other=both[1],
+        process_ns=after.process_ns - before.process_ns,
+        idle=passed["idle"] / total,
+        stolen=passed["stolen"] / total,
+    )
+
+
+class Clocks:
+    """How much CPU time was used until now."""
+
+    def __init__(self, sides: list[list[int]], agent: Agent) -> None:
+        self.servers_ns = [sum(map(cpu_ns, servers)) for servers in sides]
+        self.process_ns = cpu_ns(agent.process.pid)
+        # proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
+        ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        idle, stolen = ticks[3] + ticks[4], ticks[7]
+        self.machine = {"idle": idle, "stolen": stolen, "busy": sum(ticks) - idle - stolen}
+
+
+def cpu_ns(pid: int) -> int:
+    """Return the CPU time of a process: its clock has the number that clock_getcpuclockid(3) makes of it."""
+    return time.clock_gettime_ns(~pid << 3 | 2)
+
+
+def report(windows: list[Window], window_s: float) -> dict[str, Any]:
+    """Print what is lost, and return it."""
+    mean, at_most = bound([window.slowdown() for window in windows])
+    in_kernel, in_kernel_at_most = bound([window.in_kernel() for window in windows])
+    longer, longer_at_most = bound([window.by_the_clock() for window in windows])
+    recorded = sum(window.recorded.answered for window in windows)
+    process_us = sum(window.process_ns for window in windows) / recorded / 1e3
+    cpu_us = statistics.median(window.other.cpu_us() for window in windows)
+    per_s = statistics.median(window.recorded.answered + window.other.answered for window in windows) / window_s
+    idle = statistics.fmean(window.idle for window in windows)
+    stolen = statistics.fmean(window.stolen for window in windows)
+    print(f"  slowdown  {percent(mean)}, at most {percent(at_most)} (95 %, {len(windows)} windows of {window_s:.0f} s)")
+    print(f"            {percent(in_kernel)} in the kernel, at most {percent(in_kernel_at_most)}; the process the rest")
+    print(f"            a connection takes {cpu_us:.0f} us of CPU for both ends, of the process {process_us:.2f} us")
+    print(f"  clock     connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
+    print(f"            {per_s:.0f} connections a second, CPUs idle {percent(idle)}, stolen {percent(stolen)}")
+    return {
+        "slowdown": mean,
+        "slowdown_at_most": at_most,
+        "in_kernel": in_kernel,
+        "in_kernel_at_most": in_kernel_at_most,
+        "longer": longer,
+        "longer_at_most": longer_at_most,
+        "process_us_per_connection": process_us,
+        "cpu_us_per_connection": cpu_us,
+        "connections_per_s": per_s,
+        "windows": [asdict(window) for window in windows],
+    }
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it."""
+    return f"{100 * share:.2f} %"

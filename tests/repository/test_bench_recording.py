@@ -1,0 +1,61 @@
+"""`make bench` measures what recording costs. Nothing here depends on how fast this machine is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_out import cannot
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """What a smoke test says, and what it has measured."""
+    file = tmp_path_factory.mktemp("bench") / "recording.json"
+    command = [sys.executable, ROOT / "bench" / "recording.py", "--quick", "--json", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    if "left out" in done.stderr:
+        cannot(done.stderr)
+    return done.stdout, json.loads(file.read_text())
+
+
+def test_all_that_recording_costs_is_said(quick: tuple[str, dict[str, Any]]) -> None:
+    said = [line.split()[0] for line in quick[0].splitlines() if line.strip()]
+    assert {"slowdown", "clock", "kernel", "process", "lost", "memory"} <= set(said)
+
+
+def test_both_servers_have_answered_as_many(quick: tuple[str, dict[str, Any]]) -> None:
+    for window in quick[1]["slowdown"]["windows"]:
+        assert window["recorded"]["answered"] == window["other"]["answered"] > 0
+        for side in ("recorded", "other"):
+            assert all(window[side][key] > 0 for key in ("clients_ns", "server_ns", "clock_ns"))
+        assert window["process_ns"] > 0
+        assert 0 <= window["idle"] + window["stolen"] <= 1
+
+
+def test_what_is_lost_is_what_the_kernel_and_the_process_take(quick: tuple[str, dict[str, Any]]) -> None:
+    found = quick[1]["slowdown"]
+    lost = []
+    for window in found["windows"]:
+        recorded, other = (window[side]["clients_ns"] + window[side]["server_ns"] for side in ("recorded", "other"))
+        lost.append(1 - other / (recorded + window["process_ns"]))
+    assert found["slowdown"] == pytest.approx(sum(lost) / len(lost))
+    assert found["slowdown_at_most"] > found["slowdown"] > found["in_kernel"]
+
+
+def test_the_programs_are_called_some_times_for_each_connection(quick: tuple[str, dict[str, Any]]) -> None:
+    cost = quick[1]["cost"]
+    assert 5 < cost["calls_per_connection"] < 20
+    assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)
+
+
+def test_every_open_connection_has_had_a_row_when_the_memory_is_told(quick: tuple[str, dict[str, Any]]) -> None:
+    memory = quick[1]["memory"]
+    assert (memory["open"], memory["interim_rows"] >= 200) == (200, True)
+    assert memory["process_bytes_at_most"] >= memory["process_bytes"] > 0
