@@ -36,7 +36,7 @@ test: test-setup setup agent test-kernel lint test-rust studies test-python ## c
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser kernel bpf prometheus
+	@tools/bootstrap system lints browser java kernel bpf prometheus
 
 .PHONY: test-kernel
 test-kernel: setup
@@ -60,6 +60,7 @@ test-rust: setup ## Rust tests and doc examples
 
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
+	@tools/bootstrap spark
 	$(PY) -m pytest
 
 .PHONY: studies
@@ -80,10 +81,11 @@ agent-packages: setup ## build thalweg-agent for servers into dist/: a static ta
 	packaging/agent/build
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording costs, and how soon reports open (some minutes)
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording costs, how soon reports open, and what advice takes (many minutes)
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py
 	@$(PY) bench/pages.py
+	@$(PY) bench/advising.py
 
 .PHONY: lockstep
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)
