@@ -20,6 +20,7 @@ from thalweg.kernel.commands import Log
 from thalweg.kernel.fragment import Fragment
 from thalweg.kernel.source import Package, Source, Tree
 from thalweg.kernel.store import Kernel
+from thalweg.processes import asked_to_end
 
 RECIPE = "1"
 """Changes when the steps below make another program of the same source, options and compiler."""
@@ -82,7 +83,7 @@ def build(order: Order, listener: Listener) -> Result:
         if there:
             store.use(there)
             return Result(there, is_new=False, notes=[])
-        with commands.asked_to_end(), store.building() as folder:
+        with asked_to_end(), store.building() as folder:
             return _Build(order, fragments, source, listener, folder).run(key)
     except OSError as error:
         raise _explained(error) from error

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from thalweg.errors import Exit, ThalwegError
@@ -113,21 +112,6 @@ def environment() -> dict[str, str]:
         if name not in NAMES_NOT_OURS and not name.startswith(NOT_OURS)
     }
     return kept | OURS
-
-
-@contextmanager
-def asked_to_end() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that they too leave nothing behind."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from thalweg.kernel import commands, guests, store
 from thalweg.kernel.commands import Log
 from thalweg.kernel.guests import GuestKernel
 from thalweg.kernel.source import printed
+from thalweg.processes import asked_to_end
 
 PACKAGE = "linux-image-cloud-amd64"
 """Package that depends on the distribution's own kernel for virtual machines: the quickest to boot."""
@@ -86,7 +87,7 @@ def fetch(package: str, suite: str | None, listener: Listener, *, is_forced: boo
     _check_programs()
     try:
         guests.place().mkdir(parents=True, exist_ok=True)
-        with commands.asked_to_end(), _fetching() as folder:
+        with asked_to_end(), _fetching() as folder:
             log = Log(guests.place() / "fetch.log")
             try:
                 options = _options(folder, suite, listener, log) if suite else []

@@ -3,20 +3,14 @@
 docs/reference/policy.md describes the file.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from thalweg import __version__
+from thalweg import __version__, policy
 from thalweg.report.files import put
 from thalweg.studies.judge import Judged
-from thalweg.studies.models import Policy, Range, Rule
-
-FORMAT = 1
-"""Version of the file: a reader refuses one that it does not know."""
-
-FIRST_LINE = "# Which algorithm for which path; the first rule that applies decides. docs/reference/policy.md"
+from thalweg.studies.models import Policy, Rule
 
 
 @dataclass(frozen=True)
@@ -39,27 +33,13 @@ def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
     return found
 
 
-def text(study: str, policy: Policy, engine: str, version: str, judged: Mapping[str, Judged], *, is_quick: bool) -> str:
+def text(
+    study: str, concluded: Policy, engine: str, version: str, judged: Mapping[str, Judged], *, is_quick: bool
+) -> str:
     """Write the policy file."""
     size = "quick set" if is_quick else "full set"
-    lines = [
-        FIRST_LINE,
-        f"format = {FORMAT}",
-        f"source = {_text(f'study {study}, {size}, engine {engine} (results {version}), thalweg {__version__}')}",
-        f"default = {_text(policy.default)}",
-    ]
-    for each in decide(policy, judged):
-        if each.fails:
-            lines += ["", f"# Left out: {each.rule.name} ({'; '.join(each.fails)})"]
-            continue
-        rule = each.rule
-        lines += ["", "[[rules]]", f"name = {_text(rule.name)}", f"algorithm = {_text(rule.algorithm)}"]
-        lines.append(f"when = {{ {', '.join(f'{key} = {_range(wanted)}' for key, wanted in rule.when.items())} }}")
-        lines += [f"reason = {_text(rule.reason)}", f"source = {_text(rule.source)}"]
-        if rule.cost:
-            lines.append(f"cost = {_text(rule.cost)}")
-        lines += ["evidence = [", *(f"    {_text(line)}," for line in each.evidence), "]"]
-    return "\n".join(lines) + "\n"
+    source = f"study {study}, {size}, engine {engine} (results {version}), thalweg {__version__}"
+    return policy.text(source, concluded.default, [_written(each) for each in decide(concluded, judged)])
 
 
 def write(content: str, file: Path) -> None:
@@ -70,18 +50,20 @@ def write(content: str, file: Path) -> None:
     put(file, content, "the policy", "name another place with `--policy FILE`", makes_folders=False)
 
 
+def _written(decided: Decided) -> policy.Rule | policy.LeftOut:
+    rule = decided.rule
+    if decided.fails:
+        return policy.LeftOut(rule.name, "; ".join(decided.fails))
+    when: dict[str, policy.Condition] = {
+        key: policy.Between(wanted.at_least, wanted.at_most) for key, wanted in rule.when.items()
+    }
+    return policy.Rule(
+        rule.name, rule.algorithm, when, rule.reason, rule.source, cost=rule.cost, evidence=decided.evidence
+    )
+
+
 def _evidence(claim: str, judged: Judged) -> str:
     if judged.value is None:
         return f"{claim}: {judged.verdict}"
     ends = "" if judged.low is None or judged.high is None else f" ({judged.low:.3g} to {judged.high:.3g})"
     return f"{claim}: {judged.verdict}, {judged.value:.3g}{ends}"
-
-
-def _range(wanted: Range) -> str:
-    ends = {"at_least": wanted.at_least, "at_most": wanted.at_most}
-    return "{ " + ", ".join(f"{name} = {value:g}" for name, value in ends.items() if value is not None) + " }"
-
-
-def _text(value: str) -> str:
-    """Write a text as TOML takes it: JSON's escapes are a part of TOML's."""
-    return json.dumps(" ".join(value.split()), ensure_ascii=False)

@@ -1,0 +1,87 @@
+"""Policy files: which congestion control for which destination, as docs/reference/policy.md describes them.
+
+Studies write what follows from a paper, `thalweg advise` what follows from the records of live servers; an agent obeys
+either.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+FORMAT = 1
+"""Version of the file: a reader refuses one that it does not know."""
+
+FIRST_LINE = "# Which algorithm for which path; the first rule that applies decides. docs/reference/policy.md"
+
+
+@dataclass(frozen=True)
+class Between:
+    """A condition on a number; the ends belong to it."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+Condition = Between | Sequence[str]
+"""On a number, or one of some names."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An algorithm, and for which destinations."""
+
+    name: str
+    algorithm: str
+    when: Mapping[str, Condition]
+    reason: str
+    source: str
+    cost: str = ""
+    evidence: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What could have been a rule, and why it is none."""
+
+    name: str
+    why: str
+
+
+def text(source: str, default: str, rules: Sequence[Rule | LeftOut]) -> str:
+    """Write a policy file."""
+    lines = [FIRST_LINE, f"format = {FORMAT}", f"source = {_text(source)}", f"default = {_text(default)}"]
+    for rule in rules:
+        lines += ["", *(_rule(rule) if isinstance(rule, Rule) else [f"# Left out: {rule.name} ({rule.why})"])]
+    return "\n".join(lines) + "\n"
+
+
+def _rule(rule: Rule) -> list[str]:
+    when = ", ".join(f"{key} = {_condition(wanted)}" for key, wanted in rule.when.items())
+    lines = [
+        "[[rules]]",
+        f"name = {_text(rule.name)}",
+        f"algorithm = {_text(rule.algorithm)}",
+        f"when = {{ {when} }}",
+        f"reason = {_text(rule.reason)}",
+        f"source = {_text(rule.source)}",
+    ]
+    if rule.cost:
+        lines.append(f"cost = {_text(rule.cost)}")
+    return [*lines, "evidence = [", *(f"    {_text(line)}," for line in rule.evidence), "]"]
+
+
+def _condition(wanted: Condition) -> str:
+    """Write a condition.
+
+    >>> _condition(Between(at_most=0.15)), _condition(["198.51.100.0/24"])
+    ('{ at_most = 0.15 }', '["198.51.100.0/24"]')
+    """
+    if isinstance(wanted, Between):
+        ends = {"at_least": wanted.at_least, "at_most": wanted.at_most}
+        return "{ " + ", ".join(f"{name} = {value:g}" for name, value in ends.items() if value is not None) + " }"
+    return f"[{', '.join(_text(each) for each in wanted)}]"
+
+
+def _text(value: str) -> str:
+    """Write a text as TOML takes it: JSON's escapes are a part of TOML's."""
+    return json.dumps(" ".join(value.split()), ensure_ascii=False)
