@@ -12,6 +12,7 @@ import typer
 
 from thalweg import __version__
 from thalweg.cli import (
+    advise,
     check,
     compare,
     doctor,
@@ -59,6 +60,7 @@ for name, module in {
     "validate": validate,
     "records": records,
     "import": importing,
+    "advise": advise,
     "schema": schema,
     "doctor": doctor,
 }.items():

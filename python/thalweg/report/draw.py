@@ -314,8 +314,12 @@ def _decades(side: Scaled, values: list[Any]) -> list[float] | None:
 
 
 def _ordered(values: pl.Series, scale: Scale) -> dict[Any, str]:
-    """Write the values of a side as texts: numbers from small to large, texts in the order of their appearance."""
+    """Write the values of a side as texts: numbers from small to large, texts in the order of their appearance, or in
+    that of their type (Enum).
+    """
     distinct = values.unique(maintain_order=True).to_list()
+    if isinstance(values.dtype, pl.Enum):
+        return {value: value for value in values.dtype.categories if value in distinct}
     if not values.dtype.is_numeric():
         return {value: str(value) for value in distinct}
     return {value: f"{value / scale.size:.6g}" for value in sorted(distinct)}

@@ -12,8 +12,8 @@ from thalweg.errors import Exit
 Thalweg = Callable[..., Any]
 
 COMMANDS = [
-    "check", "run", "results", "report", "compare", "validate", "records", "import", "schema", "doctor", "kernel",
-    "synth",
+    "check", "run", "results", "report", "compare", "validate", "records", "import", "advise", "schema", "doctor",
+    "kernel", "synth",
 ]  # fmt: skip
 
 

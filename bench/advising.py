@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Measure what `thalweg advise` takes: time and memory for a hundred million rows, with a disk that has not read
+them yet.
+
+    make bench                                    with the others: many minutes
+    .venv/bin/python bench/advising.py --quick    a smoke test: 200,000 rows
+    ... --records DIR                             records that are there, instead of made-up ones
+    ... --json FILE                               everything that was measured, for programs
+
+The records are those of `thalweg synth cdn`. Before each run the system's cache of files is emptied, which needs
+root; otherwise it is said that the runs were warm. Memory is the largest resident set of the process.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROWS = 100_000_000
+QUICK_ROWS = 200_000
+RUNS = 3
+CACHES = Path("/proc/sys/vm/drop_caches")
+THALWEG = [sys.executable, "-m", "thalweg"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One judgement."""
+
+    by: str
+    seconds: float
+    peak_bytes: int
+    is_cold: bool
+    rows: int
+    samples: int
+    parts: int
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure how long thalweg advise takes, and how much memory.")
+    parser.add_argument("--quick", action="store_true", help="200,000 rows, once: does it work?")
+    parser.add_argument("--rows", type=int, help="rows of records to make")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="records that are there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+        records = chosen.records
+        if records is None:
+            rows = chosen.rows or (QUICK_ROWS if chosen.quick else ROWS)
+            command = [*THALWEG, "synth", "cdn", "--rows", str(rows), "--truth", "correlated", "--out", folder]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            records = Path(folder) / "records"
+        runs = [
+            judged(records, by) for by in ("rtt,retransmits", "pop,cgroup") for _ in range(1 if chosen.quick else RUNS)
+        ]
+    for run in runs:
+        cold = "cold" if run.is_cold else "warm"
+        print(
+            f"{run.rows:,} rows by {run.by}, {cold}: {run.seconds:.1f} s, {run.peak_bytes / 2**30:.2f} GiB,"
+            f" {run.samples:,} samples, {run.parts} parts",
+            flush=True,
+        )
+    if chosen.json:
+        chosen.json.write_text(json.dumps([asdict(run) for run in runs], indent=2) + "\n")
+
+
+def judged(records: Path, by: str) -> Run:
+    """Judge once, in a process of its own."""
+    is_cold = emptied()
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [*THALWEG, "advise", str(records), "--by", by, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout, "it is a pipe"
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - start
+    if status:
+        sys.exit(f"bench: thalweg advise ended with code {os.waitstatus_to_exitcode(status)}: {said.decode()[:500]}")
+    peak = used.ru_maxrss * 1024
+    found = json.loads(said)
+    return Run(by, seconds, peak, is_cold, found["rows"], found["samples"], len(found["parts"]))
+
+
+def emptied() -> bool:
+    """Empty the system's cache of files, if that is allowed."""
+    os.sync()
+    try:
+        CACHES.write_text("3")
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

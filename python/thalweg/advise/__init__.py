@@ -1,0 +1,135 @@
+"""Where an algorithm helps users and where it hurts, from records of live servers, and how sure that is.
+
+    answer = advise([Path("/var/lib/thalweg/records")], Question(segments=("prefix",)))
+    answer.headline
+    [(part.title, part.verdict, part.reason) for part in answer.parts]
+    rules.text(answer)      # the policy that follows
+
+Records may be of any size: an engine (DuckDB, or Spark) counts them, and only counts are read here. How it is judged,
+and why, is in docs/concepts/advice.md; every flag and every number in docs/reference/advise.md.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from thalweg.advise.answer import (
+    NO_DIFFERENCE,
+    NOT_COMPARABLE,
+    NOT_ENOUGH,
+    Age,
+    Answer,
+    Caution,
+    Comparison,
+    Gain,
+    Part,
+    Since,
+    Sized,
+    Step,
+)
+from thalweg.advise.effects import QUANTILES, Arm, Difference, Effect
+from thalweg.advise.engines import DuckDb, Engine, EngineFailed, Spark
+from thalweg.advise.judging import judge
+from thalweg.advise.question import Design, Question
+from thalweg.errors import Exit, ThalwegError
+from thalweg.processes import asked_to_end
+from thalweg.records.find import Found, LeftOut, find
+
+__all__ = [
+    "NOT_COMPARABLE",
+    "NOT_ENOUGH",
+    "NO_DIFFERENCE",
+    "QUANTILES",
+    "Age",
+    "Answer",
+    "Arm",
+    "Caution",
+    "Comparison",
+    "Design",
+    "Difference",
+    "DuckDb",
+    "Effect",
+    "Engine",
+    "Gain",
+    "Part",
+    "Question",
+    "Since",
+    "Sized",
+    "Spark",
+    "Step",
+    "advise",
+]
+
+TRIES = 5
+"""Times that files are looked for again before giving up: the agent merges its files once an hour."""
+
+
+def advise(
+    places: Sequence[Path],
+    question: Question | None = None,
+    *,
+    table: Path | None = None,
+    engine: Callable[[], Engine] = DuckDb,
+) -> Answer:
+    """Judge the records in files and folders; `table` says what is known of networks, such as AS and country.
+
+    Files that are damaged are left out, and named in `Answer.left_out`. Raises `ThalwegError` if there are no records,
+    or if they do not fit the question.
+    """
+    with asked_to_end():
+        return _tried(places, question or Question(), table, engine)
+
+
+def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], Engine]) -> Answer:
+    """Judge, and again without the files that turned out to be damaged or gone."""
+    bad: dict[Path, LeftOut] = {}
+    for _ in range(TRIES):
+        found = _without(find(places), bad)
+        running = engine()
+        try:
+            return judge(running, found, question, table)
+        except EngineFailed as error:
+            gone = [file for file in found.files if not file.exists()]
+            damaged = {} if gone else _damaged(found)
+            if not gone and not damaged:
+                raise _failed(error, running.name) from error
+            bad |= damaged
+        finally:
+            running.close()
+    raise _failed(EngineFailed("files were removed while they were read, again and again"), running.name)
+
+
+def _without(found: Found, bad: dict[Path, LeftOut]) -> Found:
+    files = {file: schema for file, schema in found.files.items() if file not in bad}
+    if not files:
+        first = next(iter(bad.values()))
+        raise ThalwegError(
+            "no-records",
+            f"every file of records is damaged: {first.file}: {first.why}",
+            place=str(first.file),
+            expected="Parquet files that thalweg-agent record or thalweg import wrote",
+            exit_code=Exit.FAILED,
+        )
+    return Found(files, [*found.left_out, *bad.values()])
+
+
+def _damaged(found: Found) -> dict[Path, LeftOut]:
+    """Find the files that cannot be read to their ends."""
+    bad = {}
+    for file in found.files:
+        try:
+            pl.scan_parquet(file).select(pl.all().null_count()).collect(engine="streaming")
+        except (pl.exceptions.PolarsError, OSError) as error:
+            why = (str(error).splitlines() or [""])[0]
+            bad[file] = LeftOut(file, f"it is damaged where its rows are: {why}")
+    return bad
+
+
+def _failed(error: Exception, engine: str) -> ThalwegError:
+    return ThalwegError(
+        "engine-failed",
+        f"{engine} could not count the records: {error}",
+        hint="df -h $TMPDIR /tmp shows whether the disk for temporary files is full; --memory gives DuckDB more memory",
+        exit_code=Exit.FAILED,
+    )

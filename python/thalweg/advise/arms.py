@@ -1,0 +1,78 @@
+"""Which records belong to the treatment, which to the control, and which to neither."""
+
+from typing import Any
+
+import ibis
+
+from thalweg.advise.question import HOUR_US, Question
+from thalweg.advise.segments import whole
+from thalweg.records.schema import LATEST_US
+
+CONTROL = 0
+TREATMENT = 1
+GROUPS = 64
+"""Clusters are put into so many groups. A standard error from 64 groups is known to 9 % (1 in the root of twice 63)."""
+
+HOURS_APART = 37
+"""By how many groups the same network's next hour is further: odd, so that 64 hours take all groups."""
+
+DAY_HOURS = 24
+
+
+def began(rows: Any) -> Any:
+    """Give when a span began; where that is not known, when it ended."""
+    return ibis.coalesce(rows.start_us, rows.end_us)
+
+
+def belongs(rows: Any, question: Question) -> Any:
+    """Say which rows belong to an arm.
+
+    A connection that changed its algorithm belongs to none, and neither does one that saw both sides of a change of
+    turns, or that was beyond the calendar.
+    """
+    is_kept = (rows.cc_at_open.isnull() | (rows.cc_at_open == rows.cc)) & (rows.end_us <= LATEST_US)
+    is_kept &= began(rows) <= LATEST_US
+    design = question.design
+    if design.name == "before-after":
+        is_after = (rows.cc == question.treatment) & (began(rows) >= design.at_us)
+        return is_kept & (is_after | ((rows.cc == question.control) & (rows.end_us < design.at_us)))
+    is_kept &= rows.cc.isin([question.treatment, question.control])
+    if design.name == "switchback":
+        is_kept &= whole(began(rows), design.every_us) == whole(rows.end_us, design.every_us)
+    return is_kept
+
+
+def arm(rows: Any, question: Question) -> Any:
+    """Number the arm of each row that belongs to one."""
+    return (rows.cc == question.treatment).cast("int8")
+
+
+def stratum(time_us: Any, question: Question) -> Any:
+    """Number the time within which both arms are to be compared, as far as the design lets them meet: the hour; before
+    and after, that of the day. In a switchback it is the turn.
+    """
+    if question.design.name == "ab":
+        return whole(time_us, HOUR_US)
+    if question.design.name == "before-after":
+        return whole(time_us, HOUR_US) % DAY_HOURS
+    return whole(time_us, question.design.every_us)
+
+
+def pair(time_us: Any, question: Question) -> Any:
+    """Number the pair of turns of a switchback."""
+    return whole(time_us, 2 * question.design.every_us)
+
+
+def group(time_us: Any, code: Any, question: Question) -> Any:
+    """Number the group that a row's cluster belongs to; all rows of a cluster are in the same group.
+
+    `code` is a number of the network, evenly spread.
+    """
+    hour = whole(time_us, HOUR_US)
+    number = {
+        "prefix-hour": lambda: code + hour * HOURS_APART,
+        "prefix": lambda: code,
+        "hour": lambda: hour,
+        "pair": lambda: pair(time_us, question),
+    }[question.clusters]()
+    return number % GROUPS

@@ -1,0 +1,63 @@
+"""Narrow classes of positive whole numbers, so that distributions are counts, and counts of parts add up to those of
+the whole.
+
+A class is found by whole-number arithmetic alone, so that every engine puts a number into the same one. Between two
+powers of two there are 96 classes: 64 of equal width in the lower half and 32 in the upper one. So no class is wider
+than 1/96 (1.04 %) of its smallest value. 96 equal widths would be as fine, but take a division per value; true
+logarithms would take 67, and differ between engines at the edges.
+"""
+
+from typing import Any
+
+import ibis
+import numpy as np
+from numpy.typing import NDArray
+
+PER_OCTAVE = 96
+LARGEST = 2**40 - 1
+"""Larger values count as this: 12 days in microseconds, 1.1 Tbit/s."""
+
+
+def _log2(value: float) -> float:
+    """Name a function that every engine has; Ibis' own asks DuckDB for two logarithms and their ratio."""
+    raise NotImplementedError(value)
+
+
+log2 = ibis.udf.scalar.builtin(_log2, name="log2")
+
+
+def numbered(value: Any) -> Any:
+    """Give the class of a column of whole numbers; what is below 1, or empty, counts as 1.
+
+    There is no CASE in it: DuckDB computes parts that occur twice only once, but not within one.
+    """
+    value = ibis.least(ibis.greatest(ibis.coalesce(value, 1), 1), LARGEST).cast("int64")
+    # Half a unit away from every power of two: no error of a logarithm is large enough to matter below 2^40.
+    octave = log2(value.cast("float64") + 0.5).floor().cast("int32")
+    leading = (value * 128) >> octave
+    # From 192 on classes are twice as wide: of both lines the lower one counts.
+    within = ibis.least(leading - 128, (leading - 64) >> ibis.literal(1, type="int32"))
+    return octave.cast("int64") * PER_OCTAVE + within
+
+
+def number(value: int) -> int:
+    """Give the class of a number.
+
+    >>> number(1), number(2), number(3), number(1_000_000)
+    (0, 96, 160, 1914)
+    """
+    value = min(max(value, 1), LARGEST)
+    octave = value.bit_length() - 1
+    leading = (value * 128) >> octave
+    return octave * PER_OCTAVE + min(leading - 128, (leading - 64) // 2)
+
+
+def lows(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give the smallest value of each class; that of the next class is the end of this one.
+
+    >>> lows(np.array([0, 96, 160, 192]))
+    array([1., 2., 3., 4.])
+    """
+    octave, within = np.divmod(numbers, PER_OCTAVE)
+    leading = np.where(within < 64, 128 + within, 192 + 2 * (within - 64))
+    return np.asarray(leading * np.exp2(octave - 7.0))

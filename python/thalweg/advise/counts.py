@@ -1,0 +1,174 @@
+"""Queries on the samples: counts and sums of whole numbers, per part, arm and group of clusters.
+
+Each is asked of all samples, whose parts are the classes of destinations, or (`by_part`) of those of some parts. Keys
+are packed as `keys` does it; what is fetched is taken apart with the same names.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from thalweg.advise import keys
+from thalweg.advise.arms import CONTROL, TREATMENT
+
+SCALE = 1000
+"""Factors that balance strata are whole numbers of thousandths."""
+
+UNEVEN = 0.05
+"""Where the treatment's share varies over time by more than this (standard deviation), strata are balanced."""
+
+SURELY = 4.0
+"""Standard deviations by which that has to exceed chance."""
+
+MIXES = ("size", "rtt")
+"""What must not differ between the arms, if they are to be compared."""
+
+PART = ("part",)
+"""What a part is told by: its number."""
+
+
+def histogram(samples: Any, *, by_part: bool = False) -> Any:
+    """Count values in narrow classes: n (samples), weight, total (of values times weight)."""
+    pack = keys.of_bucket if by_part else keys.of_value
+    some = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
+    return some.group_by([*_parts(by_part), "key"]).agg(
+        n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
+    )
+
+
+def strata(samples: Any, *, by_part: bool = False) -> Any:
+    """Count samples of each stratum of time."""
+    pack = keys.metric_and_arm if by_part else keys.arm_of
+    some = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
+    return some.group_by([*_parts(by_part), "key", "stratum"]).agg(n=some.count(), weight=some["weight"].sum())
+
+
+def mix(samples: Any, *, by_part: bool = False) -> Any:
+    """Sum up what tells whether the arms got alike work: numbers of classes, which are logarithms, and their
+    squares. Class 0 is that of round-trip times that are not known, and adds nothing.
+    """
+    pack = keys.within if by_part else _cell
+    some = samples.select(
+        *_parts(by_part),
+        key=pack(samples["cell"]),
+        size=samples["size_bucket"].cast("int64"),
+        rtt=samples["rtt_bucket"].cast("int64"),
+    )
+    sums: dict[str, Any] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
+    for name in MIXES:
+        sums |= {f"{name}_sum": some[name].sum(), f"{name}_squares": (some[name] * some[name]).sum()}
+    return some.group_by([*_parts(by_part), "key"]).agg(**sums)
+
+
+def queues(samples: Any, *, by_part: bool = False) -> Any:
+    """Sum up the queueing delays of the control, with losses and without."""
+    is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
+    some = samples.filter(is_control, samples["queue_bucket"] > 0)
+    whose = {} if by_part else {"key": keys.place_of(some["cell"])}
+    some = some.select(*_parts(by_part), "is_lossy", queue=some["queue_bucket"].cast("int64"), **whose)
+    return some.group_by([*_parts(by_part), *whose, "is_lossy"]).agg(
+        n=some.count(), sum=some["queue"].sum(), squares=(some["queue"] * some["queue"]).sum()
+    )
+
+
+def sizes(samples: Any) -> Any:
+    """Count the samples of each part."""
+    some = samples.select("part", key=keys.metric_and_arm(samples["cell"]))
+    return some.group_by(["part", "key"]).agg(n=some.count())
+
+
+def over_time(samples: Any) -> Any:
+    """Count values per step of time."""
+    key = keys.metric_and_arm(samples["cell"]) * keys.BUCKETS + samples["bin"].cast("int64") % keys.BUCKETS
+    some = samples.select("step", "weight", "value", key=key)
+    return some.group_by(["step", "key"]).agg(
+        n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
+    )
+
+
+def meetings(samples: Any) -> Any:
+    """Count the samples of the networks and minutes that are looked at, and those of minutes in which both arms were
+    there.
+    """
+    seen = samples.filter(samples["meeting"].notnull())
+    seen = seen.select("meeting", arm=keys.arm_of(seen["cell"]) % keys.ARMS)
+    minutes = seen.group_by("meeting").agg(n=seen.count(), treatment=seen["arm"].sum())
+    is_met = (minutes["treatment"] > 0) & (minutes["treatment"] < minutes["n"])
+    return minutes.agg(n=minutes["n"].sum().fill_null(0), met=minutes["n"].sum(where=is_met).fill_null(0))
+
+
+def taken_apart(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
+    """Take the packed keys apart; `names` are those within a part."""
+    if not by_part:
+        return keys.taken_apart(counted, "key", {**keys.PLACE, **names})
+    first, *_ = names
+    return keys.taken_apart(counted, "key", {**names, first: 0})
+
+
+def factors(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
+    """Give the factor of each arm in each stratum, so that in parts whose arms took turns unevenly both weigh alike in
+    each stratum; None: there is no such part.
+
+    The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
+    least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of one arm alone
+    get no factor. In all other parts every factor is 1.
+    """
+    parts = [*by, "metric"]
+    arms = _both(counted, [*parts, "stratum"])
+    uneven = arms.group_by(parts).agg(_is_uneven().alias("is_uneven"))
+    if not uneven["is_uneven"].any():
+        return None
+    arms = arms.join(uneven, on=parts)
+    whole = pl.col("treatment") + pl.col("control")
+    met = pl.min_horizontal("treatment", "control") > 0
+    found = []
+    for arm, own, other in ((TREATMENT, "treatment", "control"), (CONTROL, "control", "treatment")):
+        share = (pl.col(other) * SCALE / whole).round().cast(pl.Int64).clip(lower_bound=1)
+        factor = pl.when("is_uneven").then(pl.when(met).then(share)).otherwise(1).alias("factor")
+        of_arm = arms.filter(pl.col(own) > 0)
+        key = (pl.col("metric") * keys.ARMS + arm).alias("key")
+        found.append(of_arm.select(*by, key, "stratum", factor))
+    return pl.concat(found).drop_nulls("factor")
+
+
+def weighted(samples: Any, found: Any, *, by_part: bool = False) -> Any:
+    """Multiply weights by the factors of a metric and arm in a stratum; what has none is left out."""
+    alone = found.rename({f"of_{name}": name for name in (*_parts(by_part), "stratum", "key")})
+    on = [samples["stratum"] == alone["of_stratum"], keys.metric_and_arm(samples["cell"]) == alone["of_key"]]
+    joined = samples.inner_join(alone, [*on, *(samples[name] == alone[f"of_{name}"] for name in _parts(by_part))])
+    return joined.mutate(weight=joined["weight"] * joined["factor"]).select(*samples.columns)
+
+
+def kept(samples: Any, found: Any) -> Any:
+    """Keep the samples of some parts."""
+    return samples.semi_join(found, "part")
+
+
+def _cell(cell: Any) -> Any:
+    return cell.cast("int64")
+
+
+def _parts(by_part: bool) -> tuple[str, ...]:
+    return PART if by_part else ()
+
+
+def _is_uneven() -> pl.Expr:
+    """Say whether the treatment's share varies over the strata of a part by more than chance, and by more than is
+    negligible.
+    """
+    n = pl.col("treatment_n") + pl.col("control_n")
+    share = pl.col("treatment_n").sum() / n.sum()
+    chance = share * (1 - share)
+    excess = (n * (pl.col("treatment_n") / n - share) ** 2 - chance).sum()
+    return (excess > n.sum() * UNEVEN**2) & (excess > SURELY * chance * (2 * pl.len()).sqrt())
+
+
+def _both(counted: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Bring the arms side by side: what they weigh, and their samples."""
+    arms = (("treatment", TREATMENT), ("control", CONTROL))
+    return counted.group_by(names).agg(
+        pl.col(of).filter(pl.col("arm") == arm).sum().alias(f"{name}{suffix}")
+        for name, arm in arms
+        for of, suffix in (("weight", ""), ("n", "_n"))
+    )

@@ -1,0 +1,243 @@
+"""Where tables of any size are aggregated: DuckDB inside this process, or a Spark cluster.
+
+Queries are written once, with Ibis; an engine reads files, keeps intermediate tables, and hands over results. Only sums
+and counts of whole numbers leave it, so that every engine gives the same.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import ibis
+import polars as pl
+
+from thalweg.advise.scratch import Scratch
+from thalweg.errors import Exit, ThalwegError
+
+MEMORY = "3GB"
+"""What DuckDB may take before it uses the disk: with Python beside it, within 4 GiB."""
+
+
+class EngineFailed(Exception):
+    """An engine could not run a query: a damaged file, a full disk, a worker that died."""
+
+
+class Engine(Protocol):
+    """What is asked of an engine."""
+
+    name: str
+
+    def read(self, name: str, files: Sequence[Path]) -> Any:
+        """Give files of Parquet with the same columns as one table."""
+
+    def put(self, name: str, rows: pl.DataFrame) -> Any:
+        """Hand a small table to the engine."""
+
+    def keep(self, name: str, table: Any) -> Any:
+        """Compute a table once, for several queries."""
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        """Compute a table and hand it over."""
+
+    def close(self) -> None:
+        """Give back what was taken: memory, disk, processes."""
+
+
+INTERRUPTED = re.compile(r"interrupted[!. ]*$|cancelled as part of cancellation of all jobs", re.IGNORECASE)
+"""What DuckDB and Spark say of a query that Ctrl-C has ended."""
+
+TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
+"""DuckDB's and Spark's names; a sum is wider in DuckDB than in Ibis' books, and has to be cut to what is written there.
+"""
+
+
+class DuckDb:
+    """DuckDB with a database file of its own, which is removed at the end: tables on the disk are compressed."""
+
+    name = "duckdb"
+
+    def __init__(self, memory: str = MEMORY, threads: int | None = None) -> None:
+        """Open a database in the folder for temporary files."""
+        self._scratch = Scratch()
+        folder = self._scratch.folder
+        config: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": "false"}
+        if threads:
+            config["threads"] = threads
+        try:
+            self._ibis = ibis.duckdb.connect(folder / "advise.db", temp_directory=folder / "spill", **config)
+        except Exception as error:
+            self._scratch.remove()
+            raise ThalwegError(
+                "bad-memory",
+                f"DuckDB did not start: {_first_line(error)}",
+                place="--memory",
+                expected="a size such as 3GB",
+            ) from None
+        except BaseException:
+            self._scratch.remove()
+            raise
+
+    def read(self, name: str, files: Sequence[Path]) -> Any:
+        """Give files as one table."""
+        listed = ", ".join(_quoted(str(file)) for file in files)
+        self._run(f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet([{listed}], hive_partitioning = false)')
+        return self._ibis.table(name)
+
+    def put(self, name: str, rows: pl.DataFrame) -> Any:
+        """Hand a small table over."""
+        self._ibis.con.register("handed_over", _arrow(rows))
+        try:
+            self._run(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM handed_over')
+        finally:
+            self._ibis.con.unregister("handed_over")
+        return self._ibis.table(name)
+
+    def keep(self, name: str, table: Any) -> Any:
+        """Compute a table once."""
+        self._run(f'CREATE OR REPLACE TABLE "{name}" AS {self._narrowed(table)}')
+        return self._ibis.table(name)
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        """Compute a table and hand it over."""
+        query = self._narrowed(table)
+        try:
+            found = pl.from_arrow(self._ibis.con.sql(query).to_arrow_table())
+        except Exception as error:
+            raise _failed(error) from error
+        assert isinstance(found, pl.DataFrame), "a table is no column"
+        return found
+
+    def close(self) -> None:
+        """Remove the database."""
+        try:
+            self._ibis.disconnect()
+        finally:
+            self._scratch.remove()
+
+    def _narrowed(self, table: Any) -> str:
+        return _narrowed(self._ibis.compile(table), table.schema())
+
+    def _run(self, query: str) -> Any:
+        try:
+            return self._ibis.con.execute(query)
+        except Exception as error:
+            raise _failed(error) from error
+
+
+class Spark:
+    """A Spark cluster, or Spark in this machine's processes (`local[*]`). All its workers must see the files."""
+
+    name = "spark"
+
+    def __init__(self, master: str, settings: Mapping[str, str] | None = None) -> None:
+        """Connect to a cluster.
+
+        Raises `ThalwegError` if pyspark or Java is missing, or the cluster does not answer.
+        """
+        try:
+            from pyspark.sql import SparkSession
+        except ModuleNotFoundError:
+            raise ThalwegError(
+                "no-spark",
+                "pyspark is not installed",
+                place="--spark",
+                hint="pip install 'thalweg[spark]'; without --spark, DuckDB judges on this machine",
+                exit_code=Exit.MISSING,
+            ) from None
+        builder = SparkSession.builder.master(master).appName("thalweg advise")
+        # A result has to fit into memory anyway; Spark's own limit of 1 GB is for those who did not think of it.
+        chosen = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.maxResultSize": "0",
+            "spark.sql.session.timeZone": "UTC",
+        }
+        for key, value in (chosen | dict(settings or {})).items():
+            builder = builder.config(key, value)
+        try:
+            self._is_own = SparkSession.getActiveSession() is None
+            self._session = builder.getOrCreate()
+            self._session.sparkContext.setLogLevel("ERROR")
+            self._ibis = ibis.pyspark.connect(self._session)
+        except Exception as error:
+            raise ThalwegError(
+                "no-spark",
+                f"Spark at `{master}` did not answer: {_first_line(error)}",
+                place="--spark",
+                expected="the address of a cluster, such as spark://host:7077, or local[*]; and Java on this machine",
+                exit_code=Exit.MISSING,
+            ) from None
+        self._kept: list[Any] = []
+
+    def read(self, name: str, files: Sequence[Path]) -> Any:
+        """Give files as one table."""
+        try:
+            self._session.read.parquet(*(str(file) for file in files)).createOrReplaceTempView(name)
+        except Exception as error:
+            raise _failed(error) from error
+        return self._ibis.table(name)
+
+    def put(self, name: str, rows: pl.DataFrame) -> Any:
+        """Hand a small table over."""
+        self._session.createDataFrame(_arrow(rows)).createOrReplaceTempView(name)
+        return self._ibis.table(name)
+
+    def keep(self, name: str, table: Any) -> Any:
+        """Compute a table once, when it is first needed."""
+        frame = self._frame(table).persist()
+        frame.createOrReplaceTempView(name)
+        self._kept.append(frame)
+        return self._ibis.table(name)
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        """Compute a table and hand it over."""
+        try:
+            found = pl.from_arrow(self._frame(table).toArrow())
+        except Exception as error:
+            raise _failed(error) from error
+        assert isinstance(found, pl.DataFrame), "a table is no column"
+        return found
+
+    def close(self) -> None:
+        """Give back memory, and end the session, unless it was there before."""
+        for frame in self._kept:
+            frame.unpersist()
+        if self._is_own:
+            self._session.stop()
+
+    def _frame(self, table: Any) -> Any:
+        try:
+            return self._session.sql(_narrowed(self._ibis.compile(table), table.schema(), quote="`"))
+        except Exception as error:
+            raise _failed(error) from error
+
+
+def _narrowed(query: str, schema: Any, quote: str = '"') -> str:
+    """Cut every whole number of a query to the type that it has by its schema."""
+    columns = []
+    for name, dtype in schema.items():
+        column = f"{quote}{name}{quote}"
+        wide = TYPES.get(str(dtype).removeprefix("!"))
+        columns.append(f"CAST({column} AS {wide}) AS {column}" if wide else column)
+    return f"SELECT {', '.join(columns)} FROM ({query}) AS whole"
+
+
+def _failed(error: Exception) -> BaseException:
+    """Explain why a query did not run; one that the user has interrupted did not fail."""
+    if INTERRUPTED.search(_first_line(error)):
+        return KeyboardInterrupt()
+    return EngineFailed(_first_line(error))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _arrow(rows: pl.DataFrame) -> Any:
+    """Give a table in the types that every reader of Arrow has known for long."""
+    return rows.to_arrow(compat_level=pl.CompatLevel.oldest())

@@ -1,0 +1,241 @@
+"""From the records to an answer: each number is counted by an engine, and judged here.
+
+A few tables of counts are all that is fetched, whatever the number of rows. Parts of a few samples are counted, not
+judged; the others are fetched in portions, so that memory does not grow with the number of parts either.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from thalweg.advise import ages, cautions, comparing, counts, keys, parts, prefixes, rollout, since, timeline
+from thalweg.advise import overview as looking
+from thalweg.advise import places as locating
+from thalweg.advise import rows as reading
+from thalweg.advise import samples as sampling
+from thalweg.advise.answer import Answer, Part, Sized
+from thalweg.advise.arms import GROUPS, TREATMENT
+from thalweg.advise.comparing import Counted
+from thalweg.advise.effects import QUANTILES, Bootstrap, difference
+from thalweg.advise.engines import Engine
+from thalweg.advise.headline import headline
+from thalweg.advise.places import Places
+from thalweg.advise.question import Question
+from thalweg.advise.segments import KNOWN, MAP, Dimension, dimensions
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records.find import Found
+from thalweg.records.sizes import SIZES
+
+MOST_CELLS = 4_000_000
+"""Rows of counts that are fetched at once: some 200 MB."""
+CELLS = 600
+"""Classes that values of one arm and group usually lie in, at most."""
+
+Namer = Callable[[pl.Series], Mapping[int, tuple[Any, ...]]]
+"""Gives the values that parts have in each dimension, by their numbers."""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Parts along some columns."""
+
+    parts: list[Part]
+    too_small: int = 0
+    too_small_n: int = 0
+    are_balanced: bool = False
+    """Whether hours were weighted in some of them."""
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """What is compared, and what is known of it."""
+
+    engine: Engine
+    question: Question
+    chosen: Sequence[Dimension]
+    places: Places
+    made: Any
+    bootstrap: Bootstrap
+
+    def fetch(self, query: Any, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
+        """Have something counted, and take its keys apart."""
+        return counts.taken_apart(self.engine.fetch(query), names, by_part=by_part)
+
+
+def judge(engine: Engine, found: Found, question: Question, table: Path | None = None) -> Answer:
+    """Answer a question from files of records; `table` tells AS and country of prefixes.
+
+    Raises `ThalwegError` if the question does not fit the records, `EngineFailed` if a file is damaged.
+    """
+    of_table = prefixes.columns(table) if table else set()
+    chosen = dimensions(question.segments, reading.columns_of(found.files), of_table)
+    rows = reading.rows(engine, found.files, [each.name for each in chosen if each.of == "records"])
+    seen = looking.overview(engine, rows, question)
+    judged = sampling.judged(rows, question, seen)
+    places = locating.places(engine, judged, table, chosen)
+    if not places.n:
+        raise _nothing(question, seen)
+    settled = _settled(question, places)
+    made = sampling.samples(engine, judged, places, settled, chosen, seen)
+    samples = _Samples(engine, settled, chosen, places, made, Bootstrap(settled))
+    return _answer(samples, found, rows, seen, question)
+
+
+def _settled(question: Question, places: Places) -> Question:
+    """Take whole networks for clusters where these were assigned as a whole, unless the user said what to take."""
+    if question.cluster is None and question.design.name == "ab" and cautions.are_assigned_as_a_whole(places):
+        return replace(question, cluster="prefix")
+    return question
+
+
+def _answer(samples: _Samples, found: Found, rows: Any, seen: looking.Overview, asked: Question) -> Answer:
+    engine, question, made = samples.engine, samples.question, samples.made
+    strata = samples.fetch(counts.strata(made), keys.ARM)
+    factors = _factors(strata, (), question)
+    whole, of_sizes = _whole(samples, factors)
+    overall = comparing.judged(comparing.compare({(): whole}, [], question, samples.bootstrap, at=QUANTILES), question)[
+        0
+    ]
+    by_class = _of_map(whole, MAP, samples)
+    names = tuple(each.name for each in samples.chosen)
+    if not names:
+        judged = _Judged([overall])
+    elif parts.are_asked(samples.chosen):
+        judged = _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
+    elif factors is None and _factors(strata, names, question) is None:
+        judged = by_class if names == MAP else _of_map(whole, names, samples)
+    else:
+        of_map = made.mutate(part=parts.number_of_map(made["cell"], samples.chosen))
+        judged = _parts(replace(samples, made=of_map), lambda numbers: parts.of_map(numbers, samples.chosen))
+    overall = comparing.without_paradox(overall, judged.parts)
+    meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
+    warnings = [
+        *cautions.of_parts(judged.parts, overall, question),
+        *cautions.of_meetings(meetings),
+        *cautions.of_assignment(samples.places, asked),
+        *cautions.of_time(strata, question, is_balanced=factors is not None or judged.are_balanced),
+    ]
+    n = int(strata["n"].sum())
+    answer = Answer(
+        question=question,
+        dimensions=samples.chosen,
+        overall=overall,
+        parts=judged.parts,
+        too_small=judged.too_small,
+        too_small_n=judged.too_small_n,
+        map=by_class.parts,
+        sizes=of_sizes,
+        ages=list(ages.ages(engine, rows, question, samples.bootstrap)),
+        since=list(since.compared(engine.fetch(since.counted(made)), question, samples.bootstrap, sampling.METRICS)),
+        over_time=timeline.medians(engine.fetch(counts.over_time(made)), seen.step_us),
+        step_us=seen.step_us,
+        cautions=warnings,
+        rollout=rollout.steps(judged.parts, n, question),
+        files=len(found.files),
+        left_out=found.left_out,
+        rows=seen.rows,
+        n=n,
+        first_us=seen.first_us,
+        last_us=seen.last_us,
+        engine=engine.name,
+    )
+    return replace(answer, headline=headline(answer))
+
+
+def _whole(samples: _Samples, factors: pl.DataFrame | None) -> tuple[Counted, list[Sized]]:
+    """Count everything, by class of destinations; and compare each class of sizes."""
+    made = samples.made
+    # The factors of the whole do not depend on the parts.
+    some = made if factors is None else counts.weighted(made, samples.engine.put("factors_of_all", factors))
+    names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
+    cells = samples.fetch(counts.histogram(some), names)
+    mixes = samples.fetch(counts.mix(made), {**keys.ARM, **keys.GROUP})
+    queues = samples.fetch(counts.queues(made), {})
+    sums = pl.col("n", "weight", "total").sum()
+    times = cells.filter(pl.col("metric") == sampling.TIME).group_by("size", "arm", "group", "bucket").agg(sums)
+    of_sizes = []
+    for number, size in enumerate(SIZES):
+        found = difference(times.filter(pl.col("size") == number), samples.bootstrap, QUANTILES)
+        if found:
+            of_sizes.append(Sized(size.title, found))
+    without_sizes = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
+    return Counted(without_sizes, mixes, queues), of_sizes
+
+
+def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
+    """Give factors that balance strata of time; in a switchback no stratum has both arms, and pairs of turns do it."""
+    return None if question.design.name == "switchback" else counts.factors(strata, by)
+
+
+def _of_map(whole: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
+    """Judge classes of destinations."""
+    tables = dict(whole.split(names))
+    enough = {key: each for key, each in tables.items() if each.has_enough(samples.question)}
+    few = [each.n for key, each in tables.items() if key not in enough]
+    found = comparing.compare(enough, [KNOWN[name] for name in names], samples.question, samples.bootstrap)
+    return _Judged(comparing.judged(found, samples.question), len(few), sum(few))
+
+
+def _parts(samples: _Samples, namer: Namer) -> _Judged:
+    """Judge the parts that the samples are numbered by."""
+    engine, question = samples.engine, samples.question
+    large, few = _large(samples.fetch(counts.sizes(samples.made), keys.ARM, by_part=True), question)
+    found: list[Part] = []
+    are_balanced = False
+    portions = _portions(large)
+    for number, portion in enumerate(portions):
+        some = samples.made
+        if len(portions) > 1 or not few.is_empty():
+            some = counts.kept(some, engine.put(f"portion_{number}", portion.select("part")))
+        mixes = samples.fetch(counts.mix(some, by_part=True), {**keys.ARM, **keys.GROUP}, by_part=True)
+        queues = engine.fetch(counts.queues(some, by_part=True))
+        strata = samples.fetch(counts.strata(some, by_part=True), keys.ARM, by_part=True)
+        factors = _factors(strata, counts.PART, question)
+        if factors is not None:
+            some = counts.weighted(some, engine.put(f"factors_{number}", factors), by_part=True)
+            are_balanced = True
+        names = {**keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS}
+        cells = samples.fetch(counts.histogram(some, by_part=True), names, by_part=True)
+        values = namer(portion["part"])
+        tables = {values[key]: each for (key,), each in Counted(cells, mixes, queues).split(counts.PART)}
+        found += comparing.compare(tables, samples.chosen, question, samples.bootstrap)
+    return _Judged(comparing.judged(found, question), len(few), int(few["n"].sum()), are_balanced)
+
+
+def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Part parts with enough samples of both arms for some metric from the others."""
+    n, is_treatment = pl.col("n"), pl.col("arm") == TREATMENT
+    least = pl.min_horizontal(n.filter(is_treatment).sum(), n.filter(~is_treatment).sum())
+    counted = sizes.group_by("part", "metric").agg(n.sum(), least.alias("least"))
+    is_enough = (pl.col("least") >= question.least_samples).any().alias("is_enough")
+    found = counted.group_by("part").agg(n.sum(), is_enough).sort(["n", "part"], descending=[True, False])
+    return found.filter("is_enough"), found.filter(~pl.col("is_enough"))
+
+
+def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
+    """Give so many parts at a time as their counts fit into memory."""
+    if large.is_empty():
+        return []
+    cells = pl.min_horizontal(pl.col("n"), 4 * GROUPS * CELLS)
+    numbered = large.with_columns((cells.cum_sum() // MOST_CELLS).alias("portion"))
+    return numbered.partition_by("portion", maintain_order=True)
+
+
+def _nothing(question: Question, seen: looking.Overview) -> ThalwegError:
+    hints = {
+        "ab": "thalweg records says what the files hold",
+        "before-after": "look whether --at lies within the records",
+        "switchback": "look whether --every is the length of the turns",
+    }
+    return ThalwegError(
+        "nothing-to-compare",
+        f"none of {seen.rows:,} rows is a finished transfer or connection of {question.treatment} or"
+        f" {question.control}",
+        found=", ".join(f"{cc} ({n:,})" for cc, n in seen.algorithms.items()),
+        expected="transfers with fct_us and acked_bytes, or closed connections with busy_goodput_bps",
+        hint=hints[question.design.name],
+        exit_code=Exit.FAILED,
+    )

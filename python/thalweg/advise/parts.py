@@ -1,0 +1,59 @@
+"""Parts of the traffic as numbers: an engine counts by one number, and only parts that are judged get names again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ibis
+import polars as pl
+
+from thalweg.advise import keys, segments
+from thalweg.advise.engines import Engine
+from thalweg.advise.places import Places
+from thalweg.advise.segments import MAP, UNKNOWN, Dimension
+
+HOURS = 24
+TAIL = HOURS * keys.CLASSES
+"""Numbers of one place: what is a property of the single transfer counts within it."""
+
+
+def are_asked(dimensions: Sequence[Dimension]) -> bool:
+    """Say whether parts need numbers of their own: those of the map have them anyway."""
+    return not {each.name for each in dimensions} <= set(MAP)
+
+
+def number(rows: Any, dimensions: Sequence[Dimension]) -> Any:
+    """Number the part of each row."""
+    names = {each.name for each in dimensions if each.of == "transfer"}
+    hour = segments.hour_of_day(rows["began_us"]) if "hour" in names else ibis.literal(0)
+    size = segments.size_class(rows["size_bytes"]) - UNKNOWN if "size" in names else ibis.literal(0)
+    return (rows["part"] * HOURS + hour) * keys.CLASSES + size
+
+
+def number_of_map(cell: Any, dimensions: Sequence[Dimension]) -> Any:
+    """Number the part of a sample where parts are of the map, by one of its sides or by both."""
+    place = keys.place_of(cell)
+    retransmits = place % keys.CLASSES
+    names = {each.name for each in dimensions}
+    return place if names == set(MAP) else place - retransmits if "rtt" in names else retransmits
+
+
+def named(
+    engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
+) -> dict[int, tuple[Any, ...]]:
+    """Give the values of some parts in each dimension, by their number."""
+    asked = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
+    if places.parts is not None:
+        wanted = engine.put("wanted", asked.select("part").unique())
+        known = engine.fetch(places.parts.semi_join(wanted, "part"))
+        asked = asked.join(known, on="part", how="left")
+    found = asked.with_columns(
+        hour=pl.col("number") // keys.CLASSES % HOURS, size=pl.col("number") % keys.CLASSES + UNKNOWN
+    )
+    columns = [each.name if each.of == "transfer" else f"by_{each.name}" for each in dimensions]
+    return dict(zip(found["number"].to_list(), found.select(columns).rows(), strict=True))
+
+
+def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, tuple[Any, ...]]:
+    """The same of parts that `number_of_map` numbers."""
+    found = keys.taken_apart(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
+    return dict(zip(numbers.to_list(), found.select(each.name for each in dimensions).rows(), strict=True))

@@ -1,0 +1,163 @@
+"""What is known of each destination: its network, where it is, how far away and how lossy.
+
+All of it is computed once per address that occurs in the records, and joined to the rows afterwards: there are a
+thousand times fewer addresses than rows. Where parts are columns of the records, each value of these at an address is a
+place of its own, so that one join tells everything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ibis
+
+from thalweg.advise import arms, prefixes, segments
+from thalweg.advise.engines import Engine
+from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
+
+SUMS = ("rtt_sum_us", "rtt_n", "retransmits", "segments")
+"""What is summed up of the control."""
+
+MANY = 20
+"""Samples from which on a network has both arms for sure, if connections were assigned to them by lot."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """What is known of destinations."""
+
+    table: Any
+    """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number)."""
+    keys: Sequence[str]
+    """Columns of the rows by which a place is found."""
+    parts: Any
+    """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
+    n: int
+    """Samples."""
+    n_many: int
+    """Those of networks with many of them."""
+    n_both: int
+    """Of these, those of networks that have both arms."""
+
+
+def _md5(text: str) -> str:
+    """Name a function that every engine has."""
+    raise NotImplementedError(text)
+
+
+md5 = ibis.udf.scalar.builtin(_md5, name="md5")
+
+
+def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension]) -> Places:
+    """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks."""
+    of_records = [f"part_{each.name}" for each in dimensions if each.of == "records"]
+    keys = ["address", *of_records]
+    found = engine.keep("places_alone", _counted(rows, keys))
+    networks = engine.keep("networks", _networks(found))
+    whole = found.select(*keys, "network").distinct().inner_join(networks, "network")
+    of_table = [each.name for each in dimensions if each.of == "table"]
+    if table is not None and of_table:
+        addresses = found.select(net_address="address").distinct()
+        located = prefixes.located(engine, addresses, table)
+        located = located.select("net_address", **{f"table_{name}": located[name] for name in of_table})
+        whole = whole.inner_join(located, [whole["address"] == located["net_address"]])
+    by = {f"by_{each.name}": _value(whole, each) for each in dimensions if each.of != "transfer"}
+    whole = engine.keep("places_named", whole.select(*keys, "number", "code", "rtt", "loss", **by))
+    parts = engine.keep("parts", _numbered(whole, list(by))) if by else None
+    joined = whole.mutate(part=ibis.literal(0, type="int64")) if parts is None else whole.inner_join(parts, list(by))
+    sums = engine.fetch(_assigned(networks)).row(0, named=True)
+    return Places(
+        table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part")),
+        keys=keys,
+        parts=parts,
+        n=sums["n"] or 0,
+        n_many=sums["n_many"] or 0,
+        n_both=sums["n_both"] or 0,
+    )
+
+
+def network(address: Any) -> Any:
+    """Cut whole addresses to the /24 or /48 that records hold by default; what is cut or hashed stays.
+
+    Texts of IPv6 are as RFC 5952 has them, so that zeros may be missing.
+    """
+    whole_v6 = address.re_extract("^([0-9a-f]+:[0-9a-f]+:[0-9a-f]+):", 1)
+    short_v6 = address.re_extract("^([0-9a-f:]*?)::", 1)
+    v6 = (ibis.ifelse(whole_v6 != "", whole_v6, short_v6) + "::/48").re_replace("(:0)+::/48$", "::/48")
+    return ibis.cases(
+        (address.contains("/") | address.startswith("h:"), address),
+        (address.contains(":"), v6),
+        (address.contains("."), address.re_replace("[.][0-9]+$", ".0/24")),
+        else_=address,
+    )
+
+
+def _counted(rows: Any, keys: Sequence[str]) -> Any:
+    """Count the samples of each place and arm, and sum up what tells how far away and how lossy it is."""
+    is_known = rows["retransmits"].notnull() & (rows["segments"] > 0)
+    nothing = ibis.literal(None, type="int64")
+    some = rows.select(
+        *keys,
+        "arm",
+        "rtt_us",
+        retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
+        segments=ibis.ifelse(is_known, rows["segments"], nothing),
+    )
+    found = some.group_by([*keys, "arm"]).agg(
+        n=some.count(),
+        rtt_sum_us=some["rtt_us"].sum(),
+        rtt_n=some["rtt_us"].count(),
+        retransmits=some["retransmits"].sum(),
+        segments=some["segments"].sum(),
+    )
+    return found.mutate(network=network(found["address"]))
+
+
+def _networks(places: Any) -> Any:
+    """Class the networks by what the control tells, and number them in the order of their names."""
+    is_control = places["arm"] == arms.CONTROL
+    whole = places.group_by("network").agg(
+        treatment=places["n"].sum(where=~is_control).fill_null(0),
+        control=places["n"].sum(where=is_control).fill_null(0),
+        **{name: places[name].sum(where=is_control).fill_null(0) for name in SUMS},
+    )
+    digest = md5(whole["network"])
+    return whole.select(
+        "network", "treatment", "control",
+        number=ibis.row_number().over(order_by=whole["network"]).cast("int64"),
+        code=_digit(digest, 0) * 16 + _digit(digest, 1),
+        rtt=segments.rtt_class(whole["rtt_sum_us"], whole["rtt_n"]),
+        loss=segments.loss_class(whole["retransmits"], whole["segments"]),
+    )  # fmt: skip
+
+
+def _value(places: Any, dimension: Dimension) -> Any:
+    """Give what a place is in a dimension: a text, or the number of a class."""
+    if dimension.titles:
+        return places[{"rtt": "rtt", "retransmits": "loss"}[dimension.name]]
+    column = {"network": "network", "table": f"table_{dimension.name}", "records": f"part_{dimension.name}"}
+    return places[column[dimension.of]].nullif("").fill_null(UNKNOWN_TEXT)
+
+
+def _numbered(places: Any, by: Sequence[str]) -> Any:
+    """Number the parts that occur, in the order of their names."""
+    distinct = places.select(by).distinct()
+    return distinct.mutate(part=ibis.row_number().over(order_by=[distinct[name] for name in by]).cast("int64"))
+
+
+def _assigned(networks: Any) -> Any:
+    """Count samples of all networks, of those with many, and of those among them that have both arms."""
+    n = networks["treatment"] + networks["control"]
+    is_both = ibis.least(networks["treatment"], networks["control"]) > 0
+    return networks.agg(
+        n=n.sum(),
+        n_many=n.sum(where=n >= MANY).fill_null(0),
+        n_both=n.sum(where=(n >= MANY) & is_both).fill_null(0),
+    )
+
+
+def _digit(digest: Any, place: int) -> Any:
+    """Give a hexadecimal digit's value."""
+    character = digest.substr(place, 1).ascii_str()
+    return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

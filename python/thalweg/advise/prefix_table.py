@@ -1,0 +1,266 @@
+"""A user's table of networks: what is known of each of them, such as its AS and its country.
+
+Three forms are read: CSV whose heading names a column `network`, among them MaxMind's `Blocks` with the `Locations`
+beside them; RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Any of them may be compressed with
+gzip.
+
+A network becomes one or several keys: a digit for the version of IP, then the hexadecimal digits that all its addresses
+begin with. A network that ends within a digit has up to eight keys. So the longest prefix of an address is its longest
+key, and an engine finds it by comparing texts, whatever types it has.
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ipaddress import IPv6Network
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+
+from thalweg.errors import Exit, Source, ThalwegError
+
+NETWORK = "network"
+AS, COUNTRY, AS_NAME = "as", "country", "as_name"
+
+NAMES: Mapping[str, str] = {
+    "asn": AS, "as_number": AS, "autonomous_system_number": AS,
+    "country_iso_code": COUNTRY, "country_code": COUNTRY,
+    "as_org": AS_NAME, "autonomous_system_organization": AS_NAME,
+}  # fmt: skip
+"""What others call columns of ours."""
+
+RESERVED = frozenset({"key", "length", "line", "digits", "digits_n", "net_address", "found_address"})
+"""Names that the search for the longest prefix uses; a user's column of such a name gets a `_` at its end."""
+
+GEONAME = "geoname_id"
+"""What MaxMind's networks say of their place: the number of a line in a file of its own."""
+LOCATIONS = "*Locations-en.csv"
+
+BITS = {4: 32, 6: 128}
+DIGIT_BITS = 4
+
+GZIP = b"\x1f\x8b"
+
+EXPECTED = "CSV with a heading that names `network`, or RouteViews' lines: address, length, AS"
+HINT = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE"
+
+
+class _Bad(Exception):
+    """A line that is none of a table."""
+
+
+@dataclass
+class PrefixTable:
+    """Networks of which the same columns are known."""
+
+    columns: tuple[str, ...]
+    keys: list[str] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    """Of the network that a key is of, in bits."""
+    lines: list[int] = field(default_factory=list)
+    """The number in `known` of what is known of it."""
+    known: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def add(self, network: str, values: tuple[str, ...]) -> None:
+        """Add a network."""
+        version, value, bits = parsed(network)
+        line = self.known.setdefault(values, len(self.known))
+        for key in keys(version, value, bits):
+            self.keys.append(key)
+            self.lengths.append(bits)
+            self.lines.append(line)
+
+    def frame(self) -> pl.DataFrame:
+        """Give a row per key: `key`, and what is known of the longest network that it is a part of.
+
+        Of networks that are there twice the one that was read last counts.
+        """
+        rows = pl.DataFrame({"key": self.keys, "length": self.lengths, "line": self.lines})
+        longest = rows.sort("length", maintain_order=True).unique("key", keep="last").drop("length")
+        known = pl.DataFrame(list(self.known), schema=dict.fromkeys(self.columns, pl.String), orient="row")
+        known = known.with_columns(pl.all().replace("", None))
+        return longest.join(known.with_row_index("line").cast({"line": pl.Int64}), on="line").drop("line").sort("key")
+
+
+def read(place: Path) -> list[PrefixTable]:
+    """Read a table, or the tables in a folder; those with the same columns become one.
+
+    Raises `ThalwegError` if it is none, with the line that is wrong.
+    """
+    tables: dict[tuple[str, ...], PrefixTable] = {}
+    files = _files(place)
+    for file in files:
+        for columns, network, values, line in _lines(file):
+            table = tables.setdefault(columns, PrefixTable(columns))
+            try:
+                table.add(network, values)
+            except _Bad as why:
+                raise _wrong(file, line, str(why)) from None
+    if not tables:
+        raise _wrong(files[0] if files else place, None, "it names no network")
+    return list(tables.values())
+
+
+def parsed(network: str) -> tuple[int, int, int]:
+    """Read a network: the version of IP, its address as a number, its length in bits.
+
+    >>> parsed("192.0.2.0/24") == (4, 0xC0000200, 24), parsed("2001:db8::/32")[2]
+    (True, 32)
+    """
+    text, _, length = network.strip().partition("/")
+    if ":" in text:
+        try:
+            whole = IPv6Network(network.strip())
+        except ValueError as error:
+            raise _Bad(f"`{network}` is no network: {_reason(error)}") from None
+        return 6, int(whole.network_address), whole.prefixlen
+    value, bits = _address(text), int(length) if length.isdecimal() else BITS[4] if not length else -1
+    if value is None or not 0 <= bits <= BITS[4]:
+        raise _Bad(f"`{network}` is no network")
+    if value & ((1 << BITS[4] - bits) - 1):
+        raise _Bad(f"`{network}` is no network: it has bits behind its length")
+    return 4, value, bits
+
+
+def keys(version: int, value: int, bits: int) -> Iterator[str]:
+    """Give the keys of a network.
+
+    >>> list(keys(4, 0xC0000200, 24)), list(keys(4, 0x0A000000, 7))
+    (['4c00002'], ['40a', '40b'])
+    """
+    digits = -(-bits // DIGIT_BITS)
+    first = value >> BITS[version] - digits * DIGIT_BITS
+    for number in range(1 << digits * DIGIT_BITS - bits):
+        yield f"{version}{first + number:0{digits}x}" if digits else str(version)
+
+
+def _address(text: str) -> int | None:
+    parts = text.split(".")
+    if len(parts) != 4 or not all(part.isdecimal() and len(part) <= 3 for part in parts):
+        return None
+    value = 0
+    for part in parts:
+        if int(part) > 255:
+            return None
+        value = value << 8 | int(part)
+    return value
+
+
+def _files(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    files = [file for file in sorted(place.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    return [
+        file for file in files if not file.match("*Locations*") and file.suffix in (".csv", ".gz", ".txt", ".pfx2as")
+    ]
+
+
+def _lines(file: Path) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
+    """Give the lines of a file: names of columns, the network, its values, the number of the line."""
+    with _opened(file) as text:
+        try:
+            first = text.readline()
+            if "\t" in first:
+                yield from _routeviews(first, text)
+            else:
+                yield from _csv(file, first, text)
+        except (UnicodeDecodeError, csv.Error, EOFError, OSError) as error:
+            raise _wrong(file, None, f"it is no text: {_reason(error)}") from None
+
+
+def _routeviews(first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
+    number = 0
+    for number, line in enumerate(_after(first, text), 1):
+        fields = line.split()
+        if fields and not line.startswith("#"):
+            network = f"{fields[0]}/{fields[1]}" if len(fields) == 3 else line.strip()
+            yield (AS,), network, (autonomous_system(fields[-1]),), number
+
+
+def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
+    heading = [name.strip().lower() for name in next(csv.reader([first.removeprefix("\ufeff")]), [])]
+    if NETWORK not in heading:
+        raise _wrong(file, 1, f"its heading names no `{NETWORK}`")
+    places = _places(file) if GEONAME in heading else {}
+    named = [COUNTRY if name == GEONAME and places else NAMES.get(name, name) for name in heading]
+    named = [f"{name}_" if name in RESERVED else name for name in named]
+    at = heading.index(NETWORK)
+    # Of two columns that are called the same, the first one is meant.
+    taken = [each for each, name in enumerate(named) if each != at and name and named.index(name) == each]
+    columns = tuple(named[each] for each in taken)
+    if not columns:
+        raise _wrong(file, 1, "it says nothing of its networks")
+    reader = csv.reader(text)
+    for fields in reader:
+        if not fields:
+            continue
+        if len(fields) != len(heading):
+            raise _wrong(file, reader.line_num + 1, f"{len(fields)} fields, and the heading has {len(heading)}")
+        values = tuple(_value(columns[i], fields[each], places) for i, each in enumerate(taken))
+        yield columns, fields[at], values, reader.line_num + 1
+
+
+def _value(column: str, text: str, places: Mapping[str, str]) -> str:
+    text = text.strip()
+    if column == AS and text:
+        return autonomous_system(text)
+    return places.get(text, "") if column == COUNTRY and places else text
+
+
+def autonomous_system(text: str) -> str:
+    """Name an AS; of several that announce a network, the one that most have seen, which RouteViews names first.
+
+    >>> autonomous_system("64496"), autonomous_system("AS64496_64497"), autonomous_system("{64496,64497}")
+    ('AS64496', 'AS64496', 'AS64496,64497')
+    """
+    return f"AS{text.partition('_')[0].strip('{}').upper().removeprefix('AS')}"
+
+
+def _places(file: Path) -> dict[str, str]:
+    """Read MaxMind's places beside a file of networks: the country of each number; empty if there are none."""
+    beside = next(iter(sorted(file.parent.glob(LOCATIONS))), None)
+    if beside is None:
+        return {}
+    with _opened(beside) as text:
+        reader = csv.DictReader(text)
+        return {line[GEONAME]: line["country_iso_code"] or "" for line in reader if line.get(GEONAME)}
+
+
+def _after(first: str, rest: IO[str]) -> Iterable[str]:
+    yield first
+    yield from rest
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[IO[str]]:
+    try:
+        with file.open("rb") as raw:
+            is_compressed = raw.read(len(GZIP)) == GZIP
+            raw.seek(0)
+            plain = gzip.GzipFile(fileobj=raw) if is_compressed else raw
+            yield io.TextIOWrapper(plain, encoding="utf-8", newline="")
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ThalwegError(
+            "cannot-read", f"the table `{file}` cannot be read: {why}", place="--prefixes", hint=f"ls -l '{file}'"
+        ) from None
+
+
+def _wrong(file: Path, line: int | None, why: str) -> ThalwegError:
+    return ThalwegError(
+        "bad-prefixes",
+        f"`{file}` is no table of networks: {why}",
+        place="--prefixes",
+        expected=EXPECTED,
+        hint=HINT,
+        source=Source(str(file), line),
+        exit_code=Exit.USAGE,
+    )
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,86 @@
+"""What is asked of the records: which algorithm against which, how they took turns, for whom, and what counts as
+enough.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from thalweg.errors import ThalwegError
+
+DesignName = Literal["ab", "before-after", "switchback"]
+ClusterName = Literal["prefix-hour", "prefix", "hour", "pair"]
+
+HOUR_US = 3_600_000_000
+
+CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix-hour", "before-after": "hour", "switchback": "pair"}
+"""What is drawn as a whole when uncertainty is estimated: what shares a fate, given how the algorithms took turns."""
+
+DEFAULT_SEGMENTS = ("rtt", "retransmits")
+"""What every server can tell of a destination, without anybody's table."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """How treatment and control took turns.
+
+    `ab`: both at the same time, connection by connection or client by client. `before-after`: control until `at_us`,
+    treatment from then on. `switchback`: one of them at a time, changed every `every_us`.
+    """
+
+    name: DesignName = "ab"
+    at_us: int | None = None
+    """UNIX time of the activation."""
+    every_us: int = HOUR_US
+    """How long each turn of a switchback lasts."""
+
+    def __post_init__(self) -> None:
+        if (self.name == "before-after") != (self.at_us is not None):
+            raise ThalwegError(
+                "bad-design",
+                "before-after needs a time of activation, and the other designs have none",
+                place="--at",
+                expected="--design before-after --at 2026-01-31T12:00",
+            )
+        if self.every_us <= 0:
+            raise ThalwegError("bad-design", "a turn lasts no time", place="--every", expected="a time such as 1h")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that an answer depends on, but for the records."""
+
+    treatment: str = "bbr"
+    control: str = "cubic"
+    design: Design = field(default_factory=Design)
+    segments: tuple[str, ...] = DEFAULT_SEGMENTS
+    """By what clients are told apart: names of `segments.SEGMENTS`, or columns of the records."""
+    cluster: ClusterName | None = None
+    """None: as fits the design."""
+    size_limit_bytes: int = 3_000_000
+    """Smaller transfers are judged by their completion time, others by their throughput. A large CDN's limit (Shah
+    2019).
+    """
+    least_samples: int = 500
+    """Fewer transfers of an arm tell nothing."""
+    false_share: float = 0.05
+    """Share of the verdicts for an algorithm that may be false (Benjamini and Hochberg 1995)."""
+    margin: float = 0.05
+    """A difference is called none once it is known to be smaller than this."""
+    replicates: int = 1000
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.treatment == self.control:
+            raise ThalwegError(
+                "same-arms",
+                f"`{self.treatment}` cannot be compared with itself",
+                place="--treatment",
+                expected="two algorithms, such as --treatment bbr --control cubic",
+            )
+        if len(set(self.segments)) != len(self.segments):
+            raise ThalwegError("twice", "a segment is named twice", place="--by", found=", ".join(self.segments))
+
+    @property
+    def clusters(self) -> ClusterName:
+        """What is drawn as a whole."""
+        return self.cluster or CLUSTERS[self.design.name]

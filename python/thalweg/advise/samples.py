@@ -1,0 +1,130 @@
+"""What is compared: transfers and connections as small rows of whole numbers, made once from the records.
+
+A transfer below the limit of size is a completion time; a larger one is a throughput. A connection is a throughput
+where its source marks no transfers: otherwise its bytes would count twice. What a source does is asked once for all of
+its rows, so that no connection has to be looked for among hundreds of millions. Connections that are still open do not
+count.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ibis
+
+from thalweg.advise import arms, buckets, keys, parts, segments, since
+from thalweg.advise.engines import Engine
+from thalweg.advise.overview import Overview
+from thalweg.advise.places import Places
+from thalweg.advise.question import Question
+from thalweg.advise.segments import Dimension
+from thalweg.records.schema import CLOSE, TRANSFER
+
+TIME = 0
+RATE = 1
+METRICS = ("completion_time", "throughput")
+"""By their number."""
+
+MINUTE_US = 60_000_000
+MINUTES = 2**26
+"""Room for the number of a minute: some 127 years since 1970."""
+
+LOOKED_AT = 5_000_000
+"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen."""
+ONE_IN = 16
+
+HEAVIEST = 10_000
+"""A row stands for no more: sums have to fit into 64 bits."""
+
+QUEUED_US = 2
+"""Added to a queueing delay: the lowest class says that nothing is known."""
+AWAY_US = 1
+"""Added to a round-trip time, likewise."""
+
+
+def judged(rows: Any, question: Question, seen: Overview) -> Any:
+    """Give the rows that can be compared, with what all later steps need."""
+    found = rows.filter(arms.belongs(rows, question), _is_sample(rows, seen))
+    size = _size(found)
+    is_small = ((found["kind"] == TRANSFER) & (size < question.size_limit_bytes)).fill_null(False)
+    return found.select(
+        **{name: found[name].fill_null(segments.UNKNOWN_TEXT) for name in found.columns if name.startswith("part_")},
+        arm=arms.arm(found, question),
+        metric=ibis.ifelse(is_small, TIME, RATE).cast("int8"),
+        value=ibis.ifelse(is_small, found["fct_us"], _rate(found, seen)),
+        began_us=arms.began(found),
+        size_bytes=size,
+        rtt_us=_possible(ibis.coalesce(found["rtt_handshake_us"], found["rtt_min_us"])),
+        queue_us=_possible(ibis.coalesce(found["rtt_p95_us"], found["rtt_max_us"]) - found["rtt_min_us"]),
+        retransmits=_possible(found["retransmits"]),
+        segments=_possible(found["segments"]),
+        address=found["remote_address"].fill_null(segments.UNKNOWN_TEXT),
+        weight=ibis.least(ibis.greatest(found["sampled_one_in"].fill_null(1), 1), HEAVIEST),
+    )
+
+
+def _is_sample(rows: Any, seen: Overview) -> Any:
+    """Say which rows are something to compare; what sources do decides whether connections are."""
+    is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0)
+    is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
+    if not seen.without_transfers:
+        return is_transfer
+    if not seen.with_transfers:
+        return is_connection
+    return is_transfer | (is_connection & rows["source"].isin(seen.without_transfers))
+
+
+def _rate(rows: Any, seen: Overview) -> Any:
+    """Give the throughput in whole bit/s; what is no number, or infinite, counts as the largest one."""
+    of_transfer = ibis.coalesce(rows["goodput_bps"], _size(rows).cast("float64") * 8e6 / rows["fct_us"])
+    if not seen.without_transfers:
+        rate = of_transfer
+    elif not seen.with_transfers:
+        rate = rows["busy_goodput_bps"]
+    else:
+        rate = ibis.ifelse(rows["kind"] == TRANSFER, of_transfer, rows["busy_goodput_bps"])
+    return ibis.least(ibis.greatest(rate, 0.0), float(buckets.LARGEST)).floor().cast("int64")
+
+
+def _size(rows: Any) -> Any:
+    return ibis.coalesce(rows["acked_bytes"], rows["sent_bytes"])
+
+
+def samples(
+    engine: Engine, found: Any, places: Places, question: Question, dimensions: Sequence[Dimension], seen: Overview
+) -> Any:
+    """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
+
+    Columns: cell and bin (as `keys` packs them), value, weight, stratum, step (of `Overview.step_us`), age (class of
+    the time since the activation), size_bucket, rtt_bucket, queue_bucket (the lowest class: not known), is_lossy,
+    meeting (network and minute, where it is looked at), and part (as `parts` numbers it, where they are asked for).
+    """
+    where = places.table.rename({f"at_{name}": name for name in places.keys})
+    rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
+    began_us = rows["began_us"]
+    value = ibis.least(rows["value"], buckets.LARGEST)
+    group = arms.group(began_us, rows["code"], question)
+    columns = {
+        "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
+        "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
+        "value": value,
+        "weight": rows["weight"],
+        "stratum": arms.stratum(began_us, question),
+        "step": segments.whole(began_us, seen.step_us),
+        "age": since.age(began_us, seen.activated_us),
+        "size_bucket": buckets.numbered(rows["size_bytes"]).cast("int16"),
+        "rtt_bucket": buckets.numbered(rows["rtt_us"] + AWAY_US).cast("int16"),
+        "queue_bucket": buckets.numbered(rows["queue_us"] + QUEUED_US).cast("int16"),
+        "is_lossy": (rows["retransmits"] > 0).fill_null(False),
+    }
+    if question.design.name == "ab":
+        meeting = rows["number"] * MINUTES + segments.whole(began_us, MINUTE_US)
+        is_looked_at = group % ONE_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
+        columns["meeting"] = ibis.ifelse(is_looked_at, meeting, ibis.literal(None, type="int64"))
+    if parts.are_asked(dimensions):
+        columns["part"] = parts.number(rows, dimensions)
+    return engine.keep("samples", rows.select(**columns))
+
+
+def _possible(value: Any) -> Any:
+    """Leave out what no network has: sums have to fit into 64 bits."""
+    return ibis.ifelse(value.between(0, buckets.LARGEST), value, ibis.literal(None, type="int64"))

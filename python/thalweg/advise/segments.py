@@ -1,0 +1,138 @@
+"""By what clients and their transfers can be told apart, and what the parts are called.
+
+Classes of round-trip time and of retransmissions are properties of a destination network, measured on connections of
+the control alone. A class of the single connection would not do: an algorithm that causes losses would be compared
+where it caused many with the other one where there were many, which are not the same clients.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ibis
+
+from thalweg.advise.question import HOUR_US
+from thalweg.errors import ThalwegError
+from thalweg.records.sizes import SIZES
+
+UNKNOWN = -1
+"""Class of what is not known."""
+
+UNKNOWN_TEXT = "unknown"
+
+RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
+"""A city, a country, a continent, an ocean, the other side of the world or a satellite."""
+
+LOSS_EDGES = (10, 50, 150, 500)
+"""Retransmissions in 10,000 segments: 0.1 % is what ITU-T Y.1541 allows a network to lose; 1.5 % is from where bpftune
+takes BBR.
+"""
+LOSS_SCALE = 10_000
+
+LEAST_SEGMENTS = 500
+"""Of fewer segments no ratio of retransmissions is taken: one loss would be 0.2 %."""
+
+RTT_TITLES = ("below 10 ms", "10 to 30 ms", "30 to 60 ms", "60 to 100 ms", "100 to 200 ms", "200 ms and more")
+LOSS_TITLES = ("below 0.1 %", "0.1 to 0.5 %", "0.5 to 1.5 %", "1.5 to 5 %", "5 % and more")
+
+MAP = ("rtt", "retransmits")
+"""What every answer is told apart by, whatever was asked."""
+
+Of = Literal["network", "table", "transfer", "records"]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Something by which clients or transfers are told apart."""
+
+    name: str
+    title: str
+    of: Of
+    """What it is a property of: of a network as the records show it, of a network by the user's table, of a transfer;
+    or it is a column.
+    """
+    titles: tuple[str, ...] = ()
+    """Of numbered classes."""
+
+    def text(self, value: Any) -> str:
+        """Name a part."""
+        if not self.titles:
+            return UNKNOWN_TEXT if value is None else str(value)
+        return self.titles[value] if value is not None and value >= 0 else UNKNOWN_TEXT
+
+
+KNOWN = {
+    each.name: each
+    for each in (
+        Dimension("prefix", "network", "network"),
+        Dimension("rtt", "RTT", "network", RTT_TITLES),
+        Dimension("retransmits", "retransmitted", "network", LOSS_TITLES),
+        Dimension("as", "AS", "table"),
+        Dimension("country", "country", "table"),
+        Dimension("size", "size", "transfer", tuple(size.title for size in SIZES)),
+        Dimension("hour", "hour (UTC)", "transfer", tuple(f"{hour:02}" for hour in range(24))),
+    )
+}
+"""What can be told apart whatever the records' columns are."""
+
+
+def dimensions(names: Sequence[str], columns: set[str], of_table: set[str]) -> list[Dimension]:
+    """Find what the names mean, given the columns of the records and those of the user's table of networks.
+
+    Raises `ThalwegError` for one that means nothing in these records.
+    """
+    return [_dimension(name, columns, of_table) for name in names]
+
+
+def rtt_class(sum_us: Any, n: Any) -> Any:
+    """Number the class of a mean round-trip time."""
+    return _class(sum_us, [n * edge for edge in RTT_EDGES_US], n > 0)
+
+
+def loss_class(retransmits: Any, segments: Any) -> Any:
+    """Number the class of a ratio of retransmissions."""
+    return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], segments >= LEAST_SEGMENTS)
+
+
+def size_class(size_bytes: Any) -> Any:
+    """Number the class of a size."""
+    return _class(size_bytes, [ibis.literal(each.least_bytes) for each in SIZES[1:]], size_bytes.notnull())
+
+
+def hour_of_day(time_us: Any) -> Any:
+    """Give the hour of the day."""
+    return (whole(time_us, HOUR_US) % 24).cast("int8")
+
+
+def whole(value: Any, unit: int) -> Any:
+    """Divide without a rest; exact in every engine, since both are far below 2^53."""
+    return (value / unit).floor().cast("int64")
+
+
+def _class(value: Any, edges: Sequence[Any], is_known: Any) -> Any:
+    number = sum(((value >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8"))
+    return ibis.ifelse(is_known.fill_null(False), number.cast("int8"), UNKNOWN).cast("int8")
+
+
+def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:
+    known = KNOWN.get(name)
+    if known and (known.of != "table" or name in of_table):
+        return known
+    if name in of_table:
+        return Dimension(name, name.replace("_", " "), "table")
+    if name in columns:
+        return Dimension(name, name.replace("_", " "), "records")
+    if known:
+        raise ThalwegError(
+            "no-table",
+            f"`{name}` is not in the records: a table of prefixes tells it",
+            place="--by",
+            expected="a table of prefixes, or a segment that the records tell",
+            hint=f"--by {name} --prefixes FILE, of RouteViews (pfx2as) or in MaxMind's form",
+        )
+    raise ThalwegError(
+        "no-segment",
+        f"nothing in these records is called `{name}`",
+        place="--by",
+        expected=", ".join([*KNOWN, "or a column of the records or of --prefixes, such as cgroup or machine"]),
+    )

@@ -1,0 +1,114 @@
+"""The page of advice: what it says, and how it looks in a browser, with the network watched."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import made_up_records as made_up
+import numpy as np
+import polars as pl
+import pytest
+from browsers import Watched
+from made_up_traffic import HOUR_US, Traffic, whole, write
+from playwright.sync_api import Browser
+from thalweg.advise import Answer, Design, Question, advise
+from thalweg.report import advice as page
+
+MOST_BYTES = 5_000_000
+
+
+def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(given["is_far"], 0.75, 1.2)
+
+
+def lives() -> pl.DataFrame:
+    """Connections of which is known how much they had moved after seconds."""
+    rows = [
+        made_up.closed(n, cc=("bbr", "cubic")[n % 2], start_us=made_up.NOON_US + n % 24 * HOUR_US)
+        | {"acked_1s_bytes": 1_000_000 + n % 7 * 10_000 + n % 2 * 200_000, "acked_3s_bytes": 3_000_000 + n % 5 * 10_000}
+        for n in range(400)
+    ]
+    return whole(pl.DataFrame(rows))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
+    folder = tmp_path_factory.mktemp("advice")
+    small = Traffic(effect=lossy_gain).frame()
+    large = Traffic(effect=lossy_gain, size_bytes=(3_000_000, 9_000_000), seed=2).frame()
+    write(folder / "some.parquet", pl.concat([small, large, lives()]))
+    (folder / "torn.parquet").write_text("PAR1")
+    answer = advise([folder], Question(replicates=300))
+    page.write(answer, [folder], folder / "page.html")
+    return answer, folder / "page.html"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_figure_is_drawn_without_complaints_or_requests(
+    browser: Browser, found: tuple[Answer, Path], width: int, scheme: str
+) -> None:
+    watched = Watched(browser, found[1], width, color_scheme=scheme).ready()
+    charts = watched.page.locator(".chart").all()
+    for chart in charts:
+        chart.scroll_into_view_if_needed()
+        chart.locator("svg .mark-line path, svg .mark-rect path, svg .mark-symbol path").first.wait_for()
+        box = chart.locator("svg").first.bounding_box()
+        assert box is not None
+        assert box["height"] > 80
+        assert 0 < box["x"] + box["width"] <= width
+    assert len(charts) == 10
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    assert watched.requests == [watched.file]
+    watched.page.close()
+
+
+def test_the_page_begins_with_the_answer_and_names_what_was_left_out(found: tuple[Answer, Path]) -> None:
+    answer, file = found
+    html = file.read_text()
+    assert answer.headline in html
+    assert "torn.parquet was left out" in html
+    assert "What to change to bbr first" in html
+    assert file.stat().st_size < MOST_BYTES
+
+
+def test_rows_can_be_sorted_and_searched(browser: Browser, found: tuple[Answer, Path]) -> None:
+    watched = Watched(browser, found[1]).ready()
+    rows = watched.page.locator("#parts tbody tr")
+    gains = watched.page.locator("#parts tbody tr td:nth-child(5)")
+    heading = watched.page.locator("#parts thead").get_by_role("button", name="gain", exact=True)
+    heading.click()
+    down = [float(text.rstrip("%")) for text in gains.all_inner_texts()]
+    heading.click()
+    up = [float(text.rstrip("%")) for text in gains.all_inner_texts()]
+    assert down == sorted(down, reverse=True)
+    assert up == sorted(up)
+    watched.page.get_by_role("searchbox").fill("throughput cubic")
+    shown = [row for row in rows.all() if row.is_visible()]
+    assert len(shown) == sum(
+        each.verdict == "cubic" and metric == "throughput"
+        for part in found[0].parts
+        for metric, each in part.comparisons.items()
+    )
+    watched.page.close()
+
+
+def test_an_activation_is_marked_in_the_time_series(tmp_path: Path, browser: Browser) -> None:
+    frame = Traffic(hours=96, share=lambda given: (given["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
+    write(tmp_path / "some.parquet", frame)
+    design = Design("before-after", made_up.NOON_US + 48 * HOUR_US)
+    answer = advise([tmp_path], Question(segments=(), design=design, replicates=200))
+    page.write(answer, [tmp_path], tmp_path / "page.html")
+    watched = Watched(browser, tmp_path / "page.html").ready()
+    figure = watched.page.locator("#figure-time-completion-time")
+    figure.scroll_into_view_if_needed()
+    figure.locator("svg .mark-line path").first.wait_for()
+    assert "activation" in figure.locator(".legend").inner_text()
+    watched.page.close()
+
+
+def test_a_text_of_a_user_stays_a_text(tmp_path: Path) -> None:
+    frame = Traffic(changes={"machine": "<script>alert(1)</script>"}).frame()
+    write(tmp_path / "some.parquet", frame)
+    answer = advise([tmp_path], Question(segments=("machine",), replicates=200))
+    assert "<script>alert" not in page.html(answer, [tmp_path])

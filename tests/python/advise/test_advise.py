@@ -1,0 +1,456 @@
+"""Answers, on made-up traffic with a planted truth."""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import made_up_records as made_up
+import numpy as np
+import polars as pl
+import pytest
+from made_up_traffic import HOUR_US, Traffic, whole, write
+from thalweg.advise import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer, Design, Question, advise
+from thalweg.errors import ThalwegError
+from thalweg.records.schema import SCHEMA
+
+BY_PREFIX = Question(segments=("retransmits",), replicates=300)
+
+
+def answer(folder: Path, frame: pl.DataFrame, question: Question = BY_PREFIX, **options: Any) -> Answer:
+    write(folder / "some.parquet", frame)
+    return advise([folder], question, **options)
+
+
+def verdicts(found: Answer) -> dict[str, str]:
+    return {part.title: part.verdict for part in found.parts}
+
+
+def codes(found: Answer) -> set[str]:
+    return {caution.code for caution in found.cautions}
+
+
+def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The treatment takes less time where there is loss, and more where there is none."""
+    return np.where(given["is_far"], 0.75, 1.2)
+
+
+def test_an_algorithm_is_better_where_it_was_made_so_and_worse_where_it_was_made_so(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(effect=lossy_gain).frame())
+    assert verdicts(found) == {"1.5 to 5 %": "bbr", "below 0.1 %": "cubic"}
+    gains = {part.title: part.comparisons["completion_time"].gain for part in found.parts}
+    lossy, clean = gains["1.5 to 5 %"], gains["below 0.1 %"]
+    assert lossy
+    assert lossy.low < 0.25 < lossy.high
+    assert clean
+    assert clean.low < -0.2 < clean.high
+    assert "bbr is better in 1 of 2 parts" in found.headline
+    assert [step.part.title for step in found.rollout] == ["1.5 to 5 %"]
+    assert found.rollout[0].share == 0.5
+
+
+def test_without_a_difference_none_is_found(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(rows=60_000).frame())
+    assert set(verdicts(found).values()) == {NO_DIFFERENCE}
+    assert not found.rollout
+    assert not codes(found) - {"interference"}
+
+
+def test_few_samples_are_not_enough_and_the_reason_says_how_many_are_there(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(rows=3000, share=lambda _: 0.02).frame(), Question(segments=()))
+    (part,) = found.parts
+    assert part.verdict == NOT_ENOUGH
+    assert "with bbr; 500 are needed" in part.reason
+
+
+def test_a_wide_interval_is_not_enough_and_the_reason_says_how_much_more_is_needed(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(rows=2400, spread=1.5).frame(), Question(segments=()))
+    (part,) = found.parts
+    assert part.verdict == NOT_ENOUGH
+    assert "times as many records would tell" in part.reason
+
+
+def test_samples_of_a_few_clients_and_hours_are_not_enough(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(rows=5000, clients=2, hours=3).frame(), Question(segments=()))
+    assert found.parts[0].verdict == NOT_ENOUGH
+    assert "too few independent places and times" in found.parts[0].reason
+
+
+def test_clients_that_are_assigned_as_a_whole_are_noticed_and_drawn_as_a_whole(tmp_path: Path) -> None:
+    frame = Traffic(is_by_client=True, clients=100).frame()
+    noticed = answer(tmp_path, frame, Question(segments=(), replicates=300))
+    assert "assigned-by-client" in codes(noticed)
+    assert noticed.question.clusters == "prefix"
+    asked = answer(tmp_path, frame, Question(segments=(), cluster="prefix", replicates=300))
+    assert "assigned-by-client" not in codes(asked)
+    assert asked.parts == noticed.parts
+    assert set(verdicts(asked).values()) <= {NO_DIFFERENCE, NOT_ENOUGH}
+    insisted = answer(tmp_path, frame, Question(segments=(), cluster="prefix-hour", replicates=300))
+    assert (insisted.question.clusters, "assigned-by-client" in codes(insisted)) == ("prefix-hour", True)
+    wide, narrow = (found.overall.comparisons["completion_time"].difference for found in (noticed, insisted))
+    assert wide
+    assert narrow
+    assert wide.median
+    assert narrow.median
+    widths = [math.log(each.median.high / each.median.low) for each in (wide, narrow)]
+    assert widths[0] > 3 * widths[1], "hours of one client are not independent"
+
+
+def test_networks_of_a_few_samples_are_not_called_assigned_as_a_whole(tmp_path: Path) -> None:
+    """Most networks have one sample, and so one arm, by chance."""
+    found = answer(tmp_path, Traffic(rows=4000, clients=8000).frame(), Question(segments=(), replicates=300))
+    assert "assigned-by-client" not in codes(found)
+    assert found.question.clusters == "prefix-hour"
+
+
+def test_networks_are_classed_by_the_losses_of_the_control_alone(tmp_path: Path) -> None:
+    """An algorithm that retransmits much does not move its clients into another class."""
+    frame = (
+        Traffic()
+        .frame()
+        .with_columns(
+            pl.when(pl.col("cc") == "bbr")
+            .then(pl.col("segments") // 10)
+            .otherwise(pl.col("retransmits"))
+            .alias("retransmits")
+        )
+    )
+    assert set(verdicts(answer(tmp_path, frame))) == {"1.5 to 5 %", "below 0.1 %"}
+
+
+def test_large_transfers_are_judged_by_throughput(tmp_path: Path) -> None:
+    frame = Traffic(size_bytes=(3_000_000, 9_000_000), effect=lambda _: 0.8).frame()
+    found = answer(tmp_path, frame, Question(segments=(), replicates=300))
+    (comparison,) = found.parts[0].comparisons.values()
+    assert comparison.metric == "throughput"
+    assert comparison.gain
+    assert comparison.gain.low < 0.25 < comparison.gain.high
+    assert found.parts[0].verdict == "bbr"
+
+
+def test_the_limit_between_small_and_large_can_be_moved(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic().frame(), Question(segments=(), size_limit_bytes=1000))
+    assert set(found.overall.comparisons) == {"throughput"}
+
+
+def test_small_better_and_large_worse_is_a_verdict_for_neither(tmp_path: Path) -> None:
+    small = Traffic(effect=lambda _: 0.7).frame()
+    large = Traffic(effect=lambda _: 1.4, size_bytes=(3_000_000, 9_000_000), seed=2).frame()
+    found = answer(tmp_path, pl.concat([small, large]), Question(segments=(), replicates=300))
+    assert {each.verdict for each in found.parts[0].comparisons.values()} == {"bbr", "cubic"}
+    assert found.parts[0].verdict == NO_DIFFERENCE
+    assert "neither is better for all" in found.parts[0].reason
+
+
+def test_arms_with_other_sizes_are_not_compared(tmp_path: Path) -> None:
+    frame = (
+        Traffic()
+        .frame()
+        .with_columns(
+            pl.when(pl.col("cc") == "bbr")
+            .then(pl.col("acked_bytes") * 3)
+            .otherwise(pl.col("acked_bytes"))
+            .alias("acked_bytes")
+        )
+    )
+    found = answer(tmp_path, frame, Question(segments=()))
+    assert found.parts[0].verdict == NOT_COMPARABLE
+    assert "transfers are 3 times as large" in found.parts[0].reason
+    assert "unlike-size" in codes(found)
+
+
+def test_a_whole_that_says_the_opposite_of_its_parts_is_called_a_paradox(tmp_path: Path) -> None:
+    """The treatment is better for everyone, but serves mostly those who are slow anyway."""
+    found = answer(
+        tmp_path,
+        Traffic(
+            rows=40_000,
+            of_client=0.1,
+            effect=lambda given: np.where(given["is_far"], 0.9, 0.9),
+            share=lambda given: np.where(given["is_far"], 0.85, 0.15),
+        ).frame(),
+    )
+    assert set(verdicts(found).values()) == {"bbr"}
+    assert "paradox" in codes(found)
+    assert found.overall.verdict == NOT_COMPARABLE
+
+
+def test_both_algorithms_in_one_network_at_once_ask_for_a_switchback(tmp_path: Path) -> None:
+    assert "interference" in codes(answer(tmp_path, Traffic(clients=20).frame()))
+    assert "interference" not in codes(answer(tmp_path / "b", Traffic(clients=4000).frame()))
+
+
+def test_losses_without_queues_are_said_to_be_no_congestion(tmp_path: Path) -> None:
+    queued = answer(tmp_path, Traffic().frame())
+    assert "loss-without-queues" not in codes(queued)
+    frame = Traffic().frame().with_columns(rtt_max_us=pl.col("rtt_min_us") + 3000 + pl.col("connection") % 1000)
+    found = answer(tmp_path / "b", frame)
+    (caution,) = [each for each in found.cautions if each.code == "loss-without-queues"]
+    assert caution.parts == ("1.5 to 5 %",)
+
+
+def test_a_share_that_grows_over_time_does_not_mix_up_hours_with_algorithms(tmp_path: Path) -> None:
+    """Late hours are slow, and most of the treatment's: without balancing it would seem worse."""
+
+    def share(given: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.where(given["hour"] < 12, 0.1, 0.8)
+
+    frame = Traffic(rows=60_000, share=share, effect=lambda _: 0.9).frame()
+    late = (pl.col("start_us") - made_up.NOON_US) // HOUR_US >= 12
+    frame = frame.with_columns(fct_us=pl.when(late).then(pl.col("fct_us") * 2).otherwise(pl.col("fct_us")))
+    found = answer(tmp_path, frame)
+    assert "uneven-over-time" in codes(found)
+    assert set(verdicts(found).values()) == {"bbr"}
+    naive = frame.group_by("cc").agg(pl.col("fct_us").median())
+    medians = dict(naive.iter_rows())
+    assert medians["bbr"] > medians["cubic"], "the negative control: without balancing it looks worse"
+
+
+def test_hours_of_one_algorithm_alone_are_left_out_of_a_side_by_side(tmp_path: Path) -> None:
+    frame = Traffic(share=lambda given: np.where(given["hour"] < 6, 0.0, 0.5)).frame()
+    (caution,) = [each for each in answer(tmp_path, frame).cautions if each.code == "uneven-over-time"]
+    assert re.search("2[456]% of the samples, in hours of one algorithm alone, are left out", caution.text)
+
+
+def test_before_and_after_are_parted_by_the_activation(tmp_path: Path) -> None:
+    frame = Traffic(hours=96, share=lambda given: (given["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
+    at_us = made_up.NOON_US + 48 * HOUR_US
+    question = Question(segments=("retransmits",), design=Design("before-after", at_us), replicates=300)
+    found = answer(tmp_path, frame, question)
+    assert set(verdicts(found).values()) == {"bbr"}
+    assert "before-after" in codes(found)
+
+
+def test_turns_of_an_hour_are_a_switchback(tmp_path: Path) -> None:
+    frame = Traffic(hours=98, share=lambda given: (given["hour"] // 1 % 2 == given["hour"] // 24 % 2) * 1.0,
+                    effect=lambda _: 0.8).frame()  # fmt: skip
+    found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback"), replicates=300))
+    assert found.parts[0].verdict == "bbr"
+    assert "same-hours" not in codes(found)
+    assert "interference" not in codes(found)
+
+
+def test_turns_that_always_fall_on_the_same_hours_are_warned_of(tmp_path: Path) -> None:
+    frame = Traffic(hours=96, share=lambda given: (given["hour"] % 2) * 1.0).frame()
+    found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback")))
+    assert "same-hours" in codes(found)
+
+
+def test_turns_that_had_both_algorithms_are_no_turns(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic().frame(), Question(segments=(), design=Design("switchback"), replicates=300))
+    assert "mixed-turns" in codes(found)
+
+
+def test_turns_shorter_than_an_hour_are_told_from_the_hour(tmp_path: Path) -> None:
+    """In the first half of each hour the one, in the second half the other one."""
+    frame = Traffic(rows=40_000, effect=lambda _: 0.8, hours=48).frame()
+    of_hour = (pl.col("start_us") - made_up.NOON_US) % HOUR_US
+    is_first = of_hour < HOUR_US // 2
+    turns = frame.filter(pl.when(is_first).then(pl.col("cc") == "bbr").otherwise(pl.col("cc") == "cubic"))
+    half = Design("switchback", every_us=HOUR_US // 2)
+    found = answer(tmp_path, turns, Question(segments=(), design=half, replicates=300))
+    assert found.parts[0].verdict == "bbr"
+    assert not codes(found) & {"mixed-turns", "interference"}
+
+
+def test_the_gain_is_told_by_the_days_since_the_activation(tmp_path: Path) -> None:
+    """It was there on the first day only."""
+
+    def fades(given: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.where(given["hour"] < 96 + 24, 0.7, 1.0)
+
+    frame = Traffic(rows=60_000, hours=240, share=lambda given: (given["hour"] >= 96) * 1.0, effect=fades).frame()
+    design = Design("before-after", made_up.NOON_US + 96 * HOUR_US)
+    found = answer(tmp_path, frame, Question(segments=(), design=design, replicates=300))
+    ratios = {each.title: each.difference.median.ratio for each in found.since if each.difference.median}
+    assert list(ratios) == ["day 1", "days 2 and 3", "days 4 to 7"]
+    assert ratios["day 1"] == pytest.approx(0.7, rel=0.08)
+    assert ratios["days 2 and 3"] == pytest.approx(1.0, rel=0.08)
+    assert ratios["days 4 to 7"] == pytest.approx(1.0, rel=0.08)
+
+
+def test_an_ab_of_a_day_has_no_times_since_the_activation(tmp_path: Path) -> None:
+    assert not answer(tmp_path, Traffic().frame()).since
+    assert [each.title for each in answer(tmp_path, Traffic(hours=60).frame()).since] == ["day 1", "days 2 and 3"]
+
+
+def test_a_connection_that_changed_its_algorithm_belongs_to_neither(tmp_path: Path) -> None:
+    frame = Traffic().frame()
+    changed = Traffic(seed=2, effect=lambda _: 9.0).frame().with_columns(cc_at_open=pl.lit("reno"))
+    found = answer(tmp_path, pl.concat([frame, changed]))
+    assert found.n == frame.height
+
+
+def test_connections_count_where_their_source_marks_no_transfers(tmp_path: Path) -> None:
+    connections = pl.DataFrame(
+        [
+            made_up.closed(n, cc=("bbr", "cubic")[n % 2], start_us=made_up.NOON_US + n * 60 * made_up.SECOND)
+            for n in range(2000)
+        ]
+    )
+    found = answer(tmp_path, whole(connections), Question(segments=()))
+    assert (found.n, set(found.overall.comparisons)) == (2000, {"throughput"})
+    both = pl.concat([whole(connections), whole(pl.DataFrame([made_up.transfer(n, cc="bbr") for n in range(7)]))])
+    assert answer(tmp_path, both, Question(segments=())).n == 7
+
+
+def test_a_connection_that_is_open_does_not_count(tmp_path: Path) -> None:
+    rows = [made_up.closed(1), made_up.closed(2, cc="bbr"), made_up.interim(3, 1), made_up.interim(4, 2, cc="bbr")]
+    found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
+    assert found.n == 2
+
+
+def test_sampled_connections_count_for_as_many_as_they_stand_for(tmp_path: Path) -> None:
+    rows = [made_up.transfer(n, cc=cc, fct_us=fct, acked_bytes=1000, sampled_one_in=weight)
+            for cc in ("bbr", "cubic") for n, (fct, weight) in enumerate([(1000, 1), (8000, 3)])]  # fmt: skip
+    found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
+    difference = found.overall.comparisons["completion_time"].difference
+    assert difference
+    assert difference.control.mean == pytest.approx((1000 + 3 * 8000) / 4)
+    assert difference.control.n == 2
+
+
+def test_whole_addresses_are_taken_together_by_network(tmp_path: Path) -> None:
+    addresses = {
+        "198.51.100.7": "198.51.100.0/24", "198.51.100.99": "198.51.100.0/24", "198.51.100.0/24": "198.51.100.0/24",
+        "2001:db8:1:2::7": "2001:db8:1::/48", "2001:db8::9": "2001:db8::/48", "2001:db8:0:5::9": "2001:db8::/48",
+        "2001:db8::/48": "2001:db8::/48", "h:49904e588c3b5db3": "h:49904e588c3b5db3",
+    }  # fmt: skip
+    rows = [made_up.transfer(n, cc=cc, remote_address=address, acked_bytes=1000)
+            for n, address in enumerate(addresses) for cc in ("bbr", "cubic")]  # fmt: skip
+    found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=("prefix",), least_samples=1))
+    assert {part.title: part.n for part in found.parts} == {
+        name: 2 * list(addresses.values()).count(name) for name in set(addresses.values())
+    }
+
+
+def test_numbers_that_nothing_has_do_not_spoil_the_others(tmp_path: Path) -> None:
+    frame = Traffic(rows=60_000).frame()
+    largest = 2**64 - 1
+    absurd = pl.DataFrame(
+        [
+            made_up.transfer(n, cc=cc, **{name: largest}, sampled_one_in=2**63)
+            for n, name in enumerate(["end_us", "start_us", "fct_us", "acked_bytes", "rtt_min_us", "segments"])
+            for cc in ("bbr", "cubic")
+        ]
+        + [made_up.transfer(n, cc="bbr", acked_bytes=10**8, goodput_bps=rate)
+           for n, rate in enumerate([float("nan"), float("inf"), -1.0])],
+        schema=SCHEMA,
+    )  # fmt: skip
+    found = answer(tmp_path, pl.concat([frame, whole(absurd)]))
+    assert frame.height <= found.n <= frame.height + absurd.height
+    assert set(verdicts(found).values()) == {NO_DIFFERENCE}
+
+
+def test_hours_and_sizes_of_places_are_parts(tmp_path: Path) -> None:
+    frame = Traffic(rows=30_000, clients=40).frame()
+    question = Question(segments=("hour", "retransmits", "size", "machine"), least_samples=20, replicates=100)
+    found = answer(tmp_path, frame, question)
+    hour = (pl.col("start_us") // HOUR_US % 24).cast(pl.String).str.zfill(2)
+    size = pl.when(pl.col("acked_bytes") < 100_000).then(pl.lit("10 to 100 kB")).otherwise(pl.lit("100 kB to 1 MB"))
+    is_far = pl.col("rtt_min_us") > 100_000
+    loss = pl.when(is_far).then(pl.lit("1.5 to 5 %")).otherwise(pl.lit("below 0.1 %"))
+    expected = frame.group_by(hour.alias("a"), loss.alias("b"), size.alias("c"), "machine").len()
+    assert {part.names: part.n for part in found.parts} == {row[:4]: row[4] for row in expected.iter_rows()}
+
+
+@pytest.mark.parametrize("names", [("rtt",), ("retransmits",), ("retransmits", "rtt")], ids=",".join)
+def test_a_side_of_the_map_is_judged_alone_also_where_hours_are_weighted(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    titles = {"rtt": {"10 to 30 ms", "100 to 200 ms"}, "retransmits": {"below 0.1 %", "1.5 to 5 %"}}
+
+    def late(given: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.where(given["hour"] < 12, 0.2, 0.8)
+
+    for share in (lambda _: 0.5, late):
+        found = answer(tmp_path, Traffic(share=share).frame(), Question(segments=names, replicates=100))
+        assert len(found.parts) == 2
+        assert sum(part.n for part in found.parts) + found.too_small_n == 20_000
+        for place, name in enumerate(names):
+            assert {part.names[place] for part in found.parts} == titles[name]
+
+
+def test_folders_name_the_point_of_presence(tmp_path: Path) -> None:
+    for pop, effect in (("lon", 0.75), ("fra", 1.0)):
+        frame = Traffic(effect=lambda _, effect=effect: effect, rows=40_000).frame()
+        write(tmp_path / "day=2026-11-21" / f"pop={pop}" / "some.parquet", frame)
+    found = advise([tmp_path], Question(segments=("pop",), replicates=300))
+    assert verdicts(found) == {"lon": "bbr", "fra": NO_DIFFERENCE}
+
+
+def test_files_of_an_older_format_count_and_damaged_ones_are_named(tmp_path: Path) -> None:
+    frame = Traffic().frame()
+    write(tmp_path / "new.parquet", frame)
+    write(tmp_path / "old.parquet", frame.drop("rtt_max_us", "cc_at_open", "sampled_one_in"))
+    half = write(tmp_path / "half.parquet", frame).read_bytes()
+    (tmp_path / "half.parquet").write_bytes(half[: len(half) // 2])
+    found = advise([tmp_path], BY_PREFIX)
+    assert found.n == 2 * frame.height
+    assert [each.file.name for each in found.left_out] == ["half.parquet"]
+
+
+def test_a_file_that_is_damaged_inside_is_named_and_the_others_count(tmp_path: Path) -> None:
+    frame = Traffic().frame()
+    write(tmp_path / "good.parquet", frame)
+    bad = write(tmp_path / "bad.parquet", frame)
+    content = bytearray(bad.read_bytes())
+    content[1000 : len(content) // 2] = bytes(len(content) // 2 - 1000)
+    bad.write_bytes(content)
+    found = advise([tmp_path], BY_PREFIX)
+    assert found.n == frame.height
+    assert [each.file.name for each in found.left_out] == ["bad.parquet"]
+
+
+def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = Traffic(clients=30, rows=30_000).frame()
+    question = Question(segments=("prefix",), least_samples=100, replicates=200)
+    one = answer(tmp_path, frame, question)
+    monkeypatch.setattr("thalweg.advise.judging.MOST_CELLS", 10_000)
+    many = answer(tmp_path, frame, question)
+    assert len(one.parts) == 30
+    assert one.parts == many.parts
+
+
+def test_parts_of_a_few_samples_are_counted(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(clients=3000).frame(), Question(segments=("prefix",)))
+    assert not found.parts
+    assert found.too_small_n == 20_000
+    assert "No part of the records has enough" in found.headline
+
+
+def test_a_segment_that_nothing_tells_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="nothing in these records is called `colour`"):
+        answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("colour",)))
+    with pytest.raises(ThalwegError, match="a table of prefixes tells it"):
+        answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("as",)))
+
+
+def test_an_algorithm_that_does_not_occur_is_refused_and_those_that_do_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="`bbr3`") as error:
+        answer(tmp_path, Traffic(rows=1000).frame(), Question(treatment="bbr3"))
+    assert "cubic (" in (error.value.hint or "")
+
+
+def test_ages_compare_spans_of_a_connections_life(tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    rows = []
+    for n in range(2000):
+        cc = ("bbr", "cubic")[n % 2]
+        first = 1_000_000 * chance.lognormal(0, 0.3) * (1.5 if cc == "bbr" else 1)
+        then = 2_000_000 * chance.lognormal(0, 0.3)
+        moved = {"acked_1s_bytes": round(first), "acked_3s_bytes": round(first + then)}
+        rows.append(made_up.closed(n, cc=cc, start_us=made_up.NOON_US + n % 40 * HOUR_US) | moved)
+    found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
+    ratios = {age.title: age.effect.ratio for age in found.ages if age.effect}
+    assert ratios["0 to 1 s"] == pytest.approx(1.5, rel=0.05)
+    assert ratios["1 to 3 s"] == pytest.approx(1.0, rel=0.05)
+
+
+def test_what_was_found_over_time_has_a_value_for_each_step_and_arm(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(hours=24).frame())
+    assert found.step_us == 900 * made_up.SECOND
+    arms = found.over_time.group_by("arm").agg(pl.col("n").sum()).sort("arm")
+    assert arms["n"].sum() == found.n
+    assert found.over_time["start_us"].n_unique() > 90

@@ -1,0 +1,115 @@
+"""`thalweg advise` as a user calls it, and the policy that it writes."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_up_traffic import Traffic, write
+from thalweg.errors import Exit
+
+Thalweg = Callable[..., Any]
+
+QUICK = ("--replicates", "200")
+
+
+def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(given["is_far"], 0.75, 1.2)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    write(tmp_path / "records" / "some.parquet", Traffic(effect=lossy_gain).frame())
+    return tmp_path / "records"
+
+
+def test_the_sentence_comes_first_then_a_line_per_part_and_what_to_do(thalweg: Thalweg, records: Path) -> None:
+    done = thalweg("advise", str(records), *QUICK)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert re.match(r"bbr is better in 1 of 2 parts \(\d\d% of the samples\); cubic in 1 of 2 parts", lines[0])
+    assert any("100 to 200 ms" in line and "1.5 to 5 %" in line and " bbr " in line for line in lines)
+    assert any("10 to 30 ms" in line and "below 0.1 %" in line and " cubic " in line for line in lines)
+    assert "Change to bbr first:" in done.stdout
+    assert "95 % interval" in done.stderr
+
+
+def test_json_holds_every_number(thalweg: Thalweg, records: Path) -> None:
+    found = json.loads(thalweg("advise", str(records), *QUICK, "--json").stdout)
+    assert found["samples"] == 20_000
+    part = next(each for each in found["parts"] if each["verdict"] == "bbr")
+    metric = part["metrics"]["completion_time"]
+    assert metric["ratios"]["0.5"]["low"] < 0.75 < metric["ratios"]["0.5"]["high"]
+    assert metric["p_adjusted"] <= 0.05
+    assert metric["treatment"]["samples"] + metric["control"]["samples"] == part["samples"]
+    assert found["question"]["cluster"] == "prefix-hour"
+
+
+def test_the_policy_has_a_rule_for_what_gains_and_says_on_what_it_rests(thalweg: Thalweg, records: Path) -> None:
+    done = thalweg("advise", str(records), *QUICK, "--policy", "policy.toml")
+    assert done.stdout.splitlines()[-1] == "policy.toml"
+    policy = tomllib.loads(Path("policy.toml").read_text())
+    (rule,) = policy["rules"]
+    assert (policy["format"], policy["default"], rule["algorithm"]) == (1, "cubic", "bbr")
+    assert rule["when"] == {
+        "rtt_s": {"at_least": 0.1, "at_most": 0.2},
+        "loss_ratio": {"at_least": 0.015, "at_most": 0.05},
+    }
+    assert "less time" in rule["reason"]
+    assert any("completion_time: bbr, ratio of medians 0.7" in line for line in rule["evidence"])
+
+
+def test_networks_become_conditions_and_sizes_cannot(thalweg: Thalweg, tmp_path: Path) -> None:
+    write(tmp_path / "r" / "some.parquet", Traffic(clients=4, effect=lossy_gain, hours=96).frame())
+    thalweg("advise", "r", *QUICK, "--by", "prefix", "--policy", "by-prefix.toml")
+    rules = tomllib.loads(Path("by-prefix.toml").read_text())["rules"]
+    assert sorted(rule["when"]["prefix"] for rule in rules) == [["198.51.1.0/24"], ["198.51.3.0/24"]]
+    thalweg("advise", "r", *QUICK, "--by", "prefix,size", "--policy", "by-size.toml")
+    assert "# Left out: 198.51.1.0/24, 100 kB to 1 MB (an agent does not know" in Path("by-size.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--design", "before-after"], "before-after needs a time of activation"),
+        (["--at", "2026-01-31"], "before-after needs a time of activation"),
+        (["--design", "before-after", "--at", "soon"], "`soon` is no time"),
+        (["--every", "soon"], "`soon` does not fit"),
+        (["--size-limit", "3"], "the unit is missing"),
+        (["--margin", "200%"], "`200%` is no share"),
+        (["--by", "colour"], "nothing in these records is called `colour`"),
+        (["--by", "rtt", "--by", "rtt"], "a segment is named twice"),
+        (["--memory", "soon"], "DuckDB did not start"),
+        (["--treatment", "cubic"], "`cubic` cannot be compared with itself"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_call_says_what_is_wrong(thalweg: Thalweg, records: Path, arguments: list[str], said: str) -> None:
+    done = thalweg("advise", str(records), *arguments)
+    assert done.returncode == Exit.USAGE
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_algorithm_that_is_not_there_is_named_with_those_that_are(thalweg: Thalweg, records: Path) -> None:
+    done = thalweg("advise", str(records), "--treatment", "bbr3")
+    assert done.returncode == Exit.FAILED
+    assert "`bbr3`" in done.stderr
+    assert "cubic (" in done.stderr
+
+
+def test_nothing_is_left_behind_in_the_folder_for_temporary_files(
+    thalweg: Thalweg, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tempfile
+
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert thalweg("advise", str(records), *QUICK).returncode == 0
+    assert thalweg("advise", str(records), "--treatment", "bbr3").returncode == Exit.FAILED
+    assert not list(folder.iterdir())

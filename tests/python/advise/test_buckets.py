@@ -1,0 +1,54 @@
+"""Narrow classes: the same ones in Python and in an engine, to the last number."""
+
+import ibis
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from thalweg.advise import DuckDb, buckets
+
+WHOLE = st.integers(1, buckets.LARGEST - 1)
+
+
+@given(WHOLE)
+def test_a_number_lies_in_its_class_and_a_class_is_narrow(value: int) -> None:
+    number = buckets.number(value)
+    low, end = buckets.lows(np.array([number, number + 1]))
+    assert low <= value < end
+    assert end - low <= low / buckets.PER_OCTAVE
+
+
+@given(WHOLE, WHOLE)
+def test_larger_numbers_are_in_no_smaller_class(one: int, other: int) -> None:
+    assert (buckets.number(one) <= buckets.number(other)) == (one <= other) or buckets.number(one) == buckets.number(
+        other
+    )
+
+
+def test_an_engine_finds_the_same_classes_at_every_edge() -> None:
+    edges = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
+    whole = {int(np.ceil(edge)) + step for edge in edges for step in (-1, 0, 1)}
+    values = sorted(value for value in whole | {0, 1, buckets.LARGEST, buckets.LARGEST + 1, 2**50} if value >= 0)
+    engine = DuckDb()
+    try:
+        table = engine.put("numbers", pl.DataFrame({"value": values}))
+        found = engine.fetch(table.mutate(number=buckets.numbered(table["value"]))).sort("value")
+    finally:
+        engine.close()
+    assert found["number"].to_list() == [buckets.number(value) for value in values]
+
+
+def test_what_is_empty_is_in_the_lowest_class() -> None:
+    engine = DuckDb()
+    try:
+        table = engine.put("numbers", pl.DataFrame({"value": [None, 5]}, schema={"value": pl.Int64}))
+        found = engine.fetch(table.select(number=buckets.numbered(table["value"])).order_by(ibis.asc("number")))
+    finally:
+        engine.close()
+    assert found["number"].to_list() == [0, buckets.number(5)]
+
+
+@pytest.mark.parametrize("power", range(40))
+def test_a_power_of_two_begins_an_octave(power: int) -> None:
+    assert buckets.number(2**power) == power * buckets.PER_OCTAVE

@@ -1,0 +1,112 @@
+"""A cluster of processes counts what DuckDB counts, to the last one."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import bad_fleet
+import numpy as np
+import polars as pl
+import pytest
+from made_up_records import NOON_US
+from made_up_traffic import HOUR_US, Traffic, write
+from spark_cluster import SETTINGS, spark_cluster
+from thalweg.advise import Answer, Design, Question, Spark, advise, buckets
+
+__all__ = ["spark_cluster"]
+
+
+@pytest.fixture(scope="module")
+def spark(spark_cluster: str) -> Iterator[Callable[[], Spark]]:
+    """Spark on the cluster, in one session for all tests: it takes seconds to start."""
+    from pyspark.sql import SparkSession
+
+    first = Spark(spark_cluster, SETTINGS)
+    yield lambda: Spark(spark_cluster, SETTINGS)
+    assert SparkSession.getActiveSession(), "a session that was there before stays"
+    first.close()
+
+
+TABLE = """\
+network,asn,country
+198.51.0.0/16,64496,DE
+198.51.32.0/20,64497,SE
+"""
+
+
+def numbers(found: Answer) -> tuple[object, ...]:
+    return (
+        found.overall, found.parts, found.map, found.sizes, found.ages, found.since, found.cautions, found.rollout,
+        found.too_small, found.too_small_n, found.headline, found.rows, found.n, found.over_time.rows(),
+    )  # fmt: skip
+
+
+def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(given["is_far"], 0.75, 1.2)
+
+
+def late(given: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(given["hour"] < 12, 0.2, 0.8)
+
+
+ASKED = {
+    "side by side, weighted": (
+        Question(replicates=100),
+        Traffic(rows=8000, clients=40, effect=lossy_gain, share=late),
+    ),
+    "before and after, by columns, sizes and the user's table": (
+        Question(
+            segments=("pop", "size", "as"),
+            design=Design("before-after", NOON_US + 48 * HOUR_US),
+            replicates=100,
+            least_samples=50,
+        ),
+        Traffic(
+            rows=8000,
+            clients=60,
+            hours=96,
+            effect=lossy_gain,
+            share=lambda given: (given["hour"] >= 48) * 1.0,
+            size_bytes=(500_000, 20_000_000),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_spark_judges_as_duckdb_does(spark: Callable[[], Spark], tmp_path: Path, name: str) -> None:
+    question, traffic = ASKED[name]
+    frame = traffic.frame()
+    for number, pop in enumerate(("lon", "fra")):
+        for part in range(2):
+            some = frame.gather_every(4, 2 * number + part)
+            write(tmp_path / "records" / "day=2026-11-21" / f"pop={pop}" / f"{part}.parquet", some)
+    (tmp_path / "table.csv").write_text(TABLE)
+    places, table = [tmp_path / "records"], tmp_path / "table.csv"
+    here = advise(places, question, table=table)
+    there = advise(places, question, table=table, engine=spark)
+    assert (here.engine, there.engine) == ("duckdb", "spark")
+    assert numbers(there) == numbers(here)
+    assert here.parts
+
+
+def test_spark_finds_the_same_classes(spark: Callable[[], Spark]) -> None:
+    edges = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
+    values = sorted({int(np.ceil(edge)) + step for edge in edges for step in (-1, 0, 1)} - {-1})
+    engine = spark()
+    try:
+        table = engine.put("numbers", pl.DataFrame({"value": values}))
+        found = engine.fetch(table.mutate(number=buckets.numbered(table["value"]))).sort("value")
+    finally:
+        engine.close()
+    assert found["number"].to_list() == [buckets.number(value) for value in values]
+
+
+def test_spark_names_bad_files_and_leaves_them_out(spark: Callable[[], Spark], tmp_path: Path) -> None:
+    fleet = bad_fleet.make(tmp_path)
+    question = Question(segments=(), least_samples=2, replicates=100)
+    here = advise([tmp_path], question)
+    there = advise([tmp_path], question, engine=spark)
+    assert numbers(there) == numbers(here)
+    left_out = {each.file for each in there.left_out}
+    assert left_out == {each.file for each in here.left_out}
+    assert left_out == {*fleet.bad, *fleet.copies, *fleet.damaged}

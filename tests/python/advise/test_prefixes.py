@@ -1,0 +1,170 @@
+"""A user's table of networks: how it is read, and which network an address is found in."""
+
+import gzip
+import ipaddress
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from thalweg.advise import DuckDb, prefix_table
+from thalweg.advise.prefixes import columns, located
+from thalweg.errors import ThalwegError
+
+CSV = """\
+network,asn,country
+192.0.2.0/24,64496,DE
+192.0.0.0/16,AS64497,SE
+192.0.2.128/25,64498,NO
+0.0.0.0/0,64499,
+2001:db8::/32,64500,FR
+2001:db8:1::/48,64501,IT
+2001:db8:2::/47,64502,ES
+2001:db8:1:2::/64,64503,PL
+"""
+
+
+class Duck:
+    """DuckDB, asked for addresses."""
+
+    def __init__(self) -> None:
+        self.engine = DuckDb()
+
+    def find(self, file: Path, addresses: list[str]) -> dict[str, tuple[Any, ...]]:
+        """What a table knows of some addresses."""
+        rows = self.engine.put("addresses", pl.DataFrame({"net_address": addresses}))
+        found = self.engine.fetch(located(self.engine, rows, file))
+        assert found.height == len(addresses)
+        return {row[0]: row[1:] for row in found.iter_rows()}
+
+
+@pytest.fixture
+def duck() -> Iterator[Duck]:
+    duck = Duck()
+    yield duck
+    duck.engine.close()
+
+
+def table(folder: Path, text: str = CSV, name: str = "table.csv") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def test_the_longest_prefix_counts(duck: Duck, tmp_path: Path) -> None:
+    found = duck.find(
+        table(tmp_path),
+        ["192.0.2.7", "192.0.2.200", "192.0.3.7", "8.8.8.8", "2001:db8:1:2:3::9", "2001:db8:1:3::1", "2001:db8:3::1",
+         "2001:db8::1", "2001:db9::1"],
+    )  # fmt: skip
+    assert found == {
+        "192.0.2.7": ("AS64496", "DE"),
+        "192.0.2.200": ("AS64498", "NO"),
+        "192.0.3.7": ("AS64497", "SE"),
+        "8.8.8.8": ("AS64499", None),
+        "2001:db8:1:2:3::9": ("AS64503", "PL"),
+        "2001:db8:1:3::1": ("AS64501", "IT"),
+        "2001:db8:3::1": ("AS64502", "ES"),
+        "2001:db8::1": ("AS64500", "FR"),
+        "2001:db9::1": (None, None),
+    }
+
+
+def test_of_a_truncated_address_only_networks_count_that_hold_all_of_it(duck: Duck, tmp_path: Path) -> None:
+    found = duck.find(table(tmp_path), ["192.0.2.0/24", "2001:db8:1::/48", "192.0.0.0/12"])
+    assert found == {
+        "192.0.2.0/24": ("AS64496", "DE"),
+        "2001:db8:1::/48": ("AS64501", "IT"),
+        "192.0.0.0/12": ("AS64499", None),
+    }
+
+
+def test_what_is_no_address_is_nowhere(duck: Duck, tmp_path: Path) -> None:
+    given = ["h:49904e588c3b5db3", "unknown", "", "1.2.3", "999.1.2.3"]
+    found = duck.find(table(tmp_path), given)
+    assert {found[each] for each in given[:-1]} == {(None, None)}
+
+
+def test_it_is_what_python_finds(duck: Duck, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    networks = {ipaddress.ip_network((chance.getrandbits(32), chance.randint(4, 32)), strict=False) for _ in range(400)}
+    networks |= {
+        ipaddress.ip_network((0x20010DB8 << 96 | chance.getrandbits(96), chance.randint(33, 128)), strict=False)
+        for _ in range(400)
+    }
+    listed = sorted(networks, key=str)
+    file = table(tmp_path, "network,name\n" + "".join(f"{each},n{n}\n" for n, each in enumerate(listed)))
+    inside = [each.network_address + chance.randrange(min(each.num_addresses, 2**60)) for each in listed]
+    other = [ipaddress.ip_address(chance.getrandbits(32)) for _ in range(200)]
+    addresses = sorted({str(each) for each in [*inside, *other]})
+    found = duck.find(file, addresses)
+    for text in addresses:
+        address = ipaddress.ip_address(text)
+        holding = [
+            (each.prefixlen, n) for n, each in enumerate(listed) if each.version == address.version and address in each
+        ]
+        wanted = f"n{max(holding)[1]}" if holding else None
+        assert found[text] == (wanted,), text
+
+
+def test_lines_of_routeviews(duck: Duck, tmp_path: Path) -> None:
+    file = tmp_path / "routeviews.pfx2as.gz"
+    file.write_bytes(
+        gzip.compress(b"192.0.2.0\t24\t64496\n198.51.100.0\t24\t64497_64498\n2001:db8::\t32\t64499,64500\n")
+    )
+    assert columns(file) == {"as"}
+    found = duck.find(file, ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
+    assert found == {"192.0.2.1": ("AS64496",), "198.51.100.1": ("AS64497",), "2001:db8::1": ("AS64499,64500",)}
+
+
+def test_a_folder_of_maxmind(duck: Duck, tmp_path: Path) -> None:
+    heading = "network,autonomous_system_number,autonomous_system_organization"
+    table(tmp_path, f'{heading}\n192.0.2.0/24,64496,"One, Inc."\n', "GeoLite2-ASN-Blocks-IPv4.csv")
+    table(tmp_path, "network,geoname_id,is_anycast\n192.0.0.0/16,17,0\n", "GeoLite2-Country-Blocks-IPv4.csv")
+    table(tmp_path, "network,geoname_id,is_anycast\n2001:db8::/32,18,0\n", "GeoLite2-Country-Blocks-IPv6.csv")
+    table(tmp_path, "geoname_id,locale_code,country_iso_code\n17,en,DE\n18,en,SE\n",
+          "GeoLite2-Country-Locations-en.csv")  # fmt: skip
+    assert columns(tmp_path) == {"as", "as_name", "country", "is_anycast"}
+    found = duck.find(tmp_path, ["192.0.2.1", "2001:db8::1"])
+    assert found["192.0.2.1"] == ("AS64496", "One, Inc.", "DE", "0")
+    assert found["2001:db8::1"] == (None, None, "SE", "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ip,asn\n1.2.3.4,5\n", "its heading names no `network`"),
+        ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is no network"),
+        ("network,asn\n192.0.2.1/24,5\n", "bits behind its length"),
+        ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is no network"),
+        ("network,asn\n192.0.2.0/24\n", "1 fields, and the heading has 2"),
+        ("network\n192.0.2.0/24\n", "says nothing of its networks"),
+        ("192.0.2.0\t24\n", "is no network"),
+        ("network,asn\n", "names no network"),
+        ("", "its heading names no `network`"),
+    ],
+)
+def test_what_is_no_table_is_said(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ThalwegError) as wrong:
+        prefix_table.read(table(tmp_path, text))
+    assert said in wrong.value.message
+    assert "table.csv" in wrong.value.text()
+
+
+def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_bytes(b"network,asn\n192.0.2.0/24,\xff\n")
+    with pytest.raises(ThalwegError, match="it is no text"):
+        prefix_table.read(file)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="cannot be read: no such file"):
+        prefix_table.read(tmp_path / "nowhere.csv")
+
+
+def test_a_network_that_is_there_twice_is_what_was_said_last(duck: Duck, tmp_path: Path) -> None:
+    file = table(tmp_path, "network,name\n192.0.2.0/24,old\n192.0.2.0/24,new\n")
+    assert duck.find(file, ["192.0.2.1"]) == {"192.0.2.1": ("new",)}

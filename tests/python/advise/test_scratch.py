@@ -1,0 +1,74 @@
+"""A folder for what does not fit into memory is gone at the end, whatever that was."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from made_up_traffic import Traffic, write
+from thalweg.advise.scratch import Scratch
+from thalweg.errors import Exit
+
+WITHIN_S = 60
+
+SLOW = """\
+import sys, thalweg.advise.judging as judging
+from thalweg.cli.main import app
+within = judging.sampling.samples
+def samples(engine, *others):
+    print("counting", flush=True)
+    made = within(engine, *others)
+    while True:
+        engine.fetch(made.group_by("cell").agg(n=made.count()))
+judging.sampling.samples = samples
+sys.exit(app())
+"""
+"""`thalweg`, counting until somebody ends it."""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def counting(records: Path) -> "subprocess.Popen[str]":
+    """Start `thalweg advise`, and wait until it counts."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, "advise", str(records)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    assert process.stdout.readline() == "counting\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_who_is_asked_to_end_leaves_nothing(temporary: Path, tmp_path: Path, number: signal.Signals) -> None:
+    write(tmp_path / "records" / "some.parquet", Traffic(rows=2000).frame())
+    process = counting(tmp_path / "records")
+    assert len(list(temporary.glob("thalweg-advise-*"))) == 1
+    process.send_signal(number)
+    _, said = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == Exit.INTERRUPTED, said
+    assert not list(temporary.iterdir())
+
+
+def test_what_a_kill_leaves_the_next_one_removes(temporary: Path, tmp_path: Path) -> None:
+    write(tmp_path / "records" / "some.parquet", Traffic(rows=2000).frame())
+    process = counting(tmp_path / "records")
+    (mine,) = temporary.glob("thalweg-advise-*")
+    other = Scratch()
+    assert mine.exists(), "what is in use stays"
+    process.kill()
+    process.communicate(timeout=WITHIN_S)
+    assert mine.exists()
+    Scratch().remove()
+    assert list(temporary.iterdir()) == [other.folder]
+    other.remove()
+    assert not list(temporary.iterdir())
