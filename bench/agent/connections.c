@@ -3,8 +3,9 @@
  *
  *     connections serve ADDRESS PORT           answers each request with RESPONSE_BYTES and closes
  *     connections ask ADDRESS PORT SECONDS     one request after the other; prints how many were answered
- *     connections turns ADDRESS PORT SECONDS   asks the servers at PORT and PORT + 1 in turns; prints for each how many requests were
- *                                              answered, and what these took of this process's CPU time and by the clock, in ns
+ *     connections turns ADDRESS PORT SECONDS PID PID
+ *         asks the servers at PORT and PORT + 1, which are these processes, in turns: first, second, second, first, and so on;
+ *         prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in ns
  *     connections keep ADDRESS PORT            accepts, and keeps what comes open
  *     connections hold ADDRESS PORT COUNT      opens so many, says "open", and ends when standard input does
  */
@@ -111,28 +112,43 @@ static void ask(const struct sockaddr_in *address, double seconds)
 	printf("%ld\n", answered);
 }
 
-static void ask_in_turns(const struct sockaddr_in *first, double seconds)
+/* What was used until now. */
+struct used {
+	long long client_ns, server_ns, clock_ns;
+};
+
+static struct used used(clockid_t server)
+{
+	return (struct used){
+		.client_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID),
+		.server_ns = now_ns(server),
+		.clock_ns = now_ns(CLOCK_MONOTONIC),
+	};
+}
+
+static void ask_in_turns(const struct sockaddr_in *first, double seconds, char **processes)
 {
 	struct sockaddr_in both[2] = { *first, *first };
-	long long end_ns = now_ns(CLOCK_MONOTONIC) + (long long)(1e9 * seconds), cpu_ns[2] = { 0 }, clock_ns[2] = { 0 };
-	long answered[2] = { 0 };
+	long long end_ns = now_ns(CLOCK_MONOTONIC) + (long long)(1e9 * seconds);
+	clockid_t servers[2];
 
+	for (int which = 0; which < 2; which++)
+		if (clock_getcpuclockid(atoi(processes[which]), &servers[which]))
+			fail(processes[which]);
 	both[1].sin_port = htons(ntohs(first->sin_port) + 1);
 	while (now_ns(CLOCK_MONOTONIC) < end_ns) {
 		for (size_t turn = 0; turn < TURNS; turn++) {
 			int which = ORDER[turn];
 
-			clock_ns[which] -= now_ns(CLOCK_MONOTONIC);
-			cpu_ns[which] -= now_ns(CLOCK_PROCESS_CPUTIME_ID);
+			struct used before = used(servers[which]), after;
+
 			for (int number = 0; number < TURN; number++)
 				ask_once(&both[which]);
-			cpu_ns[which] += now_ns(CLOCK_PROCESS_CPUTIME_ID);
-			clock_ns[which] += now_ns(CLOCK_MONOTONIC);
-			answered[which] += TURN;
+			after = used(servers[which]);
+			printf("%lld %lld %lld\n", after.client_ns - before.client_ns, after.server_ns - before.server_ns,
+			       after.clock_ns - before.clock_ns);
 		}
 	}
-	for (int which = 0; which < 2; which++)
-		printf("%ld %lld %lld\n", answered[which], cpu_ns[which], clock_ns[which]);
 }
 
 static void hold(const struct sockaddr_in *address, int count)
@@ -160,8 +176,8 @@ int main(int count, char **words)
 		serve(listen_at(&address), words[1][0] == 'k');
 	else if (count > 4 && !strcmp(words[1], "ask"))
 		ask(&address, atof(words[4]));
-	else if (count > 4 && !strcmp(words[1], "turns"))
-		ask_in_turns(&address, atof(words[4]));
+	else if (count > 6 && !strcmp(words[1], "turns"))
+		ask_in_turns(&address, atof(words[4]), words + 5);
 	else if (count > 4 && !strcmp(words[1], "hold"))
 		hold(&address, atoi(words[4]));
 	else

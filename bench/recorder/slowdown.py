@@ -1,14 +1,18 @@
 """What short connections lose by being recorded, on a machine that has nothing to spare.
 
-As many clients as there are CPUs each ask two servers of their own in turns of some milliseconds, so that all CPUs are
-busy. One of the two is in the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the
-machine hits both: to compare minutes with a recorder to minutes without one would take hours on a virtual machine,
-whose neighbours come and go.
+On each CPU a client asks two servers of its own in turns of some milliseconds, so that all CPUs are busy. One of the
+two is in the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits
+both: to compare minutes with a recorder to minutes without one would take hours on a virtual machine, whose neighbours
+come and go. All three stay on their CPU: whether two processes share one makes more of a difference than that.
 
 The measure is CPU time, that of both ends, of all that the kernel does for them, and of the recorder's process: on a
 machine that has nothing to spare, connections per second are CPU seconds per second divided by what each takes. What
 the programs in the kernel cost is the difference between the two servers' connections. What the process costs is its
 own CPU time, its files merged and written included, however long after the connections that comes.
+
+A hypervisor that has others run for a while may not say so: what passes then counts as CPU time of whoever was at work.
+Four turns (recorded, not, not, recorded) of which one takes more than twice what turns usually take are left out
+together, and counted: a recorder does no such thing to some milliseconds.
 
 Not in it: what the kernel does before it finds that no program wants to hear of a connection (some tens of ns for each
 of four calls), and what the process's work displaces from the caches of others, which hits both servers alike.
@@ -31,6 +35,11 @@ from .machine import PORT, Agent, Machine
 
 WINDOWS = 40
 WINDOW_S = 2.0
+TURN = 32
+"""Connections in a turn, and the order of turns: as in connections.c."""
+ORDER = (0, 1, 1, 0)
+PAUSE = 2.0
+"""A turn that takes so many times what turns usually take was interrupted."""
 MERGES = ("--rotate-size", "8MB")
 """Files are merged several times in the time that is measured."""
 
@@ -41,13 +50,13 @@ class Side:
 
     answered: int
     clients_ns: int
-    server_ns: int
+    servers_ns: int
     clock_ns: int
     """How long the clients have waited, by the clock."""
 
     def cpu_us(self) -> float:
         """Return the CPU time of a connection, of both ends."""
-        return (self.clients_ns + self.server_ns) / self.answered / 1e3
+        return (self.clients_ns + self.servers_ns) / self.answered / 1e3
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,12 @@ class Window:
 
     recorded: Side
     other: Side
+    left_out: float
+    """Share of the turns that were left out."""
+    connections: int
+    """Those that were recorded, in turns that were left out, too."""
     process_ns: int
-    """CPU time of the recorder's process."""
+    """CPU time of the recorder's process for them."""
     idle: float
     """Share of the time in which a CPU had nothing to do."""
     stolen: float
@@ -65,7 +78,7 @@ class Window:
 
     def process_us(self) -> float:
         """Return what the process takes for a connection."""
-        return self.process_ns / self.recorded.answered / 1e3
+        return self.process_ns / self.connections / 1e3
 
     def slowdown(self) -> float:
         """Return the part of the connections a second that is lost."""
@@ -94,41 +107,49 @@ def measure(machine: Machine, windows: int, window_s: float) -> list[Window]:
     """Have both servers asked in turns, with a recorder at work."""
     found = []
     with ExitStack() as stack:
-        ports = [PORT + 2 * number for number in range(len(os.sched_getaffinity(0)))]
-        sides = [
-            [stack.enter_context(machine.serving("serve", port=port + side, cgroup=cgroup)) for port in ports]
-            for side, cgroup in enumerate((machine.recorded, machine.other))
-        ]
+        places = []
+        for number, cpu in enumerate(sorted(os.sched_getaffinity(0))):
+            port, pids = PORT + 2 * number, []
+            for side, cgroup in enumerate((machine.recorded, machine.other)):
+                pids.append(stack.enter_context(machine.serving("serve", port=port + side, cgroup=cgroup)))
+                os.sched_setaffinity(pids[side], {cpu})
+            ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids)
+            places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES)
         # What waits to be written at the end of a window is the next one's: so it is at the end of the last one.
         for number in range(windows + 1):
             if number:
                 print(f"bench: recording, window {number} of {windows}", file=sys.stderr)
-            seen = window(machine, ports, sides, agent, window_s)
+            seen = window(places, agent)
             found += [seen] if number else []
         agent.end()
     return found
 
 
-def window(machine: Machine, ports: list[int], sides: list[list[int]], agent: Agent, window_s: float) -> Window:
-    """Measure for some seconds."""
-    before = Clocks(sides, agent)
-    lines = (machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s) for port in ports)
-    clients = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for line in lines]
+def window(places: list[list[str]], agent: Agent) -> Window:
+    """Measure for some seconds: let these commands make connections."""
+    before = Clocks(agent)
+    clients = [subprocess.Popen(place, stdout=subprocess.PIPE, text=True) for place in places]
     said = [client.communicate()[0] for client in clients]
     if any(client.returncode for client in clients):
         raise SystemExit("bench: connections could not be made")
-    after = Clocks(sides, agent)
-    told = [[[int(word) for word in line.split()] for line in text.splitlines()] for text in said]
+    after = Clocks(agent)
+    turns = [[int(word) for word in line.split()] for text in said for line in text.splitlines()]
+    rounds = [turns[start : start + len(ORDER)] for start in range(0, len(turns), len(ORDER))]
+    usual = statistics.median(client_ns + server_ns for client_ns, server_ns, _ in turns)
+    kept = [one for one in rounds if all(client_ns + server_ns < PAUSE * usual for client_ns, server_ns, _ in one)]
     both = []
     for side in range(2):
-        answered, clients_ns, clock_ns = (sum(client[side][column] for client in told) for column in range(3))
-        both.append(Side(answered, clients_ns, after.servers_ns[side] - before.servers_ns[side], clock_ns))
+        own = [turn for one in kept for turn, which in zip(one, ORDER, strict=True) if which == side]
+        clients_ns, servers_ns, clock_ns = (sum(column) for column in zip(*own, strict=True))
+        both.append(Side(TURN * len(own), clients_ns, servers_ns, clock_ns))
     passed = {name: after.machine[name] - before.machine[name] for name in after.machine}
     total = sum(passed.values())
     return Window(
         recorded=both[0],
         other=both[1],
+        left_out=1 - len(kept) / len(rounds),
+        connections=TURN * ORDER.count(0) * len(rounds),
         process_ns=after.process_ns - before.process_ns,
         idle=passed["idle"] / total,
         stolen=passed["stolen"] / total,
@@ -138,8 +159,7 @@ def window(machine: Machine, ports: list[int], sides: list[list[int]], agent: Ag
 class Clocks:
     """How much CPU time was used until now."""
 
-    def __init__(self, sides: list[list[int]], agent: Agent) -> None:
-        self.servers_ns = [sum(map(cpu_ns, servers)) for servers in sides]
+    def __init__(self, agent: Agent) -> None:
         self.process_ns = cpu_ns(agent.process.pid)
         # proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
         ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
@@ -157,10 +177,11 @@ def report(windows: list[Window], window_s: float) -> dict[str, Any]:
     mean, at_most = bound([window.slowdown() for window in windows])
     in_kernel, in_kernel_at_most = bound([window.in_kernel() for window in windows])
     longer, longer_at_most = bound([window.by_the_clock() for window in windows])
-    recorded = sum(window.recorded.answered for window in windows)
+    recorded = sum(window.connections for window in windows)
     process_us = sum(window.process_ns for window in windows) / recorded / 1e3
     cpu_us = statistics.median(window.other.cpu_us() for window in windows)
-    per_s = statistics.median(window.recorded.answered + window.other.answered for window in windows) / window_s
+    per_s = statistics.median(2 * window.connections for window in windows) / window_s
+    left_out = statistics.fmean(window.left_out for window in windows)
     idle = statistics.fmean(window.idle for window in windows)
     stolen = statistics.fmean(window.stolen for window in windows)
     print(f"  slowdown  {percent(mean)}, at most {percent(at_most)} (95 %, {len(windows)} windows of {window_s:.0f} s)")
@@ -168,6 +189,7 @@ def report(windows: list[Window], window_s: float) -> dict[str, Any]:
     print(f"            a connection takes {cpu_us:.0f} us of CPU for both ends, of the process {process_us:.2f} us")
     print(f"  clock     connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
     print(f"            {per_s:.0f} connections a second, CPUs idle {percent(idle)}, stolen {percent(stolen)}")
+    print(f"            {percent(left_out)} of the turns were interrupted, and are left out")
     return {
         "slowdown": mean,
         "slowdown_at_most": at_most,
