@@ -1,0 +1,1 @@
+//! Which congestion control the next connection to a destination gets, and whether that helps.
