@@ -30,15 +30,16 @@ RUST: Mapping[str, set[str]] = {
     "tcp": {"units", "cc"},
     "traffic": {"units", "plan"},
     "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},
+    "policy": {"units"},
     "store": {"units", "plan", "trace"},
     "lab": {"units", "plan", "trace", "link", "traffic"},
     "lockstep": {"units", "plan"},
     "agent": {"units", "trace", "store"},
-    "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "store", "lab"},
+    "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""
 
-PURE = {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim"}
+PURE = {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy"}
 
 PURE_DEPENDENCIES = {
     "arrayvec",

@@ -1,1 +1,61 @@
 //! Which congestion control the next connection to a destination gets, and whether that helps.
+//!
+//! What a server's kernel learns of a connection that has closed is an [`Outcome`]. A [`Policy`] makes [`Weights`] of them:
+//! with which chance each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`]. Whoever draws is not part of
+//! this crate, and never waits for it: weights hold until there are others.
+//!
+//! ```text
+//!   Outcome ──► Guard ──► Policy          learns
+//!                 │          │
+//!   Weights ◄─────┴──────────┘            hold-out, withdrawal and the state of the host go before the policy's wish
+//! ```
+//!
+//! - [`Guard`] stands around every policy. It keeps a share of connections at the system's default, compares the rest with them
+//!   by a test that may be looked at all the time, and puts the default back where the rest is worse.
+//! - [`AnyPolicy`] is a policy by name: [`Bayes`], which is the default, and others to compare it with.
+//! - [`Objective`] says what is wanted, as a number for each outcome.
+//! - [`simulate`] plays policies against a population of paths.
+//!
+//! Nothing here has a clock, draws random numbers of its own, or touches anything outside: times are arguments (since the UNIX
+//! epoch, so that learned state survives a restart), and the same outcomes in the same order give the same weights.
+//!
+//! ```
+//! use thalweg_policy::{AnyPolicy, Arms, Bayes, Class, Guard, Objective, Prefix};
+//! use thalweg_units::Time;
+//!
+//! let arms = Arms::named(&["cubic", "bbr"], "cubic")?;
+//! let bayes = Bayes::new(arms.clone(), Objective::default(), Default::default());
+//! let guard = Guard::new(arms, AnyPolicy::Bayes(bayes), Objective::default(), Default::default());
+//! let weights = guard.weights("192.0.2.0/24".parse::<Prefix>()?, Class::default(), Time::ZERO);
+//! assert_eq!(weights.holdout(), 0.05);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod arm;
+mod bayes;
+mod event;
+mod guard;
+mod math;
+mod objective;
+mod outcome;
+mod policies;
+mod policy;
+mod prefix;
+pub mod simulate;
+mod snapshot;
+mod weights;
+
+pub use arm::{Arm, ArmId, Arms, ArmsError, MAX_ARMS};
+pub use bayes::{Bayes, BayesSettings};
+pub use event::{Change, Event};
+pub use guard::{Account, ArmAccount, Difference, Guard, GuardSettings, Host};
+pub use objective::Objective;
+pub use outcome::{Class, Direction, Group, Loss, Outcome, Size};
+pub use policies::{
+    Ab, AbUnit, Bpftune, BpftuneKey, BpftuneSettings, Condition, Greedy, GreedySettings, Range, Rule, Rules,
+    RulesError, Static, Ucb, UcbSettings,
+};
+pub use policy::{AnyPolicy, ArmView, Explanation, Interval, Policy};
+pub use prefix::{Family, Prefix, PrefixError, Tree};
+pub use snapshot::{FORMAT, RestoreError, Snapshot};
+pub use weights::Weights;

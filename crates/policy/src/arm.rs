@@ -1,0 +1,132 @@
+//! Arms: the algorithms that may be chosen.
+
+use serde::{Deserialize, Serialize};
+
+/// Most algorithms that can be told apart: what the kernel's side draws from has room for so many.
+pub const MAX_ARMS: usize = 8;
+
+/// Algorithms that take a loss for congestion, so that their losses and queues tell something of the path.
+const LOSS_BASED: [&str; 12] =
+    ["bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "reno", "scalable", "veno", "westwood", "yeah"];
+
+/// Algorithms that pace by a model of the path and fall behind for good on a host that is off CPU for part of the time.
+const NEED_WHOLE_CPU: [&str; 4] = ["bbr", "bbr1", "bbr2", "bbr3"];
+
+/// Number of an arm among [`Arms`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ArmId(pub u8);
+
+impl ArmId {
+    /// As an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An algorithm that may be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// As `TCP_CONGESTION` takes it.
+    pub name: String,
+    /// Whether a loss makes it slower, so that what it loses and how long its queues grow says something about the path.
+    pub is_loss_based: bool,
+    /// Whether it may not be chosen while the host is short of CPU.
+    pub needs_whole_cpu: bool,
+}
+
+impl Arm {
+    /// An algorithm with what is known of that name; of an unknown one nothing is assumed.
+    pub fn named(name: &str) -> Arm {
+        Arm {
+            name: name.to_owned(),
+            is_loss_based: LOSS_BASED.contains(&name),
+            needs_whole_cpu: NEED_WHOLE_CPU.contains(&name),
+        }
+    }
+}
+
+/// The algorithms that may be chosen, and which of them the system takes by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arms {
+    arms: Vec<Arm>,
+    default: ArmId,
+}
+
+/// A list of arms that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArmsError {
+    /// The system's default is not on the list.
+    #[error("the arms {found} lack the system's default `{default}`; add it, since the hold-out keeps it")]
+    NoDefault {
+        /// The names.
+        found: String,
+        /// The default's.
+        default: String,
+    },
+    /// One stands there twice.
+    #[error("the arm `{0}` is named twice; name it once")]
+    Twice(String),
+    /// There are too many.
+    #[error("{0} arms, and at most {MAX_ARMS} can be told apart; leave some out")]
+    TooMany(usize),
+}
+
+impl Arms {
+    /// The arms in their order.
+    ///
+    /// # Errors
+    /// If `default` is not among them, one is there twice, or there are more than [`MAX_ARMS`].
+    pub fn new(arms: Vec<Arm>, default: &str) -> Result<Arms, ArmsError> {
+        if arms.len() > MAX_ARMS {
+            return Err(ArmsError::TooMany(arms.len()));
+        }
+        for (number, arm) in arms.iter().enumerate() {
+            if arms[..number].iter().any(|other| other.name == arm.name) {
+                return Err(ArmsError::Twice(arm.name.clone()));
+            }
+        }
+        let Some(found) = arms.iter().position(|arm| arm.name == default) else {
+            let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+            return Err(ArmsError::NoDefault { found: names.join(", "), default: default.to_owned() });
+        };
+        Ok(Arms { arms, default: ArmId(found as u8) })
+    }
+
+    /// The arms of these names.
+    ///
+    /// # Errors
+    /// As [`Arms::new`].
+    pub fn named(names: &[&str], default: &str) -> Result<Arms, ArmsError> {
+        Arms::new(names.iter().map(|name| Arm::named(name)).collect(), default)
+    }
+
+    /// What the system takes by itself.
+    pub const fn default(&self) -> ArmId {
+        self.default
+    }
+
+    /// How many there are; at least one.
+    #[allow(clippy::len_without_is_empty, reason = "the default is always there")]
+    pub fn len(&self) -> usize {
+        self.arms.len()
+    }
+
+    /// All, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (ArmId, &Arm)> {
+        self.arms.iter().enumerate().map(|(number, arm)| (ArmId(number as u8), arm))
+    }
+
+    /// The arm of a number.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn arm(&self, id: ArmId) -> &Arm {
+        &self.arms[id.index()]
+    }
+
+    /// The arm of a name.
+    pub fn find(&self, name: &str) -> Option<ArmId> {
+        self.iter().find(|(_, arm)| arm.name == name).map(|(id, _)| id)
+    }
+}

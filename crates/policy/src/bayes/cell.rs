@@ -1,0 +1,244 @@
+//! What is known of the arms at one destination, in one class.
+
+use crate::arm::ArmId;
+use serde::{Deserialize, Serialize};
+use thalweg_units::Time;
+
+/// Variance of the noise before anything is known: completion times of equal objects differ by a factor of e^0.4 or so.
+const NOISE: f64 = 0.16;
+
+/// How many connections that stands for.
+const NOISE_FREEDOM: f64 = 4.0;
+
+/// The noise is never taken to be smaller: 3 %, below which nobody cares, and round-off is near.
+const LEAST_NOISE: f64 = 1e-3;
+
+/// CUSUM: how much of a standard deviation a shift must be to count, and the sum at which it is one. False alarms are some ten
+/// thousand connections apart if noise is normal; a shift of two standard deviations is found within five or six.
+const CUSUM_SLACK: f64 = 0.75;
+const CUSUM_LIMIT: f64 = 6.0;
+
+/// Most standard deviations by which a single connection counts: a timeout is no evidence of a new path, nor of a bad arm.
+const OUTLIER: f64 = 3.0;
+
+/// Weight of the newest reward in what an arm has got lately.
+const LATELY: f64 = 0.4;
+
+/// For how many connections what an arm got lately stands, after a change.
+const LATELY_COUNT: f64 = 3.0;
+
+/// Below so many connections a mean is none.
+const LEAST_COUNT: f64 = 0.2;
+
+/// Gains of arms over the default, before a destination's own connections.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Prior {
+    pub gains: Vec<Gain>,
+    /// Variance of the noise.
+    pub noise: f64,
+}
+
+/// A gain that is normally distributed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Gain {
+    pub mean: f64,
+    pub variance: f64,
+}
+
+impl Prior {
+    /// Nothing is known but the order of magnitude.
+    pub fn vague(arms: usize, default: ArmId, sd: f64) -> Prior {
+        let mut gains = vec![Gain { mean: 0.0, variance: sd * sd }; arms];
+        gains[default.index()] = Gain { mean: 0.0, variance: 0.0 };
+        Prior { gains, noise: NOISE }
+    }
+}
+
+/// What is believed of an arm's mean reward: normal, `mean + sqrt(variance) z + with_level l`, where `l` is the same for all arms.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Belief {
+    pub mean: f64,
+    pub variance: f64,
+    /// How much of it moves with the level, which is not known for certain either.
+    pub with_level: f64,
+}
+
+/// What is believed of all arms.
+pub(super) struct Posterior {
+    pub beliefs: Vec<Belief>,
+    /// Variance of the noise.
+    pub noise: f64,
+    /// What the estimate of the noise rests on.
+    pub freedom: f64,
+}
+
+/// What a destination has found of an arm, for its networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// From 0 to 1: how far the gain is known.
+    pub weight: f64,
+    /// Gain over the default.
+    pub gain: f64,
+    /// Its variance, by the noise.
+    pub variance: f64,
+    /// Variance of the noise of a connection.
+    pub noise: f64,
+}
+
+/// Rewards at one destination, in one class.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Cell {
+    arms: Vec<Rewards>,
+    /// Sum of squared prediction errors, and how many.
+    scatter: f64,
+    freedom: f64,
+    rising: f64,
+    falling: f64,
+    told: Vec<Told>,
+    at: Time,
+}
+
+/// Rewards of an arm.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Rewards {
+    n: f64,
+    mean: f64,
+    lately: f64,
+}
+
+impl Cell {
+    pub fn new(prior: &Prior) -> Cell {
+        let arms = prior.gains.len();
+        Cell {
+            arms: vec![Rewards::default(); arms],
+            scatter: 0.0,
+            freedom: 0.0,
+            rising: 0.0,
+            falling: 0.0,
+            told: vec![Told::default(); arms],
+            at: Time::ZERO,
+        }
+    }
+
+    /// When it was last added to.
+    pub fn at(&self) -> Time {
+        self.at
+    }
+
+    /// Connections that count.
+    pub fn seen(&self) -> f64 {
+        self.arms.iter().map(|arm| arm.n).sum()
+    }
+
+    /// Connections of an arm that count.
+    pub fn count(&self, arm: ArmId) -> f64 {
+        self.arms[arm.index()].n
+    }
+
+    /// What its networks were last told.
+    pub fn told(&self) -> &[Told] {
+        &self.told
+    }
+
+    /// What is there counts for `keep` of what it did.
+    pub fn forget(&mut self, keep: f64) {
+        self.arms.iter_mut().for_each(|arm| arm.n *= keep);
+        self.scatter *= keep;
+        self.freedom *= keep;
+    }
+
+    /// What is believed, with counts at `kept` of what they are.
+    pub fn posterior(&self, prior: &Prior, default: ArmId, kept: f64) -> Posterior {
+        let freedom = NOISE_FREEDOM + kept * self.freedom;
+        let noise = ((NOISE_FREEDOM * prior.noise + kept * self.scatter) / freedom).max(LEAST_NOISE);
+        // Each arm is a witness of the level: what it got less what it should gain.
+        let (mut precision, mut sum) = (0.0, 0.0);
+        for (arm, gain) in self.arms.iter().zip(&prior.gains) {
+            if arm.n * kept > 0.0 {
+                let weight = 1.0 / (noise / (arm.n * kept) + gain.variance);
+                precision += weight;
+                sum += weight * (arm.mean - gain.mean);
+            }
+        }
+        let (level, level_sd) =
+            if precision > 0.0 { (sum / precision, libm::sqrt(1.0 / precision)) } else { (0.0, 0.0) };
+        let belief = |(number, (arm, gain)): (usize, (&Rewards, &Gain))| {
+            if number == default.index() {
+                return Belief { mean: level, variance: 0.0, with_level: level_sd };
+            }
+            let known = arm.n * kept * gain.variance;
+            let own = known / (known + noise);
+            Belief {
+                mean: own * arm.mean + (1.0 - own) * (level + gain.mean),
+                variance: (1.0 - own) * gain.variance,
+                with_level: (1.0 - own) * level_sd,
+            }
+        };
+        let beliefs = self.arms.iter().zip(&prior.gains).enumerate().map(belief).collect();
+        Posterior { beliefs, noise, freedom }
+    }
+
+    /// Adds a reward. If it is the last of several that say that the path is another one, everything is forgotten but what this
+    /// arm has got lately, and the reason is given.
+    pub fn learn(&mut self, arm: ArmId, reward: f64, prior: &Prior, default: ArmId, now: Time) -> Option<String> {
+        let is_first = self.seen() < LEAST_COUNT;
+        let posterior = self.posterior(prior, default, 1.0);
+        let belief = posterior.beliefs[arm.index()];
+        let doubt = belief.variance + belief.with_level * belief.with_level;
+        let sd = libm::sqrt(doubt + posterior.noise);
+        let distance = if is_first { 0.0 } else { ((reward - belief.mean) / sd).clamp(-OUTLIER, OUTLIER) };
+        let counted = if is_first { reward } else { belief.mean + distance * sd };
+
+        self.at = now;
+        let rewards = &mut self.arms[arm.index()];
+        rewards.lately =
+            if rewards.n < LEAST_COUNT { reward } else { rewards.lately + LATELY * (reward - rewards.lately) };
+        rewards.n += 1.0;
+        rewards.mean += (counted - rewards.mean) / rewards.n;
+        if is_first {
+            return None;
+        }
+        self.freedom += 1.0;
+        self.scatter += (counted - belief.mean) * (counted - belief.mean) * posterior.noise / (sd * sd);
+        self.rising = (self.rising + distance - CUSUM_SLACK).max(0.0);
+        self.falling = (self.falling - distance - CUSUM_SLACK).max(0.0);
+        let way = if self.falling > CUSUM_LIMIT {
+            "worse"
+        } else if self.rising > CUSUM_LIMIT {
+            "better"
+        } else {
+            return None;
+        };
+        self.restart(arm);
+        Some(format!("connections have become {way} than what had been learned can explain"))
+    }
+
+    /// Forgets everything.
+    pub fn drop_all(&mut self) {
+        self.arms.iter_mut().for_each(|rewards| *rewards = Rewards::default());
+        (self.scatter, self.freedom, self.rising, self.falling) = (0.0, 0.0, 0.0, 0.0);
+    }
+
+    /// Forgets all but what `arm` has got lately.
+    fn restart(&mut self, arm: ArmId) {
+        let lately = self.arms[arm.index()].lately;
+        self.drop_all();
+        self.arms[arm.index()] = Rewards { n: LATELY_COUNT, mean: lately, lately };
+    }
+
+    /// Gives what its networks were told before, and what they are told now.
+    pub fn retell(&mut self, default: ArmId) -> (Vec<Told>, Vec<Told>) {
+        let reference = self.arms[default.index()];
+        let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(LEAST_NOISE);
+        let tell = |(number, arm): (usize, &Rewards)| {
+            if number == default.index() || arm.n < LEAST_COUNT || reference.n < LEAST_COUNT {
+                return Told::default();
+            }
+            // Of n and m connections: as good as nm / (n + m) pairs.
+            let pairs = arm.n * reference.n / (arm.n + reference.n);
+            Told { weight: pairs / (pairs + 1.0), gain: arm.mean - reference.mean, variance: noise / pairs, noise }
+        };
+        let now: Vec<Told> = self.arms.iter().enumerate().map(tell).collect();
+        (std::mem::replace(&mut self.told, now.clone()), now)
+    }
+}

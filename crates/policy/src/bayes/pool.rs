@@ -1,0 +1,80 @@
+//! What the destinations of a network say together of the arms, in one class.
+//!
+//! Each destination says how large an arm's gain was there, and how far it is to be believed. The network keeps the sums, from which
+//! the mean follows, and how much destinations differ by more than their noise explains. When a destination has learned more, what it
+//! said before is taken out and what it says now put in: so a network forgets what its destinations forget.
+
+use super::cell::{Gain, Prior, Told};
+use serde::{Deserialize, Serialize};
+
+/// A network with so many destinations is believed as much as the networks around it.
+const HALF: f64 = 2.0;
+
+/// Standard deviation of gains among destinations that seem to agree: none is bound more tightly than this by its neighbours.
+const LEAST_SD: f64 = 0.15;
+
+/// Sums over the destinations of a network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Pool(Vec<Sums>);
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Sums {
+    weight: f64,
+    gain: f64,
+    square: f64,
+    variance: f64,
+    noise: f64,
+}
+
+impl Sums {
+    fn add(&mut self, told: &Told, sign: f64) {
+        let weight = sign * told.weight;
+        self.weight += weight;
+        self.gain += weight * told.gain;
+        self.square += weight * told.gain * told.gain;
+        self.variance += weight * told.variance;
+        self.noise += weight * told.noise;
+    }
+}
+
+impl Pool {
+    pub fn new(arms: usize) -> Pool {
+        Pool(vec![Sums::default(); arms])
+    }
+
+    /// Puts what a destination says now in the place of what it said before.
+    pub fn replace(&mut self, before: &[Told], after: &[Told]) {
+        self.0.iter_mut().zip(before).for_each(|(sums, told)| sums.add(told, -1.0));
+        self.0.iter_mut().zip(after).for_each(|(sums, told)| sums.add(told, 1.0));
+    }
+
+    /// Moves what larger networks say towards what this one says, as far as it is to be believed. What the destination itself has
+    /// told is left out: it would be counted twice.
+    pub fn inform(&self, prior: &mut Prior, own: Option<&[Told]>) {
+        let mut noise = (0.0, 0.0);
+        for (number, sums) in self.0.iter().enumerate() {
+            let mut sums = *sums;
+            if let Some(told) = own.and_then(|own| own.get(number)) {
+                sums.add(told, -1.0);
+            }
+            // What is left of sums that were added and taken out again is nothing.
+            if sums.weight < 1e-3 {
+                continue;
+            }
+            noise = (noise.0 + sums.weight, noise.1 + sums.noise);
+            let mean = sums.gain / sums.weight;
+            let apart = (sums.square / sums.weight - mean * mean - sums.variance / sums.weight).max(0.0);
+            let believed = sums.weight / (sums.weight + HALF);
+            let within = (apart + (apart + sums.variance / sums.weight) / sums.weight).max(LEAST_SD * LEAST_SD);
+            let around = prior.gains[number];
+            prior.gains[number] = Gain {
+                mean: believed * mean + (1.0 - believed) * around.mean,
+                variance: believed * within + (1.0 - believed) * around.variance,
+            };
+        }
+        if noise.0 > 0.0 {
+            let believed = noise.0 / (noise.0 + HALF);
+            prior.noise = believed * noise.1 / noise.0 + (1.0 - believed) * prior.noise;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What changed, and why: for the log.
+
+use crate::prefix::Prefix;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use thalweg_units::Time;
+
+/// A change, with its reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, since the UNIX epoch.
+    pub at: Time,
+    /// Where; none: on the whole host.
+    pub prefix: Option<Prefix>,
+    /// What.
+    pub change: Change,
+    /// Why, in a sentence without a full stop.
+    pub reason: String,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.prefix {
+            Some(prefix) => write!(out, "{prefix}: {}: {}", self.change, self.reason),
+            None => write!(out, "{}: {}", self.change, self.reason),
+        }
+    }
+}
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Change {
+    /// Most new connections get another algorithm than before.
+    Preferred {
+        /// Its name before; none: nothing was preferred yet.
+        from: Option<String>,
+        /// Its name now.
+        to: String,
+    },
+    /// The path is not what it was: what had been learned of it is forgotten.
+    PathChanged,
+    /// New connections keep the system's default, because the others were worse.
+    Withdrawn {
+        /// Until then.
+        until: Time,
+    },
+    /// The policy chooses again, after a withdrawal.
+    Resumed,
+    /// Fewer connections are held out, because the others are better for certain.
+    HoldoutShrunk,
+    /// As many connections are held out as at first.
+    HoldoutRestored,
+    /// The host became short of CPU.
+    CpuLimited,
+    /// The host has its CPU again.
+    CpuFree,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Preferred { from: Some(from), to } => write!(out, "prefers {to} to {from}"),
+            Change::Preferred { from: None, to } => write!(out, "prefers {to}"),
+            Change::PathChanged => out.write_str("starts afresh"),
+            Change::Withdrawn { .. } => out.write_str("puts the default back"),
+            Change::Resumed => out.write_str("chooses again"),
+            Change::HoldoutShrunk => out.write_str("holds out fewer connections"),
+            Change::HoldoutRestored => out.write_str("holds out as many connections as at first"),
+            Change::CpuLimited => out.write_str("leaves out algorithms that need a whole CPU"),
+            Change::CpuFree => out.write_str("takes all algorithms into account again"),
+        }
+    }
+}

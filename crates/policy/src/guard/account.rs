@@ -1,0 +1,48 @@
+//! What happened on the way to a destination, by arm: for people to look at.
+
+use crate::arm::ArmId;
+use crate::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use thalweg_units::{Packets, Rate, Span, Time};
+
+/// What happened on the way to a destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// By number of the arm.
+    pub arms: Vec<ArmAccount>,
+    /// When a connection to it last closed.
+    pub last_seen: Time,
+}
+
+/// What connections of one arm did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArmAccount {
+    /// How many closed.
+    pub connections: u64,
+    /// Smallest round-trip time.
+    pub rtt_min: Option<Span>,
+    /// Largest delivery rate.
+    pub delivery_rate_max: Option<Rate>,
+    /// Data segments sent, retransmissions included.
+    pub segments: Packets,
+    /// Data segments that were retransmissions.
+    pub retransmits: Packets,
+}
+
+impl Account {
+    pub(super) fn add(&mut self, outcome: &Outcome, arms: usize, now: Time) {
+        self.arms.resize_with(arms.max(self.arms.len()), ArmAccount::default);
+        self.last_seen = now;
+        let arm = &mut self.arms[outcome.arm.index()];
+        arm.connections += 1;
+        arm.rtt_min = [arm.rtt_min, outcome.rtt_min].into_iter().flatten().min();
+        arm.delivery_rate_max = [arm.delivery_rate_max, outcome.delivery_rate].into_iter().flatten().max();
+        arm.segments = Packets(arm.segments.0.saturating_add(outcome.segments.0));
+        arm.retransmits = Packets(arm.retransmits.0.saturating_add(outcome.retransmits.0));
+    }
+
+    /// The account of an arm; none if no connection of any arm closed.
+    pub fn arm(&self, arm: ArmId) -> Option<&ArmAccount> {
+        self.arms.get(arm.index())
+    }
+}

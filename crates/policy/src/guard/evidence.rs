@@ -1,0 +1,195 @@
+//! A test that may be looked at all the time: is what the policy chose worse than the default, or better?
+//!
+//! It bets against "no worse". From a capital of 1, each pair's difference `d`, cut to `f = d / (2 scale)` within -1 and 1, multiplies it by
+//! `1 - b f`. If the policy is no worse, `f` is at least as likely to be positive as negative by the same amount, so that
+//! nobody gets richer on average, whatever the fraction `b` that is bet; and the chance that a capital which does not grow on average ever
+//! reaches `1 / alpha` is at most `alpha` (Ville's inequality). Several fractions bet side by side with an equal part of the capital
+//! each; the sum holds the same. The mirrored bets are against "no better".
+//!
+//! All tests of a host together sound falsely with a chance of at most `alpha`: the n-th test that is begun has `alpha / (n (n + 1))` of
+//! it, and these add up to `alpha`. The first is that of all destinations, the next those of the networks of the first one.
+//!
+//! A path may change: capital that was lost while the policy was better would then have to be won back first. So each test begins
+//! anew from time to time, after 64 pairs, then 128, and so on; the e-th beginning has `1 / (e (e + 1))` of what the test has. So do
+//! new attempts after a withdrawal.
+//!
+//! Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", J. R. Stat. Soc. B (2024); Ramdas,
+//! Gruenwald, Vovk and Shafer, "Game-theoretic statistics and safe anytime-valid inference" (2023); Robbins, "Statistical methods related
+//! to the law of the iterated logarithm" (1970) for the interval.
+
+use crate::math::Moments;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use thalweg_units::{Span, Time};
+
+/// Fractions of the capital that are bet.
+const FRACTIONS: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.7, 0.95];
+
+/// Differences beyond so many times the usual one count as that.
+const CUT: f64 = 2.0;
+
+/// Pairs until a test begins anew for the first time; each time after that it takes twice as many.
+const FIRST_EPOCH: u64 = 64;
+
+/// Of the interval: variance at which it is tightest.
+const TIGHTEST: f64 = 10.0;
+
+/// What a test has come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Standing {
+    /// The treated were worse: the default is back until then.
+    Worse { until: Time },
+    /// The time of the withdrawal is over.
+    Resumed,
+    /// The treated are better.
+    Better,
+    /// That is not certain any more.
+    NoLongerBetter,
+}
+
+/// What treated connections got beyond those held out, as a difference of rewards.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Pairs compared.
+    pub pairs: u64,
+    /// Mean difference: 0.1 is a tenth of the time or of the rate.
+    pub mean: f64,
+    /// The lower end of the interval that holds the true difference with 95 % at every moment.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [mean, low, high] = [self.mean, self.low, self.high].map(libm::exp);
+        write!(out, "{mean:.2} times as good ({low:.2} to {high:.2}) in {} pairs", self.pairs)
+    }
+}
+
+/// What is known about a prefix.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Evidence {
+    /// The how-many-eth test of the host it is, from 1.
+    rank: u64,
+    /// The how-many-eth beginning, from 1.
+    epoch: u64,
+    pairs_left: u64,
+    against_no_worse: Capital,
+    against_no_better: Capital,
+    withdrawn_until: Option<Time>,
+    is_better: bool,
+    moments: Moments,
+}
+
+/// Logarithms of the capital of each fraction.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Capital([f64; FRACTIONS.len()]);
+
+impl Capital {
+    /// Bets that `f`, within -1 and 1, is positive.
+    fn bet(&mut self, f: f64) {
+        for (log, fraction) in self.0.iter_mut().zip(FRACTIONS) {
+            *log += libm::log1p(fraction * f);
+        }
+    }
+
+    /// Logarithm of all of it, which was 0 at first.
+    fn log(&self) -> f64 {
+        let most = self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = self.0.iter().map(|log| libm::exp(log - most)).sum();
+        most + libm::log(sum / FRACTIONS.len() as f64)
+    }
+}
+
+impl Evidence {
+    pub fn new(rank: u64) -> Evidence {
+        Evidence {
+            rank,
+            epoch: 1,
+            pairs_left: FIRST_EPOCH,
+            against_no_worse: Capital::default(),
+            against_no_better: Capital::default(),
+            withdrawn_until: None,
+            is_better: false,
+            moments: Moments::default(),
+        }
+    }
+
+    /// Until when the default is back, if it is.
+    pub fn withdrawn_until(&self, now: Time) -> Option<Time> {
+        self.withdrawn_until.filter(|&until| now < until)
+    }
+
+    /// Whether the treated are better for certain.
+    pub fn is_better(&self) -> bool {
+        self.is_better
+    }
+
+    /// Adds a pair; says what changed.
+    pub fn add(&mut self, distance: f64, scale: f64, alpha: f64, now: Time, withdraw_for: Span) -> Option<Standing> {
+        if self.withdrawn_until(now).is_some() {
+            // Everybody has the default: there is nothing to be compared.
+            return None;
+        }
+        if self.withdrawn_until.take().is_some() {
+            self.begin();
+            self.moments = Moments::default();
+            return Some(Standing::Resumed);
+        }
+        self.moments.add(distance);
+        let f = (distance / (CUT * scale)).clamp(-1.0, 1.0);
+        self.against_no_worse.bet(-f);
+        self.against_no_better.bet(f);
+        let needed = self.needed(alpha);
+        if self.against_no_worse.log() >= needed {
+            let until = Time(now.0.saturating_add(withdraw_for.0));
+            self.withdrawn_until = Some(until);
+            self.is_better = false;
+            return Some(Standing::Worse { until });
+        }
+        if !self.is_better && self.against_no_better.log() >= needed {
+            self.is_better = true;
+            return Some(Standing::Better);
+        }
+        self.pairs_left -= 1;
+        if self.pairs_left == 0 {
+            // What an epoch of pairs has not confirmed is not certain any more.
+            let was_confirmed = self.against_no_better.log() > 0.0;
+            self.begin();
+            if self.is_better && !was_confirmed {
+                self.is_better = false;
+                return Some(Standing::NoLongerBetter);
+            }
+        }
+        None
+    }
+
+    /// Begins anew.
+    fn begin(&mut self) {
+        self.epoch += 1;
+        self.pairs_left = FIRST_EPOCH << (self.epoch - 1).min(32);
+        self.against_no_worse = Capital::default();
+        self.against_no_better = Capital::default();
+    }
+
+    /// Logarithm of the capital that proves it.
+    fn needed(&self, alpha: f64) -> f64 {
+        let parts = |n: u64| libm::log(n as f64) + libm::log(n as f64 + 1.0);
+        parts(self.rank) + parts(self.epoch) - libm::log(alpha)
+    }
+
+    /// What the treated got beyond those held out, since the last withdrawal.
+    pub fn difference(&self) -> Option<Difference> {
+        let Moments { n, mean, scatter } = self.moments;
+        if n < 2.0 {
+            return None;
+        }
+        // Robbins' normal mixture, with the scatter seen so far in the place of the variance.
+        let (variance, alpha) = (scatter + scatter / n, 0.05);
+        let tightest = TIGHTEST * (scatter / n).max(1e-9);
+        let ratio = (variance + tightest) / tightest;
+        let half = libm::sqrt((variance + tightest) * (libm::log(ratio) - 2.0 * libm::log(alpha))) / n;
+        Some(Difference { pairs: n as u64, mean, low: mean - half, high: mean + half })
+    }
+}

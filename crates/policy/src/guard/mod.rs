@@ -1,0 +1,305 @@
+//! What stands around every policy, so that it can do little harm.
+//!
+//! - **Hold-out.** A share of connections keeps the system's default. The rest is compared with it.
+//! - **Test.** The comparison may be looked at after every connection ([`evidence`]). Where the rest is worse, the default
+//!   is put back, on the destination, on its network, or everywhere; after a day the policy may try again, and has to stand a
+//!   stricter test. The chance that any of these tests ever sounds although nothing differs is at most `alpha`, whatever the
+//!   number of destinations.
+//! - **Hold-out, again.** Where the rest is better for certain, holding out harms, and the share shrinks.
+//! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and what they got then teaches nothing.
+//! - **Events.** Every change has its reason.
+
+mod account;
+mod evidence;
+mod pairs;
+
+use crate::arm::{ArmId, Arms};
+use crate::event::{Change, Event};
+use crate::objective::Objective;
+use crate::outcome::{Class, Group, Loss, Outcome};
+use crate::policy::{AnyPolicy, Explanation, Policy, percent};
+use crate::prefix::{Prefix, Tree};
+use crate::weights::Weights;
+use evidence::{Evidence, Standing};
+use pairs::Stratum;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thalweg_units::{Span, Time};
+
+pub use account::{Account, ArmAccount};
+pub use evidence::Difference;
+
+/// Below this chance nothing is preferred yet.
+const PREFERRED: f64 = 0.6;
+
+/// How far the guard goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GuardSettings {
+    /// Which prefixes are told apart.
+    pub tree: Tree,
+    /// Share of connections held out.
+    pub holdout: f64,
+    /// The same where the rest is better for certain.
+    pub least_holdout: f64,
+    /// Chance of any false withdrawal, ever.
+    pub alpha: f64,
+    /// For how long the default stays.
+    pub withdraw_for: Span,
+    /// Destinations kept: beyond it, those that were not heard of for longest go.
+    pub most_prefixes: usize,
+}
+
+impl Default for GuardSettings {
+    fn default() -> GuardSettings {
+        GuardSettings {
+            tree: Tree::default(),
+            holdout: 0.05,
+            least_holdout: 0.01,
+            alpha: 0.05,
+            withdraw_for: Span::from_secs(86_400),
+            most_prefixes: 100_000,
+        }
+    }
+}
+
+/// What is known of this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Whether it is short of CPU.
+    pub is_cpu_limited: bool,
+}
+
+/// A policy with a guard around it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Guard {
+    arms: Arms,
+    policy: AnyPolicy,
+    objective: Objective,
+    settings: GuardSettings,
+    host: Host,
+    /// What the comparison says, for destinations and the prefixes around them.
+    evidence: BTreeMap<Prefix, Evidence>,
+    /// How many tests were ever begun: the later ones are stricter.
+    tests: u64,
+    destinations: BTreeMap<Prefix, Destination>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Destination {
+    account: Account,
+    stratum: Stratum,
+    preferred: Option<ArmId>,
+}
+
+impl Guard {
+    /// A guard around a policy that has learned nothing, or whatever it has learned.
+    pub fn new(arms: Arms, policy: AnyPolicy, objective: Objective, settings: GuardSettings) -> Guard {
+        let (evidence, destinations) = (BTreeMap::new(), BTreeMap::new());
+        Guard { arms, policy, objective, settings, host: Host::default(), evidence, tests: 0, destinations }
+    }
+
+    /// The arms.
+    pub fn arms(&self) -> &Arms {
+        &self.arms
+    }
+
+    /// The policy within.
+    pub fn policy(&self) -> &AnyPolicy {
+        &self.policy
+    }
+
+    /// Every destination that was heard of, with what happened there.
+    pub fn destinations(&self) -> impl Iterator<Item = (Prefix, &Account)> {
+        self.destinations.iter().map(|(&prefix, destination)| (prefix, &destination.account))
+    }
+
+    /// What a prefix's treated connections got beyond those held out; none while nothing can be compared.
+    pub fn difference(&self, prefix: Prefix) -> Option<Difference> {
+        self.evidence.get(&prefix).and_then(Evidence::difference)
+    }
+
+    /// Takes note of the host's state.
+    pub fn set_host(&mut self, host: Host, now: Time) -> Option<Event> {
+        if std::mem::replace(&mut self.host, host) == host {
+            return None;
+        }
+        let (change, reason) = if host.is_cpu_limited {
+            (Change::CpuLimited, "the host is off CPU for longer than pacing makes up for")
+        } else {
+            (Change::CpuFree, "the host gets its CPU")
+        };
+        Some(Event { at: now, prefix: None, change, reason: reason.to_owned() })
+    }
+
+    /// Learns from a connection that has closed.
+    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
+        if outcome.arm.index() >= self.arms.len() {
+            return Vec::new();
+        }
+        let prefix = self.settings.tree.leaf_of(outcome.prefix);
+        let outcome = &Outcome { prefix, ..*outcome };
+        self.destinations.entry(prefix).or_default().account.add(outcome, self.arms.len(), now);
+        self.evict();
+        if outcome.group == Group::Untouched || (outcome.is_cpu_limited && self.arms.arm(outcome.arm).needs_whole_cpu) {
+            return Vec::new();
+        }
+        let mut events = self.policy.observe(outcome, now);
+        // While the default is back, both groups have it.
+        if !self.standing(prefix, now).1 {
+            if let Some(distance) = self.pair(outcome) {
+                self.weigh(prefix, distance, now, &mut events);
+            }
+        }
+        self.note_preference(prefix, outcome, now, &mut events);
+        events
+    }
+
+    /// With which chance a connection that opens at `now` is held out, and each arm drawn if it is not.
+    pub fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights {
+        let prefix = self.settings.tree.leaf_of(prefix);
+        let (holdout, is_withdrawn) = self.standing(prefix, now);
+        let weights = if is_withdrawn {
+            Weights::only(&self.arms, self.arms.default())
+        } else {
+            self.policy.weights(prefix, class, now)
+        };
+        self.within_cpu(weights).holding_out(holdout)
+    }
+
+    /// A connection at work has retransmitted: the arm to which it is to change at once, if any.
+    pub fn on_loss(&self, loss: &Loss, now: Time) -> Option<ArmId> {
+        let prefix = self.settings.tree.leaf_of(loss.prefix);
+        let arm = self.policy.on_loss(loss)?;
+        let is_out = self.host.is_cpu_limited && self.arms.arm(arm).needs_whole_cpu;
+        (!is_out && !self.standing(prefix, now).1).then_some(arm)
+    }
+
+    /// Why the weights are as they are.
+    pub fn explain(&self, prefix: Prefix, now: Time) -> Explanation {
+        let prefix = self.settings.tree.leaf_of(prefix);
+        let mut explanation = self.policy.explain(prefix, now);
+        let weights = self.weights(prefix, Class::default(), now);
+        let (holdout, is_withdrawn) = self.standing(prefix, now);
+        let default = &self.arms.arm(self.arms.default()).name;
+        if is_withdrawn {
+            let until = self.around(prefix).filter_map(|evidence| evidence.withdrawn_until(now)).max();
+            let left = until.map_or(Span::ZERO, |until| until.since(now));
+            explanation.sentence = format!(
+                "{default} is back for another {:.1} h, because connections that the policy chose for were worse than those held out. {}",
+                left.as_secs_f64() / 3600.0,
+                explanation.sentence
+            );
+        }
+        if self.host.is_cpu_limited {
+            explanation.sentence.push_str(" The host is short of CPU: algorithms that need a whole one are left out.");
+        }
+        explanation.sentence.push_str(&format!(" {} are held out with {default}.", percent(holdout)));
+        for view in &mut explanation.arms {
+            view.weight = weights.chance(view.arm);
+        }
+        explanation
+    }
+
+    /// The evidence about a destination and the prefixes around it, the largest first.
+    fn around(&self, prefix: Prefix) -> impl Iterator<Item = &Evidence> {
+        let prefixes = self.settings.tree.ancestors(prefix).chain([prefix]);
+        prefixes.filter_map(|prefix| self.evidence.get(&prefix))
+    }
+
+    /// The share held out, and whether the default is back.
+    fn standing(&self, prefix: Prefix, now: Time) -> (f64, bool) {
+        let mut holdout = self.settings.holdout;
+        let mut is_withdrawn = false;
+        for evidence in self.around(prefix) {
+            is_withdrawn |= evidence.withdrawn_until(now).is_some();
+            if evidence.is_better() {
+                holdout = self.settings.least_holdout.min(holdout);
+            }
+        }
+        (holdout, is_withdrawn)
+    }
+
+    /// Leaves out what the host's CPU does not allow.
+    fn within_cpu(&self, weights: Weights) -> Weights {
+        if !self.host.is_cpu_limited {
+            return weights;
+        }
+        let needs_cpu = |arm: ArmId| self.arms.arm(arm).needs_whole_cpu;
+        let default = self.arms.default();
+        // Where the default itself needs a whole CPU, the first arm that does not takes its place, if there is one.
+        let instead = if needs_cpu(default) {
+            self.arms.iter().map(|(arm, _)| arm).find(|&arm| !needs_cpu(arm)).unwrap_or(default)
+        } else {
+            default
+        };
+        weights.without(instead, needs_cpu)
+    }
+
+    /// Compares a connection with one of the other group, if there is one to compare it with.
+    fn pair(&mut self, outcome: &Outcome) -> Option<f64> {
+        let reward = self.objective.reward(outcome)?;
+        let class = (self.objective.size(outcome.acked), outcome.direction);
+        let destination = self.destinations.get_mut(&outcome.prefix)?;
+        destination.stratum.take(class, outcome.group == Group::HeldOut, reward)
+    }
+
+    /// Adds a pair to the evidence about a destination and all around it.
+    fn weigh(&mut self, prefix: Prefix, distance: f64, now: Time, events: &mut Vec<Event>) {
+        let scale = self.destinations.get_mut(&prefix).map_or(1.0, |found| found.stratum.scale_before(distance));
+        let prefixes: Vec<Prefix> = self.settings.tree.ancestors(prefix).chain([prefix]).collect();
+        for prefix in prefixes {
+            let evidence = self.evidence.entry(prefix).or_insert_with(|| {
+                self.tests += 1;
+                Evidence::new(self.tests)
+            });
+            let standing = evidence.add(distance, scale, self.settings.alpha, now, self.settings.withdraw_for);
+            let difference = evidence.difference().map_or_else(String::new, |difference| difference.to_string());
+            let (change, reason) = match standing {
+                None => continue,
+                Some(Standing::Worse { until }) => (
+                    Change::Withdrawn { until },
+                    format!("chosen algorithms were worse than the default: {difference}"),
+                ),
+                Some(Standing::Resumed) => (Change::Resumed, "the time of the withdrawal is over".to_owned()),
+                Some(Standing::Better) => {
+                    (Change::HoldoutShrunk, format!("chosen algorithms are better than the default: {difference}"))
+                }
+                Some(Standing::NoLongerBetter) => {
+                    (Change::HoldoutRestored, format!("the advantage is not certain any more: {difference}"))
+                }
+            };
+            events.push(Event { at: now, prefix: Some(prefix), change, reason });
+        }
+    }
+
+    /// Tells when most connections to a destination begin to get another arm.
+    fn note_preference(&mut self, prefix: Prefix, outcome: &Outcome, now: Time, events: &mut Vec<Event>) {
+        let weights = self.weights(prefix, Class { direction: outcome.direction, size: None }, now);
+        let most = weights.most();
+        let Some(destination) = self.destinations.get_mut(&prefix) else { return };
+        if weights.chance(most) < PREFERRED || destination.preferred == Some(most) {
+            return;
+        }
+        let before = destination.preferred.replace(most);
+        let change = Change::Preferred {
+            from: before.map(|arm| self.arms.arm(arm).name.clone()),
+            to: self.arms.arm(most).name.clone(),
+        };
+        let reason = self.policy.explain(prefix, now).sentence;
+        events.push(Event { at: now, prefix: Some(prefix), change, reason });
+    }
+
+    /// Forgets the destinations that were not heard of for longest, an eighth of all at a time, if there are too many.
+    fn evict(&mut self) {
+        if self.destinations.len() <= self.settings.most_prefixes {
+            return;
+        }
+        let mut by_age: Vec<(Time, Prefix)> =
+            self.destinations.iter().map(|(&prefix, found)| (found.account.last_seen, prefix)).collect();
+        by_age.sort_unstable();
+        for &(_, prefix) in &by_age[..by_age.len().div_ceil(8)] {
+            self.destinations.remove(&prefix);
+            self.evidence.remove(&prefix);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What is wanted, as a number for each outcome.
+
+use crate::outcome::{Outcome, Size};
+use serde::{Deserialize, Serialize};
+use thalweg_units::{Bytes, MSS};
+
+/// What the operator wants of connections.
+///
+/// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1 between two arms
+/// is a tenth of the time or of the rate, whatever the path. For long connections `s` is 1: the logarithm of throughput. For
+/// shorter ones it is the logarithm of completion time, and `s` = 1/2 takes half of what the size does to it out: completion times grow
+/// with between the zeroth and the first power of the size. No arm gains by that, since none chooses sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Objective {
+    /// Smallest connection that counts: what fits into the initial window leaves no algorithm a say.
+    pub least: Bytes,
+    /// Connections from here on are medium.
+    pub medium_from: Bytes,
+    /// Connections from here on are long: judged by throughput.
+    pub long_from: Bytes,
+    /// What a retransmission costs: with 1, sending every tenth segment again is as bad as taking a tenth longer.
+    pub retransmit_price: f64,
+}
+
+impl Default for Objective {
+    fn default() -> Objective {
+        Objective {
+            least: Bytes(10 * MSS.0),
+            medium_from: Bytes(100_000),
+            // Shah, BBR Evaluation at a Large CDN, 2019: completion time below 3 MB, throughput from there on.
+            long_from: Bytes(3_000_000),
+            retransmit_price: 1.0,
+        }
+    }
+}
+
+impl Objective {
+    /// The class of a size.
+    pub fn size(&self, bytes: Bytes) -> Size {
+        if bytes >= self.long_from {
+            Size::Long
+        } else if bytes >= self.medium_from {
+            Size::Medium
+        } else {
+            Size::Short
+        }
+    }
+
+    /// What an outcome is worth: more is better. None: it says nothing about the path, since it was too small, or the application
+    /// decided how long it took. Whether an application left a connection idle between two transfers does not matter where
+    /// the transfer's own time is known.
+    pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
+        if outcome.acked < self.least {
+            return None;
+        }
+        let span = match outcome.completion {
+            Some(span) => span,
+            None if outcome.is_app_limited => return None,
+            None => outcome.busy,
+        };
+        if span.0 == 0 {
+            return None;
+        }
+        let power = if self.size(outcome.acked) == Size::Long { 1.0 } else { 0.5 };
+        let size = power * libm::log(outcome.acked.0 as f64);
+        Some(size - libm::log(span.as_secs_f64()) - self.retransmit_price * outcome.retransmit_ratio())
+    }
+}

@@ -1,0 +1,99 @@
+//! A randomised comparison: chance decides who gets the treatment, and everybody gets it when the pilot is over.
+
+use crate::arm::{ArmId, Arms};
+use crate::event::Event;
+use crate::outcome::{Class, Outcome};
+use crate::policy::{Explanation, Policy, bare_views, percent};
+use crate::prefix::Prefix;
+use crate::weights::Weights;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
+use serde::{Deserialize, Serialize};
+use thalweg_units::Time;
+
+/// What chance decides about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AbUnit {
+    /// Every connection by itself: more numbers, but connections that share a queue are in each other's way.
+    Connection,
+    /// Every destination once and for all: all of its connections get the same.
+    Prefix,
+}
+
+/// A randomised comparison of one arm with the system's default.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ab {
+    arms: Arms,
+    treatment: ArmId,
+    share: f64,
+    unit: AbUnit,
+    /// Of the assignment of destinations: another seed, another assignment.
+    seed: u64,
+    /// From then on everybody gets the treatment.
+    pilot_until: Option<Time>,
+}
+
+impl Ab {
+    /// A share of all, from 0 to 1, gets the treatment.
+    pub fn new(arms: Arms, treatment: ArmId, share: f64, unit: AbUnit, seed: u64) -> Ab {
+        Ab { arms, treatment, share: share.clamp(0.0, 1.0), unit, seed, pilot_until: None }
+    }
+
+    /// The same, with everybody getting the treatment from `end` on.
+    #[must_use]
+    pub fn until(mut self, end: Time) -> Ab {
+        self.pilot_until = Some(end);
+        self
+    }
+
+    /// Share of the connections to `prefix` that gets the treatment.
+    fn share(&self, prefix: Prefix, now: Time) -> f64 {
+        if self.pilot_until.is_some_and(|end| now >= end) {
+            return 1.0;
+        }
+        match self.unit {
+            AbUnit::Connection => self.share,
+            AbUnit::Prefix => f64::from(unit(prefix, self.seed) < self.share),
+        }
+    }
+}
+
+impl Policy for Ab {
+    fn name(&self) -> &'static str {
+        "ab"
+    }
+
+    fn observe(&mut self, _outcome: &Outcome, _now: Time) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn weights(&self, prefix: Prefix, _class: Class, now: Time) -> Weights {
+        let share = self.share(prefix, now);
+        let mut wishes = vec![0.0; self.arms.len()];
+        wishes[self.arms.default().index()] += 1.0 - share;
+        wishes[self.treatment.index()] += share;
+        Weights::of(&wishes)
+    }
+
+    fn explain(&self, prefix: Prefix, now: Time) -> Explanation {
+        let weights = self.weights(prefix, Class::default(), now);
+        let name = &self.arms.arm(self.treatment).name;
+        let share = percent(self.share(prefix, now));
+        let sentence = match (self.pilot_until, self.unit) {
+            (Some(end), _) if now >= end => format!("The pilot is over: {name} gets {share} of new connections."),
+            (_, AbUnit::Connection) => format!("Chance gives {name} {share} of new connections, to compare it."),
+            (_, AbUnit::Prefix) => {
+                format!("Chance has given {name} {share} of the connections to {prefix} for good, to compare it.")
+            }
+        };
+        Explanation { prefix, sentence, arms: bare_views(&self.arms, &weights) }
+    }
+}
+
+/// A number from 0 to 1 that belongs to a destination.
+fn unit(prefix: Prefix, seed: u64) -> f64 {
+    let text = prefix.to_string();
+    let mixed = text.bytes().fold(seed, |sum, byte| SplitMix64::seed_from_u64(sum ^ u64::from(byte)).next_u64());
+    (mixed >> 11) as f64 / (1u64 << 53) as f64
+}

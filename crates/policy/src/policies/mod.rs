@@ -1,0 +1,16 @@
+//! The policies that the default is compared with, and those that an operator may want for another reason.
+
+mod ab;
+mod bpftune;
+mod greedy;
+mod ledger;
+mod rules;
+mod static_weights;
+mod ucb;
+
+pub use ab::{Ab, AbUnit};
+pub use bpftune::{Bpftune, BpftuneKey, BpftuneSettings};
+pub use greedy::{Greedy, GreedySettings};
+pub use rules::{Condition, Range, Rule, Rules, RulesError};
+pub use static_weights::Static;
+pub use ucb::{Ucb, UcbSettings};

@@ -1,0 +1,180 @@
+//! Destinations, and the tree that they form.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Version 4.
+    V4,
+    /// Version 6.
+    V6,
+}
+
+impl Family {
+    /// Bits of an address.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Family::V4 => 32,
+            Family::V6 => 128,
+        }
+    }
+}
+
+/// Addresses that begin with the same bits: `192.0.2.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Prefix {
+    family: Family,
+    /// The address, its first bit the highest one; bits behind `length` are zero.
+    bits: u128,
+    length: u8,
+}
+
+impl Prefix {
+    /// The addresses that share their first `length` bits with `address`. An IPv4 address on an IPv6 socket
+    /// (`::ffff:192.0.2.7`) is IPv4. A length beyond the address's stands for all of its bits.
+    pub fn of(address: IpAddr, length: u8) -> Prefix {
+        let (family, bits) = match address.to_canonical() {
+            IpAddr::V4(v4) => (Family::V4, u128::from(v4.to_bits()) << 96),
+            IpAddr::V6(v6) => (Family::V6, v6.to_bits()),
+        };
+        Prefix { family, bits, length: family.bits() }.cut(length)
+    }
+
+    /// The version of IP.
+    pub const fn family(self) -> Family {
+        self.family
+    }
+
+    /// How many bits its addresses share.
+    pub const fn length(self) -> u8 {
+        self.length
+    }
+
+    /// The shorter prefix around it; itself if `length` is not shorter.
+    pub const fn cut(self, length: u8) -> Prefix {
+        if length >= self.length {
+            return self;
+        }
+        let mask = if length == 0 { 0 } else { u128::MAX << (128 - length as u32) };
+        Prefix { family: self.family, bits: self.bits & mask, length }
+    }
+
+    /// Whether all of `other` lies within.
+    pub fn has(self, other: Prefix) -> bool {
+        self.family == other.family && self.length <= other.length && other.cut(self.length) == self
+    }
+
+    fn address(self) -> IpAddr {
+        match self.family {
+            Family::V4 => Ipv4Addr::from_bits((self.bits >> 96) as u32).into(),
+            Family::V6 => Ipv6Addr::from_bits(self.bits).into(),
+        }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.address(), self.length)
+    }
+}
+
+/// A text that is no prefix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is no prefix: {why}; expected one such as 192.0.2.0/24 or 2001:db8::/48")]
+pub struct PrefixError {
+    /// The text.
+    pub found: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Prefix, PrefixError> {
+        let error = |why| PrefixError { found: text.to_owned(), why };
+        let (address, length) = text.split_once('/').ok_or_else(|| error("it has no length"))?;
+        let address: IpAddr = address.parse().map_err(|_| error("its address is none"))?;
+        let length: u8 = length.parse().map_err(|_| error("its length is no number of bits"))?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        if length > bits {
+            return Err(error("its length is more than the address has"));
+        }
+        let whole = Prefix::of(address, u8::MAX);
+        if whole.family.bits() != bits {
+            return Err(error("it is an IPv4 address written as IPv6; write it as IPv4"));
+        }
+        let prefix = whole.cut(length);
+        if prefix.address() != address {
+            return Err(error("bits behind its length are set"));
+        }
+        Ok(prefix)
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = PrefixError;
+
+    fn try_from(text: String) -> Result<Prefix, PrefixError> {
+        text.parse()
+    }
+}
+
+impl From<Prefix> for String {
+    fn from(prefix: Prefix) -> String {
+        prefix.to_string()
+    }
+}
+
+/// Which lengths of prefixes are told apart, the longest first: a destination's own, then those from which it inherits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tree {
+    v4: Vec<u8>,
+    v6: Vec<u8>,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree { v4: vec![24, 16, 8, 0], v6: vec![48, 32, 0] }
+    }
+}
+
+impl Tree {
+    /// A tree with destinations of these lengths instead of /24 and /48; the levels above that are longer disappear.
+    pub fn with_leaves(v4: u8, v6: u8) -> Tree {
+        let shorter = |leaf: u8, levels: Vec<u8>, most: u8| {
+            let leaf = leaf.min(most);
+            std::iter::once(leaf).chain(levels.into_iter().filter(|&length| length < leaf)).collect()
+        };
+        let usual = Tree::default();
+        Tree { v4: shorter(v4, usual.v4, 32), v6: shorter(v6, usual.v6, 128) }
+    }
+
+    /// The destination to which an address belongs.
+    pub fn leaf(&self, address: IpAddr) -> Prefix {
+        self.leaf_of(Prefix::of(address, u8::MAX))
+    }
+
+    /// The destination to which a prefix belongs: itself where it is shorter than destinations are.
+    pub fn leaf_of(&self, prefix: Prefix) -> Prefix {
+        prefix.cut(self.lengths(prefix.family())[0])
+    }
+
+    /// The prefixes from which `leaf` inherits, from the root down to its direct parent.
+    pub fn ancestors(&self, leaf: Prefix) -> impl Iterator<Item = Prefix> {
+        let shorter = self.lengths(leaf.family()).iter().rev().filter(move |&&length| length < leaf.length());
+        shorter.map(move |&length| leaf.cut(length))
+    }
+
+    fn lengths(&self, family: Family) -> &[u8] {
+        match family {
+            Family::V4 => &self.v4,
+            Family::V6 => &self.v6,
+        }
+    }
+}

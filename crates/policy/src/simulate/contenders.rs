@@ -1,0 +1,177 @@
+//! Who is played: every policy by name, and the settings that peers are tuned among.
+
+use super::play::Simulation;
+use crate::arm::{ArmId, Arms};
+use crate::bayes::{Bayes, BayesSettings};
+use crate::event::Event;
+use crate::guard::{Guard, GuardSettings, Host};
+use crate::objective::Objective;
+use crate::outcome::{Class, Loss, Outcome};
+use crate::policies::{
+    Ab, AbUnit, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Rules, Static, Ucb, UcbSettings,
+};
+use crate::policy::{AnyPolicy, Policy};
+use crate::prefix::Prefix;
+use crate::weights::Weights;
+use serde_json::{Value, json};
+use thalweg_units::Time;
+
+/// The rules that the study imc19-when-to-use-bbr exports on the simulator (`thalweg reproduce imc19-when-to-use-bbr --policy FILE`).
+const RULES: &str = r#"{
+    "format": 1,
+    "default": "cubic",
+    "rules": [
+        {"name": "lossy", "algorithm": "bbr", "when": {"loss_ratio": {"at_least": 0.01, "at_most": 0.1}}},
+        {"name": "shallow", "algorithm": "bbr", "when": {"buffer_bdp": {"at_most": 0.15}}},
+        {"name": "deep", "algorithm": "cubic", "when": {"buffer_bdp": {"at_least": 0.5}}}
+    ]
+}"#;
+
+/// A policy with its settings, ready to be played.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// Its name in tables.
+    pub name: String,
+    /// Its settings.
+    pub settings: Value,
+    player: Player,
+}
+
+/// A policy by itself, or with its guard.
+#[derive(Clone, Debug)]
+pub(super) enum Player {
+    Bare(Box<AnyPolicy>),
+    Guarded(Box<Guard>),
+}
+
+/// A name that no policy has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is no policy; expected one of {known}")]
+pub struct UnknownPolicy {
+    /// The name.
+    pub name: String,
+    /// Those that there are.
+    pub known: String,
+}
+
+impl Contender {
+    /// Names of all, in the order of tables.
+    pub const NAMES: [&'static str; 10] = [
+        "static cubic",
+        "static bbr",
+        "ab",
+        "rules",
+        "bpftune",
+        "bpftune by destination",
+        "ucb",
+        "epsilon-greedy",
+        "bayes",
+        "bayes, guarded",
+    ];
+
+    /// The settings that a policy may have: those of peers are chosen on other worlds than those that count, for the least regret.
+    ///
+    /// # Errors
+    /// If there is no such policy.
+    pub fn candidates(name: &str, simulation: &Simulation) -> Result<Vec<Contender>, UnknownPolicy> {
+        let (arms, objective) = (simulation.arms(), simulation.objective());
+        let bare = |policy: AnyPolicy, settings: Value| Contender {
+            name: name.to_owned(),
+            settings,
+            player: Player::Bare(Box::new(policy)),
+        };
+        let bbr = arms.find("bbr").unwrap_or(arms.default());
+        let only = |arm: ArmId| bare(AnyPolicy::Static(Static::only(arms.clone(), arm)), json!({}));
+        let bpftune = |key: BpftuneKey| -> Vec<Contender> {
+            let with = |learning_rate: u8| {
+                let settings = BpftuneSettings { key, learning_rate, ..BpftuneSettings::default() };
+                bare(AnyPolicy::Bpftune(Bpftune::new(arms.clone(), settings)), json!({"learning_rate": learning_rate}))
+            };
+            (0..=4).map(with).collect()
+        };
+        Ok(match name {
+            "static cubic" => vec![only(arms.default())],
+            "static bbr" => vec![only(bbr)],
+            "ab" => {
+                let ab = Ab::new(arms.clone(), bbr, 0.5, AbUnit::Connection, 1);
+                vec![bare(AnyPolicy::Ab(ab), json!({"share": 0.5}))]
+            }
+            "rules" => vec![bare(AnyPolicy::Rules(rules(arms)), json!({"study": "imc19-when-to-use-bbr"}))],
+            "bpftune" => bpftune(BpftuneKey::Gateway),
+            "bpftune by destination" => bpftune(BpftuneKey::Destination),
+            "ucb" => grid(&[0.05, 0.1, 0.2, 0.5])
+                .map(|(width, memory)| {
+                    let ucb = Ucb::new(arms.clone(), *objective, UcbSettings { width, memory });
+                    bare(AnyPolicy::Ucb(ucb), json!({"width": width, "memory": memory}))
+                })
+                .collect(),
+            "epsilon-greedy" => grid(&[0.005, 0.01, 0.02, 0.05])
+                .map(|(epsilon, memory)| {
+                    let greedy = Greedy::new(arms.clone(), *objective, GreedySettings { epsilon, memory });
+                    bare(AnyPolicy::Greedy(greedy), json!({"epsilon": epsilon, "memory": memory}))
+                })
+                .collect(),
+            "bayes" => vec![bare(AnyPolicy::Bayes(bayes(arms, objective)), json!({}))],
+            "bayes, guarded" => {
+                let policy = AnyPolicy::Bayes(bayes(arms, objective));
+                let guard = Guard::new(arms.clone(), policy, *objective, GuardSettings::default());
+                let player = Player::Guarded(Box::new(guard));
+                vec![Contender { name: name.to_owned(), settings: json!({"holdout": 0.05}), player }]
+            }
+            _ => return Err(UnknownPolicy { name: name.to_owned(), known: Contender::NAMES.join(", ") }),
+        })
+    }
+
+    /// A player that has learned nothing.
+    pub(super) fn player(&self) -> Player {
+        self.player.clone()
+    }
+}
+
+impl Player {
+    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
+        match self {
+            Player::Bare(policy) => policy.observe(outcome, now),
+            Player::Guarded(guard) => guard.observe(outcome, now),
+        }
+    }
+
+    pub fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights {
+        match self {
+            Player::Bare(policy) => policy.weights(prefix, class, now),
+            Player::Guarded(guard) => guard.weights(prefix, class, now),
+        }
+    }
+
+    pub fn set_host(&mut self, host: Host, now: Time) {
+        if let Player::Guarded(guard) = self {
+            guard.set_host(host, now);
+        }
+    }
+
+    pub fn on_loss(&self, loss: &Loss, now: Time) -> Option<ArmId> {
+        match self {
+            Player::Bare(policy) => policy.on_loss(loss),
+            Player::Guarded(guard) => guard.on_loss(loss, now),
+        }
+    }
+
+    /// Whether it moves connections that lose much to BBR.
+    pub fn moves_lossy_connections(&self) -> bool {
+        matches!(self, Player::Bare(policy) if matches!(**policy, AnyPolicy::Bpftune(_)))
+    }
+}
+
+fn bayes(arms: &Arms, objective: &Objective) -> Bayes {
+    Bayes::new(arms.clone(), *objective, BayesSettings::default())
+}
+
+fn rules(arms: &Arms) -> Rules {
+    let file = serde_json::from_str(RULES).expect("it is JSON");
+    Rules::from_value(arms.clone(), file).expect("the population has these arms")
+}
+
+/// Each of some values with each memory.
+fn grid(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
+    values.iter().flat_map(|&value| [50.0, 200.0, 1000.0].map(|memory| (value, memory)))
+}

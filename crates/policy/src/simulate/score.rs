@@ -1,0 +1,136 @@
+//! How well a policy has played.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How well a policy has played one world.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Score {
+    /// Mean regret of connections that were not held out.
+    pub regret: f64,
+    /// Mean regret of all.
+    pub regret_with_holdout: f64,
+    /// Mean regret while the host was short of CPU; none: it never was.
+    pub regret_while_busy: Option<f64>,
+    /// Share of connections that got an arm within 5 % of the best.
+    pub good: f64,
+    /// What a neighbour loses in throughput beside it, as a share of what it gets beside CUBIC; over transfers of a megabyte and more.
+    pub harm: f64,
+    /// Connections to each destination until the choice was good, where the default is not.
+    pub settled: Vec<f64>,
+    /// The same from a change on, where the path's old best arm is not good any more.
+    pub settled_after_change: Vec<f64>,
+    /// Connections, and their regret, by the kind of path.
+    pub by_kind: Vec<(f64, f64)>,
+}
+
+/// The middle of some numbers, and their worst decile: where the worst tenth begins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half are below.
+    pub median: f64,
+    /// Nine tenths are below.
+    pub worst_decile: f64,
+}
+
+/// How well a policy has played many worlds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The policy.
+    pub policy: String,
+    /// Its settings.
+    pub settings: serde_json::Value,
+    /// From how many settings these were chosen, on other worlds.
+    pub tuned_among: usize,
+    /// Worlds.
+    pub seeds: usize,
+    /// What the best arm would have got more than it, in per cent; hold-out aside.
+    pub regret_percent: Spread,
+    /// The same of all connections.
+    pub regret_with_holdout_percent: Spread,
+    /// The same while the host was short of CPU, in worlds where it was.
+    pub regret_while_busy_percent: Option<Spread>,
+    /// Per cent of connections that got an arm within 5 % of the best; the worst decile is the lowest here.
+    pub good_percent: Spread,
+    /// What a neighbour loses in throughput beside it rather than beside CUBIC, in per cent.
+    pub harm_percent: Spread,
+    /// Connections to a destination until the choice was good, where the default is not.
+    pub settled: Option<Spread>,
+    /// Connections from a change on until the choice was good again.
+    pub settled_after_change: Option<Spread>,
+    /// Regret by the kind of path, in per cent, over all worlds.
+    pub by_kind_percent: BTreeMap<String, f64>,
+}
+
+impl Spread {
+    /// Of some numbers, of which large ones are bad; none if there are none.
+    pub fn of(mut numbers: Vec<f64>) -> Option<Spread> {
+        numbers.sort_by(f64::total_cmp);
+        let last = numbers.len().checked_sub(1)?;
+        let at = |share: f64| {
+            let place = share * last as f64;
+            let below = numbers[place as usize];
+            let above = numbers[(place as usize + 1).min(last)];
+            below + (place - libm::floor(place)) * (above - below)
+        };
+        Some(Spread { median: at(0.5), worst_decile: at(0.9) })
+    }
+
+    fn negated(self) -> Spread {
+        Spread { median: -self.median, worst_decile: -self.worst_decile }
+    }
+}
+
+impl Summary {
+    /// Sums up.
+    ///
+    /// # Panics
+    /// Without a score.
+    pub fn of(
+        policy: &str,
+        settings: serde_json::Value,
+        tuned_among: usize,
+        scores: &[Score],
+        kinds: &[&str],
+    ) -> Summary {
+        let spread = |value: &dyn Fn(&Score) -> f64| Spread::of(scores.iter().map(value).collect()).expect("a score");
+        let all = |value: &dyn Fn(&Score) -> &[f64]| Spread::of(scores.iter().flat_map(value).copied().collect());
+        let busy = scores.iter().filter_map(|score| score.regret_while_busy).map(percent).collect();
+        let by_kind = |(number, name): (usize, &&str)| {
+            let of = |score: &Score| score.by_kind.get(number).copied().unwrap_or_default();
+            let (n, sum) = scores.iter().map(of).fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+            ((*name).to_owned(), percent(if n > 0.0 { sum / n } else { 0.0 }))
+        };
+        Summary {
+            policy: policy.to_owned(),
+            settings,
+            tuned_among,
+            seeds: scores.len(),
+            regret_percent: spread(&|score| percent(score.regret)),
+            regret_with_holdout_percent: spread(&|score| percent(score.regret_with_holdout)),
+            regret_while_busy_percent: Spread::of(busy),
+            good_percent: spread(&|score| -100.0 * score.good).negated(),
+            harm_percent: spread(&|score| 100.0 * score.harm),
+            settled: all(&|score| &score.settled),
+            settled_after_change: all(&|score| &score.settled_after_change),
+            by_kind_percent: kinds.iter().enumerate().map(by_kind).collect(),
+        }
+    }
+}
+
+/// A regret, which is a difference of logarithms, as what was lost of what the best would have got.
+fn percent(regret: f64) -> f64 {
+    -100.0 * libm::expm1(-regret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_the_median_and_the_ninth_decile() {
+        let spread = Spread::of((0..=10).rev().map(f64::from).collect()).unwrap();
+        assert_eq!(spread, Spread { median: 5.0, worst_decile: 9.0 });
+        assert_eq!(Spread::of(Vec::new()), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! The policies that the default is compared with.
+
+use crate::made_up::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
+use serde_json::json;
+use thalweg_policy::{
+    Ab, AbUnit, ArmId, Arms, Bpftune, BpftuneKey, BpftuneSettings, Class, Greedy, Loss, Objective, Outcome, Policy,
+    Rules, Static, Ucb,
+};
+use thalweg_units::{Packets, Rate, Span, Time};
+
+const NOW: Time = Time(0);
+
+fn chance(policy: &dyn Policy, to: &str, arm: ArmId) -> f64 {
+    policy.weights(prefix(to), Class::default(), NOW).chance(arm)
+}
+
+fn four_arms() -> Arms {
+    Arms::named(&["cubic", "bbr", "htcp", "dctcp"], "cubic").unwrap()
+}
+
+/// A connection as bpftune sees it: smallest round-trip time and delivery rate.
+fn seen(arm: ArmId, rtt_us: u64, megabytes_per_s: u64) -> Outcome {
+    Outcome {
+        rtt_min: Some(Span::from_micros(rtt_us)),
+        delivery_rate: Some(Rate(8_000_000 * megabytes_per_s)),
+        ..outcome(prefix("192.0.2.0/24"), arm, 100.0)
+    }
+}
+
+fn costs(policy: &Bpftune) -> Vec<f64> {
+    policy.explain(prefix("192.0.2.0/24"), NOW).arms.iter().map(|view| view.cost.unwrap()).collect()
+}
+
+#[test]
+fn bpftune_chooses_from_the_fourth_connection_on() {
+    let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
+    for _ in 0..3 {
+        assert_eq!(chance(&policy, "192.0.2.0/24", CUBIC), 1.0);
+        policy.observe(&seen(CUBIC, 3, 1000), NOW);
+    }
+    // Nothing was tried yet: all cost nothing.
+    for number in 0..4 {
+        assert!((chance(&policy, "192.0.2.0/24", ArmId(number)) - 0.25).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn bpftune_costs_are_those_of_its_formula() {
+    let mut policy = Bpftune::new(four_arms(), BpftuneSettings { learning_rate: 2, ..BpftuneSettings::default() });
+    (0..3).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
+    policy.observe(&seen(BBR, 3, 10_000), NOW);
+    assert_eq!(costs(&policy), [0.0; 4], "the best in both costs nothing");
+    policy.observe(&seen(CUBIC, 3, 1000), NOW);
+    assert_eq!(costs(&policy)[0], 900_000.0, "a tenth of the rate; the first sample is the cost");
+    policy.observe(&seen(CUBIC, 9, 1000), NOW);
+    // (9 - 3) / 3 more, of which 1/16 is learned.
+    assert_eq!(costs(&policy)[0], 900_000.0 + 125_000.0);
+}
+
+#[test]
+fn bpftune_takes_the_cheapest_but_for_one_in_twenty() {
+    let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
+    (0..3).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
+    for (arm, rate) in [(0, 1000), (1, 10_000), (2, 500), (3, 100), (0, 1000), (1, 9000)] {
+        policy.observe(&seen(ArmId(arm), 4 - u64::from(arm == 1), rate), NOW);
+    }
+    assert!((chance(&policy, "192.0.2.0/24", BBR) - (0.95 + 0.05 / 4.0)).abs() < 1e-12);
+}
+
+#[test]
+fn bpftune_never_leaves_an_arm_that_the_kernel_lacks() {
+    // Nothing is ever heard of it, so it costs nothing: the weakness that was measured.
+    let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
+    for number in 0..60 {
+        policy.observe(&seen(ArmId(number % 3), 3 + u64::from(number % 2), 100), NOW);
+    }
+    assert!(chance(&policy, "192.0.2.0/24", ArmId(3)) > 0.9);
+}
+
+#[test]
+fn bpftune_shares_an_account_among_all_behind_a_gateway() {
+    let learned = |key| {
+        let mut policy = Bpftune::new(four_arms(), BpftuneSettings { key, ..BpftuneSettings::default() });
+        (0..8).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
+        chance(&policy, "203.0.113.0/24", CUBIC) < 1.0
+    };
+    assert!(learned(BpftuneKey::Gateway));
+    assert!(!learned(BpftuneKey::Destination));
+}
+
+#[test]
+fn bpftune_moves_connections_that_lose_more_than_one_in_64() {
+    let policy = Bpftune::new(four_arms(), BpftuneSettings::default());
+    let loss = |arm, segments_out, retransmits| {
+        let prefix = prefix("192.0.2.0/24");
+        policy.on_loss(&Loss { prefix, arm, segments_out: Packets(segments_out), retransmits: Packets(retransmits) })
+    };
+    assert_eq!(loss(CUBIC, 640, 10), None);
+    assert_eq!(loss(CUBIC, 640, 11), Some(BBR));
+    assert_eq!(loss(CUBIC, 63, 1), Some(BBR), "the first loss among the first 63 segments is enough");
+    assert_eq!(loss(BBR, 640, 11), None);
+}
+
+fn policy_file() -> serde_json::Value {
+    json!({"format": 1, "default": "cubic", "source": "a study", "rules": [
+        {"name": "lossy", "algorithm": "bbr", "when": {"loss_ratio": {"at_least": 0.01}}, "reason": "Losses.", "source": "x"},
+        {"name": "near", "algorithm": "bbr", "when": {"rtt_s": {"at_most": 0.005}}, "reason": "Near.", "evidence": []},
+    ]})
+}
+
+#[test]
+fn the_first_rule_that_applies_decides() {
+    let mut rules = Rules::from_value(arms(), policy_file()).unwrap();
+    assert_eq!(chance(&rules, "192.0.2.0/24", CUBIC), 1.0, "what is not known meets no condition");
+    let lossy = Outcome { retransmits: Packets(4), ..outcome(prefix("192.0.2.0/24"), CUBIC, 100.0) };
+    rules.observe(&lossy, NOW);
+    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 1.0);
+    assert_eq!(rules.explain(prefix("192.0.2.0/24"), NOW).sentence, "bbr by the rule `lossy`: Losses.");
+    assert_eq!(chance(&rules, "198.51.100.0/24", CUBIC), 1.0, "another destination is another path");
+}
+
+#[test]
+fn losses_of_bbr_say_nothing_about_the_path() {
+    let mut rules = Rules::from_value(arms(), policy_file()).unwrap();
+    let lossy = Outcome { retransmits: Packets(20), ..outcome(prefix("192.0.2.0/24"), BBR, 100.0) };
+    (0..9).for_each(|_| drop(rules.observe(&lossy, NOW)));
+    assert_eq!(chance(&rules, "192.0.2.0/24", CUBIC), 1.0);
+}
+
+#[test]
+fn a_policy_file_that_cannot_be_obeyed_is_refused() {
+    let refusal = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut file = policy_file();
+        change(&mut file);
+        Rules::from_value(arms(), file).unwrap_err().to_string()
+    };
+    assert!(refusal(&|file| file["format"] = json!(2)).starts_with("format: found 2, expected 1"));
+    let unknown = refusal(&|file| file["rules"][1]["algorithm"] = json!("vegas"));
+    assert!(
+        unknown.starts_with("rules.near.algorithm: found `vegas`, expected one of the arms cubic, bbr"),
+        "{unknown}"
+    );
+    let key = refusal(&|file| file["rules"][0]["when"] = json!({"losses": {"at_least": 1}}));
+    assert!(key.contains("losses") && key.contains("loss_ratio"), "{key}");
+}
+
+#[test]
+fn an_ab_by_prefix_keeps_each_destination_to_its_arm() {
+    let ab = Ab::new(arms(), BBR, 0.3, AbUnit::Prefix, 7);
+    let mut treated = 0.0;
+    for number in 0..250 {
+        let to = format!("198.51.{number}.0/24");
+        let share = chance(&ab, &to, BBR);
+        assert!(share == 0.0 || share == 1.0);
+        assert_eq!(share, chance(&ab, &to, BBR));
+        treated += share;
+    }
+    // Of 250 with a chance of 0.3: 75 with a standard deviation of 7.2.
+    assert!((46.0..=104.0).contains(&treated), "{treated}");
+}
+
+#[test]
+fn after_the_pilot_everybody_gets_the_treatment() {
+    let ab = Ab::new(arms(), BBR, 0.1, AbUnit::Connection, 7).until(at(100));
+    let share = |now| ab.weights(prefix("192.0.2.0/24"), Class::default(), now).chance(BBR);
+    assert!((share(at(99)) - 0.1).abs() < 1e-12);
+    assert_eq!(share(at(100)), 1.0);
+}
+
+#[test]
+fn simple_learners_find_an_arm_that_is_twice_as_fast() {
+    let mut greedy = Greedy::new(arms(), Objective::default(), Default::default());
+    let mut ucb = Ucb::new(arms(), Objective::default(), Default::default());
+    for policy in [&mut greedy as &mut dyn Policy, &mut ucb] {
+        let mut luck = Luck::new(3);
+        run(policy, prefix("192.0.2.0/24"), [400.0, 200.0], 100, &mut luck);
+        let share = run(policy, prefix("192.0.2.0/24"), [400.0, 200.0], 100, &mut luck);
+        assert!(share > 0.8, "{}: {share}", policy.name());
+    }
+}
+
+#[test]
+fn static_weights_stay() {
+    let mut policy = Static::of(arms(), &[1.0, 3.0]);
+    run(&mut policy, prefix("192.0.2.0/24"), [100.0, 900.0], 50, &mut Luck::new(1));
+    assert_eq!(chance(&policy, "192.0.2.0/24", BBR), 0.75);
+}

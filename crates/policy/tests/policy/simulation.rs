@@ -1,0 +1,77 @@
+//! Policies against the population.
+
+use thalweg_policy::simulate::{Contender, OUTCOMES, POPULATION, Simulation, Spread};
+use thalweg_policy::{ArmId, Objective};
+
+fn simulation() -> Simulation {
+    Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
+}
+
+fn regret(simulation: &Simulation, contender: &Contender, seeds: std::ops::Range<u64>) -> f64 {
+    Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret).collect()).unwrap().median
+}
+
+/// The least regret of its candidates.
+fn at_best(simulation: &Simulation, name: &str, seeds: std::ops::Range<u64>) -> f64 {
+    let candidates = Contender::candidates(name, simulation).unwrap();
+    candidates.iter().map(|contender| regret(simulation, contender, seeds.clone())).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn the_default_beats_its_peers_at_their_best() {
+    let simulation = simulation();
+    let seeds = 500..510;
+    let bayes = at_best(&simulation, "bayes", seeds.clone());
+    for peer in
+        ["ucb", "epsilon-greedy", "rules", "bpftune", "bpftune by destination", "static cubic", "static bbr", "ab"]
+    {
+        let theirs = at_best(&simulation, peer, seeds.clone());
+        assert!(bayes < theirs, "{peer}: {theirs}, bayes: {bayes}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_score_and_another_one_another() {
+    let simulation = simulation();
+    let bayes = &Contender::candidates("bayes", &simulation).unwrap()[0];
+    assert_eq!(simulation.play(bayes, 1), simulation.play(bayes, 1));
+    assert_ne!(simulation.play(bayes, 1).regret, simulation.play(bayes, 2).regret);
+}
+
+#[test]
+fn the_table_says_what_is_known_of_these_paths() {
+    let simulation = simulation();
+    let kind = |name: &str| simulation.kinds().iter().position(|kind| *kind == name).unwrap();
+    let (bbr, bbr_cpu) = (ArmId(1), ArmId(2));
+    assert!(simulation.gain(kind("very-lossy"), false, bbr) > 1.0, "with 10 % of loss CUBIC carries next to nothing");
+    assert!(simulation.gain(kind("far-lossy"), false, bbr) > 0.3);
+    assert!(simulation.gain(kind("fixed"), false, bbr).abs() < 0.3);
+    assert!(simulation.gain(kind("fixed"), true, bbr) < -0.1, "BBR without its CPU");
+    assert!(simulation.gain(kind("fixed"), true, bbr_cpu) > simulation.gain(kind("fixed"), true, bbr) + 0.05);
+}
+
+#[test]
+fn nobody_regrets_less_than_nothing() {
+    let simulation = simulation();
+    for name in Contender::NAMES {
+        let score = simulation.play(&Contender::candidates(name, &simulation).unwrap()[0], 3);
+        assert!(score.regret > 0.0 && score.good > 0.0 && score.good <= 1.0, "{name}: {score:?}");
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_exist_is_told_so() {
+    let error = Contender::candidates("oracle", &simulation()).unwrap_err().to_string();
+    assert!(error.starts_with("`oracle` is no policy; expected one of static cubic, "), "{error}");
+}
+
+#[test]
+fn files_that_do_not_fit_are_told_so() {
+    let refusal =
+        |population: &str, outcomes: &str| Simulation::new(population, outcomes, Objective::default()).unwrap_err();
+    assert!(refusal("{}", OUTCOMES).starts_with("population: missing field"));
+    let other = POPULATION.replace("\"far-shallow\"", "\"moon\"");
+    assert_eq!(refusal(&other, OUTCOMES), "outcomes: `moon` lacks everything; run tools/policy_outcomes.py");
+    let newer = OUTCOMES.replacen("\"format\": 1", "\"format\": 9", 1);
+    assert_eq!(refusal(POPULATION, &newer), "outcomes: format 9, expected 1");
+}

@@ -1,0 +1,65 @@
+//! Learned state survives.
+
+use crate::made_up::{Luck, arms, at, bayes, outcome, prefix};
+use serde_json::json;
+use thalweg_policy::{
+    Ab, AbUnit, AnyPolicy, ArmId, Arms, Bpftune, Class, Greedy, Group, Guard, Objective, Outcome, RestoreError, Rules,
+    Snapshot, Static, Ucb,
+};
+
+fn policies() -> Vec<AnyPolicy> {
+    let rules = json!({"format": 1, "default": "cubic", "rules": [
+        {"name": "far", "algorithm": "bbr", "when": {"rtt_s": {"at_least": 0.01}}},
+    ]});
+    vec![
+        AnyPolicy::Static(Static::of(arms(), &[0.3, 0.7])),
+        AnyPolicy::Rules(Rules::from_value(arms(), rules).unwrap()),
+        AnyPolicy::Bpftune(Bpftune::new(arms(), Default::default())),
+        AnyPolicy::Ab(Ab::new(arms(), ArmId(1), 0.5, AbUnit::Prefix, 3)),
+        AnyPolicy::Ucb(Ucb::new(arms(), Objective::default(), Default::default())),
+        AnyPolicy::Greedy(Greedy::new(arms(), Objective::default(), Default::default())),
+        AnyPolicy::Bayes(bayes()),
+    ]
+}
+
+/// A guard that has seen something.
+fn learned(policy: AnyPolicy) -> Guard {
+    let mut guard = Guard::new(arms(), policy, Objective::default(), Default::default());
+    let mut luck = Luck::new(1);
+    for number in 0..300u64 {
+        let group = if number % 9 == 0 { Group::HeldOut } else { Group::Treated };
+        let arm = ArmId(u8::from(number % 3 > 0));
+        let to = prefix(&format!("10.0.{}.0/24", number % 5));
+        guard.observe(&Outcome { group, ..outcome(to, arm, luck.ms(300.0)) }, at(number));
+    }
+    guard
+}
+
+#[test]
+fn a_policy_goes_on_where_it_was() {
+    for policy in policies() {
+        let mut guard = learned(policy);
+        let text = Snapshot::of(&guard).to_json();
+        let mut again = Snapshot::restore(&text, &arms()).unwrap();
+        assert_eq!(Snapshot::of(&again).to_json(), text);
+        for number in 0..20 {
+            let (to, now) = (prefix("10.0.1.0/24"), at(400 + number));
+            let weights = guard.weights(to, Class::default(), now);
+            assert_eq!(again.weights(to, Class::default(), now), weights);
+            let closed = outcome(to, ArmId(1), 100.0);
+            assert_eq!(again.observe(&closed, now), guard.observe(&closed, now));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_gone_on_from_is_refused() {
+    let text = Snapshot::of(&learned(AnyPolicy::Bayes(bayes()))).to_json();
+    let refusal = |text: &str, arms: &Arms| Snapshot::restore(text, arms).unwrap_err();
+    assert!(matches!(refusal(&text[..text.len() / 2], &arms()), RestoreError::Form(_)));
+    assert_eq!(refusal(&text.replacen("\"format\":1", "\"format\":2", 1), &arms()), RestoreError::Format(2));
+    let others = Arms::named(&["cubic", "reno"], "cubic").unwrap();
+    let error = refusal(&text, &others);
+    assert_eq!(error, RestoreError::OtherArms { then: "cubic, bbr".to_owned(), now: "cubic, reno".to_owned() });
+    assert!(error.to_string().ends_with("move the file away to begin afresh"));
+}

@@ -1,0 +1,266 @@
+"""Make the table of outcomes from which `thalweg policy simulate` draws: crates/policy/data/outcomes.json.
+
+    python tools/policy_outcomes.py              all of it, with the simulator: some minutes
+    python tools/policy_outcomes.py --check      a cell of each kind of path, compared with what the file says
+
+The kinds of paths, the arms and the sizes are those of crates/policy/data/population.json. On each kind, with each arm
+and size, an object is sent again and again beside other users' traffic, on a host that has its CPU and on one that
+shares it.
+Each transfer is a row of its cell: completion time, segments, retransmissions and round-trip times belong together.
+A second experiment says what an arm does to others: one endless connection beside one of CUBIC.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from thalweg import engine, plan, scenario  # noqa: E402
+from thalweg.results import open_run  # noqa: E402
+from thalweg.run import execute  # noqa: E402
+from thalweg.scenario import quantities  # noqa: E402
+
+DATA = ROOT / "crates" / "policy" / "data"
+FORMAT = 1
+REPETITIONS = 4
+OBJECTS = 8
+"""Transfers of an experiment, one after the other."""
+DURATION_S = 60
+"""An object that takes longer counts with the rate that it had reached."""
+LEAST_US = 10e6
+"""For how long it has to have run for that."""
+DUEL_S = 30
+DUELS = 3
+TOLERANCE = 1e-9
+"""Of --check: the simulator gives the same bytes for the same plan."""
+COLUMNS = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_p95_us")
+
+Document = dict[str, Any]
+
+
+def main() -> int:
+    """Make the table, or compare a part of it."""
+    parser = argparse.ArgumentParser(description="Make the table of outcomes that policies are played against.")
+    parser.add_argument("--check", action="store_true", help="run one cell of each kind, and compare")
+    chosen = parser.parse_args()
+    population = json.loads((DATA / "population.json").read_text(encoding="utf-8"))
+    if chosen.check:
+        return check(population)
+    with tempfile.TemporaryDirectory(prefix="thalweg-outcomes-") as folder:
+        write(outcomes(population, Path(folder)))
+    return 0
+
+
+def outcomes(population: Mapping[str, Any], folder: Path) -> Document:
+    """Run everything."""
+    kinds = {}
+    for kind in population["kinds"]:
+        print(kind["name"], file=sys.stderr, flush=True)
+        kinds[kind["name"]] = {
+            "cells": list(cells(population, kind, folder)),
+            "neighbour": neighbour(population, kind, folder),
+        }
+    return {
+        "format": FORMAT,
+        "made_by": "python tools/policy_outcomes.py",
+        "engine": f"sim, results {engine.capabilities().engines[engine.DEFAULT].version}",
+        "columns": list(COLUMNS),
+        "kinds": kinds,
+    }
+
+
+def cells(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> Iterator[Document]:
+    """Give a cell for each CPU, arm and size."""
+    for cpu in ("whole", "shared"):
+        sweep = {
+            "flow.object.cc": population["arms"],
+            "flow.object.size": [size["bytes"] for size in population["sizes"]],
+        }
+        flows = run(objects(population, kind, cpu, sweep), folder / f"{kind['name']}-{cpu}")
+        for arm in population["arms"]:
+            for size in population["sizes"]:
+                bytes_ = size["bytes"]
+                is_cell = (pl.col("cc") == arm) & (pl.col("size_bytes") == bytes_) & (pl.col("flow") == "object")
+                yield {"cpu": cpu, "arm": arm, "bytes": bytes_, "rows": rows(flows.filter(is_cell), kind)}
+
+
+def objects(
+    population: Mapping[str, Any], kind: Mapping[str, Any], cpu: str, sweep: Mapping[str, list[Any]]
+) -> Document:
+    """Write the scenario in which objects are sent beside others' traffic."""
+    cross = population["cross_traffic"]
+    load = f"{scaled(kind['rate'], cross['load'])}bps"
+    host = population["cpu"]
+    return {
+        "name": f"policy-{kind['name']}-{cpu}",
+        "duration": f"{DURATION_S}s",
+        "repetitions": REPETITIONS,
+        "start_jitter": "1rtt",
+        "sample_interval": "0s",
+        "path": path(kind),
+        "host": {
+            **({"sender": {"cpu_share": host["share"], "cpu_slice": host["slice"]}} if cpu == "shared" else {}),
+            "others": {},
+        },
+        "flow": [
+            {
+                "name": "object",
+                "cc": "cubic",
+                "size": "30kB",
+                "start": "0.5s",
+                "repeat": {"gap": "0.3s", "count": OBJECTS},
+            },
+            {
+                "name": "others",
+                "cc": "cubic",
+                "host": "others",
+                "repeat": {"arrivals": "poisson", "rate": load, "sizes": cross["sizes"]},
+            },
+        ],
+        "sweep": {
+            key: [f"{value}B" if isinstance(value, int) else value for value in each] for key, each in sweep.items()
+        },
+    }
+
+
+def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> dict[str, float]:
+    """Give what a CUBIC connection gets beside an endless one of each arm, over what it gets beside CUBIC."""
+    found = run(
+        {
+            "name": f"policy-{kind['name']}-duel",
+            "duration": f"{DUEL_S}s",
+            "repetitions": DUELS,
+            "start_jitter": "1rtt",
+            "sample_interval": "0s",
+            "path": path(kind),
+            "flow": [{"name": "ours", "cc": "cubic"}, {"name": "theirs", "cc": "cubic"}],
+            "sweep": {"flow.ours.cc": population["arms"]},
+        },
+        folder / f"{kind['name']}-duel",
+    )
+    ours = found.filter(pl.col("flow") == "ours").select("experiment", "cc").unique().rename({"cc": "arm"})
+    theirs = found.filter(pl.col("flow") == "theirs").join(ours, on="experiment")
+    goodput = {arm: median(theirs.filter(pl.col("arm") == arm)["goodput_bps"]) for arm in population["arms"]}
+    return {arm: round(goodput[arm] / goodput["cubic"], 4) for arm in population["arms"]}
+
+
+def path(kind: Mapping[str, Any]) -> Document:
+    """Give the path of a kind, as a scenario has it."""
+    return {key: kind[key] for key in ("rate", "rtt", "buffer", "loss")}
+
+
+def scaled(rate: str, factor: float) -> int:
+    """Give a part of a rate, in bits per second.
+
+    >>> scaled("40Mbps", 0.3)
+    12000000
+    """
+    return round(quantities.rate(rate) * factor)
+
+
+def run(document: Document, folder: Path) -> pl.DataFrame:
+    """Run a scenario and give its table of transfers."""
+    file = folder.with_suffix(".toml")
+    file.write_text(toml(document), encoding="utf-8")
+    known = engine.capabilities()
+    made = plan.make(scenario.load(file), engine.choose(engine.DEFAULT, known), known.engines)
+    outcome = execute(made, folder, binary=known.binary)
+    if outcome.exit_code != 0 or outcome.failed:
+        raise SystemExit(f"{folder.name}: {outcome.failed[:1] or outcome.exit_code}")
+    return open_run(folder).flows()
+
+
+def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
+    """Give the transfers of a cell, in the order in which they were sent."""
+    empty_path_us = quantities.time(kind["rtt"]) / 1e3
+    made = []
+    for row in flows.sort("experiment", "repetition", "connection").iter_rows(named=True):
+        elapsed_us = row["end_us"] - row["start_us"]
+        if not row["acked_bytes"] or (not row["completed"] and elapsed_us < LEAST_US):
+            continue
+        fct_us = row["fct_us"] or elapsed_us * row["size_bytes"] / row["acked_bytes"]
+        rtt_min_us = row["rtt_min_us"] or empty_path_us
+        rtt_p95_us = max(row["rtt_p95_us"] or rtt_min_us, rtt_min_us)
+        share = row["size_bytes"] / row["acked_bytes"]
+        made.append(
+            [
+                round(fct_us),
+                round(row["segments"] * share),
+                round(row["retransmits"] * share),
+                round(rtt_min_us),
+                round(rtt_p95_us),
+            ]
+        )
+    return made
+
+
+def check(population: Mapping[str, Any]) -> int:
+    """Run the smallest cell of each kind, and say which ones differ from the file."""
+    known = json.loads((DATA / "outcomes.json").read_text(encoding="utf-8"))
+    stale = []
+    with tempfile.TemporaryDirectory(prefix="thalweg-outcomes-") as folder:
+        for kind in population["kinds"]:
+            size, arm = population["sizes"][0]["bytes"], population["arms"][0]
+            sweep = {"flow.object.cc": [arm], "flow.object.size": [size]}
+            flows = run(objects(population, kind, "whole", sweep), Path(folder) / kind["name"])
+            found = rows(flows.filter(pl.col("flow") == "object"), kind)
+            wanted = next(
+                cell["rows"]
+                for cell in known["kinds"][kind["name"]]["cells"]
+                if (cell["cpu"], cell["arm"], cell["bytes"]) == ("whole", arm, size)
+            )
+            if found != wanted:
+                stale.append(kind["name"])
+    for name in stale:
+        print(
+            f"outcomes.json: `{name}` is not what the simulator gives now; python tools/policy_outcomes.py",
+            file=sys.stderr,
+        )
+    return 1 if stale else 0
+
+
+def write(document: Document) -> None:
+    """Write the table, a cell on a line."""
+    kinds = document.pop("kinds")
+    lines = [f'"{key}": {json.dumps(value)}' for key, value in document.items()]
+    parts = []
+    for name, kind in kinds.items():
+        inner = ",\n".join("   " + json.dumps(cell, separators=(",", ":")) for cell in kind["cells"])
+        parts.append(f'  "{name}": {{"neighbour": {json.dumps(kind["neighbour"])}, "cells": [\n{inner}\n  ]}}')
+    text = "{\n " + ",\n ".join(lines) + ',\n "kinds": {\n' + ",\n".join(parts) + "\n }\n}\n"
+    (DATA / "outcomes.json").write_text(text, encoding="utf-8")
+
+
+def toml(document: Mapping[str, Any]) -> str:
+    """Write a scenario as TOML: tables inline, which is all that a machine needs.
+
+    >>> print(toml({"name": "x", "path": {"rate": "1Mbps", "loss": 0.1}, "flow": [{"cc": "bbr"}]}))
+    "name" = "x"
+    "path" = { "rate" = "1Mbps", "loss" = 0.1 }
+    "flow" = [{ "cc" = "bbr" }]
+    <BLANKLINE>
+    """
+    return "".join(f"{json.dumps(key)} = {value_of(value)}\n" for key, value in document.items())
+
+
+def value_of(value: Any) -> str:
+    """Write a value as TOML."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{json.dumps(key)} = {value_of(each)}" for key, each in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(value_of(each) for each in value) + "]"
+    return json.dumps(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
