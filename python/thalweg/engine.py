@@ -28,6 +28,9 @@ FORMAT = 1
 ANSWER_WITHIN_S = 60
 """How long the binary may take to say what it can do; it probes the machine, and does not measure."""
 
+PLAYED = "thalweg-engine policy simulate: "
+"""Begins what the binary says of policies that it cannot play."""
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -143,6 +146,31 @@ def live(seconds: int) -> dict[str, Any]:
     except ValueError:
         raise _bad_engine(binary, "its answer is not understood") from None
     return seen
+
+
+def play_policies(seeds: int, names: Sequence[str]) -> dict[str, Any]:
+    """Have the binary play policies, all if none is named; the keys are those of `Summary` in crates/policy.
+
+    Raises `ThalwegError` if there is no binary, it does not answer as it should, or there is no such policy.
+    """
+    binary = find()
+    named = [word for name in names for word in ("--policy", name)]
+    command = [str(binary), "policy", "simulate", "--seeds", str(seeds), *named]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise _bad_engine(binary, (error.strerror or str(error)).lower()) from None
+    if answer.returncode != 0:
+        said = next(iter(answer.stderr.strip().splitlines()), f"it ended with exit code {answer.returncode}")
+        if not said.startswith(PLAYED):
+            raise _bad_engine(binary, said)
+        what, _, expected = said.removeprefix(PLAYED).partition("; expected ")
+        raise ThalwegError("unknown-policy", what, place="--policy", expected=expected or None)
+    try:
+        found: dict[str, Any] = json.loads(answer.stdout)
+    except ValueError:
+        raise _bad_engine(binary, "its answer is not understood") from None
+    return found
 
 
 def choose(name: str, known: Capabilities) -> Engine:

@@ -43,6 +43,9 @@ pub enum Command {
         #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u16).range(1..=600))]
         seconds: u16,
     },
+    /// Plays policies, which choose an algorithm for each destination, against a population of paths. As JSON.
+    #[command(subcommand)]
+    Policy(Policy),
     /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
     Host,
     /// Starts kernels in virtual time, and is the first process of guests. Engines start it.
@@ -53,6 +56,24 @@ pub enum Command {
         /// Of what.
         subject: Subject,
     },
+}
+
+/// What to do with policies.
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// Plays them, and says how much each has lost.
+    Simulate(Simulate),
+}
+
+/// What to play.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// Worlds to play, each drawn from its own seed: 1, 2, and so on.
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub seeds: u32,
+    /// Play only this policy; may be given several times.
+    #[arg(long = "policy", value_name = "NAME")]
+    pub policies: Vec<String>,
 }
 
 /// A part in a guest.

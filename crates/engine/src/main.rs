@@ -10,11 +10,12 @@ mod events;
 mod machine;
 mod merge;
 mod plan_file;
+mod policy;
 mod problem;
 mod run;
 mod schema;
 
-use arguments::{Arguments, Command, Guest};
+use arguments::{Arguments, Command, Guest, Policy};
 use clap::Parser;
 use events::{Event, Output};
 use problem::{Exit, Problem};
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Capabilities { json: true } => print(&format!("{:#}\n", capabilities::json())),
         Command::Capabilities { json: false } => print(&capabilities::text()),
         Command::Live { seconds } => live(Duration::from_secs(seconds.into())),
+        Command::Policy(Policy::Simulate(options)) => play(&options),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
         Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
@@ -45,6 +47,17 @@ fn live(window: Duration) -> ExitCode {
         Err(error) => {
             eprintln!("{error}");
             Exit::Failed.into()
+        }
+    }
+}
+
+/// Plays policies and prints what came out.
+fn play(options: &arguments::Simulate) -> ExitCode {
+    match policy::simulate(options) {
+        Ok(found) => print(&format!("{found:#}\n")),
+        Err(error) => {
+            eprintln!("thalweg-engine policy simulate: {error}");
+            Exit::Refused.into()
         }
     }
 }

@@ -20,6 +20,7 @@ from thalweg.cli import (
     interrupt,
     kernel,
     output,
+    policy,
     records,
     report,
     reproduce,
@@ -67,6 +68,7 @@ for name, module in {
     commands.command(name, epilog=module.EPILOG)(module.command)
 commands.add_typer(kernel.commands, name="kernel")
 commands.add_typer(synth.commands, name="synth")
+commands.add_typer(policy.commands, name="policy")
 
 
 def _version(asked: bool) -> None:

@@ -13,7 +13,7 @@ Thalweg = Callable[..., Any]
 
 COMMANDS = [
     "check", "run", "results", "report", "compare", "validate", "records", "import", "advise", "schema", "doctor",
-    "kernel", "synth",
+    "kernel", "synth", "policy",
 ]  # fmt: skip
 
 
@@ -46,6 +46,12 @@ def test_the_help_of_a_kernel_command_has_an_example(
 def test_the_help_of_made_up_records_has_an_example(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
     done = thalweg("synth", "cdn", "--help")
     assert "Example: thalweg synth cdn" in done.stdout
+    assert done.stdout == snapshot
+
+
+def test_the_help_of_playing_policies_has_an_example(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
+    done = thalweg("policy", "simulate", "--help")
+    assert "Example: thalweg policy simulate" in done.stdout
     assert done.stdout == snapshot
 
 

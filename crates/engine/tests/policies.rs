@@ -1,0 +1,32 @@
+//! `policy simulate`: who is played, and what is said of it.
+
+mod common;
+
+use common::ENGINE;
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn simulate(arguments: &[&str]) -> Output {
+    Command::new(ENGINE).args(["policy", "simulate"]).args(arguments).output().unwrap()
+}
+
+#[test]
+fn what_is_played_is_told_and_told_again() {
+    let arguments = ["--seeds", "4", "--policy", "static cubic", "--policy", "bayes"];
+    let first = simulate(&arguments);
+    let found: Value = serde_json::from_slice(&first.stdout).unwrap();
+    let names: Vec<&Value> = found["policies"].as_array().unwrap().iter().map(|each| &each["policy"]).collect();
+    assert_eq!(names, ["static cubic", "bayes"]);
+    let regret = |number: usize| found["policies"][number]["regret_percent"]["median"].as_f64().unwrap();
+    assert!(regret(1) < regret(0), "learning helps: {found:#}");
+    assert_eq!(simulate(&arguments).stdout, first.stdout, "threads decide nothing");
+}
+
+#[test]
+fn a_policy_that_does_not_exist_is_refused() {
+    let output = simulate(&["--policy", "oracle"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.starts_with("thalweg-engine policy simulate: `oracle` is no policy; expected one of "), "{told}");
+    assert!(output.stdout.is_empty());
+}

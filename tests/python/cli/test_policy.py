@@ -1,0 +1,81 @@
+"""`thalweg policy simulate`: the table, and what is said of policies that do not exist."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Thalweg = Callable[..., Any]
+
+
+def summary(name: str, regret: float) -> dict[str, Any]:
+    spread = {"median": regret, "worst_decile": 2 * regret}
+    return {
+        "policy": name,
+        "regret_percent": spread,
+        "good_percent": {"median": 90.0, "worst_decile": 80.0},
+        "settled": {"median": 7.0, "worst_decile": 31.0},
+        "settled_after_change": None,
+        "regret_while_busy_percent": {"median": 12.34, "worst_decile": 20.0},
+        "harm_percent": {"median": -1.0, "worst_decile": 3.0},
+        "by_kind_percent": {"far": regret, "near": 0.0},
+    }
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the engine have played two policies."""
+    answer, engine = tmp_path / "played.json", tmp_path / "engine"
+    answer.write_text(json.dumps({"format": 1, "seeds": 7, "policies": [summary("bayes", 1.5), summary("ucb", 3.0)]}))
+    engine.write_text(
+        f'#!/bin/sh\n[ "$*" = "policy simulate --seeds 7 --policy bayes --policy ucb" ] && cat {answer}\n'
+    )
+    engine.chmod(0o755)
+    monkeypatch.setenv("THALWEG_ENGINE", str(engine))
+
+
+ASKED = ("policy", "simulate", "--seeds", "7", "--policy", "bayes", "--policy", "ucb")
+
+
+@pytest.mark.usefixtures("played")
+def test_policies_stand_side_by_side(thalweg: Thalweg) -> None:
+    lines = [" ".join(line.split()) for line in thalweg(*ASKED).stdout.splitlines()]
+    assert lines == [
+        "policy regret worst tenth good settled after a change short of CPU harm",
+        "bayes 1.50 % 3.00 % 90.0 % 7 (31) - 12.3 % -1.0 %",
+        "ucb 3.00 % 6.00 % 90.0 % 7 (31) - 12.3 % -1.0 %",
+    ]
+
+
+@pytest.mark.usefixtures("played")
+def test_kinds_of_paths_stand_one_below_the_other(thalweg: Thalweg) -> None:
+    lines = thalweg(*ASKED, "--kinds", "--markdown").stdout.splitlines()
+    assert lines == [
+        "| path | bayes | ucb |",
+        "| --- | ---: | ---: |",
+        "| far | 1.50 % | 3.00 % |",
+        "| near | 0.00 % | 0.00 % |",
+    ]
+
+
+@pytest.mark.usefixtures("played")
+def test_programs_get_everything(thalweg: Thalweg) -> None:
+    assert json.loads(thalweg(*ASKED, "--json").stdout)["policies"][1] == summary("ucb", 3.0)
+
+
+def test_a_policy_that_does_not_exist_is_an_error_that_names_those_that_do(thalweg: Thalweg) -> None:
+    done = thalweg("policy", "simulate", "--policy", "oracle")
+    assert done.returncode == 2
+    assert "error[unknown-policy]: `oracle` is no policy" in done.stderr
+    assert "expected one of static cubic, " in done.stderr
+
+
+def test_an_engine_of_another_version_is_named(thalweg: Thalweg, tmp_path: Path) -> None:
+    engine = tmp_path / "engine"
+    engine.write_text("#!/bin/sh\necho \"error: unrecognized subcommand 'policy'\" >&2\nexit 2\n")
+    engine.chmod(0o755)
+    done = thalweg("policy", "simulate", THALWEG_ENGINE=str(engine))
+    assert done.returncode == 4
+    assert "unrecognized subcommand" in done.stderr
