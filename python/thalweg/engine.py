@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,16 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """A congestion control that an engine could have on this machine."""
+
+    why: str
+    """Why it does not."""
+    hint: str
+    """What to do about that."""
+
+
+@dataclass(frozen=True)
 class Engine:
     """What one engine can do on this machine."""
 
@@ -54,6 +64,8 @@ class Engine:
     honours: frozenset[str]
     is_real_time: bool = False
     """Whether a second of an experiment takes a second."""
+    lacks: Mapping[str, Lack] = field(default_factory=dict)
+    """Congestion controls that it could have here, and does not have now."""
 
     @property
     def reason(self) -> str:
@@ -217,6 +229,7 @@ def _engine(given: Mapping[str, Any]) -> Engine:
         algorithms=algorithms,
         honours=frozenset(given["honours"]),
         is_real_time=bool(given.get("real_time", False)),
+        lacks={each["name"]: Lack(each["why"], each["hint"]) for each in given.get("lacks", [])},
     )
 
 

@@ -1,6 +1,6 @@
 //! `thalweg-engine capabilities`: what each engine can do here, so that nobody else needs to know engines by name.
 
-use crate::engines::{Controller, ENGINES, Engine};
+use crate::engines::{Controller, ENGINES, Engine, Lack};
 use serde_json::{Map, Value, json};
 use thalweg_plan::plan::FORMAT;
 
@@ -28,6 +28,7 @@ fn describe(engine: &dyn Engine) -> Value {
         "about": engine.about(),
         "real_time": engine.is_real_time(),
         "cc": engine.controllers().iter().map(describe_controller).collect::<Vec<_>>(),
+        "lacks": engine.lacks().iter().map(describe_lack).collect::<Vec<_>>(),
         "honours": engine.honours(),
     })
 }
@@ -38,9 +39,15 @@ fn describe_controller(controller: &Controller) -> Value {
     json!({ "name": controller.name, "about": controller.about, "params": params })
 }
 
+fn describe_lack(Lack { name, why, hint }: &Lack) -> Value {
+    json!({ "name": name, "why": why, "hint": hint })
+}
+
 fn summarise(engine: &dyn Engine) -> String {
     let name = engine.name();
     let state = engine.why_not().map_or_else(String::new, |why| format!("{name}: not on this machine: {why}\n"));
     let controllers: Vec<String> = engine.controllers().into_iter().map(|controller| controller.name).collect();
-    format!("{name}: {}\n{state}{name}: congestion controls: {}\n", engine.about(), controllers.join(", "))
+    let lacks = engine.lacks().into_iter().map(|Lack { name: cc, why, hint }| format!("{name}: no {cc}: {why}; {hint}\n"));
+    let lacks: String = lacks.collect();
+    format!("{name}: {}\n{state}{name}: congestion controls: {}\n{lacks}", engine.about(), controllers.join(", "))
 }

@@ -13,6 +13,7 @@
 //!
 //! Calls into C are in files named `sys.rs`, behind safe functions; nothing else is `unsafe`.
 
+pub mod bbr_cpu;
 mod cache;
 pub mod clock;
 pub mod diag;

@@ -110,15 +110,7 @@ def _algorithms(raw: Raw, engine: Engine, others: Mapping[str, Engine]) -> Itera
         place = name_of(("flow", index, "cc"), raw)
         known = engine.algorithms.get(name)
         if known is None:
-            who = [other.name for other in others.values() if name in other.algorithms]
-            yield ThalwegError(
-                "unknown-cc",
-                f"the engine `{engine.name}` has no congestion control `{name}`",
-                place=place,
-                found=name,
-                expected=words.one_of(sorted(engine.algorithms)),
-                hint=f"--engine {who[0]} has it" if who else words.did_you_mean(name, list(engine.algorithms)),
-            )
+            yield _no_algorithm(name, place, engine, others)
             continue
         for param in flow.get("cc_params", {}):
             if param not in known.params:
@@ -130,6 +122,24 @@ def _algorithms(raw: Raw, engine: Engine, others: Mapping[str, Engine]) -> Itera
                     expected=words.one_of(known.params) if known.params else "no parameters",
                     hint=words.did_you_mean(param, list(known.params)),
                 )
+
+
+def _no_algorithm(name: str, place: str, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError:
+    who = [f"--engine {other.name} has it" for other in others.values() if name in other.algorithms][:1]
+    message = f"the engine `{engine.name}` has no congestion control `{name}`"
+    if lack := engine.lacks.get(name):
+        message += f" here: {lack.why}"
+        hint: str | None = "\n".join([lack.hint, *who])
+    else:
+        hint = who[0] if who else words.did_you_mean(name, list(engine.algorithms))
+    return ThalwegError(
+        "unknown-cc",
+        message,
+        place=place,
+        found=name,
+        expected=words.one_of(sorted(engine.algorithms)),
+        hint=hint,
+    )
 
 
 def _place_in_file(error: ThalwegError, document: Document) -> Place:

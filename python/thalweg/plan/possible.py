@@ -35,10 +35,11 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
     points = list({each.experiment: each for each in reversed(whole.experiments)}.values())[::-1]
     reasons = {}
     for point in points:
-        lacking = [flow.cc for flow in point.flows if flow.cc not in engine.algorithms]
+        lacking = list(dict.fromkeys(flow.cc for flow in point.flows if flow.cc not in engine.algorithms))
         if lacking:
-            names = ", ".join(f"`{name}`" for name in dict.fromkeys(lacking))
-            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here"
+            names = ", ".join(f"`{name}`" for name in lacking)
+            whys = "".join(f": {engine.lacks[name].why}" for name in lacking if name in engine.lacks)
+            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here{whys}"
     rest = [each for each in whole.experiments if each.experiment not in reasons]
     return Possible(points, whole.model_copy(update={"experiments": rest}) if rest else None, reasons)
 

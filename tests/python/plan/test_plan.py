@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_engines import KERNEL, SIM
 from thalweg import plan, scenario
+from thalweg.engine import Algorithm, Lack
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import seeds
 from thalweg.plan.models import Experiment, Flow, LoadSizes, Plan, RepeatGap, RepeatPoisson
@@ -262,6 +263,18 @@ def test_an_unknown_algorithm_is_guessed(tmp_path: Path) -> None:
     assert (error.place, error.hint) == ("flow.a.cc", "did you mean `cubic`?")
     (error,) = refused(tmp_path, HEAD + FLOW.replace("cubic", "vegas"))
     assert error.hint == "--engine kernel has it"
+
+
+def test_an_algorithm_that_the_engine_could_have_is_told_with_the_reason_and_the_command(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(HEAD + FLOW.replace("cubic", "bbr_cpu"))
+    has = {"bbr_cpu": Algorithm("bbr_cpu", "", {})}
+    able = replace(SIM, algorithms={**SIM.algorithms, **has})
+    lacking = replace(KERNEL, lacks={"bbr_cpu": Lack("it is not loaded", "sudo thalweg-agent cc load bbr_cpu")})
+    with pytest.raises(ThalwegErrors) as refusal:
+        plan.make(scenario.load(tmp_path / "x.toml"), lacking, {"sim": able, "kernel": lacking})
+    (error,) = refusal.value.errors
+    assert error.message == "the engine `kernel` has no congestion control `bbr_cpu` here: it is not loaded"
+    assert error.hint == "sudo thalweg-agent cc load bbr_cpu\n--engine sim has it"
 
 
 def test_an_unknown_algorithm_in_the_sweep_points_to_the_sweep(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 //! This machine's own TCP, in network namespaces.
 
-use super::{Controller, Engine, Failure, Job, Summary};
+use super::{Controller, Engine, Failure, Job, Lack, Summary};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use thalweg_lab::bbr_cpu::{self, BBR_CPU};
 use thalweg_lab::net::probe;
 use thalweg_lab::run;
 use thalweg_trace::Sink;
@@ -47,6 +48,14 @@ impl Engine for Kernel {
             return Vec::new();
         }
         probe::usable_algorithms().into_iter().map(controller).collect()
+    }
+
+    fn lacks(&self) -> Vec<Lack> {
+        if self.why_not().is_some() {
+            return Vec::new();
+        }
+        let engine = std::env::current_exe().unwrap_or_default();
+        bbr_cpu::why_not(&engine).into_iter().map(|why| Lack::of(BBR_CPU, why)).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {

@@ -31,6 +31,11 @@ pub trait Engine: Sync {
     /// The congestion controls that it has.
     fn controllers(&self) -> Vec<Controller>;
 
+    /// Congestion controls that it could have here, and does not have now.
+    fn lacks(&self) -> Vec<Lack> {
+        Vec::new()
+    }
+
     /// Keys of the scenario that it honours, as `docs/reference/engine-protocol.md` writes them.
     fn honours(&self) -> &'static [&'static str];
 
@@ -72,6 +77,23 @@ pub struct Controller {
     pub about: String,
     /// Its parameters: name, and what it does with unit and default.
     pub params: Vec<(String, String)>,
+}
+
+/// A congestion control that an engine could have.
+pub struct Lack {
+    /// Name in `flow.cc`.
+    pub name: String,
+    /// Why it is not there.
+    pub why: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl Lack {
+    /// The lack of an algorithm for a reason that the lab gives.
+    fn of(name: &str, why: thalweg_lab::Error) -> Lack {
+        Lack { name: name.to_owned(), why: why.message, hint: why.hint }
+    }
 }
 
 /// What came out besides the tables.

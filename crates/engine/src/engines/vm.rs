@@ -1,10 +1,11 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
 use super::kernel::{controller, honours, in_lab, this_program, unavailable};
-use super::{Controller, Engine, Failure, Job, Summary};
+use super::{Controller, Engine, Failure, Job, Lack, Summary};
 use std::sync::LazyLock;
+use thalweg_lab::bbr_cpu::BBR_CPU;
 use thalweg_lab::run;
-use thalweg_lab::vm::{BBR_CPU, Guests};
+use thalweg_lab::vm::Guests;
 use thalweg_trace::Sink;
 
 /// The engine `vm`.
@@ -74,6 +75,11 @@ impl Engine for Vm {
     fn controllers(&self) -> Vec<Controller> {
         let names = FOUND.as_ref().map_or(&[][..], Guests::algorithms);
         names.iter().cloned().map(guests_controller).collect()
+    }
+
+    fn lacks(&self) -> Vec<Lack> {
+        let why = FOUND.as_ref().ok().and_then(Guests::why_no_bbr_cpu);
+        why.into_iter().map(|why| Lack::of(BBR_CPU, why)).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {

@@ -1,8 +1,9 @@
 //! What the machine cannot do is said before anything is sent, with what to do instead.
 
-use crate::common::events;
+use crate::common::{ENGINE, events};
 use crate::stage::{bench, experiment, is_available, not_tested};
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// The event of the only experiment's failure.
 fn failed(experiment: Value) -> Value {
@@ -31,6 +32,34 @@ fn an_algorithm_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
         experiment["flows"][0]["cc"] = json!("cubick");
         check(&failed(experiment), "unknown-cc", &["flows.large.cc", "`cubick`", "reno", "--engine sim"]);
     }
+}
+
+#[test]
+fn without_bbr_cpu_the_reason_and_what_to_do_are_told() {
+    if !is_available() {
+        return;
+    }
+    // Where the agent is said to be, so that the command to type is known.
+    let place = ("THALWEG_AGENT", "/opt/thalweg-agent");
+    let told = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let kernel = told["engines"].as_array().unwrap().iter().find(|engine| engine["name"] == "kernel").unwrap();
+    let is_it = |one: &&Value| one["name"] == "bbr_cpu";
+    let Some(lack) = kernel["lacks"].as_array().unwrap().iter().find(is_it) else {
+        assert!(kernel["cc"].as_array().unwrap().iter().any(|one| is_it(&one)), "it is there, or lacking: {kernel}");
+        not_tested("the error for a missing bbr_cpu", "it is loaded on this machine");
+        return;
+    };
+    let (why, hint) = (lack["why"].as_str().unwrap(), lack["hint"].as_str().unwrap());
+    if why == "it is not loaded" {
+        assert_eq!(hint, "sudo /opt/thalweg-agent cc load bbr_cpu --keep");
+    }
+    let mut experiment = experiment();
+    experiment["flows"][0]["cc"] = json!("bbr_cpu");
+    let bench = bench([experiment]);
+    let output = bench.run("run", &[]).env(place.0, place.1).output().unwrap();
+    let failed = events(&output).into_iter().find(|event| event["event"] == "failed").unwrap();
+    check(&failed, "unknown-cc", &["flows.large.cc", "this kernel has no `bbr_cpu`", why, hint]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! machine can decide.
 
 use super::Job;
+use crate::bbr_cpu::{self, BBR_CPU};
 use crate::error::Error;
 use crate::net::probe;
 use crate::vm::contention;
@@ -28,7 +29,7 @@ pub fn check(job: &Job<'_>) -> Result<(), Error> {
         Some(guests) => job.experiment.flows.iter().try_for_each(|flow| guests.check(flow))?,
         None => {
             job.experiment.flows.iter().try_for_each(check_ours)?;
-            check_algorithms(job.experiment, &probe::usable_algorithms())?;
+            check_algorithms(job.experiment, &probe::usable_algorithms(), job.engine)?;
         }
     }
     job.capture.map_or(Ok(()), check_capture)
@@ -131,9 +132,14 @@ fn is_endless(flow: &Flow) -> bool {
         )
 }
 
-fn check_algorithms(experiment: &Experiment, usable: &[String]) -> Result<(), Error> {
+fn check_algorithms(experiment: &Experiment, usable: &[String], engine: &Path) -> Result<(), Error> {
     let Some(flow) = experiment.flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
     let (name, cc, usable) = (&flow.name, &flow.cc, usable.join(", "));
+    let why = if cc == BBR_CPU { bbr_cpu::why_not(engine) } else { None };
+    if let Some(why) = why {
+        let message = format!("flows.{name}.cc: this kernel has no `{cc}`: {}", why.message);
+        return Err(Error::new(&why.code, message, why.hint));
+    }
     let message = format!("flows.{name}.cc: this kernel has no `{cc}`, or does not allow it; it has {usable}");
     let hint = if probe::algorithms().contains(cc) {
         format!(
@@ -212,7 +218,7 @@ mod tests {
     #[test]
     fn an_algorithm_that_cannot_be_used_is_refused_with_those_that_can() {
         let usable = ["reno", "bbr"].map(str::to_owned);
-        let error = check_algorithms(&experiment(), &usable).unwrap_err();
+        let error = check_algorithms(&experiment(), &usable, Path::new("thalweg-engine")).unwrap_err();
         assert_eq!(error.code, "unknown-cc");
         assert!(error.message.starts_with("flows.large.cc: ") && error.message.contains("`cubic`"), "{error}");
         assert!(error.message.ends_with("it has reno, bbr"), "{error}");

@@ -2,6 +2,7 @@
 //!
 //! eBPF is loaded inside by `thalweg-agent`, which stands in the guest's first file system if it is on the machine.
 
+use crate::bbr_cpu::BBR_CPU;
 use crate::error::Error;
 use crate::net::probe;
 use serde::{Deserialize, Serialize};
@@ -14,15 +15,12 @@ use thalweg_plan::plan::{CcFile, CcFileKind, Experiment, Flow};
 /// A file of a guest: its place, and what is in it.
 pub(super) type File = (String, Vec<u8>);
 
-/// The algorithm that the agent brings along.
-pub const BBR_CPU: &str = "bbr_cpu";
-
 /// The parameter that chooses its rule, and the rules by its values, as the agent names them.
 const RULE: &str = "rule";
 const RULES: [&str; 2] = ["paper", "schedule"];
 
 /// The program that loads eBPF, and the environment variable that names it.
-const AGENT: &str = "thalweg-agent";
+pub(crate) const AGENT: &str = "thalweg-agent";
 const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
 /// Folder of files of one's own in a guest.
@@ -64,17 +62,17 @@ impl Algorithm {
 }
 
 /// Where the agent is: named by `THALWEG_AGENT`, beside the engine, or in the search path.
-pub(super) fn agent(engine: &Path) -> Option<PathBuf> {
+pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
     let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let beside = engine.with_file_name(AGENT);
     named.or_else(|| Some(beside).filter(|place| place.is_file())).or_else(|| probe::tool(AGENT))
 }
 
 /// The error where the agent is needed and missing.
-pub(super) fn no_agent(flow: &Flow) -> Error {
+pub(super) fn no_agent() -> Error {
     Error::new(
         "no-agent",
-        format!("flows.{}.cc: `{}` is loaded by {AGENT}, which is not here", flow.name, flow.cc),
+        format!("it is loaded by {AGENT}, which is not here"),
         format!("put it beside thalweg-engine or on the PATH, or name it: {AGENT_VARIABLE}=/path/to/{AGENT}"),
     )
 }

@@ -1,9 +1,10 @@
 //! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
 
-use super::algorithms::{self, Algorithm, BBR_CPU};
+use super::algorithms::{self, Algorithm};
 use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator, Card};
 use super::{Kernel, Order, probe, sys};
+use crate::bbr_cpu::BBR_CPU;
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
 use std::io;
@@ -50,6 +51,20 @@ impl Guests {
         &self.found.traits.algorithms
     }
 
+    /// Why they do not have the algorithm that the agent brings along; nothing: they have it.
+    pub fn why_no_bbr_cpu(&self) -> Option<Error> {
+        if self.algorithms().iter().any(|name| name == BBR_CPU) {
+            return None;
+        }
+        if !self.base.has_agent {
+            return Some(algorithms::no_agent());
+        }
+        let said = self.found.traits.agent_fails.as_deref()?;
+        // What the agent advises is for a machine, not for a guest.
+        let why = said.split(" hint: ").next().unwrap_or(said).trim_start_matches("thalweg-agent: ");
+        Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
+    }
+
     /// Checks that the guests can give a flow its congestion control.
     ///
     /// # Errors
@@ -59,14 +74,17 @@ impl Guests {
         match algorithms::algorithm_of(flow)? {
             Algorithm::Module { .. } => Ok(()),
             Algorithm::Kernel { name } if is_there(&name) => Ok(()),
-            Algorithm::Agent { .. } if !self.base.has_agent => Err(algorithms::no_agent(flow)),
-            Algorithm::Agent { name, .. } => match &self.found.traits.agent_fails {
-                Some(why) if name == BBR_CPU => {
-                    let message = format!("flows.{}.cc: the guests' kernel cannot have `{name}`: {why}", flow.name);
-                    Err(Error::new("unknown-cc", message, "thalweg kernel fetch gets a kernel that can"))
-                }
-                _ => Ok(()),
-            },
+            Algorithm::Agent { name, .. } => {
+                let why = if name == BBR_CPU {
+                    self.why_no_bbr_cpu()
+                } else {
+                    (!self.base.has_agent).then(algorithms::no_agent)
+                };
+                why.map_or(Ok(()), |why| {
+                    let message = format!("flows.{}.cc: guests cannot have `{name}`: {}", flow.name, why.message);
+                    Err(Error::new(&why.code, message, why.hint))
+                })
+            }
             Algorithm::Kernel { name } => {
                 let all = self.algorithms().join(", ");
                 let message = format!("flows.{}.cc: the guests' kernel has no `{name}`; it has {all}", flow.name);

@@ -2,9 +2,10 @@
 //!
 //! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
 
-use super::algorithms::{Algorithm, BBR_CPU};
+use super::algorithms::Algorithm;
 use super::modules::{self, Module};
 use super::{Order, PORT, Traits, initramfs};
+use crate::bbr_cpu::BBR_CPU;
 use crate::error::Error;
 use crate::net::probe;
 use crate::protocol::Event;

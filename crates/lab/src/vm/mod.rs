@@ -27,7 +27,6 @@ mod probe;
 mod qemu;
 mod sys;
 
-pub use algorithms::BBR_CPU;
 pub(crate) use clock::{Asked, Comparison, QUESTIONS as CLOCK_QUESTIONS};
 pub use guests::{Guests, Machine};
 pub use kernel::Kernel;

@@ -1,0 +1,150 @@
+//! `bbr_cpu` on this machine's own kernel: why it is not there, and what to type.
+//!
+//! The agent, which loads it, says best what a kernel lacks, but it has to be root for that. Here is what anybody can see.
+
+use crate::error::Error;
+use crate::net::probe;
+use crate::vm::algorithms::{self, AGENT};
+use std::fs;
+use std::path::Path;
+
+/// The algorithm that the agent brings along.
+pub const BBR_CPU: &str = "bbr_cpu";
+
+/// The oldest kernel that it is made for.
+const FLOOR: (u32, u32) = (6, 1);
+
+/// The kernel's own BBR, which it is built upon.
+const BBR: &str = "bbr";
+
+/// What to do about a kernel that cannot have it.
+const ELSEWHERE: &str = "or run it in a guest: --engine vm";
+
+/// What can be seen of a machine.
+#[derive(Clone, Debug)]
+struct Machine {
+    /// The kernel's release.
+    release: String,
+    /// Whether it shows its types.
+    has_types: bool,
+    /// Whether it makes machine code of eBPF.
+    has_jit: bool,
+    /// Whether it has BBR, built in or as a module; also where that cannot be seen.
+    may_have_bbr: bool,
+    /// How the agent is called; nothing: it is not here.
+    agent: Option<String>,
+}
+
+/// Why this machine's kernel does not have it; nothing: it has it. `engine` is this program.
+pub fn why_not(engine: &Path) -> Option<Error> {
+    let known = probe::algorithms();
+    if known.iter().any(|name| name == BBR_CPU) {
+        return None;
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    // The list of modules has all that could be loaded. Where there is none, nobody knows.
+    let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
+    let jit = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable");
+    let machine = Machine {
+        has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
+        has_jit: jit.map_or(true, |value| value.trim() != "0"),
+        may_have_bbr: known.iter().any(|name| name == BBR) || modules.map_or(true, |list| list.contains("/tcp_bbr.ko")),
+        agent: call_of_agent(engine),
+        release,
+    };
+    Some(explain(&machine))
+}
+
+/// How the agent is called from a shell.
+fn call_of_agent(engine: &Path) -> Option<String> {
+    let place = algorithms::agent(engine)?;
+    // By its name alone where that leads to it.
+    let is_on_path = probe::tool(AGENT).is_some_and(|found| found == place);
+    Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })
+}
+
+fn explain(machine: &Machine) -> Error {
+    let Machine { release, has_types, has_jit, may_have_bbr, agent } = machine;
+    if version(release).is_some_and(|version| version < FLOOR) {
+        let message = format!("it needs Linux {}.{} or newer, and this is {release}", FLOOR.0, FLOOR.1);
+        return Error::new("unknown-cc", message, format!("boot a newer kernel, {ELSEWHERE}"));
+    }
+    if !has_types {
+        let message = "it needs the kernel's type information (CONFIG_DEBUG_INFO_BTF), and there is no \
+                       /sys/kernel/btf/vmlinux";
+        return Error::new("unknown-cc", message, format!("boot the distribution's own kernel, {ELSEWHERE}"));
+    }
+    if !has_jit {
+        let message = "it needs the kernel's compiler of eBPF, and net.core.bpf_jit_enable is 0";
+        return Error::new("unknown-cc", message, "sudo sysctl net.core.bpf_jit_enable=1");
+    }
+    if !may_have_bbr {
+        let message = format!(
+            "it is built upon the kernel's own BBR (CONFIG_TCP_CONG_BBR), which Linux {release} has here neither built in nor \
+             as the module tcp_bbr"
+        );
+        return Error::new("unknown-cc", message, format!("install the modules of this kernel, {ELSEWHERE}"));
+    }
+    let message = "it is not loaded";
+    match agent {
+        Some(agent) => Error::new("unknown-cc", message, format!("sudo {agent} cc load {BBR_CPU} --keep")),
+        None => {
+            let hint = format!(
+                "get {AGENT} (docs/reference/agent.md; make agent in a source tree), then: sudo {AGENT} cc load {BBR_CPU} --keep"
+            );
+            Error::new("unknown-cc", message, hint)
+        }
+    }
+}
+
+/// `6.1.0-50-amd64` is (6, 1).
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Machine {
+        Machine {
+            release: "6.12.1".to_owned(),
+            has_types: true,
+            has_jit: true,
+            may_have_bbr: true,
+            agent: Some(AGENT.to_owned()),
+        }
+    }
+
+    #[test]
+    fn where_it_could_be_loaded_the_command_is_told() {
+        let error = explain(&machine());
+        assert_eq!(error.message, "it is not loaded");
+        assert_eq!(error.hint, "sudo thalweg-agent cc load bbr_cpu --keep");
+        let error = explain(&Machine { agent: None, ..machine() });
+        assert!(error.hint.contains("make agent") && error.hint.contains("cc load bbr_cpu"), "{error}");
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_named() {
+        let lacks = |change: fn(&mut Machine)| {
+            let mut machine = machine();
+            change(&mut machine);
+            let error = explain(&machine);
+            assert!(!error.hint.contains("cc load"), "there is nothing to load yet: {error}");
+            error.message
+        };
+        assert!(lacks(|it| it.release = "5.15.0-91-generic".to_owned()).contains("6.1 or newer, and this is 5.15.0-91"));
+        assert!(lacks(|it| it.has_types = false).contains("CONFIG_DEBUG_INFO_BTF"));
+        assert!(lacks(|it| it.has_jit = false).contains("net.core.bpf_jit_enable is 0"));
+        assert!(lacks(|it| it.may_have_bbr = false).contains("CONFIG_TCP_CONG_BBR"));
+    }
+
+    #[test]
+    fn versions_are_read_from_releases() {
+        assert_eq!(version("6.1.0-50-cloud-amd64"), Some((6, 1)));
+        assert_eq!(version("6.18.44"), Some((6, 18)));
+        assert_eq!(version("unknown"), None);
+    }
+}
