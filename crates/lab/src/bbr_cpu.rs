@@ -135,7 +135,9 @@ mod tests {
             assert!(!error.hint.contains("cc load"), "there is nothing to load yet: {error}");
             error.message
         };
-        assert!(lacks(|it| it.release = "5.15.0-91-generic".to_owned()).contains("6.1 or newer, and this is 5.15.0-91"));
+        assert!(
+            lacks(|it| it.release = "5.15.0-91-generic".to_owned()).contains("6.1 or newer, and this is 5.15.0-91")
+        );
         assert!(lacks(|it| it.has_types = false).contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(lacks(|it| it.has_jit = false).contains("net.core.bpf_jit_enable is 0"));
         assert!(lacks(|it| it.may_have_bbr = false).contains("CONFIG_TCP_CONG_BBR"));

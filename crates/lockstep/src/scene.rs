@@ -215,6 +215,7 @@ fn host() -> Host {
         delay_jitter_ns: Span::ZERO,
         cpu: None,
         co_tenants: 0,
+        qdisc: None,
     }
 }
 

@@ -231,6 +231,10 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub co_tenants: u32,
+    /// Queue discipline of its own interface; absent or null: the one that its kernel gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub qdisc: Option<String>,
 }
 
 /// Whether a number is left out of what is written: so experiments that do without it keep their ids.

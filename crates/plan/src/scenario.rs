@@ -306,6 +306,10 @@ pub struct Host {
     /// CPU time that a simulated host with a cpu_share needs to handle an acknowledgement; `"1us"` if nothing is said.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_ack: Option<String>,
+    /// Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
+    /// parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
+    /// gives the interface by itself.
+    pub qdisc: Option<String>,
     /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,

@@ -40,6 +40,9 @@ fn check_host(name: &str, host: &Host) -> Result<(), Error> {
     if host.co_tenants > 0 {
         return Err(Error::invalid(place("co_tenants"), host.co_tenants, "0: here, only cpu makes a CPU scarce"));
     }
+    if let Some(qdisc) = &host.qdisc {
+        return Err(Error::invalid(place("qdisc"), qdisc, "null: a simulated host hands its packets to the path"));
+    }
     let Some(cpu) = host.cpu else { return Ok(()) };
     if name == "receiver" {
         return Err(Error::invalid(place("cpu"), "a share", "null: a receiver always has its CPU"));

@@ -171,6 +171,8 @@ class Host(Table):
     """When it has a CPU; absent or null: whenever it needs one."""
     co_tenants: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
     """Processes that compute without end beside it, on the CPU that it has."""
+    qdisc: str | None = Field(default=None, exclude_if=not_)
+    """Queue discipline of its own interface; absent or null: the one that its kernel gives it."""
 
 
 CcFileKind = Literal["bpf", "module"]

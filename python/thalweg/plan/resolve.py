@@ -138,6 +138,7 @@ def _host(host: models.Host) -> plan.Host:
         delay_jitter_ns=quantities.time(host.delay_jitter) if host.delay_jitter else 0,
         cpu=None if host.cpu_share is None else _cpu(host, host.cpu_share),
         co_tenants=host.co_tenants or 0,
+        qdisc=host.qdisc,
     )
 
 

@@ -30,6 +30,8 @@ KNOWN = {
     "samples_taken": "Samples taken",
     "connections_opened": "Connections opened",
     "connections_failed": "Connections that could not be opened",
+    "host_qdisc_sent_packets": "Packets that senders' queue disciplines let through",
+    "host_qdisc_dropped_packets": "Packets that senders' queue disciplines dropped",
     "guest_boot_us": "Time until a guest was ready",
     "guest_clock_uncertainty_us": "Uncertainty of a guest's clock",
     "guest_clock_drift_ppm": "How much faster a guest's clock runs",

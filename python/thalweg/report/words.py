@@ -148,6 +148,9 @@ def _hosts(points: Sequence[Experiment]) -> list[str]:
         if max(delays):
             limits.append(f"a random delay of up to {_each(delays, _time)} per packet")
         limits += _processors([point["hosts"][name] for point in points if name in point["hosts"]])
+        qdiscs = [point["hosts"][name].get("qdisc") for point in points if name in point["hosts"]]
+        if any(qdiscs):
+            limits.append(f"the queue discipline {_each(qdiscs, lambda qdisc: qdisc or 'of its kernel')}")
         if limits:
             sentences.append(f"The host {name} has {joined(limits)}.")
     return sentences

@@ -159,6 +159,11 @@ class Host(Table):
     cpu_per_ack: Time | None = None
     """CPU time that a simulated host with a cpu_share needs to handle an acknowledgement; `"1us"` if nothing is said.
     """
+    qdisc: str | None = None
+    """Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
+    parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
+    gives the interface by itself.
+    """
     sndbuf_max: Size | None = None
     """Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
     """

@@ -1,5 +1,6 @@
-"""Rules between the keys of [host.NAME] that say how scarce its CPU is."""
+"""Rules of [host.NAME]: the keys that say how scarce its CPU is, and its queue discipline."""
 
+import re
 from fractions import Fraction
 
 from thalweg.scenario import quantities, values
@@ -26,6 +27,9 @@ WITH_SHARE = ("cpu_slice", "cpu_per_packet", "cpu_per_ack")
 
 KEYS = ("cpu_share", *WITH_SHARE, "co_tenants")
 
+QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
+"""Names of queue disciplines: a kernel keeps 16 bytes of them."""
+
 
 def check(raw: Raw, mistakes: Mistakes) -> None:
     """Check the hosts."""
@@ -42,6 +46,8 @@ def check(raw: Raw, mistakes: Mistakes) -> None:
                 hint=f"write it under [host.sender], or under the host that a flow names: [host.NAME] {given[0]} = ...",
             )
             continue
+        if "qdisc" in host:
+            _qdisc(host["qdisc"], name, mistakes)
         _together(host, name, mistakes)
         _amounts(host, ("host", name), f"host.{name}", mistakes)
 
@@ -53,6 +59,28 @@ def period_ns(share: float, slice_ns: int) -> int:
     14285714
     """
     return round(slice_ns / Fraction(str(share)))
+
+
+def _qdisc(qdisc: object, name: str, mistakes: Mistakes) -> None:
+    """Check whose queue discipline it is, and what it is called; whether a kernel has it is seen when it is made."""
+    place = ("host", name, "qdisc")
+    if name == "receiver":
+        mistakes.add(
+            "bad-host",
+            place,
+            "`host.receiver.qdisc` is about a host that receives: only hosts that send have a queue discipline",
+            expected="a host that sends",
+            hint="write it under [host.sender], or under the host that a flow names; the path's queue is path.queue",
+        )
+    elif isinstance(qdisc, str) and not QDISC.fullmatch(qdisc):
+        mistakes.add(
+            "bad-name",
+            place,
+            f"`host.{name}.qdisc` is no name of a queue discipline",
+            found=qdisc,
+            expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's standard ones",
+            hint='qdisc = "fq"',
+        )
 
 
 def _together(host: Raw, name: str, mistakes: Mistakes) -> None:

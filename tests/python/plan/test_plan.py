@@ -244,6 +244,14 @@ def test_a_share_of_a_cpu_becomes_a_slice_and_a_period_and_leaves_other_hosts_as
     assert "cpu" not in hosts["receiver"].model_dump_json()
 
 
+def test_a_queue_discipline_of_a_host_is_in_the_plan_and_hosts_without_one_stay_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(HEAD + FLOW + '[host.sender]\nqdisc = "fq"\n')
+    able = replace(SIM, honours=SIM.honours | {"host.*.qdisc"})
+    (experiment,) = plan.make(scenario.load(tmp_path / "x.toml"), able, {"sim": able}).experiments
+    assert experiment.hosts["sender"].qdisc == "fq"
+    assert "qdisc" not in experiment.hosts["receiver"].model_dump_json()
+
+
 def test_a_key_that_another_engine_honours_names_it(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + '[engine]\nlink = "relay"\n')
     assert error.message == "the engine `sim` does not honour `engine.link`"

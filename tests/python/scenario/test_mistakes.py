@@ -42,6 +42,8 @@ CASES = {
     "away for minutes": GOOD + '[host.sender]\ncpu_share = 0.001\ncpu_slice = "100ms"\n',
     "share and co-tenants": GOOD + "[host.sender]\ncpu_share = 0.5\nco_tenants = 2\n",
     "too many co-tenants": GOOD + "[host.sender]\nco_tenants = 65\n",
+    "queue discipline of the receiver": GOOD + '[host.receiver]\nqdisc = "fq"\n',
+    "queue discipline with parameters": GOOD + '[host.sender]\nqdisc = "fq limit 100"\n',
     "share of the receiver": GOOD + "[host.receiver]\ncpu_share = 0.5\n",
     "packet that takes longer than a slice may": GOOD + '[host.sender]\ncpu_share = 0.5\ncpu_per_packet = "2s"\n',
     "sweep to a share of nothing": GOOD + '[sweep]\n"host.sender.cpu_share" = [0.5, 0.0]\n',

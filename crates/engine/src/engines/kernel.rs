@@ -20,8 +20,14 @@ const NOT_HONOURED: &[&str] =
     &["flow.cc_params", "host.*.cpu_share", "host.*.cpu_slice", "host.*.cpu_per_packet", "host.*.cpu_per_ack"];
 
 /// Keys that only engines with a real kernel honour value by value.
-const OWN: &[&str] =
-    &["engine.link=auto", "engine.link=relay", "engine.link=netem", "engine.traffic=builtin", "engine.traffic=iperf3"];
+const OWN: &[&str] = &[
+    "host.*.qdisc",
+    "engine.link=auto",
+    "engine.link=relay",
+    "engine.link=netem",
+    "engine.traffic=builtin",
+    "engine.traffic=iperf3",
+];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
 

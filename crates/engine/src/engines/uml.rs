@@ -27,7 +27,7 @@ const NOT_HONOURED: &[&str] = &[
 ];
 
 /// Keys that only engines with a real kernel honour value by value.
-const OWN: &[&str] = &["engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];
+const OWN: &[&str] = &["host.*.qdisc", "engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
 

@@ -24,6 +24,7 @@ const OWN: &[&str] = &[
     "flow.cc.bpf",
     "flow.cc.module",
     "host.*.co_tenants",
+    "host.*.qdisc",
     "engine.link=auto",
     "engine.link=relay",
     "engine.link=netem",

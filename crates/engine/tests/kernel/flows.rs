@@ -49,6 +49,23 @@ fn one_cubic_flow_gets_the_paths_rate_and_is_seen_in_every_table() {
 }
 
 #[test]
+fn what_a_host_sends_goes_through_its_queue_discipline() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    let without = Outcome::of(experiment.clone());
+    assert!(without.events("finished")[0]["measured"]["host_qdisc_sent_packets"].is_null());
+    experiment["hosts"]["sender"]["qdisc"] = json!("pfifo");
+    let outcome = Outcome::of(experiment);
+    let segments = acked_bytes(&outcome.rows("flows")) / 1448.0;
+    let sent = outcome.events("finished")[0]["measured"]["host_qdisc_sent_packets"].as_f64().expect("it has counted");
+    assert!(sent >= segments && segments > 0.0, "{sent} packets for {segments} segments");
+    let log = std::fs::read_to_string(outcome.bench.path("run/commands.log")).unwrap();
+    assert!(log.contains("nsenter --net=/run/netns/sender tc qdisc replace dev eth0 root handle 1: pfifo"), "{log}");
+}
+
+#[test]
 fn an_ordinary_user_gets_the_same() {
     if !is_available() {
         return;

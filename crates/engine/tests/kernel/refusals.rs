@@ -63,6 +63,16 @@ fn without_bbr_cpu_the_reason_and_what_to_do_are_told() {
 }
 
 #[test]
+fn a_hosts_queue_discipline_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
+    if is_available() {
+        let mut experiment = experiment();
+        experiment["hosts"]["sender"]["qdisc"] = json!("nosuch");
+        let words = ["host.sender.qdisc", "`nosuch`", "unknown", "pfifo", "modprobe sch_nosuch", "--engine vm"];
+        check(&failed(experiment), "no-qdisc", &words);
+    }
+}
+
+#[test]
 fn parameters_that_a_kernel_does_not_take_are_refused() {
     if is_available() {
         let mut experiment = experiment();

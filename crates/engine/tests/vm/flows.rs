@@ -35,11 +35,33 @@ fn algorithms_that_only_the_guest_has_send_and_the_machine_takes_what_they_send(
     let measured = &outcome.events("finished")[0]["measured"];
     assert!(measured["guest_clock_drift_ppm"].as_f64().unwrap().abs() < 2000.0, "{measured}");
     assert!(measured["cpu_share_received"].as_f64().unwrap() > 0.0, "{measured}");
+    assert!(measured["host_qdisc_sent_packets"].is_null(), "the scenario names no queue discipline: {measured}");
     let log = fs::read_to_string(outcome.bench.path("run/commands.log")).unwrap();
     assert!(log.contains("qemu-system-x86_64") && log.contains("# in the guest of sender: ip addr add 10.77.1.2/24"));
     let run: Value = serde_json::from_slice(&fs::read(outcome.bench.path("run/run.json")).unwrap()).unwrap();
     let version = run["result_version"].as_str().unwrap();
     assert!(version.contains("in QEMU with tcg") || version.contains("in QEMU with kvm"), "{version}");
+}
+
+/// Payload of the largest packet.
+const SEGMENT_BYTES: f64 = 1448.0;
+
+#[test]
+fn what_a_guest_sends_goes_through_the_queue_discipline_that_only_its_kernel_has() {
+    if !is_available() {
+        return;
+    }
+    // The machine's own kernel need not have CAKE.
+    let mut experiment = experiment();
+    experiment["hosts"]["sender"]["qdisc"] = json!("cake");
+    let outcome = outcome(experiment);
+    let acked = acked_bytes(&outcome.rows("flows"));
+    assert!((0.3..=0.97).contains(&(acked / CAPACITY)), "{acked} bytes");
+    let measured = &outcome.events("finished")[0]["measured"];
+    let sent = measured["host_qdisc_sent_packets"].as_f64().expect("it has counted");
+    assert!(sent >= acked / SEGMENT_BYTES, "{sent} packets for {acked} bytes");
+    let log = fs::read_to_string(outcome.bench.path("run/commands.log")).unwrap();
+    assert!(log.contains("# in the guest of sender: tc qdisc replace dev eth0 root handle 1: cake"), "{log}");
 }
 
 /// A module of the guests' kernel, unpacked.

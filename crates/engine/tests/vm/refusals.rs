@@ -80,6 +80,26 @@ fn an_algorithm_that_the_guests_kernel_lacks_is_refused_before_a_guest_boots() {
     assert!(!log.contains("qemu"), "{log}");
 }
 
+#[test]
+fn a_queue_discipline_that_the_guests_kernel_lacks_is_told_with_those_that_it_has() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["hosts"]["sender"]["qdisc"] = json!("nosuch");
+    let bench = bench([experiment]);
+    let output = bench.run("run", &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let events = crate::common::events(&output);
+    let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
+    assert_eq!(failed["code"], "no-qdisc");
+    let message = failed["message"].as_str().unwrap();
+    for word in ["host.sender.qdisc", "`nosuch`", "unknown", "cake", "thalweg kernel fetch linux-image-amd64"] {
+        assert!(message.contains(word), "`{word}` is not in: {message}");
+    }
+    assert!(fs::read_dir(bench.path("run/flows")).unwrap().next().is_none(), "nothing is left of it");
+}
+
 /// Puts links to all modules below `from` into the folder `to`, but not to those whose names begin so.
 fn link_all_but(beginning: &str, from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {

@@ -27,6 +27,7 @@ pub use survey::{Connection as Surveyed, Survey};
 pub use tcp_info::{TcpInfo, tcp_info};
 pub use watch::watch_qdiscs;
 
+use crate::error::Error;
 use crate::protocol::{Connection, SampleReport};
 use thalweg_units::Time;
 
@@ -36,6 +37,15 @@ pub const STATE_KEYS: &[&str] = cc_info::KEYS;
 /// The name among [`STATE_KEYS`] that reads like this.
 pub fn state_key(name: &str) -> Option<&'static str> {
     STATE_KEYS.iter().find(|key| **key == name).copied()
+}
+
+/// Packets that a queue discipline has let through, and dropped, since it was made.
+///
+/// # Errors
+/// `no-qdisc`, `no-qdisc-counters`.
+pub(crate) fn qdisc_counts(interface: &str, handle: &str) -> Result<(u64, u64), Error> {
+    let count = qdiscs::Counters::open(&[(interface.to_owned(), handle.to_owned())])?.count(0);
+    Ok((count.sent_packets, count.dropped_packets))
 }
 
 /// The row of `samples` about a connection at a time.

@@ -69,7 +69,9 @@ fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
     let stage = Stage { inbox, outbox, configured: &configured };
     let Stopped { measured, untrustworthy } = match role {
         Role::Sender { flows, background, receiver, port } => {
-            traffic::send(&stage, &experiment, &flows, background, (receiver, port))?
+            let mut stopped = traffic::send(&stage, &experiment, &flows, background, (receiver, port))?;
+            stopped.measured.extend(net::qdisc::measured(&experiment, &flows)?);
+            stopped
         }
         Role::Receiver { port } => traffic::receive(&stage, &experiment, port)?,
         Role::Relay { senders, receiver, traces, capture } => {

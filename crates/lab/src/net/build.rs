@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::net::places::{self, HOST_INTERFACE, RECEIVER_INTERFACE, ROUTER};
 use crate::net::shell::Shell;
 use crate::net::sys::Act;
-use crate::net::{GUEST_TAP, LinkKind, Place, Seat, offloads, sysctl};
+use crate::net::{GUEST_TAP, LinkKind, Place, Seat, offloads, qdisc, sysctl};
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
@@ -21,7 +21,7 @@ struct Wire<'a> {
     seat: Seat,
 }
 
-/// Everything but queue disciplines.
+/// Everything but the router's queue disciplines.
 pub(crate) fn build(
     shell: &mut Shell,
     experiment: &Experiment,
@@ -45,6 +45,9 @@ pub(crate) fn build(
             Seat::Guest => bridge(),
         };
         shell.run_all(Some(&wire.place.name), &commands)?;
+        if let (Seat::Namespace, Some(name)) = (wire.seat, &wire.place.qdisc) {
+            qdisc::set(shell, wire.place, name)?;
+        }
     }
     if !experiment.engine.offloads {
         let at_router = wires.iter().map(|wire| (ROUTER, wire.interface.as_str()));

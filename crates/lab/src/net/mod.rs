@@ -4,6 +4,7 @@
 //!  sender   eth0 ─── s1 ┐                                     made of:  holder    the process that all of it hangs on
 //!  sender-2 eth0 ─── s2 ┤ router ├ r0 ─── eth0 receiver                 build     namespaces, interfaces, addresses
 //!                       ┘                                               netem     queue disciplines of the router
+//!                                                                       qdisc     those of senders
 //! ```
 //!
 //! Everything is inside namespaces of our own, one per host; an ordinary user may make them where user namespaces are
@@ -21,6 +22,7 @@ mod netem;
 mod offloads;
 mod places;
 pub mod probe;
+pub(crate) mod qdisc;
 mod refusal;
 mod shell;
 mod sys;
@@ -58,6 +60,8 @@ pub struct Place {
     pub flows: Vec<usize>,
     /// Whether it also sends the background traffic.
     pub background: bool,
+    /// Queue discipline that its interface is to have; nothing: the one that its kernel gives it.
+    pub qdisc: Option<String>,
 }
 
 impl Place {

@@ -91,6 +91,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
             mac: mac(address),
             flows: Vec::new(),
             background: false,
+            qdisc: experiment.hosts.get(host).and_then(|host| host.qdisc.clone()),
         });
         Ok(senders.len() - 1)
     };
@@ -118,6 +119,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
         mac: mac(address),
         flows: Vec::new(),
         background: false,
+        qdisc: None,
     };
     Ok((senders, receiver))
 }

@@ -30,6 +30,9 @@ const QDISCS: &[(&str, &str)] = &[
     ("fq", ""),
 ];
 
+/// Queue disciplines that interfaces of hosts usually have.
+const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "fq_pie", "codel", "cake", "sfq"];
+
 /// What was found out about the kernel that we run on.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
 static ALGORITHMS: OnceLock<Vec<String>> = OnceLock::new();
@@ -78,19 +81,26 @@ pub fn usable_algorithms() -> Vec<String> {
 
 /// Queue disciplines that the kernel takes, of those that links are made of.
 pub fn qdiscs() -> BTreeSet<String> {
-    let find = || -> Result<BTreeSet<String>, Error> {
-        let mut shell = Shell::start()?;
-        shell.run(None, "ip link add t0 type veth peer name t1")?;
-        let mut found = BTreeSet::new();
-        for (name, parameters) in QDISCS {
-            let line = format!("tc qdisc replace dev t0 root {name} {parameters}");
-            if shell.run(None, line.trim_end()).is_ok() {
-                found.insert((*name).to_owned());
-            }
+    DISCIPLINES.get_or_init(|| accepted(QDISCS).unwrap_or_default()).clone()
+}
+
+/// Queue disciplines that the kernel takes without parameters, of those that hosts usually have.
+pub(crate) fn host_qdiscs() -> BTreeSet<String> {
+    accepted(&OF_HOSTS.map(|name| (name, ""))).unwrap_or_default()
+}
+
+/// Those of these that the kernel takes, with these parameters.
+fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, Error> {
+    let mut shell = Shell::start()?;
+    shell.run(None, "ip link add t0 type veth peer name t1")?;
+    let mut found = BTreeSet::new();
+    for (name, parameters) in candidates {
+        let line = format!("tc qdisc replace dev t0 root {name} {parameters}");
+        if shell.run(None, line.trim_end()).is_ok() {
+            found.insert((*name).to_owned());
         }
-        Ok(found)
-    };
-    DISCIPLINES.get_or_init(|| find().unwrap_or_default()).clone()
+    }
+    Ok(found)
 }
 
 /// Whether we may start processes under SCHED_FIFO.

@@ -5,7 +5,7 @@ use super::guest::Guest;
 use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
-use crate::net::{LinkKind, Network, probe};
+use crate::net::{LinkKind, Network, probe, qdisc};
 use crate::protocol::{Command, Configuration, Event, Role};
 use crate::vm::contention;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +94,9 @@ impl<'a> Play<'a> {
                     awaited.remove(&number);
                     match machines.get(number) {
                         Some(_) => {
-                            let inside = network.inside(&network.senders()[number]);
+                            let place = &network.senders()[number];
+                            let qdisc = place.qdisc.as_deref().map(qdisc::command);
+                            let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).collect();
                             script::note_guest(network, crew.name(number), &inside, &sysctls);
                         }
                         None => script::note_sysctls(network, crew.name(number), &sysctls),

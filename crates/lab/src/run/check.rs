@@ -6,7 +6,7 @@
 use super::Job;
 use crate::bbr_cpu::{self, BBR_CPU};
 use crate::error::Error;
-use crate::net::probe;
+use crate::net::{probe, qdisc};
 use crate::vm::contention;
 use std::path::Path;
 use thalweg_plan::plan::{Experiment, Flow, Host, Load, Repeat};
@@ -24,6 +24,7 @@ pub fn check(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment)?;
     for (name, host) in &job.experiment.hosts {
         check_processor(name, host, job.guests.is_some())?;
+        check_qdisc(name, host)?;
     }
     match job.guests {
         Some(guests) => job.experiment.flows.iter().try_for_each(|flow| guests.check(flow))?,
@@ -70,6 +71,16 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
         return Err(Error::new("not-honoured", message, "use --engine vm"));
     }
     contention::check(host)
+}
+
+/// Whether a host may name a queue discipline, and whether it is a name. Whether the kernel has it is seen when it is made.
+fn check_qdisc(name: &str, host: &Host) -> Result<(), Error> {
+    let place = format!("hosts.{name}.qdisc");
+    match &host.qdisc {
+        Some(qdisc) if name == "receiver" => Err(invalid(&place, qdisc, "none: only hosts that send have one")),
+        Some(name) if !qdisc::is_name(name) => Err(invalid(&place, &format!("{name:?}"), "a name such as fq")),
+        _ => Ok(()),
+    }
 }
 
 fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
@@ -204,6 +215,17 @@ mod tests {
 
     fn gap(until: Option<&str>, count: Option<u32>) -> Repeat {
         Repeat::Gap { gap_ns: Span::ZERO, until: until.map(str::to_owned), count }
+    }
+
+    #[test]
+    fn a_queue_discipline_is_a_name_and_not_for_receivers() {
+        let mut host = experiment().hosts["sender"].clone();
+        host.qdisc = Some("fq".to_owned());
+        assert_eq!(check_qdisc("sender", &host), Ok(()));
+        let error = check_qdisc("receiver", &host).unwrap_err();
+        assert!(error.message.starts_with("hosts.receiver.qdisc: found fq, expected none"), "{error}");
+        host.qdisc = Some("fq limit 10".to_owned());
+        assert!(check_qdisc("sender", &host).unwrap_err().message.contains("found \"fq limit 10\""));
     }
 
     #[test]

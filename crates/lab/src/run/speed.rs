@@ -155,6 +155,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         delay_jitter_ns: Span::ZERO,
         cpu: None,
         co_tenants: 0,
+        qdisc: None,
     };
     let flow = Flow {
         name: "bulk".to_owned(),

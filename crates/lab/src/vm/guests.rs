@@ -3,7 +3,7 @@
 use super::algorithms::{self, Algorithm};
 use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator, Card};
-use super::{Kernel, Order, probe, sys};
+use super::{Kernel, Order, probe, qdisc, sys};
 use crate::bbr_cpu::BBR_CPU;
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
@@ -108,8 +108,10 @@ impl Guests {
             let message = format!("the guest of the host {} cannot be started: {error}", place.name);
             Error::new("no-guest", message, "close other programs, then try again")
         };
-        let (algorithms, files) = algorithms::needed(experiment, &place.flows)?;
-        let order = Order::Host { network: network.inside(place), algorithms };
+        let (algorithms, mut files) = algorithms::needed(experiment, &place.flows)?;
+        let (qdisc, modules) = qdisc::needed(&self.kernel, place).map_err(failed)?;
+        files.extend(modules);
+        let order = Order::Host { network: network.inside(place), algorithms, qdisc };
         let content = initramfs::with_order(&self.base, &order, &files).map_err(failed)?;
         let file = sys::file_in_memory(&content).map_err(failed)?;
         let card = Card { tap: GUEST_TAP, mac: place.mac_text() };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  /engine              this program, the guest's first process
-//!  /bin/ip              the machine's own, and the libraries of both
+//!  /bin/ip, /bin/tc     the machine's own, and the libraries of all
 //!  /bin/thalweg-agent   which loads congestion controls in eBPF, if it is on the machine
 //!  /modules/*.ko        modules, and index.json, which says what each needs
 //!  /order.json          what this guest is to do; with files of the user's it comes behind the rest, in an archive of its own
@@ -35,7 +35,7 @@ pub(super) const ORDER: &str = "order.json";
 pub(super) const AGENT: &str = "bin/thalweg-agent";
 
 /// Programs of the machine that a guest has.
-const TOOLS: &[&str] = &["ip"];
+const TOOLS: &[&str] = &["ip", "tc"];
 
 /// File systems that nobody has used for so long are removed.
 const FORGET: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -4,10 +4,11 @@
 
 use super::algorithms::Algorithm;
 use super::modules::{self, Module};
+use super::qdisc::Qdisc;
 use super::{Order, PORT, Traits, initramfs};
 use crate::bbr_cpu::BBR_CPU;
 use crate::error::Error;
-use crate::net::probe;
+use crate::net::{self, probe};
 use crate::protocol::Event;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -146,12 +147,14 @@ fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
     let order = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::ORDER))?)?;
     match order {
         Order::Probe => say(port, &traits(&mut modules)),
-        Order::Host { network, algorithms } => {
+        Order::Host { network, algorithms, qdisc } => {
             let prepared = algorithms.iter().try_for_each(|algorithm| load_algorithm(&mut modules, algorithm));
-            if let Err(error) = prepared.and_then(|()| connect(&network)) {
-                return say(port, &Event::Failed(error));
+            let connected = prepared.and_then(|()| connect(&network));
+            let shaped = connected.and_then(|()| qdisc.map_or(Ok(()), |qdisc| set_qdisc(&mut modules, qdisc)));
+            match shaped {
+                Ok(()) => play(port),
+                Err(error) => say(port, &Event::Failed(error)),
             }
-            play(port)
         }
     }
 }
@@ -235,6 +238,29 @@ fn connect(commands: &[String]) -> Result<(), Error> {
     } else {
         Err(failed(said.split_whitespace().collect::<Vec<_>>().join(" ").as_str()))
     }
+}
+
+/// Gives the interface its queue discipline.
+fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
+    let Qdisc { host, name, module, modules: come, others } = qdisc;
+    let failed = |said: String| {
+        let has = if others.is_empty() { "none as a module".to_owned() } else { others.join(", ") };
+        let has = format!("besides what is built in, the guests' kernel has {has}");
+        let hint =
+            "take one that is there; thalweg kernel fetch linux-image-amd64 gets a kernel that has every one of Linux";
+        net::qdisc::refused(&host, &name, &format!("in the guest, {said}"), &has, hint)
+    };
+    modules.needs.extend(come.into_iter().map(|module| (module.name, module.needs)));
+    module.map_or(Ok(()), |module| modules.load(&module)).map_err(|error| failed(error.to_string()))?;
+    let command = net::qdisc::command(&name);
+    let mut tc = Command::new("/bin/tc");
+    tc.args(command.split(' ').skip(1)).stdin(Stdio::null());
+    let output = tc.output().map_err(|error| failed(format!("`{command}`: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(format!("`{command}`: {}", said.split_whitespace().collect::<Vec<_>>().join(" "))))
 }
 
 /// Lets a child play the host: it ends when its input does.

@@ -40,7 +40,7 @@ pub struct Kernel {
     /// Its release as the image tells it, such as `6.1.0-56-cloud-amd64`.
     pub release: String,
     pub(super) modules: Modules,
-    /// Over the image and the modules that a guest gets.
+    /// Over the image and the modules on which results depend.
     pub(super) sha256: String,
 }
 
@@ -122,7 +122,7 @@ fn release(image: &[u8]) -> Option<String> {
 fn identity(image: &[u8], modules: &Modules) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(image);
-    for (name, file) in modules.wanted() {
+    for (name, file) in modules.decisive() {
         hasher.update(name);
         hasher.update(fs::read(file)?);
     }

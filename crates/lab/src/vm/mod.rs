@@ -24,6 +24,7 @@ pub mod inside;
 mod kernel;
 mod modules;
 mod probe;
+mod qdisc;
 mod qemu;
 mod sys;
 
@@ -46,6 +47,8 @@ pub(crate) enum Order {
         network: Vec<String>,
         /// Congestion controls to load.
         algorithms: Vec<algorithms::Algorithm>,
+        /// Queue discipline of its interface; nothing: the one that its kernel gives it.
+        qdisc: Option<qdisc::Qdisc>,
     },
 }
 

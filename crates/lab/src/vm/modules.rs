@@ -16,8 +16,9 @@ use std::process::{Command, Stdio};
 /// What every guest loads, as far as it is not built in: the devices that it is given, and what samples are asked of.
 pub(super) const DEVICES: &[&str] = &["virtio_pci", "virtio_net", "virtio_console", "tcp_diag"];
 
-/// How the names of congestion controls begin.
+/// How the names of congestion controls begin, and of queue disciplines.
 const ALGORITHM: &str = "tcp_";
+const QDISC: &str = "sch_";
 
 /// Endings of modules, and the program that unpacks them.
 const ENDINGS: &[(&str, Option<&str>)] =
@@ -25,7 +26,7 @@ const ENDINGS: &[(&str, Option<&str>)] =
 
 /// A module as the guest has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Module {
+pub(crate) struct Module {
     /// Its name, with `_` for `-`.
     pub name: String,
     /// Modules to load first.
@@ -59,6 +60,23 @@ impl Modules {
     pub fn wanted(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_wanted = |name: &str| name.starts_with(ALGORITHM) || DEVICES.contains(&name);
         self.files.iter().filter(move |(name, _)| is_wanted(name)).map(|(name, file)| (name.as_str(), file.as_path()))
+    }
+
+    /// Those on which results depend: what every guest gets, and queue disciplines, which come when they are asked for.
+    pub fn decisive(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let is_decisive =
+            |name: &str| name.starts_with(ALGORITHM) || name.starts_with(QDISC) || DEVICES.contains(&name);
+        self.files.iter().filter(move |(name, _)| is_decisive(name)).map(|(name, file)| (name.as_str(), file.as_path()))
+    }
+
+    /// Queue disciplines that are modules.
+    pub fn qdiscs(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().filter_map(|name| name.strip_prefix(QDISC))
+    }
+
+    /// The module of a queue discipline, if it is one.
+    pub fn qdisc(&self, name: &str) -> Option<String> {
+        Some(format!("{QDISC}{}", plain(name))).filter(|module| self.files.contains_key(module))
     }
 
     /// These modules and all that they need, unpacked. What is not there is taken for built in.
@@ -163,6 +181,19 @@ mod tests {
         let read = modules.read(wanted).unwrap();
         let found: Vec<(&str, usize)> = read.iter().map(|(it, _)| (it.name.as_str(), it.needs.len())).collect();
         assert_eq!(found, [("net_failover", 1), ("tcp_mine", 0), ("virtio_net", 2)]);
+    }
+
+    #[test]
+    fn queue_disciplines_are_no_part_of_every_guest_and_yet_tell_kernels_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["sch_fq.ko", "sch_my-own.ko", "tcp_mine.ko", "snd.ko"] {
+            fs::write(folder.path().join(name), module("")).unwrap();
+        }
+        let modules = Modules::find(folder.path()).unwrap();
+        assert_eq!(modules.wanted().map(|(name, _)| name).collect::<Vec<_>>(), ["tcp_mine"]);
+        assert_eq!(modules.decisive().map(|(name, _)| name).collect::<Vec<_>>(), ["sch_fq", "sch_my_own", "tcp_mine"]);
+        assert_eq!(modules.qdiscs().collect::<Vec<_>>(), ["fq", "my_own"]);
+        assert_eq!((modules.qdisc("my-own").as_deref(), modules.qdisc("cake")), (Some("sch_my_own"), None));
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         delay_jitter_ns: Span::ZERO,
         cpu: None,
         co_tenants: 0,
+        qdisc: None,
     };
     Experiment {
         experiment: 0,

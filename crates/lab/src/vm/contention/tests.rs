@@ -5,7 +5,14 @@ use std::time::Duration;
 use thalweg_units::{Bytes, Span};
 
 fn host(cpu: Option<Cpu>, co_tenants: u32) -> Host {
-    Host { sndbuf_max_bytes: Bytes(1), rcvbuf_max_bytes: Bytes(1), delay_jitter_ns: Span::ZERO, cpu, co_tenants }
+    Host {
+        sndbuf_max_bytes: Bytes(1),
+        rcvbuf_max_bytes: Bytes(1),
+        delay_jitter_ns: Span::ZERO,
+        cpu,
+        co_tenants,
+        qdisc: None,
+    }
 }
 
 fn cpu(slice_ms: u64, period_ms: u64) -> Cpu {

@@ -1,0 +1,76 @@
+//! The queue discipline of a sending host's own interface, where the scenario names one: what TCP sends goes through it before it
+//! comes to the path.
+//!
+//! The same command makes it in a namespace and in a guest. Its parameters are the kernel's standard ones. It has a handle, by
+//! which its counters are found at the end.
+
+use crate::diag;
+use crate::error::Error;
+use crate::net::places::HOST_INTERFACE;
+use crate::net::shell::Shell;
+use crate::net::{Place, probe};
+use std::collections::BTreeMap;
+use thalweg_plan::plan::Experiment;
+
+/// Its handle.
+const HANDLE: &str = "1:";
+
+/// Most letters that a kernel keeps of its name.
+const LONGEST_NAME: usize = 15;
+
+/// Host of the background traffic.
+const SENDER: &str = "sender";
+
+/// Whether a queue discipline can have this name. Such a name is one plain word of a command.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
+}
+
+/// The command that gives it to the interface of a host.
+pub(crate) fn command(name: &str) -> String {
+    format!("tc qdisc replace dev {HOST_INTERFACE} root handle {HANDLE} {name}")
+}
+
+/// Gives it to a host that lives in a namespace.
+///
+/// # Errors
+/// `no-qdisc`: the kernel does not have it, or wants parameters.
+pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Error> {
+    shell.run(Some(&place.name), &command(name)).map_err(|error| {
+        let has = format!("this kernel has {}", Vec::from_iter(probe::host_qdiscs()).join(", "));
+        let hint = format!("take one that is there; as root, if it is a module: modprobe sch_{name}; or --engine vm");
+        refused(&place.host, name, &error.message, &has, hint)
+    })
+}
+
+/// The error where a host cannot have it. `said` is what the kernel said, `has` what could be had instead.
+pub(crate) fn refused(host: &str, name: &str, said: &str, has: &str, hint: impl Into<String>) -> Error {
+    let message = format!("host.{host}.qdisc: the queue discipline `{name}` cannot be had: {said}; {has}");
+    Error::new("no-qdisc", message, hint)
+}
+
+/// What it has counted in the host that we are, and that sends these flows; nothing where the scenario names none.
+///
+/// # Errors
+/// The kernel does not tell.
+pub(crate) fn measured(experiment: &Experiment, flows: &[usize]) -> Result<BTreeMap<String, f64>, Error> {
+    let host = flows.first().map_or(SENDER, |flow| experiment.flows[*flow].host.as_str());
+    if experiment.hosts.get(host).is_none_or(|host| host.qdisc.is_none()) {
+        return Ok(BTreeMap::new());
+    }
+    let (sent, dropped) = diag::qdisc_counts(HOST_INTERFACE, HANDLE)?;
+    let measured = [("host_qdisc_sent_packets", sent), ("host_qdisc_dropped_packets", dropped)];
+    Ok(measured.map(|(name, count)| (name.to_owned(), count as f64)).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_plain_word_that_is_no_option() {
+        assert!(["fq", "fq_codel", "pfifo_fast", "mine-2"].into_iter().all(is_name));
+        assert!(!["", "-batch", "fq limit 1", "fq;reboot", "a_name_of_16_let"].into_iter().any(is_name));
+    }
+}
