@@ -78,3 +78,16 @@ fn several_experiments_run_at_a_time() {
     let log = std::fs::read_to_string(bench.path("run/commands.log")).unwrap();
     assert_eq!(log.matches("htb rate 10000000bit burst 1 ").count(), 3, "{log}");
 }
+
+#[test]
+fn what_a_host_sends_goes_through_its_queue_discipline() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = of("cubic", 1);
+    experiment["hosts"]["sender"]["qdisc"] = json!("fq");
+    let outcome = outcome(experiment);
+    let segments = acked_bytes(&outcome.flow("large")) / 1448.0;
+    let sent = outcome.events("finished")[0]["measured"]["host_qdisc_sent_packets"].as_f64().expect("it has counted");
+    assert!(sent >= segments && segments > 0.0, "{sent} packets for {segments} segments");
+}

@@ -23,6 +23,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 /// Changes when the recipe below makes another file system of the same things.
@@ -50,7 +51,8 @@ pub(super) fn module_place(name: &str) -> String {
 pub(super) struct Base {
     /// Follows from all that is in it.
     pub key: String,
-    pub bytes: Vec<u8>,
+    /// What is in it, once somebody needs that.
+    bytes: OnceLock<Vec<u8>>,
     /// Whether it has the agent.
     pub has_agent: bool,
     /// Where it is kept.
@@ -58,6 +60,15 @@ pub(super) struct Base {
 }
 
 impl Base {
+    fn bytes(&self) -> io::Result<&[u8]> {
+        if let Some(bytes) = self.bytes.get() {
+            return Ok(bytes);
+        }
+        let place = self.place.as_ref().ok_or_else(|| io::Error::other("it is kept nowhere"))?;
+        let bytes = fs::read(place)?;
+        Ok(self.bytes.get_or_init(|| bytes))
+    }
+
     /// Keeps it no longer: no guest boots with it.
     pub fn discard(&self) {
         if let Some(place) = &self.place {
@@ -87,8 +98,8 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
     let key = key(kernel, &programs).map_err(failed)?;
     let folder = cache::folder().map(|cache| cache.join("vm/initramfs"));
     let place = folder.as_ref().map(|folder| folder.join(format!("{key}.cpio")));
-    if let Some(bytes) = place.as_ref().and_then(|place| fs::read(place).ok()) {
-        return Ok(Base { key, bytes, has_agent, place });
+    if place.as_ref().is_some_and(|place| place.exists()) {
+        return Ok(Base { key, bytes: OnceLock::new(), has_agent, place });
     }
     let bytes = make(kernel, &programs).map_err(failed)?;
     if let (Some(folder), Some(place)) = (&folder, &place) {
@@ -96,7 +107,7 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
         let _ = cache::keep(place, &bytes);
         forget(folder);
     }
-    Ok(Base { key, bytes, has_agent, place })
+    Ok(Base { key, bytes: bytes.into(), has_agent, place })
 }
 
 /// What a guest begins with: `base`, its order, and files for it alone.
@@ -104,7 +115,7 @@ pub(super) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]
     let mut archive = Archive::default();
     archive.file(ORDER, &serde_json::to_vec(order)?);
     files.iter().for_each(|(place, bytes)| archive.file(place, bytes));
-    Ok([base.bytes.as_slice(), &archive.finish()].concat())
+    Ok([base.bytes()?, &archive.finish()].concat())
 }
 
 /// Programs are told apart by place, size and time: reading all of them each time would take longer than the rest.
@@ -150,7 +161,7 @@ fn make(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>> 
 }
 
 /// Removes what has not been used for long. Whoever reads one of these at this moment has it open, or makes it again.
-fn forget(folder: &Path) {
+pub(super) fn forget(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let used = entry.metadata().and_then(|about| about.accessed().or_else(|_| about.modified()));

@@ -3,13 +3,12 @@
 //! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules; without them it is the kernel
 //! that `thalweg kernel fetch` has fetched last.
 
+use super::identity::Identity;
 use super::modules::Modules;
 use crate::cache;
 use crate::error::Error;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Environment variable that names an image.
@@ -23,14 +22,6 @@ const FETCH: &str = "thalweg kernel fetch";
 
 /// Digits of a checksum that tell kernels apart.
 const SHORT: usize = 12;
-
-/// Where an image for PCs says so, and with what.
-const MAGIC_AT: usize = 0x202;
-const MAGIC: &[u8] = b"HdrS";
-
-/// Where it says where its release is; that counts from [`SETUP_AT`].
-const RELEASE_AT: usize = 0x20e;
-const SETUP_AT: usize = 0x200;
 
 /// A kernel that a guest can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +54,7 @@ impl Kernel {
     pub fn find() -> Result<Kernel, Error> {
         let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(image) = named(IMAGE) {
-            return Kernel::open(&image, named(MODULES).as_deref());
+            return Kernel::known(&image, named(MODULES).as_deref());
         }
         let folder = cache::folder().map(|cache| cache.join("vm/current"));
         match folder.filter(|folder| folder.join("kernel.json").exists()) {
@@ -83,7 +74,13 @@ impl Kernel {
         if format != FORMAT {
             return Err(bad(format!("{} has the format {format}, expected {FORMAT}", file.display())));
         }
-        Kernel::open(&folder.join(image), Some(&folder.join(modules)))
+        Kernel::known(&folder.join(image), Some(&folder.join(modules)))
+    }
+
+    /// The same as [`Kernel::open`], but what is known of these files is not read again.
+    fn known(image: &Path, modules: Option<&Path>) -> Result<Kernel, Error> {
+        let kept = cache::folder().map(|cache| cache.join("vm/identities"));
+        Kernel::open_with(image, modules, kept.as_deref())
     }
 
     /// An image, and the folder with its modules.
@@ -91,13 +88,15 @@ impl Kernel {
     /// # Errors
     /// `bad-kernel`: it is no image, or the modules cannot be read.
     pub fn open(image: &Path, modules: Option<&Path>) -> Result<Kernel, Error> {
+        Kernel::open_with(image, modules, None)
+    }
+
+    fn open_with(image: &Path, modules: Option<&Path>, kept: Option<&Path>) -> Result<Kernel, Error> {
         let hint = "name an image for x86-64, such as arch/x86/boot/bzImage or /boot/vmlinuz: --kernel IMAGE";
         let bad = |found: String| Error::new("bad-kernel", format!("{}: {found}", image.display()), hint);
-        let bytes = fs::read(image).map_err(|error| bad(error.to_string()))?;
-        let release =
-            release(&bytes).ok_or_else(|| bad("it is no image of a Linux kernel for PCs (bzImage)".into()))?;
         let modules = modules.map_or_else(|| Ok(Modules::default()), Modules::find)?;
-        let sha256 = identity(&bytes, &modules).map_err(|error| bad(format!("its modules: {error}")))?;
+        let identity = Identity::of(image, &modules, kept).map_err(|error| bad(error.to_string()))?;
+        let Identity { release, sha256 } = identity;
         let image = std::path::absolute(image).unwrap_or_else(|_| image.to_owned());
         Ok(Kernel { image, release, modules, sha256 })
     }
@@ -108,39 +107,10 @@ impl Kernel {
     }
 }
 
-/// The release in an image for PCs.
-fn release(image: &[u8]) -> Option<String> {
-    if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
-        return None;
-    }
-    let at = SETUP_AT + usize::from(u16::from_le_bytes(*image.get(RELEASE_AT..)?.first_chunk()?));
-    // It goes on with who built it, and when.
-    let text = image.get(at..)?.split(|byte| matches!(byte, 0 | b' ')).next()?;
-    Some(String::from_utf8_lossy(text).into_owned()).filter(|release| !release.is_empty())
-}
-
-fn identity(image: &[u8], modules: &Modules) -> io::Result<String> {
-    let mut hasher = Sha256::new();
-    hasher.update(image);
-    for (name, file) in modules.decisive() {
-        hasher.update(name);
-        hasher.update(fs::read(file)?);
-    }
-    Ok(cache::hexadecimal(hasher))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::identity::tests::image;
     use super::*;
-
-    /// As much of an image as is read.
-    pub(crate) fn image(release: &str) -> Vec<u8> {
-        let mut bytes = vec![0; 0x300];
-        bytes[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
-        bytes[RELEASE_AT..RELEASE_AT + 2].copy_from_slice(&0x80u16.to_le_bytes());
-        bytes[0x280..0x280 + release.len()].copy_from_slice(release.as_bytes());
-        bytes
-    }
 
     #[test]
     fn an_image_tells_its_release_and_another_module_makes_another_kernel() {

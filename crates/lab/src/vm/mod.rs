@@ -19,6 +19,7 @@ mod clock;
 pub mod contention;
 mod elf;
 mod guests;
+mod identity;
 mod initramfs;
 pub mod inside;
 mod kernel;

@@ -1,0 +1,145 @@
+//! What tells a kernel apart from others: the release that its image tells, and a checksum over the image and the modules on which
+//! results depend.
+//!
+//! Reading all of that would take longer than everything else that is done before an experiment. So the answer is kept, under
+//! what the file system says of the files.
+
+use super::initramfs;
+use super::modules::Modules;
+use crate::cache;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Version of what an identity follows from.
+const FORMAT: &str = "1";
+
+/// A file that changed less than this ago may change once more without the file system telling it: its clock has ticks.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Where an image for PCs says so, and with what.
+const MAGIC_AT: usize = 0x202;
+const MAGIC: &[u8] = b"HdrS";
+
+/// Where it says where its release is; that counts from [`SETUP_AT`].
+const RELEASE_AT: usize = 0x20e;
+const SETUP_AT: usize = 0x200;
+
+/// What tells a kernel apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub release: String,
+    pub sha256: String,
+}
+
+impl Identity {
+    /// That of an image with these modules. Answers are kept in `folder`, if there is one.
+    ///
+    /// # Errors
+    /// It is no image, or a file cannot be read.
+    pub fn of(image: &Path, modules: &Modules, folder: Option<&Path>) -> io::Result<Identity> {
+        let key = folder.map_or(Ok(None), |_| key(image, modules))?;
+        let place = folder.zip(key).map(|(folder, key)| folder.join(format!("{key}.json")));
+        let kept = place.as_ref().and_then(|place| serde_json::from_slice(&fs::read(place).ok()?).ok());
+        if let Some(identity) = kept {
+            return Ok(identity);
+        }
+        let bytes = fs::read(image)?;
+        let release =
+            release(&bytes).ok_or_else(|| io::Error::other("it is no image of a Linux kernel for PCs (bzImage)"))?;
+        let sha256 = checksum(&bytes, modules).map_err(|error| io::Error::other(format!("its modules: {error}")))?;
+        let identity = Identity { release, sha256 };
+        if let (Some(folder), Some(place)) = (folder, place) {
+            // Where it cannot be kept, all is read again next time.
+            let _ = serde_json::to_vec(&identity).map_err(io::Error::from).and_then(|it| cache::keep(&place, &it));
+            initramfs::forget(folder);
+        }
+        Ok(identity)
+    }
+}
+
+/// What the file system says of the files; nothing where one of them has just changed.
+fn key(image: &Path, modules: &Modules) -> io::Result<Option<String>> {
+    let mut hasher = Sha256::new();
+    hasher.update(FORMAT);
+    for file in std::iter::once(image).chain(modules.decisive().map(|(_, file)| file)) {
+        let about = fs::metadata(file)?;
+        let changed = SystemTime::UNIX_EPOCH
+            + Duration::new(about.ctime().try_into().unwrap_or(0), about.ctime_nsec().try_into().unwrap_or(0));
+        if !changed.elapsed().is_ok_and(|ago| ago >= SETTLED) {
+            return Ok(None);
+        }
+        let (size, device, inode) = (about.len(), about.dev(), about.ino());
+        let (time, part) = (about.ctime(), about.ctime_nsec());
+        hasher.update(format!("{} {size} {device} {inode} {time} {part}\n", file.display()));
+    }
+    Ok(Some(cache::hexadecimal(hasher)[..32].to_owned()))
+}
+
+fn checksum(image: &[u8], modules: &Modules) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    hasher.update(image);
+    for (name, file) in modules.decisive() {
+        hasher.update(name);
+        hasher.update(fs::read(file)?);
+    }
+    Ok(cache::hexadecimal(hasher))
+}
+
+/// The release in an image for PCs.
+fn release(image: &[u8]) -> Option<String> {
+    if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
+        return None;
+    }
+    let at = SETUP_AT + usize::from(u16::from_le_bytes(*image.get(RELEASE_AT..)?.first_chunk()?));
+    // It goes on with who built it, and when.
+    let text = image.get(at..)?.split(|byte| matches!(byte, 0 | b' ')).next()?;
+    Some(String::from_utf8_lossy(text).into_owned()).filter(|release| !release.is_empty())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::fs::FileTimes;
+
+    /// As much of an image as is read.
+    pub(crate) fn image(release: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 0x300];
+        bytes[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
+        bytes[RELEASE_AT..RELEASE_AT + 2].copy_from_slice(&0x80u16.to_le_bytes());
+        bytes[0x280..0x280 + release.len()].copy_from_slice(release.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn what_has_just_changed_is_read_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, kept) = (folder.path().join("bzImage"), folder.path().join("kept"));
+        let read = || Identity::of(&file, &Modules::default(), Some(&kept)).unwrap();
+        fs::write(&file, image("6.1.0")).unwrap();
+        assert_eq!(read().release, "6.1.0");
+        // As large as before, and as old as the clock's ticks make it.
+        fs::write(&file, image("6.1.1")).unwrap();
+        let old = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+        fs::File::options().write(true).open(&file).unwrap().set_times(old).unwrap();
+        assert_eq!(read().release, "6.1.1");
+        assert!(!kept.exists(), "nothing is kept of it yet");
+    }
+
+    #[test]
+    fn an_answer_that_was_kept_is_that_of_the_same_files_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = Path::new("/proc/self/exe");
+        let key = key(image, &Modules::default()).unwrap();
+        let Some(key) = key else { return };
+        let identity = Identity { release: "kept".to_owned(), sha256: "0".repeat(64) };
+        fs::write(folder.path().join(format!("{key}.json")), serde_json::to_vec(&identity).unwrap()).unwrap();
+        let answer = |image: &Path| Identity::of(image, &Modules::default(), Some(folder.path()));
+        assert_eq!(answer(image).unwrap(), identity);
+        assert!(answer(Path::new("/bin/sh")).is_err(), "that is no image");
+    }
+}
