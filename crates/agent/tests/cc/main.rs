@@ -4,6 +4,9 @@
 mod common;
 mod guests;
 mod keeping;
+mod kernels;
+#[path = "../common/kernels.rs"]
+mod on_kernels;
 mod refusals;
 mod stage;
 mod transfers;

@@ -37,6 +37,13 @@ impl Stage {
         self.folder.path().join("thalweg-agent")
     }
 
+    /// The kernel's version, such as (6, 1).
+    pub fn kernel(&self) -> (u32, u32) {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().expect("a number"));
+        (numbers.next().expect("a version"), numbers.next().expect("a version"))
+    }
+
     /// An object that the build has compiled.
     pub fn object(&self, name: &str) -> String {
         format!(concat!(env!("OUT_DIR"), "/{}.bpf.o"), name)

@@ -1,7 +1,7 @@
-//! The clock is set while it records. This machine's is others' as well: guests.rs runs this where nobody else looks at it.
+//! The clock is set while it records. This machine's is others' as well: kernels.rs runs this where nobody else looks at it.
 
 use crate::common::{Namespace, wait_until};
-use crate::guests::IS_GUEST;
+use crate::on_kernels::IS_GUEST;
 use crate::rows::Row;
 use crate::stage::{Agent, Stage};
 use crate::traffic::{Pair, connect};

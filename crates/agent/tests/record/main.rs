@@ -7,8 +7,10 @@ mod clock;
 mod common;
 mod endings;
 mod forgotten;
-mod guests;
+mod kernels;
 mod many;
+#[path = "../common/kernels.rs"]
+mod on_kernels;
 mod refusals;
 mod rows;
 mod ss;
