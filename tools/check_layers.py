@@ -69,7 +69,7 @@ PYTHON: Mapping[str, set[str]] = {
     "advise": {"analysis", "records", "policy"},
     "report": {"analysis", "records", "advise"},
     "validate": {"run", "analysis"},
-    "studies": {"run", "analysis", "report", "policy"},
+    "studies": {"run", "analysis", "report", "policy", "advise", "synth"},
     "kernel": set(),
     "synth": {"run", "results", "records"},
     "cli": {"studies", "validate", "kernel", "synth"},

@@ -9,7 +9,7 @@ from typing import Any
 from thalweg import engine
 from thalweg.run import duration
 from thalweg.studies import UNJUDGED, Judged, Study, found, texts
-from thalweg.studies.models import Claim
+from thalweg.studies.models import Claim, Part
 
 from generating import study_words
 
@@ -130,12 +130,20 @@ def _parts(study: Study) -> Iterator[str]:
     folder = f"../../studies/{study.name}"
     for name, part in study.claims.parts.items():
         about = f": {_text(part.about)}" if part.about else ""
-        yield f"- [{name}]({folder}/{part.scenario}){about}"
+        told = f"[{name}]({folder}/{part.scenario})" if part.scenario else f"{name} ({_records(part)})"
+        yield f"- {told}{about}"
         for engine_name, setup in part.engines.items():
             if setup.scaled:
                 yield f"    - {engine_name}, scaled: {_text(setup.scaled)}"
             if setup.why_not:
                 yield f"    - {engine_name}, not run: {_text(setup.why_not)}"
+
+
+def _records(part: Part) -> str:
+    """Say what records are made up."""
+    assert part.records
+    each = part.records
+    return f"{each.repetitions} times {each.rows:,} rows of records, {each.design}, by {' and '.join(each.by)}"
 
 
 def _claim(study: Study, claim: Claim) -> Iterator[str]:

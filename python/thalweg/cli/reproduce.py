@@ -89,7 +89,7 @@ def command(
                 if retry_untrustworthy:
                     for run in sorted(place.glob("*/")):
                         forget_untrustworthy(run)
-                studies.run(each, place, partial(_run, study, known, threads))
+                studies.run(each, place, partial(_run, study, known, threads), tell=output.talk)
                 ended = max(ended, each.exit_code)
         done = [each for each in planned if each.judged]
         page, files = None, None

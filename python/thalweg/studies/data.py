@@ -51,7 +51,7 @@ class PartData:
 
     tried: Tried
     run: Run | None
-    """None: nothing is complete."""
+    """None: nothing is complete, or it is of records."""
     measures: Mapping[str, Made] = field(default_factory=dict)
     """Of the study's own."""
     needed: frozenset[str] | None = None
@@ -59,9 +59,23 @@ class PartData:
     _values: dict[Window, pl.DataFrame] = field(default_factory=dict)
     _points: pl.DataFrame | None = None
 
+    @classmethod
+    def of_records(cls, tried: Tried, points: pl.DataFrame, values: pl.DataFrame) -> "PartData":
+        """Take what was judged of made-up records: points (experiment, keys) and values (experiment, repetition,
+        flow, measure, value).
+        """
+        return cls(tried, None, _values={None: values}, _points=points)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is complete."""
+        return self.run is None and self._points is None
+
     @property
     def sweep_keys(self) -> list[str]:
-        """Keys of the scenario's sweep, those included that have one value here."""
+        """Keys of the scenario's sweep, those included that have one value here; or those of records."""
+        if self.tried.records is not None:
+            return self.tried.records.by
         return [*(self.run.sweep_keys if self.run else ()), *self.tried.fixed]
 
     def points(self) -> pl.DataFrame:
@@ -76,7 +90,7 @@ class PartData:
 
     def column(self, key: str) -> list[Any]:
         """Give the values that a key has among the points; empty where nothing was run."""
-        return self.points()[key].to_list() if self.run and key in self.points().columns else []
+        return self.points()[key].to_list() if not self.is_empty and key in self.points().columns else []
 
     def values(self, window: Window = None) -> pl.DataFrame:
         """Give the value of every measure that is needed in every repetition, perhaps within a time window."""
@@ -93,7 +107,7 @@ class PartData:
         """
         if self.tried.why_not:
             raise NotTried(self.tried.why_not)
-        if self.run is None:
+        if self.is_empty:
             raise NotTried("nothing of it is complete")
         points = chosen(self.points(), quantity.where)
         if not points.height:
@@ -114,7 +128,8 @@ class PartData:
 
     def not_recorded(self, measure: str) -> str | None:
         """Name what the engine does not record of what a measure is made of, if anything."""
-        assert self.run
+        if self.run is None:
+            return None
         lacking = (each for each in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, each))
         return next(lacking, None)
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from thalweg.analysis import CONFIDENCE, MEASURES
+from thalweg.analysis import CONFIDENCE
 from thalweg.report.figure import Figure, Scaled, Unit
 from thalweg.report.labels import joined, key_title, value_text
 from thalweg.studies import expressions
+from thalweg.studies.answers import unit_and_title
 from thalweg.studies.data import NotTried, PartData
 from thalweg.studies.estimates import SeveralPartners
 from thalweg.studies.grouping import numbers as numbered
@@ -219,8 +220,8 @@ def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: s
 
 def _title(wanted: Wanted) -> str:
     assert wanted.value
-    known = MEASURES.get(wanted.value.measure)
-    title = known.title if known else wanted.value.measure.replace("_", " ").capitalize()
+    known = unit_and_title(wanted.value.measure)
+    title = known[1] if known else wanted.value.measure.replace("_", " ").capitalize()
     lowered = title[0].lower() + title[1:]
     words = {"ratio": f"Ratio of {lowered}", "gain": f"Gain in {lowered}", "harm": f"Harm to {lowered}"}
     return words.get(wanted.as_, f"Difference in {lowered}" if wanted.as_ == "difference" else title)
@@ -230,8 +231,8 @@ def _unit(wanted: Wanted) -> Unit:
     assert wanted.value
     if wanted.as_ == "ratio":
         return ""
-    known = MEASURES.get(wanted.value.measure)
-    return "ratio" if wanted.as_ in ("gain", "harm") else known.unit if known else ""
+    known = unit_and_title(wanted.value.measure)
+    return "ratio" if wanted.as_ in ("gain", "harm") else known[0] if known else ""
 
 
 def _as_unit(text: str) -> Unit:

@@ -35,7 +35,7 @@ class Study:
     folder: Path
     claims: Claims
     documents: Mapping[str, Document] = field(default_factory=dict)
-    """The scenario of each part, as it was written."""
+    """The scenario of each part that has one, as it was written."""
 
     @cached_property
     def story(self) -> str:
@@ -89,7 +89,11 @@ def load(folder: Path) -> Study:
     except ValidationError as error:
         mistakes.take(error, Claims, document.raw)
         raise ThalwegErrors(_in_order(mistakes.found)) from None
-    documents = {name: scenario.load(folder / part.scenario) for name, part in claims.parts.items()}
+    documents = {
+        name: scenario.load(folder / part.scenario)
+        for name, part in claims.parts.items()
+        if part.scenario is not None and part.records is None
+    }
     rules.check(claims, documents, mistakes)
     if mistakes.found:
         raise ThalwegErrors(_in_order(mistakes.found))

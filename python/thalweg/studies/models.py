@@ -53,14 +53,27 @@ class Setup(Table):
     """Why the engine does not run this part."""
 
 
-class Part(Table):
-    """A scenario that is run."""
+class Records(Table):
+    """Records that are made up from runs of the simulator, and judged by `thalweg advise`."""
 
-    scenario: str
+    by: list[str] = Field(min_length=1)
+    """What parts of the traffic are told apart by."""
+    rows: int = Field(1_000_000, ge=1)
+    days: int = Field(7, ge=1)
+    design: Literal["ab", "before-after", "switchback"] = "ab"
+    repetitions: int = Field(10, ge=1)
+    """Each with a seed of its own: other clients, other connections."""
+
+
+class Part(Table):
+    """A scenario that is run, or records that are made up and judged."""
+
+    scenario: str | None = None
     """The file, as seen from the study's folder."""
+    records: Records | None = None
     about: str = ""
     quick: dict[str, Any] = {}
-    """Laid over the scenario with --quick."""
+    """Laid over the scenario, or over `records`, with --quick."""
     engines: dict[str, Setup] = {}
 
 

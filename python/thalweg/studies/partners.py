@@ -1,29 +1,28 @@
 """Which keys leave several partners to a point that is held against others: found before anything is run."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from thalweg.scenario import Document
 from thalweg.studies.keys import DERIVED, decides_derived, is_one, is_range, number
 from thalweg.studies.models import Quantity
+from thalweg.studies.shapes import Shape
 
 
-def ambiguous_keys(
-    value: Quantity, against: Quantity, own: Document, other: Document, *, is_same_part: bool
-) -> list[str]:
+def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape, *, is_same_part: bool) -> list[str]:
     """Name the keys of the sweep of which the partners of a point have several values.
 
     Keys that both sides leave open pair the points. What a condition on a derived key decides is known once the paths
-    are, so keys that it may be about are left to what is run.
+    are, so keys that it may be about are left to what is run; and so are keys of records.
     """
-    paired = {key for key in _swept(own) if _is_open(key, value)} & {
-        key for key in _swept(other) if _is_open(key, against)
-    }
+    paired = {key for key in own.sweep if _is_open(key, value)} & {key for key in other.sweep if _is_open(key, against)}
     has_derived = any(key in DERIVED for key in against.where)
     left = {
         key: _left(against.where.get(key), values)
-        for key, values in _swept(other).items()
-        if key not in paired and not (has_derived and decides_derived(key) and _is_open(key, against))
+        for key, values in other.sweep.items()
+        if values is not None
+        and key not in paired
+        and not (has_derived and decides_derived(key) and _is_open(key, against))
     }
     is_same = (value.measure, value.flow, value.window) == (against.measure, against.flow, against.window)
     # A point is never held against itself.
@@ -32,16 +31,11 @@ def ambiguous_keys(
     return [key for key, each in left.items() if len(each) > 1] if partners > 1 else []
 
 
-def _swept(document: Document) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = document.raw.get("sweep", {})
-    return found
-
-
 def _is_open(key: str, quantity: Quantity) -> bool:
     return key not in quantity.where or not is_one(quantity.where[key])
 
 
-def _left(wanted: Any, values: list[Any]) -> list[Any]:
+def _left(wanted: Any, values: Sequence[Any]) -> Sequence[Any]:
     """Give the values of a key that meet a condition."""
     if wanted is None:
         return values

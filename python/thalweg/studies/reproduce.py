@@ -10,6 +10,7 @@ from thalweg.engine import Capabilities, Engine
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run, open_run
 from thalweg.run import Outcome
+from thalweg.studies import of_records
 from thalweg.studies.data import PartData
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import Study
@@ -76,10 +77,17 @@ def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
     return out / study.name / (f"{engine}-quick" if quick else engine)
 
 
-def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], float] = time.monotonic) -> None:
+def run(
+    planned: Reproduced,
+    place: Path,
+    runner: Runner,
+    clock: Callable[[], float] = time.monotonic,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
     """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging.
 
-    Where all claims that look at a point have a tolerance, its repetitions end once they are sure enough.
+    Where all claims that look at a point have a tolerance, its repetitions end once they are sure enough. `tell` hears
+    how far the parts of records are.
     """
     start, claims = clock(), planned.study.claims.claims
     planned.parts = {part: _data(planned, part, None) for part in planned.tried}
@@ -87,6 +95,7 @@ def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], fl
     planned.directories = {part: planned.tried[part].directory(place) for part in schedules}
     tolerant = {part for claim in claims if claim.judge.tolerance is not None for part in _parts(claim)}
     due = {part: schedule.first(may_stop_early=part in tolerant) for part, schedule in schedules.items()}
+    drawn_from = _judge_records(planned, place, runner, tell)
     while any(due.values()):
         for part in due:
             if due[part] and planned.exit_code is not Exit.INTERRUPTED:
@@ -101,8 +110,24 @@ def run(planned: Reproduced, place: Path, runner: Runner, clock: Callable[[], fl
     if not planned.judged:  # this engine runs nothing of the study
         planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
     there = {part: finished(planned.parts[part].run) for part in schedules}
-    planned.experiments = sum(len(schedule.asked | there[part]) for part, schedule in schedules.items())
+    planned.experiments = drawn_from + sum(len(each.asked | there[part]) for part, each in schedules.items())
     planned.seconds = clock() - start
+
+
+def _judge_records(planned: Reproduced, place: Path, runner: Runner, tell: Callable[[str], None]) -> int:
+    """Make up and judge the records of all parts that are of records; give the experiments that they are drawn from."""
+    parts = {part: tried for part, tried in planned.tried.items() if tried.records is not None}
+    if not parts:
+        return 0
+    outcomes: list[Outcome] = []
+    try:
+        pools = of_records.simulated(next(iter(parts.values())), place, runner, outcomes)
+        planned.directories |= {part: place / part for part in parts}
+        planned.parts |= of_records.judged(parts, pools, place, tell)
+    except KeyboardInterrupt:
+        outcomes.append(Outcome(Exit.INTERRUPTED))
+    planned.outcomes += outcomes
+    return sum(outcome.experiments for outcome in outcomes)
 
 
 def _parts(claim: Claim) -> set[str]:

@@ -14,12 +14,16 @@ from thalweg.studies.made import LEAST, MOST, NAMES
 from thalweg.studies.mistakes import Mistakes, dotted
 from thalweg.studies.models import Claim, Claims, Figure, Judge, Quantity, Tree
 from thalweg.studies.partners import ambiguous_keys
+from thalweg.studies.shapes import Shape, shapes
 
 DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
 
 def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> None:
     """Note every mistake."""
+    known = shapes(claims, documents, mistakes)
+    if mistakes.found:  # of parts: what is said of them could not be understood
+        return
     _ids("claims", [claim.id for claim in claims.claims], mistakes)
     _ids("figures", [figure.id for figure in claims.figures], mistakes)
     for name, measure in claims.measures.items():
@@ -32,23 +36,24 @@ def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes)
     for number, claim in enumerate(claims.claims):
         place = ("claims", number)
         if _part(claim.part, (*place, "part"), claims, mistakes):
-            _quantities(claim, place, claims, documents, mistakes)
-            _judge(claim.judge, (*place, "judge"), claim, documents[claim.part], mistakes)
+            _quantities(claim, place, claims, known, mistakes)
+            _judge(claim.judge, (*place, "judge"), claim, known[claim.part], mistakes)
     for number, figure in enumerate(claims.figures):
         place = ("figures", number)
         if _part(figure.part, (*place, "part"), claims, mistakes):
-            _figure(figure, place, claims, documents, mistakes)
+            _figure(figure, place, claims, known, mistakes)
     if claims.tree is not None and _part(claims.tree.part, ("tree", "part"), claims, mistakes):
-        _quantities(claims.tree, ("tree",), claims, documents, mistakes)
+        _only_of_runs("a tree", ("tree", "part"), known[claims.tree.part], mistakes)
+        _quantities(claims.tree, ("tree",), claims, known, mistakes)
         for number, each in enumerate(claims.tree.learn):
             for name in each.features:
                 if name not in DERIVED:
                     mistakes.unknown(("tree", "learn", number, "features"), "derived key", name, DERIVED)
     for number, rule in enumerate(claims.policy.rules if claims.policy else ()):
         for name in rule.claims:
-            known = [claim.id for claim in claims.claims]
-            if name not in known:
-                mistakes.unknown(("policy", "rules", number, "claims"), "claim", name, known)
+            ids = [claim.id for claim in claims.claims]
+            if name not in ids:
+                mistakes.unknown(("policy", "rules", number, "claims"), "claim", name, ids)
 
 
 def _ids(table: str, ids: Sequence[str], mistakes: Mistakes) -> None:
@@ -64,15 +69,15 @@ def _part(name: str, place: Place, claims: Claims, mistakes: Mistakes) -> bool:
 
 
 def _quantities(
-    claim: Claim | Figure | Tree, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
+    claim: Claim | Figure | Tree, place: Place, claims: Claims, known: Mapping[str, Shape], mistakes: Mistakes
 ) -> None:
     assert claim.value
-    _quantity(claim.value, (*place, "value"), documents[claim.part], claims, mistakes)
+    _quantity(claim.value, (*place, "value"), known[claim.part], claims, mistakes)
     kind = claim.judge.kind if isinstance(claim, Claim) else claim.as_
     if kind != "value" and claim.against is None:
         hint = "add `against = { where = { ... } }`"
         mistakes.add("missing-key", place, f"`{dotted(place)}` is a {kind}, and has no `against`", hint=hint)
-    if kind == "harm" and claim.value.measure in claims.measures:
+    if kind == "harm" and (claim.value.measure in claims.measures or known[claim.part].is_of_records):
         what = f"`{dotted(place)}` is a harm, and of `{claim.value.measure}` nobody knows whether more is better"
         mistakes.add("bad-value", place, what, expected="one of: value, ratio, difference, gain", hint='as = "ratio"')
     if claim.against is None:
@@ -84,12 +89,12 @@ def _quantities(
     if part is not None and not _part(part, (*place, "against", "part"), claims, mistakes):
         return
     own = {key: value for key, value in claim.against.where.items() if value != DROPPED}
-    document = documents[part or claim.part]
-    _where(own, (*place, "against", "where"), document, mistakes)
-    value, against = sides(claim.value, claim.against, sweep_keys(document))
+    shape = known[part or claim.part]
+    _where(own, (*place, "against", "where"), shape, mistakes)
+    value, against = sides(claim.value, claim.against, list(shape.sweep))
     if against != value:
-        _measure(against, (*place, "against"), document, claims, mistakes)
-    _partners(claim, value, against, place, documents, claims, mistakes)
+        _measure(against, (*place, "against"), shape, claims, mistakes)
+    _partners(claim, value, against, place, known, claims, mistakes)
 
 
 def _partners(
@@ -97,7 +102,7 @@ def _partners(
     value: Quantity,
     against: Quantity,
     place: Place,
-    documents: Mapping[str, Document],
+    known: Mapping[str, Shape],
     claims: Claims,
     mistakes: Mistakes,
 ) -> None:
@@ -105,7 +110,7 @@ def _partners(
     part = (claim.against and claim.against.part) or claim.part
     setup = claims.parts[part].engines.get(DEFAULT)
     narrowed = setup.set if setup else {}  # what the simulator does not sweep, no study has to tell apart
-    own, other = documents[claim.part], documents[part]
+    own, other = known[claim.part], known[part]
     keys = ambiguous_keys(value, against, own, other, is_same_part=part == claim.part)
     for key in keys:
         if key not in narrowed:
@@ -113,48 +118,60 @@ def _partners(
                 "several-partners",
                 (*place, "against"),
                 f"`{dotted(place)}.against` leaves open which {key} a point is held against",
-                expected=f"one value of {key}: {', '.join(str(each) for each in other.raw['sweep'][key])}",
+                expected=f"one value of {key}: {', '.join(str(each) for each in other.sweep[key] or ())}",
                 hint=f'add "{key}" = ... to `against.where`, or leave it open in `value.where`, too',
             )
 
 
-def _quantity(quantity: Quantity, place: Place, document: Document, claims: Claims, mistakes: Mistakes) -> None:
-    _measure(quantity, place, document, claims, mistakes)
-    _where(quantity.where, (*place, "where"), document, mistakes)
+def _quantity(quantity: Quantity, place: Place, shape: Shape, claims: Claims, mistakes: Mistakes) -> None:
+    _measure(quantity, place, shape, claims, mistakes)
+    _where(quantity.where, (*place, "where"), shape, mistakes)
 
 
-def _measure(quantity: Quantity, place: Place, document: Document, claims: Claims, mistakes: Mistakes) -> None:
+def _measure(quantity: Quantity, place: Place, shape: Shape, claims: Claims, mistakes: Mistakes) -> None:
+    if shape.is_of_records:
+        _of_records(quantity, place, shape, mistakes)
+        return
     measure, own = MEASURES.get(quantity.measure), claims.measures.get(quantity.measure)
     if own is not None:
         measure = Measure(quantity.measure, quantity.measure, "count", "flow", own.about)
         for key in own.among:
-            if key not in sweep_keys(document):
+            if key not in shape.sweep:
                 place_of_key: Place = ("measures", quantity.measure, "among")
-                mistakes.unknown(place_of_key, "key of the sweep", key, sweep_keys(document))
+                mistakes.unknown(place_of_key, "key of the sweep", key, list(shape.sweep))
     if measure is None:
         mistakes.unknown((*place, "measure"), "measure", quantity.measure, [*MEASURES, *claims.measures])
         return
-    flows = [str(flow["name"]) for flow in document.raw["flow"]]
     if measure.of == "path" and quantity.flow is not None:
         what = f"`{dotted(place)}.flow` is `{quantity.flow}`, but `{measure.name}` is a measure of the path"
         mistakes.add("unused-key", (*place, "flow"), what, hint="remove `flow`")
     elif measure.of == "flow" and quantity.flow is None:
         what = f"`{dotted(place)}` has no `flow`, and `{measure.name}` is a measure of a flow"
-        mistakes.add("missing-key", place, what, expected=f"flow = {words.one_of(flows)}")
-    elif quantity.flow is not None and quantity.flow not in flows:
-        mistakes.unknown((*place, "flow"), "flow", quantity.flow, flows)
+        mistakes.add("missing-key", place, what, expected=f"flow = {words.one_of(shape.flows)}")
+    elif quantity.flow is not None and quantity.flow not in shape.flows:
+        mistakes.unknown((*place, "flow"), "flow", quantity.flow, shape.flows)
 
 
-def sweep_keys(document: Document) -> list[str]:
-    """Give the keys that a scenario sweeps."""
-    return list(document.raw.get("sweep", {}))
+def _of_records(quantity: Quantity, place: Place, shape: Shape, mistakes: Mistakes) -> None:
+    """Check a measure of records, which have neither flows nor a time that could be cut."""
+    if quantity.measure not in shape.measures:
+        mistakes.unknown((*place, "measure"), "measure of records", quantity.measure, shape.measures)
+    for key in ("flow", "window"):
+        if getattr(quantity, key) is not None:
+            what = f"`{dotted(place)}.{key}` is of no use: the part is one of records"
+            mistakes.add("unused-key", (*place, key), what, hint=f"remove `{key}`")
 
 
-def _where(where: Mapping[str, Any], place: Place, document: Document, mistakes: Mistakes) -> None:
+def _only_of_runs(what: str, place: Place, shape: Shape, mistakes: Mistakes) -> None:
+    if shape.is_of_records:
+        mistakes.add("bad-part", place, f"{what} needs a part with a scenario, and this one is of records")
+
+
+def _where(where: Mapping[str, Any], place: Place, shape: Shape, mistakes: Mistakes) -> None:
     for key, wanted in where.items():
-        if not _key(key, (*place, key), document, mistakes):
+        if not _key(key, (*place, key), shape, mistakes):
             continue
-        swept = document.raw.get("sweep", {}).get(key)
+        swept = shape.sweep.get(key)
         if is_range(wanted):
             limits = {"at_least", "at_most"}
             if not wanted.keys() <= limits or not all(isinstance(each, int | float) for each in wanted.values()):
@@ -169,16 +186,15 @@ def _where(where: Mapping[str, Any], place: Place, document: Document, mistakes:
                 mistakes.unknown((*place, key), "value of the sweep", str(value), choices)
 
 
-def _key(key: str, place: Place, document: Document, mistakes: Mistakes) -> bool:
-    known = [*sweep_keys(document), *DERIVED]
-    if key not in known:
-        mistakes.unknown(place, "key", key, known)
-    return key in known
+def _key(key: str, place: Place, shape: Shape, mistakes: Mistakes) -> bool:
+    if key not in shape.keys:
+        mistakes.unknown(place, "key", key, shape.keys)
+    return key in shape.keys
 
 
-def _judge(judge: Judge, place: Place, claim: Claim, document: Document, mistakes: Mistakes) -> None:
+def _judge(judge: Judge, place: Place, claim: Claim, shape: Shape, mistakes: Mistakes) -> None:
     if judge.along is not None:
-        _key(judge.along, (*place, "along"), document, mistakes)
+        _key(judge.along, (*place, "along"), shape, mistakes)
         if judge.take is None:
             hint = 'add `take = "growth"`, or spread, slope, spearman, crossing'
             mistakes.add("missing-key", place, f"`{dotted(place)}` has `along`, and no `take`", hint=hint)
@@ -207,22 +223,21 @@ def _judge(judge: Judge, place: Place, claim: Claim, document: Document, mistake
         )
 
 
-def _figure(
-    figure: Figure, place: Place, claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
-) -> None:
-    document = documents[figure.part]
-    _where(figure.where, (*place, "where"), document, mistakes)
+def _figure(figure: Figure, place: Place, claims: Claims, known: Mapping[str, Shape], mistakes: Mistakes) -> None:
+    shape = known[figure.part]
+    _where(figure.where, (*place, "where"), shape, mistakes)
     for name, keys in (("series", figure.series), ("panels", figure.panels)):
         for number, key in enumerate(keys):
-            _key(key, (*place, name, number), document, mistakes)
+            _key(key, (*place, name, number), shape, mistakes)
     for number, curve in enumerate(figure.curves):
         if why := expressions.mistake(curve.y, DERIVED):
             expected = f"an arithmetic expression over {', '.join(DERIVED)}"
             mistakes.add("bad-expression", (*place, "curves", number, "y"), f"`{curve.y}`: {why}", expected=expected)
-    flows = [str(flow["name"]) for flow in document.raw["flow"]]
+    if figure.curves or figure.kind == "series":
+        _only_of_runs(f"the figure `{figure.id}`", (*place, "part"), shape, mistakes)
     for number, flow in enumerate(figure.flows):
-        if flow not in flows:
-            mistakes.unknown((*place, "flows", number), "flow", flow, flows)
+        if flow not in shape.flows:
+            mistakes.unknown((*place, "flows", number), "flow", flow, shape.flows)
     needs = _needed(figure)
     for key in needs:
         if getattr(figure, key) is None:
@@ -230,13 +245,13 @@ def _figure(
             mistakes.add("missing-key", place, what)
     for key in ("x", "y"):
         if name := getattr(figure, key):
-            _key(name, (*place, key), document, mistakes)
+            _key(name, (*place, key), shape, mistakes)
     if figure.value is not None:
-        _quantities(figure, place, claims, documents, mistakes)
-        _open_keys(figure, place, document, mistakes)
+        _quantities(figure, place, claims, known, mistakes)
+        _open_keys(figure, place, shape, mistakes)
 
 
-def _open_keys(figure: Figure, place: Place, document: Document, mistakes: Mistakes) -> None:
+def _open_keys(figure: Figure, place: Place, shape: Shape, mistakes: Mistakes) -> None:
     """Refuse points on top of one another: every key that varies tells lines, panels or places apart."""
     assert figure.value
     if figure.kind not in ("lines", "bars", "heatmap"):
@@ -245,10 +260,10 @@ def _open_keys(figure: Figure, place: Place, document: Document, mistakes: Mista
     told = {*figure.series, *figure.panels, figure.x, figure.y}
     if figure.against is not None and figure.against.part is None:
         told |= {key for key, each in figure.against.where.items() if is_one(each) and each != DROPPED}
-    for key, values in document.raw.get("sweep", {}).items():
+    for key, values in shape.sweep.items():
         is_fixed = key in where and not isinstance(where[key], dict) and len(_listed(where[key])) == 1
         is_derived = decides_derived(key) and any(each in DERIVED for each in (*told, *where))
-        if len(values) > 1 and key not in told and not is_fixed and not is_derived:
+        if (values is None or len(values) > 1) and key not in told and not is_fixed and not is_derived:
             hint = f'put "{key}" into `series` or `panels`, or give it a value in `where`'
             mistakes.add("open-key", place, f"the figure `{figure.id}` does not say what becomes of `{key}`", hint=hint)
 

@@ -1,7 +1,7 @@
 """Numbers and conditions of claims in words."""
 
-from thalweg.analysis import MEASURES
 from thalweg.report import numbers
+from thalweg.studies.answers import unit_and_title
 from thalweg.studies.judge import Judged
 from thalweg.studies.models import Claim
 
@@ -23,8 +23,8 @@ def unit(claim: Claim) -> str:
         return "number"
     if judge.kind in ("gain", "harm"):
         return "ratio"
-    measure = MEASURES.get(claim.value.measure)
-    return measure.unit if measure else "number"
+    known = unit_and_title(claim.value.measure)
+    return known[0] if known else "number"
 
 
 def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:

@@ -14,7 +14,8 @@ from thalweg.errors import Source, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.scenario import Document
 from thalweg.studies.load import CLAIMS, Study
-from thalweg.studies.models import Part, Setup
+from thalweg.studies.models import Part, Records, Setup
+from thalweg.studies.shapes import quick as quick_records
 
 DIGITS = 8
 """Hexadecimal digits of the plan's hash in a directory's name: enough to tell one's own runs apart."""
@@ -42,6 +43,10 @@ class Tried:
     """What differs from the paper's set-up."""
     whole: "Callable[[], Tried] | None" = None
     """Plans the full set, where this is the quick one."""
+    records: Records | None = None
+    """What is made up and judged, instead of a plan; None: the part is a scenario."""
+    is_quick: bool = False
+    """Of records: whether fewer connections are simulated to draw from."""
 
     def directory(self, folder: Path) -> Path:
         """Name its run directory: an edited scenario, or another version of the engine, gets one of its own."""
@@ -60,6 +65,10 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     setup = table.engines.get(engine.name)
     if not engine.available:
         return Tried(part, engine, why_not=engine.reason)
+    if table.records is not None:
+        if engine.name != engines.DEFAULT:
+            return Tried(part, engine, why_not=f"records are made up from runs of the engine {engines.DEFAULT} alone")
+        return Tried(part, engine, records=quick_records(table) if quick else table.records, is_quick=quick)
     if setup is None and engine.name != engines.DEFAULT:
         return Tried(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
     if setup is not None and setup.why_not is not None:
@@ -109,7 +118,9 @@ def _shortened(study: Study, part: str, setup: Setup | None) -> str:
 
 def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document:
     """Check the scenario with the settings; mistakes point to claims.toml."""
-    file = study.folder / study.claims.parts[part].scenario
+    name = study.claims.parts[part].scenario
+    assert name is not None, "parts without one are not planned"
+    file = study.folder / name
     try:
         return scenario.load(file, settings)
     except ThalwegErrors as errors:

@@ -84,6 +84,8 @@ def test_what_only_the_quick_set_shortens_is_told(tmp_path: Path) -> None:
 def test_a_study_tells_where_an_engine_runs_for_a_shorter_time_or_at_another_rate(name: str) -> None:
     study = studies.load(STUDIES[name])
     for part, table in study.claims.parts.items():
+        if table.records is not None:
+            continue
         scenario = study.documents[part].raw
         for each, setup in table.engines.items():
             own = {key: scenario.get("sweep", {}).get(key, []) for key in ("duration", "path.rate")}

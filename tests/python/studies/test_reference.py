@@ -14,7 +14,17 @@ PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    "table", [models.Part, models.Setup, models.Quantity, models.Claim, models.Judge, models.Figure, models.Made]
+    "table",
+    [
+        models.Part,
+        models.Records,
+        models.Setup,
+        models.Quantity,
+        models.Claim,
+        models.Judge,
+        models.Figure,
+        models.Made,
+    ],
 )
 def test_every_key_is_told_of(table: type[BaseModel]) -> None:
     keys = {field.alias or name for name, field in table.model_fields.items()}

@@ -1,0 +1,168 @@
+"""Parts of records, on connections whose truth somebody chose instead of the simulator."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg import synth
+from thalweg.synth.planted import PLANTED, planted_pool
+from thalweg.synth.pool import Pool
+
+HEAD = """\
+title = "A PoP"
+about = "Somebody's records."
+[paper]
+cite = "Nobody, Nowhere (2031)"
+[parts.pop]
+records = { by = ["class"], rows = 120_000, days = 2, repetitions = 3 }
+quick = { rows = 60_000, repetitions = 2 }
+"""
+
+FASTER = """\
+[[claims]]
+id = "pop-faster"
+text = "Within a PoP the treatment saves a fifth of the time."
+part = "pop"
+value = { measure = "completion_time_gain", where = { class = "intra-pop" } }
+judge = { at_least = 0.1, at_most = 0.3 }
+"""
+
+APART = """\
+[[claims]]
+id = "apart"
+text = "Wireless clients lose, and connections within a PoP gain."
+part = "pop"
+value = { measure = "completion_time_gain", where = { class = "intra-pop" } }
+against = { where = { class = "wireless" } }
+judge = { as = "difference", at_least = 0.1 }
+"""
+
+WRONG = """\
+[[claims]]
+id = "wireless-advised"
+text = "The treatment is advised for wireless clients."
+part = "pop"
+value = { measure = "says_treatment", where = { class = "wireless" } }
+judge = { at_least = 0.9 }
+"""
+
+FIGURE = """\
+[[figures]]
+id = "gains"
+title = "Gains by class"
+part = "pop"
+kind = "bars"
+value = { measure = "completion_time_gain" }
+x = "class"
+"""
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections of the truth `reversed`: wireless ones take 10 % more time, those of PoPs 20 % less."""
+    ratios = PLANTED["reversed"].ratios
+    pools = {kind.name: planted_pool(kind, ratios.get(kind.name, 1.0)) for kind in synth.CLASSES}
+
+    def simulate(runs: Path, *, quick: bool, runner: object) -> Mapping[str, Pool]:
+        return pools
+
+    monkeypatch.setattr(synth, "simulate", simulate)
+
+
+def study(folder: Path, *texts: str) -> None:
+    (folder / "mine").mkdir(exist_ok=True)
+    (folder / "mine" / "claims.toml").write_text("\n".join(texts))
+
+
+@pytest.mark.usefixtures("planted")
+def test_claims_are_judged_on_what_is_advised(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+    study(tmp_path, HEAD, FASTER, APART, WRONG, FIGURE)
+    done = thalweg("reproduce", "mine", "--json")
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)["studies"]
+    claims = {claim["id"]: claim for claim in told["engines"][0]["claims"]}
+    assert {name: claim["verdict"] for name, claim in claims.items()} == {
+        "pop-faster": "holds",
+        "apart": "holds",
+        "wireless-advised": "does not hold",
+    }
+    faster = claims["pop-faster"]
+    assert faster["n"] == 3
+    assert faster["low"] < faster["value"] < faster["high"]
+    assert claims["wireless-advised"]["value"] == 0
+    assert "Gains by class" in Path(told["page"]).read_text()
+    answers = json.loads((Path(told["engines"][0]["runs"]["pop"]) / "answers.json").read_text())
+    wireless = next(part for part in answers[2]["parts"] if part["part"] == ["wireless"])
+    assert wireless["verdict"] == "cubic"
+    assert "less throughput" in wireless["reason"]
+
+
+@pytest.mark.usefixtures("planted")
+def test_quick_makes_fewer_records_and_says_how_far_it_is(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+    study(tmp_path, HEAD, WRONG)
+    done = thalweg("reproduce", "mine", "--quick", "--json")
+    (told,) = json.loads(done.stdout)["studies"]
+    assert told["engines"][0]["claims"][0]["n"] == 2
+    assert "records 2 of 2" in done.stderr
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_class_that_is_not_there_is_told_with_those_that_are(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+    study(tmp_path, HEAD, WRONG.replace('"wireless"', '"satellite"'))
+    done = thalweg("reproduce", "mine", "--quick", "--json")
+    (claim,) = json.loads(done.stdout)["studies"][0]["engines"][0]["claims"]
+    assert claim["verdict"] == "cannot run here"
+    assert "only at far-clean, far-lossy" in claim["note"]
+
+
+def test_ctrl_c_while_the_simulator_runs_ends_in_order(
+    thalweg: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(runs: Path, *, quick: bool, runner: object) -> Mapping[str, Pool]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(synth, "simulate", interrupted)
+    study(tmp_path, HEAD, WRONG)
+    done = thalweg("reproduce", "mine")
+    assert done.returncode == 130
+    assert "to go on" in done.stderr
+
+
+@pytest.mark.usefixtures("planted")
+def test_other_engines_have_no_records(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+    study(tmp_path, HEAD, WRONG)
+    done = thalweg("reproduce", "mine", "--engine", "kernel", "--json")
+    (claim,) = json.loads(done.stdout)["studies"][0]["engines"][0]["claims"]
+    assert claim["verdict"] == "cannot run here"
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "told"),
+    [
+        (
+            'records = { by = ["class"], rows = 120_000, days = 2, repetitions = 3 }',
+            "",
+            "neither a scenario nor records",
+        ),
+        ("rows = 60_000", "row = 60_000", "did you mean `rows`"),
+        ("rows = 60_000", 'rows = "many"', "in parts.pop"),
+        ('measure = "says_treatment"', 'measure = "says_treatmnt"', "did you mean `says_treatment`"),
+        ('measure = "says_treatment"', 'measure = "goodput"', "measure of records"),
+        ('measure = "says_treatment"', 'measure = "says_treatment", flow = "bulk"', "remove `flow`"),
+        ("class = ", "klass = ", "did you mean `class`"),
+        ("class = ", "rtt_s = ", "names no key"),
+        ("[[claims]]", '[parts.pop.engines.kernel]\nwhy_not = "no"\n[[claims]]', "remove `engines`"),
+        ('kind = "bars"', 'kind = "series"', "needs a part with a scenario"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_runs(
+    thalweg: Callable[..., Any], tmp_path: Path, text: str, other: str, told: str
+) -> None:
+    whole = "\n".join([HEAD, WRONG, FIGURE])
+    assert text in whole
+    study(tmp_path, whole.replace(text, other))
+    done = thalweg("reproduce", "mine")
+    assert done.returncode == 2, done.stdout
+    assert told in done.stderr
