@@ -1,0 +1,76 @@
+"""A fleet's folder from end to end: hundreds of files of very different sizes, and some are not as they should be."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bad_fleet
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from bad_fleet import BadFleet
+from thalweg import synth
+
+ROWS = 150_000
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> tuple[BadFleet, int]:
+    """Two weeks of five PoPs, by day and PoP, with bad files of all kinds among them; and how many rows count."""
+    synth.write(synth.make(synth.Settings(ROWS, days=14, truth="none")), tmp_path)
+    folder = tmp_path / synth.RECORDS
+    files = sorted(folder.rglob("*.parquet"))
+    counts = {file: pq.read_metadata(file).num_rows for file in files}
+    assert len(files) > 300
+    assert max(counts.values()) > 10 * min(counts.values())
+    made = bad_fleet.make(folder)
+    rows = ROWS + made.rows
+    largest = sorted(files, key=lambda file: -counts[file])
+    for file in largest[:3]:  # the upload was cut off
+        rows -= counts[file]
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) * 2 // 3])
+        made.bad[file] = "damaged"
+    for file in largest[3:6]:  # an agent that was not upgraded wrote them
+        pl.read_parquet(file).drop(bad_fleet.OLDER).write_parquet(file)
+    return made, rows
+
+
+def named(told: dict[str, Any]) -> dict[Path, str]:
+    return {Path(each["file"]): each["why"] for each in told["left_out"]}
+
+
+def test_advise_counts_what_is_good_and_names_every_file_that_is_not(
+    thalweg: Callable[..., Any], fleet: tuple[BadFleet, int]
+) -> None:
+    made, rows = fleet
+    done = thalweg("advise", str(made.folder), "--by", "pop", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    why = named(told)
+    assert set(why) == {*made.bad, *made.copies, *made.damaged}
+    assert all(why.values()), "each with its reason"
+    assert told["rows"] == rows
+    assert {part["part"][0] for part in told["parts"]} >= set(synth.clients.POPS)
+
+
+def test_without_json_the_first_are_named_and_the_others_counted(
+    thalweg: Callable[..., Any], fleet: tuple[BadFleet, int]
+) -> None:
+    made, _ = fleet
+    done = thalweg("advise", str(made.folder), "--by", "pop")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
+    count = len(made.bad) + len(made.copies) + len(made.damaged)
+    assert len(lines) == 6
+    assert lines[-1] == f"left out: {count - 5} more files"
+
+
+def test_a_fleet_of_bad_files_alone_is_an_error_that_names_one(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+    made = bad_fleet.make(tmp_path / "records")
+    for file in [*made.good, *made.copies]:
+        file.unlink()
+    done = thalweg("advise", str(made.folder))
+    assert done.returncode != 0
+    assert any(file.name in done.stderr for file in [*made.bad, *made.damaged])

@@ -1,0 +1,150 @@
+"""From records to advice to a policy, and the policy at work: what was predicted comes true.
+
+A PoP is made up from runs of the simulator, its records are judged, and the policy that follows is played in the
+simulator anew, with other seeds: each network's connections get the algorithm that the first rule gives them. What
+they gain there over the default is held against what was predicted from the records.
+
+Records are drawn from two connections of each path, size and algorithm, and so is each play, so both depend on which
+ones these were. An interval from records cannot know that; how much it is, the plays themselves show. So a prediction
+is right if it differs from the plays' mean by no more than its own interval and theirs together (as a prediction
+interval of a new run, Student's t).
+"""
+
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+from thalweg import engine, plan, scenario, synth
+from thalweg.advise import Answer, Effect, Question, advise, rules
+from thalweg.results import open_run
+from thalweg.run import execute
+from thalweg.scenario.document import READY_MADE
+from thalweg.synth.pool import Pool, pool_of
+from thalweg.synth.simulate import QUICK
+
+ROWS = 600_000
+PLAYS = 4
+METRICS = {"completion_time": "fct_us", "throughput": "goodput_bps"}
+"""Names of advice, and those of the truth."""
+
+CLASS_OF = {f"AS{kind.asn}": kind.name for kind in synth.CLASSES if kind.cgroup != "/system.slice/fill.service"}
+"""Of the networks that are a class each; the CDN's own holds two."""
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What came of it."""
+
+    answer: Answer
+    policy: Table
+    truth: Table
+    """Of the PoP that the records are of."""
+    plays: list[Table]
+    """Of the PoP with other seeds."""
+
+
+def algorithm(policy: Table, asn: str) -> str:
+    """Obey a policy: the first rule that applies to a network decides."""
+    for rule in policy.get("rules", []):
+        if asn in rule["when"]["as"]:
+            return str(rule["algorithm"])
+    return str(policy["default"])
+
+
+def play(kind: synth.PathClass, arms: list[str], seed: int, folder: Path) -> Pool:
+    """Run a class's connections with the algorithms, in the simulator."""
+    known = engine.capabilities()
+    changes = QUICK | {"seed": seed, "flow.object.cc": arms}
+    document = scenario.load(READY_MADE / "cdn" / f"{kind.name}.toml", changes)
+    made = plan.make(document, known.engines["sim"], known.engines)
+    assert not execute(made, folder, binary=known.binary).failed
+    return pool_of(open_run(folder), kind)
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    folder = tmp_path_factory.mktemp("pop")
+    pools = synth.simulate(folder / "runs", quick=True)
+    settings = synth.Settings(ROWS)
+    world = synth.make(settings, pools)
+    synth.write(world, folder)
+    answer = advise([folder / synth.RECORDS], Question(segments=("as",)), table=folder / synth.PREFIXES)
+    (folder / "policy.toml").write_text(rules.text(answer))
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    default = str(policy["default"])
+    plays = []
+    for number in range(PLAYS):
+        played = dict(pools)
+        for asn, name in CLASS_OF.items():
+            given = algorithm(policy, asn)
+            if given != default:
+                kind = next(each for each in synth.CLASSES if each.name == name)
+                seed = 1000 + number
+                played[name] = play(kind, [default, given], seed, folder / f"play-{number}-{name}")
+        plays.append(synth.truth(synth.make(settings, played)))
+    return Loop(answer, policy, synth.truth(world), plays)
+
+
+def log_ratio(truth: Table, name: str, metric: str) -> float:
+    """Logarithm of the ratio of medians of a class, treatment over control."""
+    (found,) = (each for each in truth["segments"] if (each["class"], each["metric"]) == (name, METRICS[metric]))
+    return math.log(found["ratio_of_medians"])
+
+
+def test_the_policy_changes_whom_the_advice_names_and_nobody_else(loop: Loop) -> None:
+    named = {part.title for part in loop.answer.parts if part.verdict == "bbr"}
+    assert "AS64498" in named, "AS 1, far away and lossy"
+    assert {part.title for part in loop.answer.parts if algorithm(loop.policy, part.title) == "bbr"} == named
+
+
+def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
+    """Give what was predicted: class, metric, and the effect on the median."""
+    for part in answer.parts:
+        for metric, comparison in part.comparisons.items():
+            if part.title in CLASS_OF and comparison.difference and comparison.difference.median:
+                yield CLASS_OF[part.title], metric, comparison.difference.median
+
+
+def most(looks: int) -> int:
+    """How many of so many 95 % intervals may miss, if they are as wide as they say; more than that has a chance of 1 %
+    or less.
+    """
+    return int(stats.binom.ppf(0.99, looks, 0.05))
+
+
+def test_on_the_runs_that_the_records_are_of_gains_are_within_their_intervals(loop: Loop) -> None:
+    predicted = list(effects(loop.answer))
+    assert len(predicted) == 2 * len(CLASS_OF)
+    missed = [each for each in predicted if not each[2].overlaps(math.exp(log_ratio(loop.truth, *each[:2])))]
+    assert len(missed) <= most(len(predicted)), missed
+
+
+def test_who_changes_gains_as_much_as_was_predicted(loop: Loop) -> None:
+    changed = {CLASS_OF[step.part.title] for step in loop.answer.rollout}
+    predicted = [each for each in effects(loop.answer) if each[0] in changed]
+    assert predicted
+    missed = []
+    for name, metric, effect in predicted:
+        played = [log_ratio(truth, name, metric) for truth in loop.plays]
+        mean = sum(played) / PLAYS
+        variance = sum((each - mean) ** 2 for each in played) / (PLAYS - 1)
+        of_plays = stats.t.ppf(0.975, PLAYS - 1) * math.sqrt(variance * (1 + 1 / PLAYS))
+        of_records = math.log(effect.high / effect.low) / 2
+        if abs(math.log(effect.ratio) - mean) > math.hypot(of_records, of_plays):
+            missed.append((name, metric, effect, played))
+    assert len(missed) <= most(len(predicted)), missed
+
+
+def test_in_every_play_who_changes_gains_where_the_advice_was_for_it(loop: Loop) -> None:
+    assert loop.answer.rollout
+    for step in loop.answer.rollout:
+        sign = -1 if step.metric == "completion_time" else 1
+        gains = [sign * log_ratio(truth, CLASS_OF[step.part.title], step.metric) for truth in loop.plays]
+        assert all(gain > 0 for gain in gains), (step.part.title, gains)
