@@ -75,6 +75,12 @@ def test_the_commands_about_records_work_in_their_order(tmp_path: Path) -> None:
     assert (tmp_path / "week.html").exists()
 
 
+def test_the_commands_about_advice_work_in_their_order(tmp_path: Path) -> None:
+    follow("where-does-bbr-help.md", tmp_path)
+    assert (tmp_path / "advice.html").exists()
+    assert "[[rules]]" in (tmp_path / "policy.toml").read_text()
+
+
 @pytest.mark.usefixtures("kernel")
 def test_the_commands_of_the_real_kernel_work_in_their_order(tmp_path: Path) -> None:
     follow("real-kernel.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "1500ms"')})
