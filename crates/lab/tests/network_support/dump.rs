@@ -10,7 +10,10 @@ const COMMANDS: &[&str] =
     &["ip -j -d link", "ip -j addr", "ip -j route", "ip -j neigh", "tc -j qdisc", "tc -j class show dev r0"];
 
 /// Keys whose values are the kernel's own affair, and differ from one network to the next.
-const PASSING: &[&str] = &["ifindex", "link_index", "link_netnsid", "refcnt"];
+const PASSING: &[&str] = &["ifindex", "link_index", "link_netnsid", "refcnt", "operstate"];
+
+/// Flags that tell whether a cable has been found to be plugged in, which the kernel does up to a second later.
+const CARRIER: &[&str] = &["NO-CARRIER", "LOWER_UP", "linkdown"];
 
 fn script(namespace: &str) -> String {
     let mut script = format!("echo '\"{namespace}\"'\n");
@@ -63,7 +66,8 @@ fn forget_passing(value: Value) -> Value {
             stays.map(|(key, value)| (key, forget_passing(value))).collect()
         }
         Value::Array(items) => {
-            let mut items: Vec<_> = items.into_iter().map(forget_passing).collect();
+            let stays = items.into_iter().filter(|item| !item.as_str().is_some_and(|flag| CARRIER.contains(&flag)));
+            let mut items: Vec<_> = stays.map(forget_passing).collect();
             // Neighbours come in the order of a hash that differs from one namespace to the next.
             if items.iter().all(|item| item.get("lladdr").is_some()) {
                 items.sort_by_key(Value::to_string);
