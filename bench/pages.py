@@ -85,7 +85,9 @@ def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
     command = [sys.executable, "-m", "thalweg", "run", str(HERE / "pages" / "grid.toml"), "--out", str(run)]
     for setting in settings:
         command += ["--set", setting]
-    subprocess.run([*command, "--no-report"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = subprocess.run([*command, "--no-report"], check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"bench: the grid did not run to its end: {done.stderr}")
     report = [sys.executable, "-m", "thalweg", "report", str(run), "--output", str(ours)]
     subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
     samples = pl.read_parquet(run / "samples" / "*.parquet", columns=["experiment", "t_us", "cwnd_packets"])
