@@ -51,6 +51,11 @@ pub enum Change {
     HoldoutShrunk,
     /// As many connections are held out as at first.
     HoldoutRestored,
+    /// An algorithm is not chosen any more.
+    LeftOut {
+        /// Its name.
+        arm: String,
+    },
     /// The host became short of CPU.
     CpuLimited,
     /// The host has its CPU again.
@@ -67,6 +72,7 @@ impl fmt::Display for Change {
             Change::Resumed => out.write_str("chooses again"),
             Change::HoldoutShrunk => out.write_str("holds out fewer connections"),
             Change::HoldoutRestored => out.write_str("holds out as many connections as at first"),
+            Change::LeftOut { arm } => write!(out, "leaves out {arm}"),
             Change::CpuLimited => out.write_str("leaves out algorithms that need a whole CPU"),
             Change::CpuFree => out.write_str("takes all algorithms into account again"),
         }

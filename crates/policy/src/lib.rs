@@ -38,6 +38,7 @@ mod guard;
 mod math;
 mod objective;
 mod outcome;
+mod places;
 mod policies;
 mod policy;
 mod prefix;
@@ -51,9 +52,10 @@ pub use event::{Change, Event};
 pub use guard::{Account, ArmAccount, Difference, Guard, GuardSettings, Host};
 pub use objective::Objective;
 pub use outcome::{Class, Direction, Group, Loss, Outcome, Size};
+pub use places::Places;
 pub use policies::{
-    Ab, AbUnit, Bpftune, BpftuneKey, BpftuneSettings, Condition, Greedy, GreedySettings, Range, Rule, Rules,
-    RulesError, Static, Ucb, UcbSettings,
+    Ab, AbUnit, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Known, Rules, RulesError, Static, Ucb,
+    UcbSettings,
 };
 pub use policy::{AnyPolicy, ArmView, Explanation, Interval, Policy};
 pub use prefix::{Family, Prefix, PrefixError, Tree};

@@ -90,9 +90,10 @@ pub enum AnyPolicy {
     Bayes(Bayes),
 }
 
-impl AnyPolicy {
-    fn inner(&self) -> &dyn Policy {
-        match self {
+/// The policy within, of whichever kind.
+macro_rules! inner {
+    ($any:expr) => {
+        match $any {
             AnyPolicy::Static(policy) => policy,
             AnyPolicy::Rules(policy) => policy,
             AnyPolicy::Bpftune(policy) => policy,
@@ -101,17 +102,30 @@ impl AnyPolicy {
             AnyPolicy::Greedy(policy) => policy,
             AnyPolicy::Bayes(policy) => policy,
         }
+    };
+}
+
+impl AnyPolicy {
+    fn inner(&self) -> &dyn Policy {
+        inner!(self)
     }
 
     fn inner_mut(&mut self) -> &mut dyn Policy {
-        match self {
-            AnyPolicy::Static(policy) => policy,
-            AnyPolicy::Rules(policy) => policy,
-            AnyPolicy::Bpftune(policy) => policy,
-            AnyPolicy::Ab(policy) => policy,
-            AnyPolicy::Ucb(policy) => policy,
-            AnyPolicy::Greedy(policy) => policy,
-            AnyPolicy::Bayes(policy) => policy,
+        inner!(self)
+    }
+
+    /// Goes on with what another one has learned, with its own settings. False: it is of another kind, or what it has learned
+    /// means something else here.
+    pub(crate) fn go_on_from(&mut self, other: AnyPolicy) -> bool {
+        match (self, other) {
+            (AnyPolicy::Static(own), AnyPolicy::Static(other)) => *own == other,
+            (AnyPolicy::Ab(own), AnyPolicy::Ab(other)) => *own == other,
+            (AnyPolicy::Rules(own), AnyPolicy::Rules(other)) => own.go_on_from(other),
+            (AnyPolicy::Bpftune(own), AnyPolicy::Bpftune(other)) => own.go_on_from(other),
+            (AnyPolicy::Ucb(own), AnyPolicy::Ucb(other)) => own.ledgers.go_on_from(other.ledgers),
+            (AnyPolicy::Greedy(own), AnyPolicy::Greedy(other)) => own.ledgers.go_on_from(other.ledgers),
+            (AnyPolicy::Bayes(own), AnyPolicy::Bayes(other)) => own.go_on_from(other),
+            _ => false,
         }
     }
 }

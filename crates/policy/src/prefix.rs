@@ -69,7 +69,8 @@ impl Prefix {
         self.family == other.family && self.length <= other.length && other.cut(self.length) == self
     }
 
-    fn address(self) -> IpAddr {
+    /// Its first address.
+    pub fn address(self) -> IpAddr {
         match self.family {
             Family::V4 => Ipv4Addr::from_bits((self.bits >> 96) as u32).into(),
             Family::V6 => Ipv6Addr::from_bits(self.bits).into(),

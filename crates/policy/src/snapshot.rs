@@ -1,6 +1,5 @@
 //! Learned state that survives restarts. Writing files is not this crate's.
 
-use crate::arm::Arms;
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};
 
@@ -24,14 +23,12 @@ pub enum RestoreError {
     /// It is of another version.
     #[error("the learned state has format {0}, expected {FORMAT}; move the file away to begin afresh")]
     Format(u64),
-    /// It is about other arms.
-    #[error("the learned state is about the arms {then}, and now they are {now}; move the file away to begin afresh")]
-    OtherArms {
-        /// Those of the snapshot.
-        then: String,
-        /// Those wanted.
-        now: String,
-    },
+}
+
+/// What every version begins with.
+#[derive(Deserialize)]
+struct Header {
+    format: Option<u64>,
 }
 
 impl Snapshot {
@@ -45,24 +42,19 @@ impl Snapshot {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Goes on from a text.
+    /// The guard that a text holds; [`Guard::go_on_from`] takes over what it has learned.
     ///
     /// # Errors
-    /// If it is none, of another version, or about other arms.
-    pub fn restore(text: &str, arms: &Arms) -> Result<Guard, RestoreError> {
+    /// If it is none, or of another version.
+    pub fn restore(text: &str) -> Result<Guard, RestoreError> {
         let form = |error: serde_json::Error| RestoreError::Form(error.to_string());
-        let value: serde_json::Value = serde_json::from_str(text).map_err(form)?;
-        let format = value.get("format").and_then(serde_json::Value::as_u64);
-        match format {
+        let header: Header = serde_json::from_str(text).map_err(form)?;
+        match header.format {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => return Err(RestoreError::Format(format)),
             None => return Err(RestoreError::Form("it names no format".to_owned())),
         }
-        let snapshot: Snapshot = serde_json::from_value(value).map_err(form)?;
-        if snapshot.guard.arms() != arms {
-            let names = |arms: &Arms| arms.iter().map(|(_, arm)| arm.name.as_str()).collect::<Vec<_>>().join(", ");
-            return Err(RestoreError::OtherArms { then: names(snapshot.guard.arms()), now: names(arms) });
-        }
+        let snapshot: Snapshot = serde_json::from_str(text).map_err(form)?;
         Ok(snapshot.guard)
     }
 }

@@ -107,6 +107,15 @@ impl Bayes {
         Bayes { arms, objective, settings, leaves: BTreeMap::new(), pools: BTreeMap::new(), nodes: Nodes::default() }
     }
 
+    /// Goes on with what another one has learned, if that is about the same prefixes and the same rewards.
+    pub(crate) fn go_on_from(&mut self, other: Bayes) -> bool {
+        let is_same = self.objective == other.objective && self.settings.tree == other.settings.tree;
+        if is_same {
+            (self.leaves, self.pools) = (other.leaves, other.pools);
+        }
+        is_same
+    }
+
     /// What the networks around `prefix` say of a class, without what the destination itself has told them; then what connections
     /// of other sizes to the destination say.
     fn prior(&self, prefix: Prefix, class: usize, leaf: Option<&Leaf>) -> Prior {

@@ -113,6 +113,48 @@ impl Guard {
         self.destinations.iter().map(|(&prefix, destination)| (prefix, &destination.account))
     }
 
+    /// What happened on the way to a destination; none if nothing was heard of it, or it was forgotten.
+    pub fn account(&self, prefix: Prefix) -> Option<&Account> {
+        self.destinations.get(&prefix).map(|destination| &destination.account)
+    }
+
+    /// Whether a destination is known that lies within a prefix.
+    pub fn knows_within(&self, prefix: Prefix) -> bool {
+        self.destinations.range(prefix..).next().is_some_and(|(first, _)| prefix.has(*first))
+    }
+
+    /// Which arm most new connections to a destination get, if one was preferred yet.
+    pub fn preferred(&self, prefix: Prefix) -> Option<ArmId> {
+        self.destinations.get(&prefix).and_then(|destination| destination.preferred)
+    }
+
+    /// Until when the default is back for new connections to a destination, if it is.
+    pub fn withdrawn_until(&self, prefix: Prefix, now: Time) -> Option<Time> {
+        let prefix = self.settings.tree.leaf_of(prefix);
+        self.around(prefix).filter_map(|evidence| evidence.withdrawn_until(now)).max()
+    }
+
+    /// Goes on with what another guard has learned, under this one's settings.
+    ///
+    /// # Errors
+    /// If what it has learned means something else here: names what differs. Nothing is taken over then.
+    pub fn go_on_from(&mut self, other: Guard) -> Result<(), &'static str> {
+        if self.arms != other.arms {
+            return Err("other arms, or another default");
+        }
+        if self.settings.tree != other.settings.tree {
+            return Err("destinations of another size");
+        }
+        if self.objective != other.objective {
+            return Err("another objective");
+        }
+        if !self.policy.go_on_from(other.policy) {
+            return Err("another policy, or one with other settings");
+        }
+        (self.evidence, self.tests, self.destinations) = (other.evidence, other.tests, other.destinations);
+        Ok(())
+    }
+
     /// What a prefix's treated connections got beyond those held out; none while nothing can be compared.
     pub fn difference(&self, prefix: Prefix) -> Option<Difference> {
         self.evidence.get(&prefix).and_then(Evidence::difference)
@@ -182,8 +224,7 @@ impl Guard {
         let (holdout, is_withdrawn) = self.standing(prefix, now);
         let default = &self.arms.arm(self.arms.default()).name;
         if is_withdrawn {
-            let until = self.around(prefix).filter_map(|evidence| evidence.withdrawn_until(now)).max();
-            let left = until.map_or(Span::ZERO, |until| until.since(now));
+            let left = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
             explanation.sentence = format!(
                 "{default} is back for another {:.1} h, because connections that the policy chose for were worse than those held out. {}",
                 left.as_secs_f64() / 3600.0,

@@ -22,7 +22,7 @@ pub enum AbUnit {
 }
 
 /// A randomised comparison of one arm with the system's default.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ab {
     arms: Arms,
     treatment: ArmId,

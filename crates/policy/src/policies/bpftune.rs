@@ -37,6 +37,7 @@ pub enum BpftuneKey {
 
 /// Its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BpftuneSettings {
     /// Whom it keeps an account of.
     pub key: BpftuneKey,
@@ -94,6 +95,15 @@ impl Bpftune {
     /// Nothing is known yet.
     pub fn new(arms: Arms, settings: BpftuneSettings) -> Bpftune {
         Bpftune { arms, settings, hosts: BTreeMap::new() }
+    }
+
+    /// Goes on with what another one has learned, if it keeps the same accounts.
+    pub(crate) fn go_on_from(&mut self, other: Bpftune) -> bool {
+        let is_same = self.settings.key == other.settings.key;
+        if is_same {
+            self.hosts = other.hosts;
+        }
+        is_same
     }
 
     fn key(&self, prefix: Prefix) -> Prefix {

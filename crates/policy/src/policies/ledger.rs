@@ -1,4 +1,4 @@
-//! What the simple learners know of a destination: the mean reward of each arm.
+//! What the simple learners know of destinations: the mean reward of each arm.
 //!
 //! Rewards of short and long connections are different things, so each counts by how far it is from the mean of its class at
 //! that destination before it.
@@ -6,12 +6,21 @@
 use crate::arm::{ArmId, Arms};
 use crate::objective::Objective;
 use crate::outcome::{Group, Outcome};
+use crate::policy::{Explanation, bare_views};
 use crate::prefix::Prefix;
+use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// By destination.
-pub(crate) type Ledgers = BTreeMap<Prefix, Ledger>;
+/// Of all destinations.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ledgers {
+    pub arms: Arms,
+    objective: Objective,
+    /// How many connections back they remember; older ones count for less and less.
+    memory: f64,
+    of: BTreeMap<Prefix, Ledger>,
+}
 
 /// Of a destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,28 +68,64 @@ impl Ledger {
     }
 }
 
-/// Adds an outcome; what was there before counts for `keep` of what it did.
-pub(crate) fn learn(ledgers: &mut Ledgers, arms: &Arms, objective: &Objective, outcome: &Outcome, keep: f64) {
-    let Some(reward) = objective.reward(outcome) else { return };
-    if outcome.group == Group::Untouched {
-        return;
+impl Ledgers {
+    /// Nothing is known yet.
+    pub fn new(arms: Arms, objective: Objective, memory: f64) -> Ledgers {
+        Ledgers { arms, objective, memory, of: BTreeMap::new() }
     }
-    let ledger = ledgers.entry(outcome.prefix).or_insert_with(|| Ledger::new(arms));
-    let class = objective.size(outcome.acked) as usize * 2 + outcome.direction as usize;
-    let all = ledger.arms.iter_mut().chain(&mut ledger.classes).chain([&mut ledger.variance]);
-    all.for_each(|mean| mean.n *= keep);
-    let level = ledger.classes[class];
-    ledger.classes[class].add(reward);
-    if level.n == 0.0 {
-        // The first one of its class has nothing to be compared with; that it was tried still counts a little.
+
+    /// Adds an outcome; what was there before counts for a little less than it did.
+    pub fn learn(&mut self, outcome: &Outcome) {
+        let Some(reward) = self.objective.reward(outcome) else { return };
+        if outcome.group == Group::Untouched {
+            return;
+        }
+        let keep = 1.0 - 1.0 / self.memory.max(1.0);
+        let ledger = self.of.entry(outcome.prefix).or_insert_with(|| Ledger::new(&self.arms));
+        let class = self.objective.size(outcome.acked) as usize * 2 + outcome.direction as usize;
+        let all = ledger.arms.iter_mut().chain(&mut ledger.classes).chain([&mut ledger.variance]);
+        all.for_each(|mean| mean.n *= keep);
+        let level = ledger.classes[class];
+        ledger.classes[class].add(reward);
+        if level.n == 0.0 {
+            // The first one of its class has nothing to be compared with; that it was tried still counts a little.
+            let arm = &mut ledger.arms[outcome.arm.index()];
+            arm.n = arm.n.max(0.5);
+            return;
+        }
         let arm = &mut ledger.arms[outcome.arm.index()];
-        arm.n = arm.n.max(0.5);
-        return;
+        let distance = reward - level.value;
+        if arm.n >= 1.0 {
+            ledger.variance.add((distance - arm.value) * (distance - arm.value));
+        }
+        arm.add(distance);
     }
-    let arm = &mut ledger.arms[outcome.arm.index()];
-    let distance = reward - level.value;
-    if arm.n >= 1.0 {
-        ledger.variance.add((distance - arm.value) * (distance - arm.value));
+
+    /// What `wishes` makes of what is known of a destination; the default where nothing is.
+    pub fn weights(&self, prefix: Prefix, wishes: impl FnOnce(&Ledger) -> Vec<f64>) -> Weights {
+        match self.of.get(&prefix) {
+            Some(ledger) => Weights::of(&wishes(ledger)),
+            None => Weights::only(&self.arms, self.arms.default()),
+        }
     }
-    arm.add(distance);
+
+    /// The weights of a destination, with the reason that `why` gives for the arm of that name and share.
+    pub fn explain(&self, prefix: Prefix, weights: &Weights, why: impl FnOnce(&str, f64) -> String) -> Explanation {
+        let mut arms = bare_views(&self.arms, weights);
+        if let Some(ledger) = self.of.get(&prefix) {
+            arms.iter_mut().zip(&ledger.arms).for_each(|(view, mean)| view.connections = mean.n);
+        }
+        let most = weights.most();
+        let sentence = why(&self.arms.arm(most).name, weights.chance(most));
+        Explanation { prefix, sentence, arms }
+    }
+
+    /// Goes on with what others have learned, if that means the same.
+    pub fn go_on_from(&mut self, others: Ledgers) -> bool {
+        let is_same = self.objective == others.objective;
+        if is_same {
+            self.of = others.of;
+        }
+        is_same
+    }
 }

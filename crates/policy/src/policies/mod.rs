@@ -11,6 +11,6 @@ mod ucb;
 pub use ab::{Ab, AbUnit};
 pub use bpftune::{Bpftune, BpftuneKey, BpftuneSettings};
 pub use greedy::{Greedy, GreedySettings};
-pub use rules::{Condition, Range, Rule, Rules, RulesError};
+pub use rules::{Known, Rules, RulesError};
 pub use static_weights::Static;
 pub use ucb::{Ucb, UcbSettings};

@@ -1,16 +1,21 @@
-//! Thresholds: the policy files that studies export, and people write.
+//! Thresholds: the policy files that studies and `thalweg advise` export, and people write.
 //!
-//! What a destination is like is taken from connections of loss-based arms to it, as docs/reference/policy.md says: BBR causes most
-//! of its losses itself, and fills no queue. A condition about something that is not known is not met.
+//! What a path is like is taken from connections of loss-based arms to the destination, as docs/reference/policy.md says: BBR causes most
+//! of its losses itself, and fills no queue. Whose a destination is, and where, a table of networks tells; where this host
+//! stands, its operator. A condition about something that is not known of a destination is not met; one that nobody here could know
+//! of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::event::Event;
-use crate::outcome::{Class, Outcome};
+use crate::outcome::{Class, Direction, Outcome};
+use crate::places::Places;
 use crate::policy::{Explanation, Policy, bare_views};
-use crate::prefix::Prefix;
+use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use thalweg_units::{Span, Time};
 
 /// Version of the policy file that is understood.
@@ -23,9 +28,9 @@ const MEMORY: f64 = 50.0;
 const LEAST_SEGMENTS: f64 = 200.0;
 
 /// A quantity that rules are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Condition {
+enum Quantity {
     /// Room of the bottleneck's queue, in bandwidth-delay products.
     BufferBdp,
     /// Segments retransmitted over segments sent.
@@ -37,13 +42,11 @@ pub enum Condition {
 /// A range, its ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Range {
-    /// The lower end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_least: Option<f64>,
-    /// The upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_most: Option<f64>,
+struct Range {
+    #[serde(default)]
+    at_least: Option<f64>,
+    #[serde(default)]
+    at_most: Option<f64>,
 }
 
 impl Range {
@@ -52,27 +55,55 @@ impl Range {
     }
 }
 
-/// A rule of a policy file.
+/// What a rule asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rule {
-    /// Short name.
-    pub name: String,
-    /// Congestion control.
-    pub algorithm: String,
-    /// What has to be so, all of it.
-    pub when: BTreeMap<Condition, Range>,
-    /// Why.
-    #[serde(default)]
-    pub reason: String,
+enum Condition {
+    /// A quantity lies within a range.
+    Within(Quantity, Range),
+    /// The destination is part of one of these.
+    Networks(Vec<Prefix>),
+    /// One of these has opened the connection.
+    Direction(Vec<Direction>),
+    /// The table of networks has one of these names for the destination.
+    Place(String, Vec<String>),
+}
+
+/// A rule that can be obeyed here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Rule {
+    name: String,
+    algorithm: ArmId,
+    when: Vec<Condition>,
+    reason: String,
 }
 
 /// A policy file, as far as a server goes by it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct File {
     format: u32,
     default: String,
     #[serde(default)]
-    rules: Vec<Rule>,
+    rules: Vec<FileRule>,
+}
+
+#[derive(Deserialize)]
+struct FileRule {
+    name: String,
+    algorithm: String,
+    when: BTreeMap<String, Value>,
+    #[serde(default)]
+    reason: String,
+}
+
+/// What is known here beside what connections tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Which destinations are told apart.
+    pub tree: Tree,
+    /// Of this host: names that are the same for all of its connections, such as `pop` and `machine`.
+    pub host: BTreeMap<String, String>,
+    /// Of networks.
+    pub places: Places,
 }
 
 /// A policy file that cannot be obeyed.
@@ -91,6 +122,27 @@ pub enum RulesError {
         /// Those that there are.
         arms: String,
     },
+    /// A condition that cannot be: its value.
+    #[error("{place}: {why}; expected {expected}")]
+    Condition {
+        /// Where.
+        place: String,
+        /// What is wrong.
+        why: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A condition about something that nobody here knows of any connection that opens.
+    #[error(
+        "{place}: nobody here knows that of a connection that opens; expected one of {known}, a column of a table of networks, \
+         or a name that is given for this host; give what is missing, or take the rule out"
+    )]
+    Unknowable {
+        /// Where.
+        place: String,
+        /// What could be asked.
+        known: String,
+    },
     /// It is no policy file.
     #[error("{0}; docs/reference/policy.md describes the file")]
     Form(String),
@@ -101,8 +153,11 @@ pub enum RulesError {
 pub struct Rules {
     arms: Arms,
     default: ArmId,
-    rules: Vec<(ArmId, Rule)>,
+    rules: Vec<Rule>,
     seen: BTreeMap<Prefix, Seen>,
+    /// Whoever reads a snapshot has it anew.
+    #[serde(skip)]
+    known: Arc<Known>,
 }
 
 /// What is known of a destination.
@@ -116,11 +171,13 @@ struct Seen {
 }
 
 impl Rules {
-    /// Rules of a policy file, which somebody has read into a value: it is written in TOML.
+    /// Rules of a policy file, which somebody has read into a value: it is written in TOML. Rules that do not hold on this host
+    /// are left out.
     ///
     /// # Errors
-    /// If it is no policy file, is of another version, or names an algorithm that is not among the arms.
-    pub fn from_value(arms: Arms, file: serde_json::Value) -> Result<Rules, RulesError> {
+    /// If it is no policy file, is of another version, names an algorithm that is not among the arms, or asks what nobody here
+    /// knows.
+    pub fn from_value(arms: Arms, file: Value, known: Arc<Known>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {
             return Err(RulesError::Format(file.format));
@@ -130,29 +187,126 @@ impl Rules {
             arms.find(name).ok_or(RulesError::NoArm { place, name: name.to_owned(), arms: names.join(", ") })
         };
         let default = find("default".to_owned(), &file.default)?;
-        let found = |rule: Rule| -> Result<(ArmId, Rule), RulesError> {
-            let arm = find(format!("rules.{}.algorithm", rule.name), &rule.algorithm)?;
-            Ok((arm, rule))
-        };
-        let rules = file.rules.into_iter().map(found).collect::<Result<_, _>>()?;
-        Ok(Rules { arms, default, rules, seen: BTreeMap::new() })
+        let mut rules = Vec::new();
+        for FileRule { name, algorithm, when, reason } in file.rules {
+            let algorithm = find(format!("rules.{name}.algorithm"), &algorithm)?;
+            let conditions: Result<Vec<_>, _> = when
+                .into_iter()
+                .map(|(key, wanted)| known.condition(&format!("rules.{name}.when.{key}"), &key, wanted))
+                .collect();
+            let conditions = conditions?;
+            // What is the same for the whole host is decided now.
+            if conditions.iter().all(|condition| *condition != Asked::No) {
+                let when = conditions.into_iter().filter_map(Asked::later).collect();
+                rules.push(Rule { name, algorithm, when, reason });
+            }
+        }
+        Ok(Rules { arms, default, rules, seen: BTreeMap::new(), known })
+    }
+
+    /// Goes on with what another one has seen, if its rules are the same.
+    pub(crate) fn go_on_from(&mut self, other: Rules) -> bool {
+        let is_same = self.default == other.default && self.rules == other.rules;
+        if is_same {
+            self.seen = other.seen;
+        }
+        is_same
     }
 
     /// The rule that decides, if one applies.
-    fn rule(&self, prefix: Prefix) -> Option<&(ArmId, Rule)> {
-        let seen = self.seen.get(&prefix)?;
-        self.rules.iter().find(|(_, rule)| {
-            rule.when.iter().all(|(&condition, range)| seen.value(condition).is_some_and(|value| range.has(value)))
-        })
+    fn rule(&self, prefix: Prefix, class: Class) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.when.iter().all(|condition| self.is_met(condition, prefix, class)))
+    }
+
+    fn is_met(&self, condition: &Condition, prefix: Prefix, class: Class) -> bool {
+        match condition {
+            Condition::Within(quantity, range) => {
+                self.seen.get(&prefix).and_then(|seen| seen.value(*quantity)).is_some_and(|value| range.has(value))
+            }
+            Condition::Networks(networks) => networks.iter().any(|network| network.has(prefix)),
+            Condition::Direction(directions) => directions.contains(&class.direction),
+            Condition::Place(column, names) => {
+                self.known.places.value(prefix, column).is_some_and(|value| names.iter().any(|name| name == value))
+            }
+        }
+    }
+}
+
+/// A condition as it stands when the file is read.
+#[derive(Clone, Debug, PartialEq)]
+enum Asked {
+    Yes,
+    No,
+    Later(Condition),
+}
+
+impl Asked {
+    fn later(self) -> Option<Condition> {
+        match self {
+            Asked::Later(condition) => Some(condition),
+            Asked::Yes | Asked::No => None,
+        }
+    }
+}
+
+impl Known {
+    fn condition(&self, place: &str, key: &str, wanted: Value) -> Result<Asked, RulesError> {
+        let error = |why: String, expected| RulesError::Condition { place: place.to_owned(), why, expected };
+        let quantity: Result<Quantity, _> = serde_json::from_value(Value::String(key.to_owned()));
+        if let Ok(quantity) = quantity {
+            let range = serde_json::from_value(wanted)
+                .map_err(|found| error(found.to_string(), "a range such as { at_least = 0.01, at_most = 0.1 }"))?;
+            return Ok(Asked::Later(Condition::Within(quantity, range)));
+        }
+        let is_named = ["prefix", "direction"].contains(&key) || self.host.contains_key(key);
+        if !is_named && !self.places.columns().any(|column| column == key) {
+            return Err(RulesError::Unknowable { place: place.to_owned(), known: self.names().join(", ") });
+        }
+        let names: Vec<String> = serde_json::from_value(wanted)
+            .map_err(|found| error(found.to_string(), "a list of names such as [\"one\", \"another\"]"))?;
+        match key {
+            "prefix" => {
+                let network = |name: String| match name.parse::<Prefix>() {
+                    Ok(network) if self.tree.leaf_of(network) != network => Err(error(
+                        format!(
+                            "{network} is smaller than destinations are told apart, {}",
+                            self.tree.leaf_of(network)
+                        ),
+                        "a network of that size or larger",
+                    )),
+                    Ok(network) => Ok(network),
+                    Err(found) => Err(error(found.to_string(), "networks")),
+                };
+                Ok(Asked::Later(Condition::Networks(names.into_iter().map(network).collect::<Result<_, _>>()?)))
+            }
+            "direction" => {
+                let direction = |name: String| {
+                    serde_json::from_value(Value::String(name))
+                        .map_err(|found| error(found.to_string(), "\"in\" or \"out\""))
+                };
+                Ok(Asked::Later(Condition::Direction(names.into_iter().map(direction).collect::<Result<_, _>>()?)))
+            }
+            _ => Ok(match self.host.get(key) {
+                Some(own) if names.contains(own) => Asked::Yes,
+                Some(_) => Asked::No,
+                None => Asked::Later(Condition::Place(key.to_owned(), names)),
+            }),
+        }
+    }
+
+    /// What rules can ask here.
+    fn names(&self) -> Vec<&str> {
+        let own = ["buffer_bdp", "loss_ratio", "rtt_s", "prefix", "direction"];
+        own.into_iter().chain(self.host.keys().map(String::as_str)).chain(self.places.columns()).collect()
     }
 }
 
 impl Seen {
-    fn value(&self, condition: Condition) -> Option<f64> {
-        match condition {
-            Condition::BufferBdp => self.buffer_bdp,
-            Condition::LossRatio => (self.segments >= LEAST_SEGMENTS).then(|| self.retransmits / self.segments),
-            Condition::RttS => self.rtt_min.map(Span::as_secs_f64),
+    fn value(&self, quantity: Quantity) -> Option<f64> {
+        match quantity {
+            Quantity::BufferBdp => self.buffer_bdp,
+            Quantity::LossRatio => (self.segments >= LEAST_SEGMENTS).then(|| self.retransmits / self.segments),
+            Quantity::RttS => self.rtt_min.map(Span::as_secs_f64),
         }
     }
 
@@ -188,15 +342,16 @@ impl Policy for Rules {
         Vec::new()
     }
 
-    fn weights(&self, prefix: Prefix, _class: Class, _now: Time) -> Weights {
-        Weights::only(&self.arms, self.rule(prefix).map_or(self.default, |(arm, _)| *arm))
+    fn weights(&self, prefix: Prefix, class: Class, _now: Time) -> Weights {
+        Weights::only(&self.arms, self.rule(prefix, class).map_or(self.default, |rule| rule.algorithm))
     }
 
     fn explain(&self, prefix: Prefix, now: Time) -> Explanation {
         let weights = self.weights(prefix, Class::default(), now);
-        let sentence = match self.rule(prefix) {
-            Some((_, rule)) => format!("{} by the rule `{}`: {}", rule.algorithm, rule.name, rule.reason),
-            None => format!("{} because no rule applies.", self.arms.arm(self.default).name),
+        let name = &self.arms.arm(weights.most()).name;
+        let sentence = match self.rule(prefix, Class::default()) {
+            Some(rule) => format!("{name} by the rule `{}`: {}", rule.name, rule.reason),
+            None => format!("{name} because no rule applies."),
         };
         Explanation { prefix, sentence, arms: bare_views(&self.arms, &weights) }
     }

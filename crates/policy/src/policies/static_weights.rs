@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
 /// The same weights for every destination, whatever happens.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Static {
     arms: Arms,
     weights: Weights,

@@ -14,6 +14,7 @@ use crate::policy::{AnyPolicy, Policy};
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use thalweg_units::Time;
 
 /// The rules that the study imc19-when-to-use-bbr exports on the simulator (`thalweg reproduce imc19-when-to-use-bbr --policy FILE`).
@@ -168,7 +169,7 @@ fn bayes(arms: &Arms, objective: &Objective) -> Bayes {
 
 fn rules(arms: &Arms) -> Rules {
     let file = serde_json::from_str(RULES).expect("it is JSON");
-    Rules::from_value(arms.clone(), file).expect("the population has these arms")
+    Rules::from_value(arms.clone(), file, Arc::default()).expect("the population has these arms")
 }
 
 /// Each of some values with each memory.

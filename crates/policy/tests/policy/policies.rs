@@ -2,9 +2,10 @@
 
 use crate::made_up::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
 use serde_json::json;
+use std::sync::Arc;
 use thalweg_policy::{
-    Ab, AbUnit, ArmId, Arms, Bpftune, BpftuneKey, BpftuneSettings, Class, Greedy, Loss, Objective, Outcome, Policy,
-    Rules, Static, Ucb,
+    Ab, AbUnit, ArmId, Arms, Bpftune, BpftuneKey, BpftuneSettings, Class, Direction, Greedy, Known, Loss, Objective,
+    Outcome, Places, Policy, Rules, RulesError, Static, Ucb,
 };
 use thalweg_units::{Packets, Rate, Span, Time};
 
@@ -110,7 +111,7 @@ fn policy_file() -> serde_json::Value {
 
 #[test]
 fn the_first_rule_that_applies_decides() {
-    let mut rules = Rules::from_value(arms(), policy_file()).unwrap();
+    let mut rules = Rules::from_value(arms(), policy_file(), Arc::default()).unwrap();
     assert_eq!(chance(&rules, "192.0.2.0/24", CUBIC), 1.0, "what is not known meets no condition");
     let lossy = Outcome { retransmits: Packets(4), ..outcome(prefix("192.0.2.0/24"), CUBIC, 100.0) };
     rules.observe(&lossy, NOW);
@@ -121,7 +122,7 @@ fn the_first_rule_that_applies_decides() {
 
 #[test]
 fn losses_of_bbr_say_nothing_about_the_path() {
-    let mut rules = Rules::from_value(arms(), policy_file()).unwrap();
+    let mut rules = Rules::from_value(arms(), policy_file(), Arc::default()).unwrap();
     let lossy = Outcome { retransmits: Packets(20), ..outcome(prefix("192.0.2.0/24"), BBR, 100.0) };
     (0..9).for_each(|_| drop(rules.observe(&lossy, NOW)));
     assert_eq!(chance(&rules, "192.0.2.0/24", CUBIC), 1.0);
@@ -132,7 +133,7 @@ fn a_policy_file_that_cannot_be_obeyed_is_refused() {
     let refusal = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut file = policy_file();
         change(&mut file);
-        Rules::from_value(arms(), file).unwrap_err().to_string()
+        Rules::from_value(arms(), file, Arc::default()).unwrap_err().to_string()
     };
     assert!(refusal(&|file| file["format"] = json!(2)).starts_with("format: found 2, expected 1"));
     let unknown = refusal(&|file| file["rules"][1]["algorithm"] = json!("vegas"));
@@ -142,6 +143,71 @@ fn a_policy_file_that_cannot_be_obeyed_is_refused() {
     );
     let key = refusal(&|file| file["rules"][0]["when"] = json!({"losses": {"at_least": 1}}));
     assert!(key.contains("losses") && key.contains("loss_ratio"), "{key}");
+}
+
+/// A file with one rule for BBR, and what is known here.
+fn rule_when(when: serde_json::Value, known: Known) -> Result<Rules, RulesError> {
+    let rules = json!([{"name": "here", "algorithm": "bbr", "when": when}]);
+    Rules::from_value(arms(), json!({"format": 1, "default": "cubic", "rules": rules}), Arc::new(known))
+}
+
+fn table() -> Places {
+    let mut places = Places::default();
+    let columns = ["as".to_owned(), "country".to_owned()];
+    for (network, autonomous_system, country) in
+        [("192.0.0.0/16", "AS64496", "DE"), ("192.0.2.0/24", "AS64497", ""), ("2001:db8::/32", "AS64496", "FR")]
+    {
+        places.add(&columns, prefix(network), vec![autonomous_system.to_owned(), country.to_owned()]);
+    }
+    places
+}
+
+#[test]
+fn a_rule_for_networks_holds_from_the_first_connection_on() {
+    let rules = rule_when(json!({"prefix": ["198.51.0.0/16", "2001:db8::/32"]}), Known::default()).unwrap();
+    assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 1.0);
+    assert_eq!(chance(&rules, "2001:db8:7::/48", BBR), 1.0);
+    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0);
+}
+
+#[test]
+fn a_table_says_whose_a_destination_is_by_its_longest_network() {
+    let known = || Known { places: table(), ..Known::default() };
+    let rules = rule_when(json!({"as": ["AS64496", "AS64500"]}), known()).unwrap();
+    assert_eq!(chance(&rules, "192.0.7.0/24", BBR), 1.0);
+    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0, "a longer network is another's");
+    assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 0.0, "nobody knows whose it is");
+    let rules = rule_when(json!({"as": ["AS64497"], "country": [""]}), known()).unwrap();
+    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0, "what is empty is not known");
+}
+
+#[test]
+fn a_rule_for_another_server_is_left_out_and_one_for_this_one_holds() {
+    let known = || Known { host: [("pop".to_owned(), "lon".to_owned())].into(), ..Known::default() };
+    let share = |pop: &str| chance(&rule_when(json!({"pop": [pop]}), known()).unwrap(), "192.0.2.0/24", BBR);
+    assert_eq!((share("lon"), share("fra")), (1.0, 0.0));
+}
+
+#[test]
+fn a_rule_can_ask_who_opens_a_connection() {
+    let rules = rule_when(json!({"direction": ["out"]}), Known::default()).unwrap();
+    let share = |direction| rules.weights(prefix("192.0.2.0/24"), Class { direction, size: None }, NOW).chance(BBR);
+    assert_eq!((share(Direction::Out), share(Direction::In)), (1.0, 0.0));
+}
+
+#[test]
+fn a_rule_about_what_nobody_here_knows_is_refused_with_what_could_be_asked() {
+    let refusal = |when| rule_when(when, Known::default()).unwrap_err().to_string();
+    let unknown = refusal(json!({"as": ["AS64496"]}));
+    assert!(
+        unknown.starts_with("rules.here.when.as: nobody here knows") && unknown.contains("rtt_s, prefix"),
+        "{unknown}"
+    );
+    let small = refusal(json!({"prefix": ["192.0.2.128/25"]}));
+    assert!(small.contains("192.0.2.128/25 is smaller than") && small.contains("192.0.2.0/24"), "{small}");
+    assert!(refusal(json!({"prefix": ["192.0.2.1/24"]})).contains("bits behind its length"), "a network");
+    assert!(refusal(json!({"direction": ["up"]})).contains("\"in\" or \"out\""));
+    assert!(refusal(json!({"loss_ratio": ["high"]})).contains("at_least"));
 }
 
 #[test]

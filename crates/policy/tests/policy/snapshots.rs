@@ -2,9 +2,10 @@
 
 use crate::made_up::{Luck, arms, at, bayes, outcome, prefix};
 use serde_json::json;
+use std::sync::Arc;
 use thalweg_policy::{
-    Ab, AbUnit, AnyPolicy, ArmId, Arms, Bpftune, Class, Greedy, Group, Guard, Objective, Outcome, RestoreError, Rules,
-    Snapshot, Static, Ucb,
+    Ab, AbUnit, AnyPolicy, ArmId, Arms, Bpftune, Class, Greedy, Group, Guard, GuardSettings, Objective, Outcome,
+    RestoreError, Rules, Snapshot, Static, Ucb,
 };
 
 fn policies() -> Vec<AnyPolicy> {
@@ -13,7 +14,7 @@ fn policies() -> Vec<AnyPolicy> {
     ]});
     vec![
         AnyPolicy::Static(Static::of(arms(), &[0.3, 0.7])),
-        AnyPolicy::Rules(Rules::from_value(arms(), rules).unwrap()),
+        AnyPolicy::Rules(Rules::from_value(arms(), rules, Arc::default()).unwrap()),
         AnyPolicy::Bpftune(Bpftune::new(arms(), Default::default())),
         AnyPolicy::Ab(Ab::new(arms(), ArmId(1), 0.5, AbUnit::Prefix, 3)),
         AnyPolicy::Ucb(Ucb::new(arms(), Objective::default(), Default::default())),
@@ -40,7 +41,7 @@ fn a_policy_goes_on_where_it_was() {
     for policy in policies() {
         let mut guard = learned(policy);
         let text = Snapshot::of(&guard).to_json();
-        let mut again = Snapshot::restore(&text, &arms()).unwrap();
+        let mut again = Snapshot::restore(&text).unwrap();
         assert_eq!(Snapshot::of(&again).to_json(), text);
         for number in 0..20 {
             let (to, now) = (prefix("10.0.1.0/24"), at(400 + number));
@@ -55,11 +56,42 @@ fn a_policy_goes_on_where_it_was() {
 #[test]
 fn what_cannot_be_gone_on_from_is_refused() {
     let text = Snapshot::of(&learned(AnyPolicy::Bayes(bayes()))).to_json();
-    let refusal = |text: &str, arms: &Arms| Snapshot::restore(text, arms).unwrap_err();
-    assert!(matches!(refusal(&text[..text.len() / 2], &arms()), RestoreError::Form(_)));
-    assert_eq!(refusal(&text.replacen("\"format\":1", "\"format\":2", 1), &arms()), RestoreError::Format(2));
-    let others = Arms::named(&["cubic", "reno"], "cubic").unwrap();
-    let error = refusal(&text, &others);
-    assert_eq!(error, RestoreError::OtherArms { then: "cubic, bbr".to_owned(), now: "cubic, reno".to_owned() });
-    assert!(error.to_string().ends_with("move the file away to begin afresh"));
+    let refusal = |text: &str| Snapshot::restore(text).unwrap_err();
+    assert!(matches!(refusal(&text[..text.len() / 2]), RestoreError::Form(_)));
+    let other = refusal(&text.replacen("\"format\":1", "\"format\":2", 1));
+    assert_eq!(other, RestoreError::Format(2));
+    assert!(other.to_string().ends_with("move the file away to begin afresh"));
+}
+
+#[test]
+fn what_was_learned_is_taken_over_under_new_settings() {
+    for policy in policies() {
+        let old = learned(policy.clone());
+        let settings = GuardSettings { holdout: 0.2, ..GuardSettings::default() };
+        let mut new = Guard::new(arms(), policy, Objective::default(), settings);
+        new.go_on_from(old.clone()).unwrap();
+        let to = prefix("10.0.1.0/24");
+        assert_eq!(new.account(to), old.account(to));
+        assert_eq!(new.difference(to), old.difference(to));
+        let weights = new.weights(to, Class::default(), at(400));
+        assert_eq!(weights.chances(), old.weights(to, Class::default(), at(400)).chances());
+        assert_eq!(weights.holdout(), 0.2);
+    }
+}
+
+#[test]
+fn what_was_learned_of_something_else_is_not_taken_over() {
+    let bayes = || AnyPolicy::Bayes(bayes());
+    let fresh = |arms: Arms, policy, objective| Guard::new(arms, policy, objective, GuardSettings::default());
+    let price = Objective { retransmit_price: 3.0, ..Objective::default() };
+    let other_arms = Arms::named(&["cubic", "reno"], "cubic").unwrap();
+    let htcp = AnyPolicy::Static(Static::of(arms(), &[0.5, 0.5]));
+    for (mut new, differs) in [
+        (fresh(other_arms, bayes(), Objective::default()), "arms"),
+        (fresh(arms(), bayes(), price), "objective"),
+        (fresh(arms(), htcp, Objective::default()), "policy"),
+    ] {
+        assert!(new.go_on_from(learned(bayes())).unwrap_err().contains(differs));
+        assert_eq!(new.destinations().count(), 0);
+    }
 }
