@@ -59,6 +59,7 @@ PYTHON: Mapping[str, set[str]] = {
     "errors": set(),
     "engine": {"errors"},
     "processes": set(),
+    "scratch": set(),
     "scenario": set(),
     "plan": {"scenario"},
     "run": {"plan"},
@@ -77,7 +78,7 @@ PYTHON: Mapping[str, set[str]] = {
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
-PYTHON_SHARED = {"errors", "engine", "processes"}
+PYTHON_SHARED = {"errors", "engine", "processes", "scratch"}
 """What every layer may import."""
 
 

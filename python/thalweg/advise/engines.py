@@ -12,11 +12,15 @@ from typing import Any, Protocol
 import ibis
 import polars as pl
 
-from thalweg.advise.scratch import Scratch
 from thalweg.errors import Exit, ThalwegError
+from thalweg.scratch import Scratch
 
 MEMORY = "3GB"
 """What DuckDB may take before it uses the disk: with Python beside it, within 4 GiB."""
+
+
+SCRATCH = "thalweg-advise-"
+"""Folders of this name hold what does not fit into memory."""
 
 
 class EngineFailed(Exception):
@@ -59,7 +63,7 @@ class DuckDb:
 
     def __init__(self, memory: str = MEMORY, threads: int | None = None) -> None:
         """Open a database in the folder for temporary files."""
-        self._scratch = Scratch()
+        self._scratch = Scratch(SCRATCH)
         folder = self._scratch.folder
         config: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": "false"}
         if threads:

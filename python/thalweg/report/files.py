@@ -1,10 +1,10 @@
 """Writing a file: all of it, or nothing."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from thalweg.errors import Exit, ThalwegError
+from thalweg.scratch import Scratch
 
 
 def put(output: Path, content: str, what: str, hint: str, *, makes_folders: bool = True) -> None:
@@ -46,21 +46,10 @@ def replace(output: Path, content: bytes, *, makes_folders: bool = True) -> None
 
 
 def _replace(output: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    with Scratch(f".{output.name}.", output.parent) as folder:
+        temporary = folder / output.name
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
         temporary.replace(output)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

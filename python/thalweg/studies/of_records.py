@@ -6,7 +6,6 @@ contain what another run of the simulator would have given.
 """
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import polars as pl
 from thalweg.plan import Plan
 from thalweg.report.files import put
 from thalweg.run import Outcome
+from thalweg.scratch import Scratch
 from thalweg.studies import answers
 from thalweg.studies.data import PartData
 from thalweg.studies.rounds import Pair
@@ -94,8 +94,7 @@ def _answers(settings: "Settings", parts: Sequence[Tried], pools: "Mapping[str, 
     """Make up records, and have them judged; they are thrown away, since the same seed makes them again."""
     from thalweg import advise, synth
 
-    with tempfile.TemporaryDirectory(prefix="thalweg-study-") as name:
-        folder = Path(name)
+    with Scratch("thalweg-study-") as folder:
         synth.write(synth.make(settings, pools), folder)
         places, table = [folder / synth.RECORDS], folder / synth.PREFIXES
         questions = [_question(tried, settings) for tried in parts]

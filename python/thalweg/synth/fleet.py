@@ -9,8 +9,6 @@ All of it gets its names when all of it is complete.
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -23,6 +21,7 @@ import pyarrow.parquet as pq
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.imports.write import SCHEMA
+from thalweg.scratch import Scratch
 from thalweg.synth import clients, rows
 from thalweg.synth.chance import Purpose, stream
 from thalweg.synth.classes import CLASSES
@@ -88,19 +87,15 @@ def write(
     check_free(out)
     planned = pieces(world.settings)
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    temporary: Path | None = None
     try:
         out.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=out, prefix=".synth.", suffix=".part"))
-        _write_all(world, planned, temporary / RECORDS, threads or os.cpu_count() or 1, listener)
-        (temporary / TRUTH).write_text(json.dumps(truth(world), indent=2) + "\n", encoding="utf-8")
-        (temporary / PREFIXES).write_text(prefixes(), encoding="utf-8")
-        for name in (TRUTH, PREFIXES, RECORDS):
-            (temporary / name).rename(out / name)
-        temporary.rmdir()
+        with Scratch(".synth.", out) as temporary:
+            _write_all(world, planned, temporary / RECORDS, threads or os.cpu_count() or 1, listener)
+            (temporary / TRUTH).write_text(json.dumps(truth(world), indent=2) + "\n", encoding="utf-8")
+            (temporary / PREFIXES).write_text(prefixes(), encoding="utf-8")
+            for name in (TRUTH, PREFIXES, RECORDS):
+                (temporary / name).rename(out / name)
     except BaseException as error:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
         for folder in made:
             with suppress(OSError):
                 folder.rmdir()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from made_up_traffic import Traffic, write
-from thalweg.advise.scratch import Scratch
+from thalweg.advise.engines import SCRATCH
 from thalweg.errors import Exit
+from thalweg.scratch import Scratch
 
 WITHIN_S = 60
 
@@ -63,12 +64,12 @@ def test_what_a_kill_leaves_the_next_one_removes(temporary: Path, tmp_path: Path
     write(tmp_path / "records" / "some.parquet", Traffic(rows=2000).frame())
     process = counting(tmp_path / "records")
     (mine,) = temporary.glob("thalweg-advise-*")
-    other = Scratch()
+    other = Scratch(SCRATCH)
     assert mine.exists(), "what is in use stays"
     process.kill()
     process.communicate(timeout=WITHIN_S)
     assert mine.exists()
-    Scratch().remove()
+    Scratch(SCRATCH).remove()
     assert list(temporary.iterdir()) == [other.folder]
     other.remove()
     assert not list(temporary.iterdir())

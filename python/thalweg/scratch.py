@@ -1,0 +1,94 @@
+"""Folders for what is being made: gone at the end, whatever that was.
+
+An exception, Ctrl-C or SIGTERM removes such a folder at once. What a SIGKILL leaves, or a second signal that comes
+while it is being removed, is removed by whoever needs a folder of that name next: a lock tells it from one that is in
+use, and the kernel takes that off with the process.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+SUFFIX = ".part"
+LETTERS = "[a-z0-9_]{8}"
+"""What Python puts between prefix and suffix."""
+
+
+class Scratch:
+    """A folder of one's own, in the folder for temporary files or in another one."""
+
+    def __init__(self, prefix: str, parent: Path | None = None) -> None:
+        """Make it, and remove those with the same prefix that nobody holds any more.
+
+        Raises `OSError` if it cannot be made.
+        """
+        parent = parent or Path(tempfile.gettempdir())
+        _sweep(parent, prefix)
+        self.folder, self._lock = _made(parent, prefix)
+
+    def __enter__(self) -> Path:
+        """Give its path."""
+        return self.folder
+
+    def __exit__(self, *error: object) -> None:
+        """Remove it."""
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _made(parent: Path, prefix: str) -> tuple[Path, int | None]:
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=SUFFIX))
+        try:
+            return folder, _locked(folder)
+        except (BlockingIOError, FileNotFoundError):
+            # Somebody who sweeps came before the lock, and takes it away.
+            continue
+        except OSError:
+            # A file system without such locks: nobody can sweep there.
+            return folder, None
+
+
+def _sweep(parent: Path, prefix: str) -> None:
+    name = re.compile(re.escape(prefix) + LETTERS + re.escape(SUFFIX))
+    for folder in parent.iterdir():
+        if name.fullmatch(folder.name):
+            # What is in use is locked, which is an error too.
+            with suppress(OSError):
+                _remove_if_free(folder)
+
+
+def _remove_if_free(folder: Path) -> None:
+    if folder.lstat().st_uid != os.getuid():
+        return
+    lock = _locked(folder)
+    try:
+        shutil.rmtree(folder)
+    finally:
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder.
+
+    Raises `BlockingIOError` if another process has it, `FileNotFoundError` if it is gone.
+    """
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # It may have been removed before it was locked.
+        folder.lstat()
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
