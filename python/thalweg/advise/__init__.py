@@ -9,7 +9,7 @@ Records may be of any size: an engine (DuckDB, or Spark) counts them, and only c
 and why, is in docs/concepts/advice.md; every flag and every number in docs/reference/advise.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -34,7 +34,7 @@ from thalweg.advise.judging import judge
 from thalweg.advise.question import Design, Question
 from thalweg.errors import Exit, ThalwegError
 from thalweg.processes import asked_to_end
-from thalweg.records.find import Found, LeftOut, find
+from thalweg.records.find import Found, LeftOut, find, nothing
 
 __all__ = [
     "NOT_COMPARABLE",
@@ -85,7 +85,7 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
     """Judge, and again without the files that turned out to be damaged or gone."""
     bad: dict[Path, LeftOut] = {}
     for _ in range(TRIES):
-        found = _without(find(places), bad)
+        found = _without(find(places), bad, places)
         running = engine()
         try:
             return judge(running, found, question, table)
@@ -100,17 +100,10 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
     raise _failed(EngineFailed("files were removed while they were read, again and again"), running.name)
 
 
-def _without(found: Found, bad: dict[Path, LeftOut]) -> Found:
+def _without(found: Found, bad: Mapping[Path, LeftOut], places: Sequence[Path]) -> Found:
     files = {file: schema for file, schema in found.files.items() if file not in bad}
     if not files:
-        first = next(iter(bad.values()))
-        raise ThalwegError(
-            "no-records",
-            f"every file of records is damaged: {first.file}: {first.why}",
-            place=str(first.file),
-            expected="Parquet files that thalweg-agent record or thalweg import wrote",
-            exit_code=Exit.FAILED,
-        )
+        raise nothing(places, list(bad.values()))
     return Found(files, [*found.left_out, *bad.values()])
 
 

@@ -13,17 +13,15 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg.advise.built_in import built_in
+
 PER_OCTAVE = 96
 LARGEST = 2**40 - 1
 """Larger values count as this: 12 days in microseconds, 1.1 Tbit/s."""
 
 
-def _log2(value: float) -> float:
-    """Name a function that every engine has; Ibis' own asks DuckDB for two logarithms and their ratio."""
-    raise NotImplementedError(value)
-
-
-log2 = ibis.udf.scalar.builtin(_log2, name="log2")
+log2 = built_in("log2", float, float)
+"""Ibis' own asks DuckDB for two logarithms and their ratio."""
 
 
 def numbered(value: Any) -> Any:

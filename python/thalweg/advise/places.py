@@ -13,6 +13,7 @@ from typing import Any
 import ibis
 
 from thalweg.advise import arms, prefixes, segments
+from thalweg.advise.built_in import built_in
 from thalweg.advise.engines import Engine
 from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
 
@@ -41,12 +42,7 @@ class Places:
     """Of these, those of networks that have both arms."""
 
 
-def _md5(text: str) -> str:
-    """Name a function that every engine has."""
-    raise NotImplementedError(text)
-
-
-md5 = ibis.udf.scalar.builtin(_md5, name="md5")
+md5 = built_in("md5", str, str)
 
 
 def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension]) -> Places:

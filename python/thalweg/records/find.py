@@ -57,7 +57,7 @@ def find(places: Sequence[Path]) -> Found:
         else:
             found[file] = schema
     if not found:
-        raise _nothing(places, left_out)
+        raise nothing(places, left_out)
     return Found(found, left_out)
 
 
@@ -69,6 +69,30 @@ def gone(file: Path) -> ThalwegError:
         place=str(file),
         expected="files that stay until they are read",
         hint="type the command again; while the agent merges files every few seconds, copy the folder first",
+        exit_code=Exit.FAILED,
+    )
+
+
+def nothing(places: Sequence[Path], left_out: Sequence[LeftOut]) -> ThalwegError:
+    """Say that no file of these places holds records that can be read; those that are no records say why."""
+    names = ", ".join(f"`{place}`" for place in places)
+    if left_out:
+        first = left_out[0]
+        if first.why == FORBIDDEN:
+            return _forbidden(first.file)
+        return ThalwegError(
+            "no-records",
+            f"there are no records in {names}: {first.file}: {first.why}",
+            place=str(first.file),
+            expected="Parquet files that thalweg-agent record or thalweg import wrote",
+            exit_code=Exit.FAILED,
+        )
+    return ThalwegError(
+        "no-records",
+        f"there are no records in {names}",
+        place=str(places[0]) if places else None,
+        expected="Parquet files that thalweg-agent record or thalweg import wrote",
+        hint="thalweg-agent writes a first file 10 seconds after the first connection: thalweg-agent status",
         exit_code=Exit.FAILED,
     )
 
@@ -177,26 +201,3 @@ def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
     if wanted == pl.Float64:
         return found.is_numeric() or found == pl.Null
     return found in (wanted, pl.Null)
-
-
-def _nothing(places: Sequence[Path], left_out: Sequence[LeftOut]) -> ThalwegError:
-    names = ", ".join(f"`{place}`" for place in places)
-    if left_out:
-        first = left_out[0]
-        if first.why == FORBIDDEN:
-            return _forbidden(first.file)
-        return ThalwegError(
-            "no-records",
-            f"there are no records in {names}: {first.file}: {first.why}",
-            place=str(first.file),
-            expected="Parquet files that thalweg-agent record or thalweg import wrote",
-            exit_code=Exit.FAILED,
-        )
-    return ThalwegError(
-        "no-records",
-        f"there are no records in {names}",
-        place=str(places[0]) if places else None,
-        expected="Parquet files that thalweg-agent record or thalweg import wrote",
-        hint="thalweg-agent writes a first file 10 seconds after the first connection: thalweg-agent status",
-        exit_code=Exit.FAILED,
-    )

@@ -1,11 +1,11 @@
 """The figures of a page of advice: distributions of both arms, the map, sizes, quantiles, ages, and time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import polars as pl
 
-from thalweg.advise import QUANTILES, Answer, Gain
+from thalweg.advise import QUANTILES, Answer, Arm, Gain
 from thalweg.advise.answer import gain
 from thalweg.advise.segments import LOSS_TITLES, RTT_TITLES
 from thalweg.report.figure import Figure, Scaled, Unit
@@ -123,33 +123,32 @@ def _over_time(answer: Answer) -> Iterator[Figure]:
 
 
 def _sizes(answer: Answer) -> Iterator[Figure]:
-    names = {"treatment": answer.question.treatment, "control": answer.question.control}
     low, high = JITTER
-    medians, jitters = [], []
-    for each in answer.sizes:
-        for which, name in names.items():
-            arm = getattr(each.difference, which)
-            medians.append((each.title, arm.median * 1e-6, None, None, name))
-            jitters.append((each.title, (arm.quantiles[high] - arm.quantiles[low]) * 1e-6, None, None, name))
+    yield from _by_size(answer, "sizes", "Completion time by size", "median completion time", lambda arm: arm.median)
+    yield from _by_size(
+        answer,
+        "jitter",
+        "Jitter of the completion time by size",
+        "95th minus 5th percentile",
+        lambda arm: arm.quantiles[high] - arm.quantiles[low],
+        "How far apart the slowest and the fastest twentieth are: steadier is lower.",
+    )
+
+
+def _by_size(
+    answer: Answer, name: str, title: str, axis: str, value_us: Callable[[Arm], float], about: str = ""
+) -> Iterator[Figure]:
+    """Draw a time of both arms for each class of sizes."""
+    names = {"treatment": answer.question.treatment, "control": answer.question.control}
+    rows = [
+        (each.title, value_us(getattr(each.difference, which)) * 1e-6, None, None, series)
+        for each in answer.sizes
+        for which, series in names.items()
+    ]
     columns = {"x": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
-    if medians:
-        yield Figure(
-            "sizes",
-            "Completion time by size",
-            "bars",
-            pl.DataFrame(medians, schema=columns, orient="row"),
-            x=Scaled("size"),
-            y=Scaled("median completion time", "s"),
-        )
-        yield Figure(
-            "jitter",
-            "Jitter of the completion time by size",
-            "bars",
-            pl.DataFrame(jitters, schema=columns, orient="row"),
-            x=Scaled("size"),
-            y=Scaled("95th minus 5th percentile", "s"),
-            about="How far apart the slowest and the fastest twentieth are: steadier is lower.",
-        )
+    if rows:
+        table = pl.DataFrame(rows, schema=columns, orient="row")
+        yield Figure(name, title, "bars", table, x=Scaled("size"), y=Scaled(axis, "s"), about=about)
 
 
 def _quantiles(answer: Answer) -> Iterator[Figure]:

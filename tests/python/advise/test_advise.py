@@ -31,6 +31,13 @@ def codes(found: Answer) -> set[str]:
     return {caution.code for caution in found.cautions}
 
 
+def spoil(file: Path) -> None:
+    """Damage the rows of a file, and not its end, which names the columns."""
+    content = bytearray(file.read_bytes())
+    content[1000 : len(content) // 2] = bytes(len(content) // 2 - 1000)
+    file.write_bytes(content)
+
+
 def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
     """The treatment takes less time where there is loss, and more where there is none."""
     return np.where(given["is_far"], 0.75, 1.2)
@@ -394,13 +401,16 @@ def test_files_of_an_older_format_count_and_damaged_ones_are_named(tmp_path: Pat
 def test_a_file_that_is_damaged_inside_is_named_and_the_others_count(tmp_path: Path) -> None:
     frame = Traffic().frame()
     write(tmp_path / "good.parquet", frame)
-    bad = write(tmp_path / "bad.parquet", frame)
-    content = bytearray(bad.read_bytes())
-    content[1000 : len(content) // 2] = bytes(len(content) // 2 - 1000)
-    bad.write_bytes(content)
+    spoil(write(tmp_path / "bad.parquet", frame))
     found = advise([tmp_path], BY_PREFIX)
     assert found.n == frame.height
     assert [each.file.name for each in found.left_out] == ["bad.parquet"]
+
+
+def test_if_every_file_is_damaged_the_first_one_is_named(tmp_path: Path) -> None:
+    spoil(write(tmp_path / "bad.parquet", Traffic().frame()))
+    with pytest.raises(ThalwegError, match=r"there are no records in .*bad\.parquet: it is damaged where its rows are"):
+        advise([tmp_path], BY_PREFIX)
 
 
 def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,10 @@
 """Narrow classes: the same ones in Python and in an engine, to the last number."""
 
-import ibis
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numbered import at_every_edge, found_by
 from thalweg.advise import DuckDb, buckets
 
 WHOLE = st.integers(1, buckets.LARGEST - 1)
@@ -27,26 +26,12 @@ def test_larger_numbers_are_in_no_smaller_class(one: int, other: int) -> None:
 
 
 def test_an_engine_finds_the_same_classes_at_every_edge() -> None:
-    edges = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
-    whole = {int(np.ceil(edge)) + step for edge in edges for step in (-1, 0, 1)}
-    values = sorted(value for value in whole | {0, 1, buckets.LARGEST, buckets.LARGEST + 1, 2**50} if value >= 0)
-    engine = DuckDb()
-    try:
-        table = engine.put("numbers", pl.DataFrame({"value": values}))
-        found = engine.fetch(table.mutate(number=buckets.numbered(table["value"]))).sort("value")
-    finally:
-        engine.close()
-    assert found["number"].to_list() == [buckets.number(value) for value in values]
+    values = [*at_every_edge(), buckets.LARGEST, buckets.LARGEST + 1, 2**50]
+    assert found_by(DuckDb(), values) == [buckets.number(value) for value in values]
 
 
 def test_what_is_empty_is_in_the_lowest_class() -> None:
-    engine = DuckDb()
-    try:
-        table = engine.put("numbers", pl.DataFrame({"value": [None, 5]}, schema={"value": pl.Int64}))
-        found = engine.fetch(table.select(number=buckets.numbered(table["value"])).order_by(ibis.asc("number")))
-    finally:
-        engine.close()
-    assert found["number"].to_list() == [0, buckets.number(5)]
+    assert found_by(DuckDb(), [None, 5]) == [0, buckets.number(5)]
 
 
 @pytest.mark.parametrize("power", range(40))

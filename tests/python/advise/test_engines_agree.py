@@ -5,10 +5,10 @@ from pathlib import Path
 
 import bad_fleet
 import numpy as np
-import polars as pl
 import pytest
 from made_up_records import NOON_US
 from made_up_traffic import HOUR_US, Traffic, write
+from numbered import at_every_edge, found_by
 from spark_cluster import SETTINGS, spark_cluster
 from thalweg.advise import Answer, Design, Question, Spark, advise, buckets
 
@@ -90,15 +90,8 @@ def test_spark_judges_as_duckdb_does(spark: Callable[[], Spark], tmp_path: Path,
 
 
 def test_spark_finds_the_same_classes(spark: Callable[[], Spark]) -> None:
-    edges = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
-    values = sorted({int(np.ceil(edge)) + step for edge in edges for step in (-1, 0, 1)} - {-1})
-    engine = spark()
-    try:
-        table = engine.put("numbers", pl.DataFrame({"value": values}))
-        found = engine.fetch(table.mutate(number=buckets.numbered(table["value"]))).sort("value")
-    finally:
-        engine.close()
-    assert found["number"].to_list() == [buckets.number(value) for value in values]
+    values = at_every_edge()
+    assert found_by(spark(), values) == [buckets.number(value) for value in values]
 
 
 def test_spark_names_bad_files_and_leaves_them_out(spark: Callable[[], Spark], tmp_path: Path) -> None:
