@@ -87,9 +87,10 @@ agent-packages: setup ## build thalweg-agent for servers into dist/: a static ta
 	packaging/agent/build
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording costs, how soon reports open, and what advice takes (many minutes)
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording and bbr_cpu cost, how soon reports open, and what advice takes (many minutes)
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py
+	@$(PY) bench/acks.py
 	@$(PY) bench/pages.py
 	@$(PY) bench/advising.py
 
