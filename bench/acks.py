@@ -5,9 +5,9 @@
     .venv/bin/python bench/acks.py          a quarter of a minute
     ... --transfers 2 --json FILE
 
-A sender paces 400 Mbit/s over loopback in a network namespace of its own. The rules take turns, a transfer each, so that
-all meet the same machine; medians count. What BBR itself does for an ACK is in the numbers, and so are the two clocks
-that the kernel reads to measure.
+A sender paces 400 Mbit/s over loopback in a network namespace of its own. The rules take turns, a transfer each, so
+that all meet the same machine; medians count. What BBR itself does for an ACK is in the numbers, and so are the two
+clocks that the kernel reads to measure.
 """
 
 import argparse

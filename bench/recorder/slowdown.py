@@ -1,17 +1,17 @@
 """What short connections lose by being recorded, on a machine that has a CPU to spare, and on one that has nothing.
 
-On each CPU that is to be busy a client asks two servers of its own in turns of some milliseconds. One of the
-two is in the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits
-both: to compare minutes with a recorder to minutes without one would take hours on a virtual machine, whose neighbours
-come and go. All three stay on their CPU: whether two processes share one makes more of a difference than that.
+On each CPU that is to be busy a client asks two servers of its own in turns of some milliseconds. One of the two is in
+the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits both: to
+compare minutes with a recorder to minutes without one would take hours on a virtual machine, whose neighbours come and
+go. All three stay on their CPU: whether two processes share one makes more of a difference than that.
 
 With a CPU to spare the measure is the clock: by how much longer connections last, and so how many fewer a client has
 answered one after the other. The recorder's process is on the other CPU then, as it is on a server that is not full.
 
-With all CPUs busy the measure is CPU time, that of both ends, of all that the kernel does for them, and of the recorder's process: on a
-machine that has nothing to spare, connections per second are CPU seconds per second divided by what each takes. What
-the programs in the kernel cost is the difference between the two servers' connections. What the process costs is its
-own CPU time, its files merged and written included, however long after the connections that comes.
+With all CPUs busy the measure is CPU time, that of both ends, of all that the kernel does for them, and of the
+recorder's process: on a machine that has nothing to spare, connections per second are CPU seconds per second divided by
+what each takes. What the programs in the kernel cost is the difference between the two servers' connections. What the
+process costs is its own CPU time, its files merged and written included, however long after the connections that comes.
 
 A hypervisor that has others run for a while may not say so: what passes then counts as CPU time of whoever was at work.
 Four turns (recorded, not, not, recorded) of which one takes more than twice what turns usually take are left out
@@ -192,7 +192,7 @@ def report(windows: list[Window], window_s: float, spare: int = 0) -> dict[str, 
         print(f"    slowdown  connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
     else:
         print(f"    slowdown  {percent(lost)} of the connections a second, at most {percent(at_most)}")
-        print(f"              {percent(in_kernel)} in the kernel, at most {percent(in_kernel_at_most)}; then the process")
+        print(f"              {percent(in_kernel)} in the kernel, at most {percent(in_kernel_at_most)}")
     print(f"    a connection takes {cpu_us:.0f} us of CPU for both ends, of the process {process_us:.2f} us")
     print(f"    95 %, {len(windows)} windows of {window_s:.0f} s; CPUs idle {percent(idle)}, stolen {percent(stolen)}")
     print(f"    {percent(left_out)} of the turns were interrupted, and are left out")
