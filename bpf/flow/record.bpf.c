@@ -3,7 +3,8 @@
  * The recorder: what becomes of every connection of a cgroup, and of each transfer in it. flow.h says what is kept of a
  * connection and how it is brought up to date, emit.h how it is handed over, record_event.h what is handed over.
  *
- * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and that over the table of connections. Kernel: 6.1 or newer with BTF.
+ * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to go over the table of
+ * connections. Kernel: 6.1 or newer with BTF.
  * Work: at the opening, memory for the connection; once per round trip some 30 loads and stores; at the end an event. The calls
  * are far apart in time, so that what they cost is cache lines, of programs and of data: what two of them do is there once. Cost:
  * docs/reference/agent.md. Nothing is changed but the connection's wish to be told of round trips and its end, which other
@@ -433,10 +434,9 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
  * Tells of a connection that is no more. There are such if another program had the kernel not call for them, and they ended
  * before a walk could ask for it again. Of their endpoints only the network namespace is known. Returns whether there was room.
  */
-static __always_inline bool tell_gone(struct seq_file *to, const struct flow *flow, u64 cookie)
+static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 {
-	u32 only = 0;
-	struct record_event *event = bpf_map_lookup_elem(&scratch, &only);
+	struct record_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
 	if (!event)
 		return false;
@@ -450,46 +450,63 @@ static __always_inline bool tell_gone(struct seq_file *to, const struct flow *fl
 	event->cc_at_open[1] = flow->cc_at_open[1];
 	fill_kept(event, flow, &flow->look);
 	fill_histogram(event, flow);
-	return !bpf_seq_write(to, event, sizeof(*event));
+	submit(event, 0);
+	return true;
 }
 
-/* Goes over the places: those of connections that are no more are free afterwards. */
-SEC("iter/bpf_map_elem")
-int record_search(struct bpf_iter__bpf_map_elem *ctx)
-{
-	u32 *number = ctx->key, only = 0, set_number;
-	struct place place = { .flow = ctx->value };
-	struct walk *last;
-	struct set *set;
-	u64 cookie;
+/* What a search hands from place to place. */
+struct search {
+	struct walk last;
+	u32 untold; /* those that found no room */
+};
 
-	if (!number || !place.flow)
-		return 0;
-	set_number = *number / WAYS;
-	set = bpf_map_lookup_elem(&sets, &set_number);
-	last = bpf_map_lookup_elem(&walk, &only);
-	if (!set || !last)
-		return 0;
+/* One place. One whose connection is no more is free afterwards. */
+static __always_inline void visit(struct search *search, const struct place *place, u64 cookie)
+{
+	if (!cookie || !is_gone(place->flow, &search->last))
+		return;
+	if (tell_gone(place->flow, cookie))
+		leave(place, cookie);
+	else
+		search->untold++;
+}
+
+static long visit_in_sets(struct bpf_map *map, u32 *number, struct flow *flow, struct search *search)
+{
+	struct place place = { .flow = flow };
+	u32 set_number = *number / WAYS;
+	struct set *set = bpf_map_lookup_elem(&sets, &set_number);
+
+	if (!set)
+		return 1;
 	place.cookie = &set->cookies[*number % WAYS];
-	cookie = *place.cookie;
-	if (cookie && is_gone(place.flow, last) && tell_gone(ctx->meta->seq, place.flow, cookie))
-		leave(&place, cookie);
+	visit(search, &place, *place.cookie);
 	return 0;
 }
 
-/* The same in the hash table. */
-SEC("iter/bpf_map_elem")
-int record_search_more(struct bpf_iter__bpf_map_elem *ctx)
+static long visit_more(struct bpf_map *map, u64 *cookie, struct flow *flow, struct search *search)
 {
-	struct place place = { .flow = ctx->value };
-	u64 *cookie = ctx->key;
-	struct walk *last;
-	u32 only = 0;
+	struct place place = { .flow = flow };
 
-	if (!cookie || !place.flow)
-		return 0;
-	last = bpf_map_lookup_elem(&walk, &only);
-	if (last && is_gone(place.flow, last) && tell_gone(ctx->meta->seq, place.flow, *cookie))
-		leave(&place, *cookie);
+	visit(search, &place, *cookie);
 	return 0;
+}
+
+/*
+ * Goes over all places, and returns of how many connections that are no more it could not tell. Run by the loader, and not an iterator
+ * over maps: there are kernels that refuse these to everybody (EPERM).
+ */
+SEC("syscall")
+int record_search(void *unused)
+{
+	struct search search = {};
+	u32 only = 0;
+	struct walk *last = bpf_map_lookup_elem(&walk, &only);
+
+	if (!last)
+		return 0;
+	search.last = *last;
+	bpf_for_each_map_elem(&flows, visit_in_sets, &search, 0);
+	bpf_for_each_map_elem(&more_flows, visit_more, &search, 0);
+	return search.untold;
 }

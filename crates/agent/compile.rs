@@ -10,7 +10,7 @@ const CLANGS: [&str; 5] = ["clang", "clang-19", "clang-18", "clang-17", "clang-1
 /// Compiles `NAME.bpf.c` of `folder` (within `bpf/`) to `NAME.bpf.o` in cargo's output folder, for each of `names`. Ends the
 /// build with a message if it cannot.
 pub fn compile(folder: &str, names: &[&str]) {
-    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let bpf = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
     let sources = bpf.join(folder);
     for watched in [&sources, &bpf.join("include")] {
         println!("cargo:rerun-if-changed={}", watched.display());

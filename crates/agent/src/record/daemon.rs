@@ -65,8 +65,8 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
     })?;
     let jiffy_ns = jiffy_ns();
     let room = options.room();
-    let program = Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room)?;
-    let walker = Walker::new(&program)?;
+    let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room)?);
+    let walker = Walker::new(Arc::clone(&program))?;
     let events = program.map("events")?;
     let kernel = observed.started(Kernel { program, walker });
 

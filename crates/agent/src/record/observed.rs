@@ -56,7 +56,7 @@ struct Looks {
 /// The programs at work.
 pub struct Kernel {
     /// They.
-    pub program: Program,
+    pub program: Arc<Program>,
     /// Goes over connections.
     pub walker: Walker,
 }

@@ -8,9 +8,10 @@ use crate::cc::holders::{Held, holders};
 use crate::object;
 use crate::problem::Problem;
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
-use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ProgramAttachType};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ProgramAttachType, ProgramInput};
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// As the agent carries it.
@@ -19,12 +20,10 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// What errors call it.
 const PLACE: &str = "record";
 
-/// The program that the kernel calls for connections, and the one that walks over them.
+/// The program that the kernel calls for connections, the one that walks over them, and the one that goes over what is kept of them.
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
-
-/// Those that go over what is kept of connections, and the maps in which it is.
-const SEARCHES: [(&str, &str); 2] = [("record_search", "flows"), ("record_search_more", "more_flows")];
+const SEARCH: &str = "record_search";
 
 /// The programs, in the kernel.
 pub struct Program {
@@ -84,20 +83,20 @@ impl Program {
     /// If the kernel has none.
     pub fn walk(&self) -> Result<Link, Problem> {
         let program = self.object.progs_mut().find(|program| program.name() == WALK).expect("it is there");
-        program.attach().map_err(|error| no_iterator(&error, "an iterator over TCP's connections"))
+        program.attach().map_err(|error| {
+            let expected = "an iterator over TCP's connections";
+            Problem::failed("no-iterator", PLACE, error, expected, "report it with the output of `uname -r`")
+        })
     }
 
-    /// The iterators over what is kept of connections.
+    /// Goes over what is kept of connections: the programs tell of those that are no more, and forget them. Gives the number of those
+    /// for which there was no room in the ring buffer.
     ///
     /// # Errors
-    /// If the kernel has none.
-    pub fn searches(&self) -> Result<Vec<Link>, Problem> {
-        let search = |(name, map): (&str, &str)| {
-            let map = self.map(map)?;
-            let program = self.object.progs_mut().find(|program| program.name() == name).expect("it is there");
-            program.attach_iter(map.as_fd()).map_err(|error| no_iterator(&error, "an iterator over a map"))
-        };
-        SEARCHES.into_iter().map(search).collect()
+    /// If the kernel does not run the program.
+    pub fn search(&self) -> io::Result<u32> {
+        let program = self.object.progs_mut().find(|program| program.name() == SEARCH).expect("it is there");
+        Ok(program.test_run(ProgramInput::default()).map_err(io::Error::other)?.return_value)
     }
 
     /// A map of the programs.
@@ -137,10 +136,6 @@ impl Program {
         let size = |map: Map<'_>| field(&description(map.as_fd().as_raw_fd()), "memlock");
         self.object.maps().map(size).sum()
     }
-}
-
-fn no_iterator(error: &libbpf_rs::Error, expected: &str) -> Problem {
-    Problem::failed("no-iterator", PLACE, error, expected, "report it with the output of `uname -r`")
 }
 
 fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {

@@ -8,8 +8,9 @@ use crate::problem::Problem;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// What a walk is for: as bpf/flow/record.bpf.c numbers it.
 const SHOWS_ALL: u32 = 1;
@@ -17,10 +18,14 @@ const SHOWS_ALL: u32 = 1;
 /// As much as the kernel fills at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
+/// How often a walk searches while the ring buffer is too small for what is found, and how long that has to be emptied.
+const SEARCHES: usize = 20;
+const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
+
 /// Walks.
 pub struct Walker {
+    program: Arc<Program>,
     walk: Link,
-    searches: Vec<Link>,
     /// One walk at a time: what it is for is told to all programs.
     told: Mutex<Told>,
 }
@@ -68,14 +73,15 @@ impl Walker {
     ///
     /// # Errors
     /// If the kernel has no iterator.
-    pub fn new(program: &Program) -> Result<Walker, Problem> {
+    pub fn new(program: Arc<Program>) -> Result<Walker, Problem> {
         let told = Told { walk: program.map("walk")?, number: 0, namespaces: program.map("namespaces")? };
-        Ok(Walker { walk: program.walk()?, searches: program.searches()?, told: Mutex::new(told) })
+        let walk = program.walk()?;
+        Ok(Walker { program, walk, told: Mutex::new(told) })
     }
 
     /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time, and
-    /// those of which only walks tell, are handed over, and what is kept of those that are no more without anybody having
-    /// told. With `shows_all` all that are open are handed over instead.
+    /// those of which only walks tell, are handed over; of those that are no more without anybody having told, the ring buffer
+    /// tells. With `shows_all` all that are open are handed over instead.
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
@@ -91,9 +97,20 @@ impl Walker {
         if !shows_all {
             told.tell_visited(&walked);
             told.tell(0, walked.missed == 0)?;
-            self.searches.iter().try_for_each(|search| read(search, take))?;
+            self.search()?;
         }
         Ok(walked)
+    }
+
+    /// The ring buffer does not hold very many at once: somebody empties it meanwhile. What finds no room does with the next walk.
+    fn search(&self) -> io::Result<()> {
+        for _ in 0..SEARCHES {
+            if self.program.search()? == 0 {
+                break;
+            }
+            thread::sleep(BETWEEN_SEARCHES);
+        }
+        Ok(())
     }
 
     fn walk_all(&self, take: &mut dyn FnMut(&Event)) -> io::Result<Walked> {

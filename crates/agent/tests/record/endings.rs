@@ -39,8 +39,9 @@ fn whose_fin_came_first_is_told_by_both_ends() {
     assert_eq!((server.text("close"), closed(&rows, "out", first_port).text("close")), ("local_fin", "remote_fin"));
     let second = [closed(&rows, "in", second_port).text("close"), closed(&rows, "out", second_port).text("close")];
     assert_eq!(second, ["remote_fin", "local_fin"]);
-    // Payload alone: neither SYN nor FIN.
-    assert_eq!((server.number("acked_bytes"), server.number("sent_bytes")), (200_000, 200_000));
+    // Payload alone: neither SYN nor FIN. On a slow machine the kernel may take the last packet for lost.
+    let sent_once = server.number("sent_bytes") - server.number("retransmitted_bytes");
+    assert_eq!((server.number("acked_bytes"), sent_once), (200_000, 200_000));
     assert_eq!(server.number("received_bytes"), 300);
     let client = closed(&rows, "out", first_port);
     assert_eq!((client.number("acked_bytes"), client.number("received_bytes")), (300, 200_000));
