@@ -34,7 +34,7 @@ RUST: Mapping[str, set[str]] = {
     "store": {"units", "plan", "trace"},
     "lab": {"units", "plan", "trace", "link", "traffic"},
     "lockstep": {"units", "plan"},
-    "agent": {"units", "trace", "store"},
+    "agent": {"units", "trace", "store", "policy"},
     "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""

@@ -96,7 +96,7 @@ static __always_inline void fill_span(struct record_event *event, struct tcp_soc
 /* What is kept of a connection, and its sums at a moment. */
 static __always_inline void fill_kept(struct record_event *event, const struct flow *flow, const struct sums *now)
 {
-	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND);
+	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND | RECORD_CHOICE);
 	event->start_us = flow->opened_us;
 	event->sent_bytes = now->sent_bytes;
 	event->acked_bytes = now->acked_bytes;
@@ -223,7 +223,7 @@ static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, cons
 	if (event) {
 		event->kind = RECORD_TRANSFER;
 		fill_span(event, tp, flow, end);
-		event->flags = (flow->flags & (RECORD_OUTGOING | RECORD_JOINED)) | RECORD_COMPLETE;
+		event->flags = (flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_CHOICE)) | RECORD_COMPLETE;
 		event->state = 0;
 		event->start_us = begin->at_us;
 		event->sent_bytes = end->sent_bytes - begin->sent_bytes;

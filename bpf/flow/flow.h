@@ -44,6 +44,8 @@ enum flow_flag {
 	FLOW_IS_OVER = 32,     /* has the last transfer ended? Then `look` is its end */
 	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
 	FLOW_IS_NEW = 128,     /* has nothing been acknowledged since it was opened? */
+	/* What was chosen for it: RECORD_CHOICE. */
+	FLOW_IS_COUNTED = 1 << 15, /* is it among its client's open connections? */
 };
 
 /* So many RTTs are kept one by one. A power of two. */

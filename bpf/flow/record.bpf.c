@@ -9,10 +9,13 @@
  * are far apart in time, so that what they cost is cache lines, of programs and of data: what two of them do is there once. Cost:
  * docs/reference/agent.md. Nothing is changed but the connection's wish to be told of round trips and its end, which other
  * programs may have too. Connections that are not recorded cost one call at their opening.
+ *
+ * With `tune`, the algorithm of a new connection is chosen as well (choose.h), before it is noted.
  */
 #include "flow.h"
 #include "emit.h"
 #include "table.h"
+#include "choose.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -53,25 +56,36 @@ static __always_inline struct flow *begin(struct tcp_sock *tp, u64 cookie, u32 f
 static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock *sk, u32 flags)
 {
 	u64 cookie = bpf_get_socket_cookie(ctx);
+	u32 calls = CALLS, choice = 0;
 	struct tcp_sock *tp;
 	struct flow *flow;
 
 	if (!is_sampled(cookie)) {
 		COUNT(unsampled);
+		if (tune.is_on)
+			choose(ctx, bpf_skc_to_tcp_sock(sk), flags, false);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
 	/* A packet has just come. Nothing was sent yet but what a SYN carried, which is the first transfer's. */
 	flow = tp ? begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp) : NULL;
-	if (!flow)
+	if (!flow) {
+		if (tune.is_on)
+			choose(ctx, tp, flags, false);
 		return;
+	}
+	if (tune.is_on) {
+		flow->flags |= choice = choose(ctx, tp, flags, true);
+		if (tune.loss_shift && tune.sets && (choice >> RECORD_GROUP_SHIFT & 3) == RECORD_TREATED)
+			calls |= BPF_SOCK_OPS_RETRANS_CB_FLAG;
+	}
 	flow->look.at_us = flow->opened_us;
 	flow->look.jiffies = bpf_jiffies64();
 	/* Of the handshake. */
 	flow->look.retransmits = flow->begin.retransmits = tp->total_retrans;
 	cc_name(tp, flow->cc_at_open);
 	flow->handshake_rtt_us = tp->srtt_us >> 3;
-	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLS);
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | calls);
 	COUNT(opened);
 }
 
@@ -229,6 +243,8 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 		on_round_trip(flow, tp, &now, ctx->args[0]);
 	else if (!(flow->flags & FLOW_IS_OVER))
 		finish(flow, tp, &now, is_all_acked);
+	if (tune.is_on && !is_round_trip && flow->flags & FLOW_IS_COUNTED)
+		leave_client(tp, flow);
 	if (is_close) {
 		on_close(flow, tp, &now, state);
 		leave(&place, cookie);
@@ -241,6 +257,33 @@ static __always_inline bool is_of_interest(u32 old, u32 new)
 	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
+/* What is asked of the program only where it chooses. Returns whether it was that. */
+static __always_inline bool on_question(struct bpf_sock_ops *ctx, u32 op)
+{
+	bool is_retransmit = tune.loss_shift && op == BPF_SOCK_OPS_RETRANS_CB;
+	bool is_over = op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == TCP_FIN_WAIT2;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk;
+	struct place place;
+
+	if (op == BPF_SOCK_OPS_NEEDS_ECN && tune.sets && tune.plain_arms < tune.arms) {
+		if (answer_ecn(ctx, ctx->sk))
+			ctx->reply = 1;
+		return true;
+	}
+	if (!is_retransmit && !is_over)
+		return false;
+	sk = ctx->sk;
+	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	if (!tp || !find(&place, cookie_of(tp)))
+		return true;
+	if (is_retransmit)
+		on_retransmit(ctx, tp, place.flow);
+	else if (place.flow->flags & FLOW_IS_COUNTED)
+		leave_client(tp, place.flow);
+	return true;
+}
+
 SEC("sockops")
 int record_flows(struct bpf_sock_ops *ctx)
 {
@@ -249,6 +292,8 @@ int record_flows(struct bpf_sock_ops *ctx)
 	u32 op = ctx->op;
 
 	is_round_trip = op == BPF_SOCK_OPS_RTT_CB;
+	if (tune.is_on && !is_round_trip && on_question(ctx, op))
+		return 1;
 	is_outgoing = op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB;
 	is_opening = is_outgoing || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
 	if (!is_round_trip && !is_opening &&

@@ -33,6 +33,8 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LPM_TRIE = 11,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_NO_PREALLOC = 1,
@@ -55,13 +57,19 @@ enum tcp_ca_event { CA_EVENT_TX_START };
 enum {
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_NEEDS_ECN = 6,
+	BPF_SOCK_OPS_RETRANS_CB = 9,
 	BPF_SOCK_OPS_STATE_CB = 10,
 	BPF_SOCK_OPS_RTT_CB = 12,
+	BPF_SOCK_OPS_RETRANS_CB_FLAG = 1 << 1,
 	BPF_SOCK_OPS_STATE_CB_FLAG = 1 << 2,
 	BPF_SOCK_OPS_RTT_CB_FLAG = 1 << 3,
 };
 
-enum { SOL_TCP = 6, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008 };
+enum { SOL_TCP = 6, TCP_CONGESTION = 13, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008 };
+
+/* Both ends have agreed on ECN. */
+#define TCP_ECN_OK 1
 
 enum {
 	TCP_ESTABLISHED = 1,
@@ -81,9 +89,15 @@ enum { TCP_CHRONO_UNSPEC, TCP_CHRONO_BUSY, TCP_CHRONO_RWND_LIMITED, TCP_CHRONO_S
 /* What a program of type sock_ops is given: the kernel promises these offsets to users. */
 struct bpf_sock_ops {
 	u32 op;
-	u32 args[4];
+	union {
+		u32 args[4];
+		u32 reply;
+	};
 	u32 family;
-	u32 unused[15];
+	u32 remote_ip4;
+	u32 local_ip4;
+	u32 remote_ip6[4];
+	u32 unused[9];
 	u32 bpf_sock_ops_cb_flags;
 	u32 unused_too[24];
 	struct bpf_sock *sk;
@@ -95,8 +109,13 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct netns_ipv4 {
+	const struct tcp_congestion_ops *tcp_congestion_control;
+};
+
 struct net {
 	struct ns_common ns;
+	struct netns_ipv4 ipv4;
 };
 
 typedef struct {
@@ -162,6 +181,8 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	u8 icsk_ca_state : 5;
+	u8 icsk_ca_setsockopt : 1;
+	u8 icsk_ca_dst_locked : 1;
 	u64 icsk_ca_priv[13];
 };
 

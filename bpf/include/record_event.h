@@ -35,6 +35,19 @@ enum record_flag {
 	RECORD_COMPLETE = 8, /* a transfer of which all was acknowledged */
 };
 
+/* And what was chosen for it, if anything was to be: a group, and the number of an algorithm or 15 for none. */
+#define RECORD_GROUP_SHIFT 8
+#define RECORD_ARM_SHIFT 10
+#define RECORD_SHARED (1 << 14) /* it was drawn for another connection of the same peer */
+#define RECORD_CHOICE (3 << RECORD_GROUP_SHIFT | 15 << RECORD_ARM_SHIFT | RECORD_SHARED)
+
+enum record_group {
+	RECORD_NO_GROUP,
+	RECORD_TREATED,   /* the algorithm was drawn */
+	RECORD_HELD_OUT,  /* it keeps the default so that the others can be compared with it */
+	RECORD_UNTOUCHED, /* somebody else has chosen */
+};
+
 struct record_event {
 	/* Which connection, and which span of it. `start_us`: 0 if it is not known. */
 	u64 connection;

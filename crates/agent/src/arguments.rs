@@ -26,6 +26,16 @@ pub enum Command {
         after_help = "Examples:\n  sudo thalweg-agent record\n  sudo thalweg-agent record --cgroup system.slice/nginx.service --sample 1/10"
     )]
     Record(Box<Options>),
+    /// Keeps what `tune` has attached for a time if that is killed
+    #[command(hide = true)]
+    TuneKeeper {
+        /// The inherited file
+        #[arg(long)]
+        link: i32,
+        /// For how long
+        #[arg(long)]
+        grace_ms: u64,
+    },
     /// How recording goes: connections, rows, files, what was lost, what it costs
     Status {
         /// As JSON

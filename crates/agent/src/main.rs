@@ -4,17 +4,20 @@
 
 mod arguments;
 mod cc;
+mod keeper;
 mod notify;
 mod object;
 mod problem;
 mod record;
 mod requirements;
+mod tune;
 
 use arguments::{Arguments, Cc, Command};
 use clap::Parser;
 use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
@@ -32,6 +35,10 @@ fn run(command: Command) -> Result<(), Problem> {
         Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
         Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
         Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
+        Command::TuneKeeper { link: _, grace_ms } => {
+            keeper::keep(Duration::from_millis(grace_ms));
+            Ok(())
+        }
         Command::Record(options) => record::record(&options, &mut say),
         Command::Status { json, socket } => say(&record::status(&socket, json)?),
         Command::Top { sort, once: true, socket } => say(&record::top::once(&socket, sort)?),

@@ -50,6 +50,10 @@ table! {
         : cc_at_open: Option<Arc<str>>,
         /// Congestion control at the end of the span.
         : cc: Option<Arc<str>>,
+        /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the administrator); else empty.
+        : assignment: Option<&'static str>,
+        /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
+        : assigned_cc: Option<Arc<str>>,
         /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen (it was gone when it was looked for).
         : close: Option<&'static str>,
         /// Payload bytes sent, retransmissions included.

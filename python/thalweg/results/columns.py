@@ -268,6 +268,20 @@ RECORDS: dict[str, Table] = {
             Column("cc_at_open", "string", True, False, "Congestion control when the connection was established."),
             Column("cc", "string", True, False, "Congestion control at the end of the span."),
             Column(
+                "assignment",
+                "string",
+                True,
+                False,
+                "By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the administrator); else empty.",
+            ),
+            Column(
+                "assigned_cc",
+                "string",
+                True,
+                False,
+                "The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.",
+            ),
+            Column(
                 "close",
                 "string",
                 True,

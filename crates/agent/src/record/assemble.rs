@@ -4,7 +4,7 @@
 use super::away::Away;
 use super::cgroups;
 use super::clock::Clock;
-use super::event::{Event, Kind, RTT_FEW, flag, state};
+use super::event::{Event, Kind, RTT_FEW, flag, group, state};
 use super::out::Addresses;
 use super::rtt::percentile_us;
 use std::collections::HashMap;
@@ -54,6 +54,8 @@ pub struct Assembler {
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
     away: Arc<Away>,
+    /// Of the algorithms that may be chosen, as the programs number them; empty: nothing is chosen.
+    arms: Vec<Arc<str>>,
     names: HashMap<[u64; 2], Arc<str>>,
     last_name: Last<[u64; 2]>,
     /// By what is kept of them.
@@ -94,6 +96,7 @@ impl Assembler {
         jiffy_ns: u64,
         cgroups: cgroups::Paths,
         away: Arc<Away>,
+        arms: Vec<Arc<str>>,
     ) -> Assembler {
         let name = rustix::system::uname();
         let machine = Arc::from(&*name.nodename().to_string_lossy());
@@ -104,6 +107,7 @@ impl Assembler {
             jiffy_ns,
             cgroups,
             away,
+            arms,
             names: HashMap::new(),
             last_name: Last::default(),
             texts: HashMap::new(),
@@ -160,6 +164,8 @@ impl Assembler {
             cgroup: known(event.cgroup).and_then(|cgroup| self.cgroup(cgroup)),
             cc_at_open: self.name(event.cc_at_open),
             cc: self.name(event.cc),
+            assignment: assignment(event),
+            assigned_cc: self.assigned_cc(event),
             close: if is_unseen { Some("unseen") } else { closed_by(event) },
             sent_bytes: Some(event.sent_bytes),
             acked_bytes: Some(event.acked_bytes),
@@ -182,7 +188,7 @@ impl Assembler {
             rtt_max_us: sampled.and_then(|event| known(event.rtt_max_us)),
             delivery_rate_bps: delivery_rate_bps(event),
             delivery_rate_app_limited: (event.rate_packets > 0).then_some(event.rate_is_app_limited != 0),
-            delivery_rate_max_bps: rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes),
+            delivery_rate_max_bps: delivery_rate_max_bps(event),
             busy_us: Some(busy_us),
             rwnd_limited_us: Some(self.jiffies_us(event.rwnd_limited_jiffies)),
             sndbuf_limited_us: Some(self.jiffies_us(event.sndbuf_limited_jiffies)),
@@ -220,6 +226,15 @@ impl Assembler {
     fn cgroup(&mut self, number: u64) -> Option<Arc<str>> {
         let Assembler { cgroups, last_cgroup, .. } = self;
         last_cgroup.or(number, |number| cgroups.of(*number))
+    }
+
+    /// What was chosen for it: of those that are held out, what they have kept.
+    fn assigned_cc(&mut self, event: &Event) -> Option<Arc<str>> {
+        match event.slot() {
+            Some(slot) => self.arms.get(slot).cloned(),
+            None if matches!(event.group(), group::TREATED | group::HELD_OUT) => self.name(event.cc_at_open),
+            None => None,
+        }
     }
 
     /// A name as the kernel writes it; each is in memory once.
@@ -261,6 +276,16 @@ fn kind_name(event: &Event) -> &'static str {
         Some(Kind::Transfer) => "transfer",
         Some(Kind::Close | Kind::Gone) => "close",
         Some(Kind::Interim | Kind::Look) | None => "interim",
+    }
+}
+
+/// Whether its algorithm was drawn, kept for a comparison, or chosen by somebody else.
+fn assignment(event: &Event) -> Option<&'static str> {
+    match event.group() {
+        group::TREATED => Some("treated"),
+        group::HELD_OUT => Some("held_out"),
+        group::UNTOUCHED => Some("untouched"),
+        _ => None,
     }
 }
 
@@ -306,7 +331,7 @@ fn buffer_bdp(event: &Event) -> Option<f64> {
 
 /// Did the application, and not the network, set the pace? The rounds after the first tell, if most of them were
 /// app-limited: then a completion time says nothing of the network.
-fn is_paced_by_application(event: &Event) -> bool {
+pub fn is_paced_by_application(event: &Event) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
@@ -331,6 +356,11 @@ pub fn cpu_limited(event: &Event, away: &Away) -> Option<bool> {
 /// The kernel's last sample of the delivery rate.
 pub fn delivery_rate_bps(event: &Event) -> Option<u64> {
     rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes)
+}
+
+/// The largest sample that the application did not limit.
+pub fn delivery_rate_max_bps(event: &Event) -> Option<u64> {
+    rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes)
 }
 
 /// Packets of `mss_bytes` in an interval.

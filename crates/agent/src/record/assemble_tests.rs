@@ -10,7 +10,14 @@ fn assembler(addresses: Addresses) -> Assembler {
 }
 
 fn assembler_with(addresses: Addresses, away: Away) -> Assembler {
-    Assembler::new(addresses, 1, JIFFY_NS, Paths::new("/sys/fs/cgroup/of/nobody".into()), Arc::new(away))
+    Assembler::new(
+        addresses,
+        1,
+        JIFFY_NS,
+        Paths::new("/sys/fs/cgroup/of/nobody".into()),
+        Arc::new(away),
+        vec!["cubic".into(), "bbr".into()],
+    )
 }
 
 fn row(event: &Event) -> RecordRow {

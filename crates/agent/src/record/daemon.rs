@@ -13,6 +13,7 @@ use super::away::{Away, Watch};
 use super::bell::Bell;
 use super::cgroups::{Paths, Recorded, mount_point};
 use super::clock::{Clock, jiffy_ns};
+use super::companion::Companion;
 use super::event::Settings;
 use super::metrics::Metrics;
 use super::observed::{Kernel, Observed, now_us};
@@ -42,6 +43,19 @@ use std::time::Duration;
 /// # Errors
 /// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in the end.
 pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+    record_with(options, true, None, say)
+}
+
+/// The same, with somebody who works along, and with rows written or not.
+///
+/// # Errors
+/// As [`record`], and whatever stops the companion.
+pub fn record_with(
+    options: &Options,
+    writes_rows: bool,
+    companion: Option<Box<dyn Companion>>,
+    say: &mut dyn FnMut(&str) -> Result<(), Problem>,
+) -> Result<(), Problem> {
     let prepared = Prepared::new(options)?;
     let is_over = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -54,7 +68,7 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
     let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone(), Arc::clone(&away), bell));
     let metrics = Arc::new(Metrics::new());
     // Everything that others may refuse comes before the kernel is asked to call.
-    let writer = Writer::open(writer_settings(options))?;
+    let writer = if writes_rows { Some(Writer::open(writer_settings(options))?) } else { None };
     let _socket = socket::Server::start(&options.socket, Arc::clone(&observed) as Arc<dyn Observable>)?;
     if !options.no_metrics {
         let shown = Arc::clone(&observed) as Arc<dyn Observable>;
@@ -65,34 +79,55 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem
     })?;
     let jiffy_ns = jiffy_ns();
     let room = options.room();
-    let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room)?);
+    let told = companion.as_ref().map(|companion| companion.told()).unwrap_or_default();
+    let arms = companion.as_ref().map(|companion| companion.names()).unwrap_or_default();
+    let word = companion.as_ref().map_or("recording", |companion| companion.opening_word());
+    let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &told)?);
     let walker = Walker::new(Arc::clone(&program))?;
     let events = program.map("events")?;
     let kernel = observed.started(Kernel { program, walker });
 
     let recorder = RefCell::new(Recorder {
-        assembler: Assembler::new(prepared.addresses, options.sample, jiffy_ns, prepared.paths, Arc::clone(&away)),
+        assembler: Assembler::new(
+            prepared.addresses,
+            options.sample,
+            jiffy_ns,
+            prepared.paths,
+            Arc::clone(&away),
+            arms,
+        ),
         clock: Clock::now(),
         writer,
         tally: Tally::new(metrics),
         observed: Arc::clone(&observed),
         unseen: Unseen::default(),
+        companion,
+        away,
     });
     let rounds = Rounds::new(&recorder, &events, &kernel.walker, observed.bell())?;
 
+    if let Some(companion) = &mut recorder.borrow_mut().companion {
+        companion.loaded(&kernel.program)?;
+    }
     let link = kernel.program.attach(&prepared.cgroup)?;
+    if let Some(companion) = &mut recorder.borrow_mut().companion {
+        companion.attached(&link)?;
+    }
     report(rounds.walk()?);
-    say(&opening_words(options, &observed.snapshot()))?;
+    say(&opening_words(word, writes_rows, options, &observed.snapshot()))?;
     notify::ready();
     rounds.run(options.interim, options.flush, &is_over)?;
 
     if let Err(error) = rounds.walk_last()? {
         complain(&format!("connections that are open have no last row: {error}"));
     }
+    if let Some(companion) = &mut recorder.borrow_mut().companion {
+        companion.end();
+    }
     drop(link);
     rounds.fetch()?;
     drop(rounds);
-    recorder.into_inner().writer.finish()?;
+    recorder.into_inner().writer.map_or(Ok(()), Writer::finish)?;
     let counters = observed.snapshot().counters;
     let rows = counters.close_rows + counters.transfer_rows + counters.interim_rows;
     say(&format!("recording has ended: {} connections closed, {rows} rows\n", counters.closed))
@@ -162,7 +197,7 @@ fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, room: Room) -> 
     }
 }
 
-fn opening_words(options: &Options, status: &Snapshot) -> String {
+fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snapshot) -> String {
     let which = match &options.cgroup {
         Some(_) => format!("connections of cgroup {}", status.cgroup),
         None => "the connections of this machine".to_owned(),
@@ -171,7 +206,8 @@ fn opening_words(options: &Options, status: &Snapshot) -> String {
     let metrics =
         status.listen.as_ref().map(|listen| format!("; metrics: http://{listen}/metrics")).unwrap_or_default();
     let joined = status.counters.joined;
-    format!("recording {which}{sampled}, in {}; {joined} were open already{metrics}\n", status.out)
+    let place = if writes_rows { format!("in {}", status.out) } else { "without records".to_owned() };
+    format!("{word} {which}{sampled}, {place}; {joined} were open already{metrics}\n")
 }
 
 /// The first walk says what will be missing.

@@ -1,17 +1,18 @@
 //! `record`: what the connections of this machine do, and how to look at that while it runs.
 
-mod assemble;
+pub mod assemble;
 mod away;
 mod bell;
 mod cgroups;
 mod clock;
+mod companion;
 mod daemon;
-mod event;
+pub mod event;
 mod http;
 #[cfg(test)]
 mod made_up;
 mod metrics;
-mod namespaces;
+pub mod namespaces;
 mod observed;
 mod options;
 mod out;
@@ -34,8 +35,14 @@ mod usage;
 mod walk;
 mod words;
 
+pub use away::Away;
+pub use clock::{jiffy_ns, monotonic_us};
+pub use companion::{Companion, Told};
 pub use daemon::record;
+#[allow(unused_imports, reason = "the command that uses it comes next")]
+pub use daemon::record_with;
 pub use options::Options;
+pub use program::Program;
 pub use socket::DEFAULT as DEFAULT_SOCKET;
 pub use sorting::SortBy;
 pub use status::status;

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// A network namespace.
 #[derive(Debug)]
@@ -40,6 +41,29 @@ pub fn others() -> Vec<Namespace> {
         }
     }
     found
+}
+
+/// The algorithm that connections of a network namespace get by themselves.
+///
+/// # Errors
+/// If nobody is in it any more, or it cannot be entered.
+#[allow(dead_code, reason = "the command that uses it comes next")]
+pub fn default_cc(number: u64) -> io::Result<String> {
+    // Of whichever namespace the thread is in that opens it.
+    let read = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").map(|name| name.trim().to_owned());
+    if own()? == number {
+        return read();
+    }
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "no process is in that network namespace");
+    let namespace = others().into_iter().find(|other| other.number == number).ok_or_else(gone)?;
+    // A thread of its own, so that the others stay where they are.
+    thread::scope(|scope| {
+        let asked = thread::Builder::new().name("default".to_owned()).spawn_scoped(scope, || {
+            namespace.enter()?;
+            read()
+        })?;
+        asked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that asks has panicked")))
+    })
 }
 
 fn number(path: &Path) -> io::Result<u64> {

@@ -1,10 +1,12 @@
 //! The programs in the kernel (bpf/flow): loaded, attached, read.
 
 use super::cgroups::Recorded;
+use super::companion::Told;
 use super::event::{Counters, Settings};
 use super::room::Room;
 use super::snapshot::Program as Cost;
 use crate::cc::holders::{Held, holders};
+use crate::keeper::end_orphans;
 use crate::object;
 use crate::problem::Problem;
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
@@ -32,18 +34,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// Has the kernel check and take the programs, with room for open connections. They see nothing yet.
+    /// Has the kernel check and take the programs, with room for open connections, and what else they are told. They see
+    /// nothing yet.
     ///
     /// # Errors
     /// If it refuses them.
-    pub fn load(settings: &Settings, room: Room) -> Result<Program, Problem> {
+    pub fn load(settings: &Settings, room: Room, told: &Told) -> Result<Program, Problem> {
         let mut open = object::open(OBJECT, PLACE)?;
-        let mut constants =
-            open.maps_mut().find(|map| map.name() == ".rodata.settings").expect("the programs have settings");
-        constants.initial_value_mut().expect("a section of data has a value").copy_from_slice(&settings.bytes());
-        for (name, entries) in [("sets", room.sets), ("flows", room.places()), ("more_flows", room.more())] {
-            let mut map = open.maps_mut().find(|map| map.name() == name).expect("the programs keep connections");
-            map.set_max_entries(entries).expect("maps are not created yet");
+        let settings = [(".rodata.settings", settings.bytes())];
+        for (name, value) in settings.iter().chain(&told.constants) {
+            let mut constants = open.maps_mut().find(|map| map.name() == *name).expect("the programs have settings");
+            constants.initial_value_mut().expect("a section of data has a value").copy_from_slice(value);
+        }
+        let kept = [("sets", room.sets), ("flows", room.places()), ("more_flows", room.more())];
+        for (name, entries) in kept.iter().chain(&told.entries) {
+            let mut map = open.maps_mut().find(|map| map.name() == *name).expect("the programs have it");
+            map.set_max_entries(*entries).expect("maps are not created yet");
         }
         let object = object::load(open, PLACE)?;
         let counters = handle(&object, "counters")?;
@@ -173,7 +179,8 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
             (Some(own), Some(path)) => is_within(own, path) || is_within(path, own),
             _ => theirs.cgroup_id == cgroup.number,
         };
-        if !is_shared {
+        // The agent that has attached it may be dead, and only keep it for a time.
+        if !is_shared || end_orphans(link.id) {
             continue;
         }
         let by = match holders(Held::Link(link.id)).first() {
@@ -186,7 +193,7 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
             &cgroup.path.display().to_string(),
             found,
             "one recorder for each connection",
-            "thalweg-agent status asks it how it goes; end it first, or record another cgroup: --cgroup",
+            "thalweg-agent status asks it how it goes; end it first (`tune` records as well), or take another cgroup: --cgroup",
         ));
     }
     Ok(())

@@ -1,7 +1,9 @@
 //! Takes what the kernel's side hands over, and passes on rows.
 
 use super::assemble::Assembler;
+use super::away::Away;
 use super::clock::Clock;
+use super::companion::Companion;
 use super::event::{Event, Kind, flag};
 use super::observed::Observed;
 use super::out::Writer;
@@ -16,14 +18,18 @@ pub struct Recorder {
     pub assembler: Assembler,
     /// Tells the time.
     pub clock: Clock,
-    /// Where rows go.
-    pub writer: Writer,
+    /// Where rows go; none: nowhere.
+    pub writer: Option<Writer>,
     /// Counts them.
     pub tally: Tally,
     /// What others may look at.
     pub observed: Arc<Observed>,
     /// Connections of whose end the kernel will not tell.
     pub unseen: Unseen,
+    /// Who works along.
+    pub companion: Option<Box<dyn Companion>>,
+    /// For how much of the time the machine was off CPU.
+    pub away: Arc<Away>,
 }
 
 impl Recorder {
@@ -40,10 +46,13 @@ impl Recorder {
             // Nobody has told of its end. What was seen of it last tells more than what is kept.
             Some(Kind::Gone) => {
                 let last = self.unseen.remove(event.connection);
-                return self.row(last.as_ref().unwrap_or(event), true);
+                let last = last.as_ref().unwrap_or(event);
+                self.tell_companion(last);
+                return self.row(last, true);
             }
             Some(Kind::Close) => {
                 self.unseen.remove(event.connection);
+                self.tell_companion(event);
             }
             _ if event.is(flag::BLIND) => self.unseen.take(event),
             _ => {}
@@ -61,7 +70,20 @@ impl Recorder {
         let row = self.assembler.row(event, &self.clock, is_unseen);
         self.observed.count_row(row.kind, is_unseen);
         self.tally.take(&row);
-        self.writer.take(row);
+        if let Some(writer) = &mut self.writer {
+            writer.take(row);
+        }
+    }
+
+    fn tell_companion(&mut self, event: &Event) {
+        if let Some(companion) = &mut self.companion {
+            companion.take(event, &self.away);
+        }
+    }
+
+    /// Do so many rows wait for the disk that those who can wait should?
+    pub fn is_crowded(&self) -> bool {
+        self.writer.as_ref().is_some_and(Writer::is_crowded)
     }
 
     /// A walk over all open connections begins.
@@ -77,7 +99,13 @@ impl Recorder {
     /// To be called a few times a second.
     pub fn tick(&mut self, now: Instant) {
         self.tally.publish();
-        self.writer.tick(now);
-        self.observed.update(self.writer.health(), self.clock.steps());
+        if let Some(companion) = &mut self.companion {
+            companion.tick(&self.away);
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.tick(now);
+        }
+        let health = self.writer.as_ref().map(Writer::health).unwrap_or_default();
+        self.observed.update(health, self.clock.steps());
     }
 }

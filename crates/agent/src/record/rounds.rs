@@ -146,7 +146,7 @@ impl<'a> Rounds<'a> {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 self.fetch()?;
-                while self.recorder.borrow().writer.is_crowded() && Instant::now() < patient_until {
+                while self.recorder.borrow().is_crowded() && Instant::now() < patient_until {
                     thread::sleep(MOMENT);
                     self.fetch()?;
                 }

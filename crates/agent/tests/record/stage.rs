@@ -67,8 +67,13 @@ impl Stage {
 
     /// The command that records this test's connections, with more options.
     pub fn command(&self, options: &[&str]) -> Vec<String> {
+        self.line("record", options)
+    }
+
+    /// A command that does, and perhaps more.
+    pub fn line(&self, command: &str, options: &[&str]) -> Vec<String> {
         let path = |name: &str| self.path(name).display().to_string();
-        let mut line: Vec<String> = vec![path("thalweg-agent"), "record".to_owned()];
+        let mut line: Vec<String> = vec![path("thalweg-agent"), command.to_owned()];
         for (option, value) in [
             ("--out", path("records")),
             ("--socket", path("agent.sock")),
@@ -94,8 +99,13 @@ impl Stage {
     pub fn record_behind(&self, behind: &[&str], options: &[&str]) -> Agent {
         let line = self.command(options);
         let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
+        self.started(&line, "recording ")
+    }
+
+    /// Starts an agent, and waits until it says that it is at work.
+    pub fn started(&self, line: &[&str], word: &str) -> Agent {
         let process = Running::start(Command::new(line[0]).args(&line[1..]));
-        assert!(process.said.starts_with("recording "), "{:?}", process.said);
+        assert!(process.said.starts_with(word), "{:?}", process.said);
         Agent { process, records: self.path("records"), socket: self.path("agent.sock") }
     }
 

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which algorithm a new connection gets: a number is drawn, and the row of its destination says what it stands for. Rows are the
+ * daemon's; here nothing is learned.
+ *
+ *     left alone? ──► operator's word for the prefix? ──► what its client's other connections have? ──► row of the prefix, of the
+ *     namespace, of all
+ *
+ * Where nobody has asked for that (`record`), none of this is in the program that the kernel runs: `tune.is_on` is a constant for it.
+ *
+ * Included by record.bpf.c.
+ */
+#ifndef THALWEG_FLOW_CHOOSE_H
+#define THALWEG_FLOW_CHOOSE_H
+
+#include "flow.h"
+#include "tune_choice.h"
+
+/* In a section of its own, as the settings. */
+const volatile struct tune_settings tune SEC(".rodata.tune") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tune_heart);
+} heart SEC(".maps");
+
+/* Of destinations. Where there is no room, those that no connection has asked for longest go. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct tune_key);
+	__type(value, struct tune_row);
+} rows SEC(".maps");
+
+/* Of namespaces, and of all that have none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 14);
+	__type(key, u32);
+	__type(value, struct tune_row);
+} netns_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tune_row);
+} usual_row SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct tune_prefix);
+	__type(value, u32);
+} overrides SEC(".maps");
+
+/* Arms that could not be set: how often. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TUNE_ARMS);
+	__type(key, u32);
+	__type(value, u64);
+} refused SEC(".maps");
+
+/*
+ * A peer's connections that are open at the same time share one choice: they share a bottleneck, and one that keeps the
+ * default beside one that does not tells nothing. A table without lists: two peers with the same place do without it, one of them.
+ */
+struct client {
+	u64 tag;
+	u64 drawn; /* the time in microseconds, and in the lowest 8 bits what was drawn */
+	s32 open;
+	u32 unused[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct client);
+} clients SEC(".maps");
+
+/* What was drawn: a group, and an arm or none, as they are in a flow's flags. */
+#define DRAWN(group, arm) ((group) | (arm) << 2)
+#define GROUP_OF(drawn) ((drawn) & 3)
+#define ARM_OF(drawn) ((drawn) >> 2 & 15)
+#define NO_ARM 15
+
+/* Was it drawn for a connection that has not been established yet? Then it waits for that, but not for long. */
+#define IS_AHEAD (1 << 6)
+#define AHEAD_US 3000000
+
+/* What opens within this time opens at the same time. */
+#define AT_ONCE_US 100000
+
+/* ::ffff:192.0.2.7 is 192.0.2.7. */
+static __always_inline void as_ipv4(struct tune_key *peer)
+{
+	u32 *words = (u32 *)peer->address;
+
+	if (peer->address[0] || words[2] != __builtin_bswap32(0xffff))
+		return;
+	peer->family = 4;
+	words[0] = words[3];
+	peer->address[1] = 0;
+}
+
+static __always_inline void peer_of(struct tune_key *peer, struct tcp_sock *tp)
+{
+	struct sock *sk = sock_of(tp);
+
+	peer->netns = sk->__sk_common.skc_net.net->ns.inum;
+	peer->length = 0;
+	peer->address[0] = peer->address[1] = 0;
+	if (sk->__sk_common.skc_family == AF_INET) {
+		peer->family = 4;
+		*(u32 *)peer->address = sk->__sk_common.skc_daddr;
+		return;
+	}
+	peer->family = 6;
+	peer->address[0] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[0];
+	peer->address[1] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8];
+	as_ipv4(peer);
+}
+
+/* The machine's own, private ones, and those of a link. */
+static __always_inline bool is_private(const struct tune_key *peer)
+{
+	u64 high = __builtin_bswap64(peer->address[0]);
+	u32 v4 = high >> 32;
+
+	if (peer->family == 4)
+		return v4 >> 24 == 0 || v4 >> 24 == 10 || v4 >> 24 == 127 || v4 >> 22 == (100 << 2 | 1) ||
+		       v4 >> 16 == (169 << 8 | 254) || v4 >> 20 == (172 << 4 | 1) || v4 >> 16 == (192 << 8 | 168);
+	return high >> 57 == 0xfc >> 1 || high >> 54 == 0xfe80 >> 6 ||
+	       (!high && __builtin_bswap64(peer->address[1]) <= 1);
+}
+
+/* The first bits of eight bytes in network order. */
+static __always_inline u64 first_bits(u64 word, s32 bits)
+{
+	if (bits <= 0)
+		return 0;
+	return bits >= 64 ? word : word & __builtin_bswap64(~0ULL << (64 - bits));
+}
+
+static __always_inline u32 override_of(const struct tune_key *peer)
+{
+	struct tune_prefix prefix = {
+		.bits = 8 + (peer->family == 4 ? 32 : 128),
+		.family = peer->family,
+	};
+	u32 *found;
+
+	__builtin_memcpy(prefix.address, peer->address, sizeof(prefix.address));
+	found = bpf_map_lookup_elem(&overrides, &prefix);
+	return found ? *found : ~0U;
+}
+
+static __always_inline struct tune_row *row_of(const struct tune_key *peer)
+{
+	struct tune_key key = *peer;
+	struct tune_row *row;
+	u32 only = 0;
+
+#pragma unroll
+	for (int at = 0; at < TUNE_LENGTHS; at++) {
+		u32 length = peer->family == 4 ? tune.lengths_v4[at] : tune.lengths_v6[at];
+
+		if (!length)
+			break;
+		key.length = length;
+		key.address[0] = first_bits(peer->address[0], length);
+		key.address[1] = first_bits(peer->address[1], (s32)length - 64);
+		row = bpf_map_lookup_elem(&rows, &key);
+		if (row)
+			return row;
+	}
+	row = bpf_map_lookup_elem(&netns_rows, &key.netns);
+	if (row)
+		return row;
+	row = bpf_map_lookup_elem(&usual_row, &only);
+	return row && row->is_set ? row : NULL;
+}
+
+/* Who or what else has chosen: the application, a route, or whoever made this socket differ from its namespace's default? */
+static __always_inline bool is_chosen_already(struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt) || BPF_CORE_READ_BITFIELD(icsk, icsk_ca_dst_locked) ||
+	       (u64)icsk->icsk_ca_ops != (u64)sock_of(tp)->__sk_common.skc_net.net->ipv4.tcp_congestion_control;
+}
+
+/* Draws from a row. Without ECN, the arms that need none share all among them. */
+static __noinline u32 draw(const struct tune_key *peer, bool is_outgoing, bool has_ecn)
+{
+	const struct tune_draw *chances;
+	u32 number, plain = tune.plain_arms;
+	struct tune_row *row;
+
+	row = peer ? row_of(peer) : NULL;
+	if (!row)
+		return DRAWN(RECORD_UNTOUCHED, NO_ARM);
+	chances = is_outgoing ? &row->outgoing : &row->incoming;
+	if (chances->holdout == ~0U || bpf_get_prandom_u32() < chances->holdout)
+		return DRAWN(RECORD_HELD_OUT, NO_ARM);
+	number = bpf_get_prandom_u32();
+	if (!has_ecn && plain < tune.arms) {
+		u32 below = plain ? chances->below[(plain - 1) & (TUNE_ARMS - 1)] : 0;
+
+		/* Without any of them there is nothing to draw: it keeps the default. */
+		if (!below)
+			return DRAWN(RECORD_TREATED, NO_ARM);
+		number = (u64)number * below >> 32;
+	}
+#pragma unroll
+	for (u32 arm = 0; arm < TUNE_ARMS; arm++) {
+		if (number < chances->below[arm])
+			return DRAWN(RECORD_TREATED, arm);
+	}
+	return DRAWN(RECORD_TREATED, chances->last & (TUNE_ARMS - 1));
+}
+
+/* Peers as numbers (MurmurHash3's finalizer). */
+static __always_inline u64 tag_of(const struct tune_key *peer)
+{
+	u64 tag = peer->address[0] ^ (u64)peer->netns << 32;
+
+	tag = (tag ^ tag >> 33) * 0xff51afd7ed558ccdULL;
+	tag ^= peer->address[1] + peer->family;
+	tag = (tag ^ tag >> 33) * 0xff51afd7ed558ccdULL;
+	tag = (tag ^ tag >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return tag ^ tag >> 33;
+}
+
+static __always_inline struct client *client_of(u64 tag)
+{
+	u32 number = tag & tune.client_mask;
+
+	return bpf_map_lookup_elem(&clients, &number);
+}
+
+/* What is drawn is for a connection whose end will be told, for one whose end will not be, or for one that is yet to be. */
+enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
+
+/*
+ * What was drawn for the peer's other connections, and then the result has RECORD_SHARED; or else something new. Where the
+ * connection is among those that the next one shares with, the result has FLOW_IS_COUNTED.
+ */
+static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
+				    enum drawing drawing)
+{
+	u64 tag, before, after;
+	struct client *client;
+	u32 drawn, was, is_shared;
+	s64 age_us;
+	bool lasts;
+
+	if (!peer)
+		return 0;
+	tag = tag_of(peer);
+	client = client_of(tag);
+	if (!client)
+		return draw(peer, is_outgoing, has_ecn);
+	before = client->drawn;
+	was = before & 0xff;
+	/* Another CPU's time may be ahead of ours by a little. */
+	age_us = now_us - (before >> 8);
+	lasts = age_us < (s64)tune.together_us && (client->open > 0 || (was & IS_AHEAD && age_us < AHEAD_US));
+	/* What was drawn ahead may turn out to be impossible. */
+	if (lasts && client->tag == tag && (has_ecn || GROUP_OF(was) != RECORD_TREATED || ARM_OF(was) == NO_ARM ||
+					    ARM_OF(was) < tune.plain_arms)) {
+		is_shared = client->open > 0 ? RECORD_SHARED : 0;
+		if (drawing != FOR_COUNTED)
+			return (was & ~IS_AHEAD) | is_shared;
+		if (was & IS_AHEAD)
+			client->drawn = before & ~(u64)IS_AHEAD;
+		__sync_fetch_and_add(&client->open, 1);
+		return (was & ~IS_AHEAD) | is_shared | FLOW_IS_COUNTED;
+	}
+	drawn = draw(peer, is_outgoing, has_ecn);
+	if (lasts || drawing == FOR_OTHERS)
+		return drawn;
+	after = now_us << 8 | drawn | (drawing == AHEAD ? IS_AHEAD : 0);
+	if (__sync_val_compare_and_swap(&client->drawn, before, after) == before) {
+		client->tag = tag;
+		client->open = drawing == AHEAD ? 0 : 1;
+		return drawn | (drawing == AHEAD ? 0 : FLOW_IS_COUNTED);
+	}
+	/* Another CPU has drawn just now, perhaps for the same peer. */
+	if (client->tag != tag)
+		return drawn;
+	drawn = (client->drawn & 0xff & ~IS_AHEAD) | RECORD_SHARED;
+	if (drawing != FOR_COUNTED)
+		return drawn;
+	__sync_fetch_and_add(&client->open, 1);
+	return drawn | FLOW_IS_COUNTED;
+}
+
+/* One of its client's connections has nothing more to send. What was drawn since it opened has not counted it. */
+static __noinline int leave_client(struct tcp_sock *tp, struct flow *flow)
+{
+	struct client *client;
+	struct tune_key peer;
+	u64 tag;
+
+	if (!tp || !flow)
+		return 0;
+	flow->flags &= ~FLOW_IS_COUNTED;
+	peer_of(&peer, tp);
+	tag = tag_of(&peer);
+	client = client_of(tag);
+	/* It may have been drawn a little later, for a connection that opened at the same time. */
+	if (client && client->tag == tag && flow->opened_us + AT_ONCE_US >= client->drawn >> 8)
+		__sync_fetch_and_add(&client->open, -1);
+	return 0;
+}
+
+static __always_inline bool is_alive(const struct tune_heart *heart, u64 now_us)
+{
+	return now_us < heart->beat_us + heart->grace_us;
+}
+
+/* Has the connection another algorithm than this arm? */
+static __always_inline bool differs_from(struct tcp_sock *tp, u32 arm)
+{
+	u64 name[2];
+
+	arm &= TUNE_ARMS - 1;
+	cc_name(tp, name);
+	return name[0] != tune.names[2 * arm] || name[1] != tune.names[2 * arm + 1];
+}
+
+static __noinline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *tp, u32 arm)
+{
+	u64 name[2], *count;
+
+	arm &= TUNE_ARMS - 1;
+	if (!tp || !differs_from(tp, arm))
+		return true;
+	name[0] = tune.names[2 * arm];
+	name[1] = tune.names[2 * arm + 1];
+	if (!bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+		return true;
+	count = bpf_map_lookup_elem(&refused, &arm);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	return false;
+}
+
+/* As flags of a flow. */
+static __always_inline u32 as_flags(u32 drawn)
+{
+	return GROUP_OF(drawn) << RECORD_GROUP_SHIFT | ARM_OF(drawn) << RECORD_ARM_SHIFT | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED));
+}
+
+/*
+ * Chooses for a connection that has just been established, and sets it; returns flags of its flow. `counts`: it will be told of
+ * its end.
+ */
+static __noinline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
+{
+	u32 only = 0, word = ~0U, drawn;
+	struct tune_heart *beats;
+	struct tune_key peer;
+	bool has_ecn = false;
+	u64 now_us;
+
+	if (!tp)
+		return 0;
+	now_us = tp->tcp_mstamp;
+	beats = bpf_map_lookup_elem(&heart, &only);
+	/* Nobody is there any more: as if nothing had ever been. */
+	if (!beats || !is_alive(beats, now_us))
+		return 0;
+	drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM);
+	if (is_chosen_already(tp))
+		return as_flags(drawn);
+	peer_of(&peer, tp);
+	if (beats->overrides)
+		word = override_of(&peer);
+	if (word == TUNE_KEEP || (word == ~0U && !tune.takes_private && is_private(&peer)))
+		return as_flags(drawn);
+	if (word >= TUNE_ARM && word != ~0U) {
+		/* The operator's choice is no part of the comparison. */
+		if (tune.sets)
+			set_arm(ctx, tp, word - TUNE_ARM);
+		return as_flags(DRAWN(RECORD_UNTOUCHED, (word - TUNE_ARM) & (TUNE_ARMS - 1)));
+	}
+	if (word == TUNE_DATA_CENTER)
+		has_ecn = tp->ecn_flags & TCP_ECN_OK;
+	drawn = draw_together(&peer, is_outgoing, has_ecn, now_us, counts ? FOR_COUNTED : FOR_OTHERS);
+	if (tune.sets && GROUP_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && !set_arm(ctx, tp, ARM_OF(drawn)))
+		drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM) | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED));
+	return as_flags(drawn);
+}
+
+/*
+ * Is ECN to be asked for, or agreed to? In a data centre only. Who is about to open a connection draws now, and remembers; who is
+ * asked agrees to whatever the peer wants: there is no connection yet, and no row is looked for.
+ */
+static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+{
+	struct tune_heart *beats;
+	struct tune_key peer = {};
+	u32 only = 0, drawn;
+	struct tcp_sock *tp;
+	u64 now_us;
+
+	beats = bpf_map_lookup_elem(&heart, &only);
+	now_us = bpf_ktime_get_ns() / 1000;
+	if (!beats || !beats->overrides || !is_alive(beats, now_us))
+		return 0;
+	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	if (!tp) {
+		peer.family = ctx->family == AF_INET ? 4 : 6;
+		if (peer.family == 4) {
+			*(u32 *)peer.address = ctx->remote_ip4;
+		} else {
+			u32 *words = (u32 *)peer.address;
+
+			words[0] = ctx->remote_ip6[0];
+			words[1] = ctx->remote_ip6[1];
+			words[2] = ctx->remote_ip6[2];
+			words[3] = ctx->remote_ip6[3];
+			as_ipv4(&peer);
+		}
+		return override_of(&peer) == TUNE_DATA_CENTER;
+	}
+	peer_of(&peer, tp);
+	if (is_chosen_already(tp) || override_of(&peer) != TUNE_DATA_CENTER)
+		return 0;
+	drawn = draw_together(&peer, true, true, now_us, AHEAD);
+	return GROUP_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && ARM_OF(drawn) >= tune.plain_arms;
+}
+
+/* The rule of bpftune's: who loses so much gets another algorithm at once. Only those that were drawn for, not those held out. */
+static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
+{
+	u32 arms = 15 << RECORD_ARM_SHIFT;
+
+	if ((flow->flags >> RECORD_GROUP_SHIFT & 3) != RECORD_TREATED)
+		return;
+	if (tp->total_retrans <= tp->segs_out >> (tune.loss_shift & 31))
+		return;
+	if (set_arm(ctx, tp, tune.loss_arm))
+		flow->flags = (flow->flags & ~arms) | tune.loss_arm << RECORD_ARM_SHIFT;
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_RETRANS_CB_FLAG);
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the daemon tells the programs that choose algorithms. crates/agent/src/tune/maps.rs mirrors this file; a test there compares
+ * the two. Members of 64 bits stand before those of 32, and nothing is filled up.
+ */
+#ifndef THALWEG_TUNE_CHOICE_H
+#define THALWEG_TUNE_CHOICE_H
+
+/* So many algorithms can be told apart, and prefixes of so many lengths are looked for. */
+#define TUNE_ARMS 8
+#define TUNE_LENGTHS 3
+
+/* What the loader sets before the programs are loaded. */
+struct tune_settings {
+	u64 names[2 * TUNE_ARMS]; /* the algorithms, filled up with NUL; those that need ECN are the last */
+	u64 together_us;          /* for so long at most a client's connections share one choice */
+	u32 is_on;                /* 0: nothing is chosen */
+	u32 sets;                 /* 0: a dry run, which decides and does not set */
+	u32 takes_private;        /* are private addresses not left alone? */
+	u32 arms;                 /* how many there are */
+	u32 plain_arms;           /* how many of them need no ECN */
+	u32 loss_shift;           /* who retransmits more than 2^-loss_shift of its segments gets loss_arm at once; 0: nobody */
+	u32 loss_arm;
+	u32 client_mask;          /* how many clients are told apart, less 1 */
+	u32 lengths_v4[TUNE_LENGTHS]; /* the longest first; 0: no more */
+	u32 lengths_v6[TUNE_LENGTHS];
+};
+
+/* Whether anybody is there who learns, and what else can change. */
+struct tune_heart {
+	u64 beat_us;   /* CLOCK_MONOTONIC */
+	u64 grace_us;  /* for so long after a beat is chosen */
+	u64 overrides; /* how many there are */
+};
+
+/* An address in network order, or a prefix of one; an IPv4 address is in the first four bytes, also that of an IPv6 socket. */
+struct tune_key {
+	u64 address[2];
+	u32 netns;
+	u16 family; /* 4 or 6 */
+	u16 length;
+};
+
+/* The chances of those that one side opens. */
+struct tune_draw {
+	u32 holdout;          /* held out is who draws a number below it; the largest: everybody */
+	u32 last;             /* the last arm that has a chance */
+	u32 below[TUNE_ARMS]; /* the first arm is taken whose entry is above the number drawn */
+};
+
+struct tune_row {
+	struct tune_draw incoming;
+	struct tune_draw outgoing;
+	u32 is_set; /* of a row that is there in any case */
+	u32 unused;
+};
+
+/* What the operator has said of a prefix. */
+enum tune_override {
+	TUNE_KEEP,
+	TUNE_DATA_CENTER,
+	TUNE_ARM, /* and the arm's number more */
+};
+
+/* A prefix of IPv4 begins with a byte of 4, one of IPv6 with a byte of 6. */
+struct tune_prefix {
+	u32 bits; /* with those of the first byte */
+	u8 family;
+	u8 address[16];
+	u8 unused[3];
+};
+
+#endif

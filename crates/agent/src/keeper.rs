@@ -1,0 +1,108 @@
+//! Who keeps the kernel's side of `tune` alive when the daemon dies: a process that holds its link and does nothing else.
+//!
+//! The daemon tells it when it ends by itself. If it is gone without a word, the keeper waits for the grace time, in which the kernel
+//! goes on choosing with the last chances, and ends: the kernel then takes the programs back. Nothing is pinned, so that neither a killed
+//! daemon nor a new start of the machine leaves anything. A new daemon ends the keeper of a dead one and begins by itself.
+
+use crate::cc::holders::{Held, Holder, holders};
+use crate::problem::Problem;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The command of the agent that is a keeper.
+pub const COMMAND: &str = "tune-keeper";
+
+/// What the daemon says when it ends by itself.
+const WORD: &[u8] = b"end";
+
+/// How long a keeper that is told to end may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A keeper at work.
+#[derive(Debug)]
+pub struct Keeper {
+    child: Child,
+}
+
+impl Keeper {
+    /// Starts one that holds a link.
+    ///
+    /// # Errors
+    /// If there is no other process to be had.
+    pub fn start(link: &impl AsFd, grace: Duration) -> Result<Keeper, Problem> {
+        let failed = |error: std::io::Error| {
+            let hint = "look at ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once when the agent dies";
+            Problem::failed("no-keeper", "this process", error, "to be allowed another process", hint)
+        };
+        // A copy that the other process inherits, unlike all other files of this one.
+        let copy = rustix::io::dup(link).map_err(|error| failed(error.into()))?;
+        let child = Command::new("/proc/self/exe")
+            .arg0("thalweg-agent")
+            .args([COMMAND, "--link", &copy.as_raw_fd().to_string(), "--grace-ms", &grace.as_millis().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/")
+            // Ctrl-C is the daemon's.
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        Ok(Keeper { child })
+    }
+}
+
+/// The daemon ends by itself, and the keeper with it.
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Some(mut pipe) = self.child.stdin.take() {
+            // Who has ended already does not mind.
+            let _ = pipe.write_all(WORD);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// What a keeper does: it holds what it has inherited until the daemon ends, and for the grace time if that said nothing.
+pub fn keep(grace: Duration) {
+    let mut said = Vec::new();
+    let _ = std::io::stdin().read_to_end(&mut said);
+    if said != WORD {
+        thread::sleep(grace);
+    }
+}
+
+/// Ends the keepers of a link, if nobody else has it: their daemon is dead. Whether it was so.
+pub fn end_orphans(link: u32) -> bool {
+    let holders = holders(Held::Link(link));
+    if holders.is_empty() || !holders.iter().all(is_keeper) {
+        return false;
+    }
+    for holder in &holders {
+        end(holder);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while !self::holders(Held::Link(link)).is_empty() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    self::holders(Held::Link(link)).is_empty()
+}
+
+fn is_keeper(holder: &Holder) -> bool {
+    let line = fs::read(format!("/proc/{}/cmdline", holder.pid)).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(COMMAND.as_bytes())
+}
+
+/// Ends a process of which it was seen that it is a keeper: not another that has got its number meanwhile.
+fn end(holder: &Holder) {
+    let Some(pid) = Pid::from_raw(holder.pid) else { return };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    if is_keeper(holder) {
+        let _ = pidfd_send_signal(process, Signal::TERM);
+    }
+}

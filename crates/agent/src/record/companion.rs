@@ -1,0 +1,50 @@
+//! What else may be done with the recorder's programs, and with what they tell: `tune` chooses algorithms.
+
+use super::away::Away;
+use super::event::Event;
+use super::program::Program;
+use crate::problem::Problem;
+use libbpf_rs::Link;
+use std::sync::Arc;
+
+/// What programs are told before the kernel takes them, beside the recorder's settings.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Sections of constants, whole.
+    pub constants: Vec<(&'static str, Vec<u8>)>,
+    /// How many entries maps have.
+    pub entries: Vec<(&'static str, u32)>,
+}
+
+/// Who works along with the recorder, in its thread.
+pub trait Companion {
+    /// What the programs are told before the kernel takes them.
+    fn told(&self) -> Told;
+
+    /// The names of the algorithms that may be chosen, as the programs number them.
+    fn names(&self) -> Vec<Arc<str>>;
+
+    /// What the first line of output says instead of "recording".
+    fn opening_word(&self) -> &'static str;
+
+    /// The programs are in the kernel, and see nothing yet.
+    ///
+    /// # Errors
+    /// If it cannot go on.
+    fn loaded(&mut self, program: &Program) -> Result<(), Problem>;
+
+    /// The programs are at work.
+    ///
+    /// # Errors
+    /// If it cannot go on.
+    fn attached(&mut self, link: &Link) -> Result<(), Problem>;
+
+    /// A connection has closed, or a part of it is over. Of those that are gone, what was seen of them last.
+    fn take(&mut self, event: &Event, away: &Away);
+
+    /// A few times a second.
+    fn tick(&mut self, away: &Away);
+
+    /// Recording ends; the programs are still at work.
+    fn end(&mut self);
+}

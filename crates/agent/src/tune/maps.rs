@@ -1,0 +1,281 @@
+//! What is written into the maps of the programs that choose: the mirror of `bpf/include/tune_choice.h`.
+
+use super::kernel::{Choice, Override, Row, RowKey};
+use std::net::IpAddr;
+use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
+
+/// Prefixes of so many lengths are looked for.
+pub const LENGTHS: usize = 3;
+
+/// How many destinations have chances of their own at the same time.
+pub const ROWS: u32 = 1 << 15;
+
+/// How many clients are told apart. A power of two.
+pub const CLIENTS: u32 = 1 << 14;
+
+/// Algorithms that are of no use unless the path marks packets (ECN).
+const NEED_ECN: [&str; 3] = ["dctcp", "prague", "bbr2_ecn"];
+
+/// How the kernel's side numbers the arms: those that need ECN are the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// The arm of each slot.
+    arms: Vec<ArmId>,
+    plain: usize,
+}
+
+impl Slots {
+    /// The slots of arms.
+    pub fn of(arms: &Arms) -> Slots {
+        let needs_ecn = |name: &str| NEED_ECN.contains(&name);
+        let mut plain: Vec<ArmId> =
+            arms.iter().filter(|(_, arm)| !needs_ecn(&arm.name)).map(|(number, _)| number).collect();
+        let count = plain.len();
+        plain.extend(arms.iter().filter(|(_, arm)| needs_ecn(&arm.name)).map(|(number, _)| number));
+        Slots { arms: plain, plain: count }
+    }
+
+    /// The arm of a slot.
+    pub fn arm(&self, slot: usize) -> Option<ArmId> {
+        self.arms.get(slot).copied()
+    }
+
+    fn slot(&self, arm: ArmId) -> u32 {
+        self.arms.iter().position(|one| *one == arm).unwrap_or(0) as u32
+    }
+
+    /// The arms in order.
+    pub fn iter(&self) -> impl Iterator<Item = ArmId> {
+        self.arms.iter().copied()
+    }
+}
+
+/// Numbers as the programs read them, one after the other.
+#[derive(Debug, Default)]
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn u64s(mut self, numbers: &[u64]) -> Bytes {
+        numbers.iter().for_each(|number| self.0.extend(number.to_ne_bytes()));
+        self
+    }
+
+    fn u32s(mut self, numbers: &[u32]) -> Bytes {
+        numbers.iter().for_each(|number| self.0.extend(number.to_ne_bytes()));
+        self
+    }
+
+    fn u16s(mut self, numbers: &[u16]) -> Bytes {
+        numbers.iter().for_each(|number| self.0.extend(number.to_ne_bytes()));
+        self
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Bytes {
+        self.0.extend(bytes);
+        self
+    }
+}
+
+/// `struct tune_settings`. Nothing: nothing is chosen.
+pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
+    let Some((choice, slots)) = choice else { return vec![0; 8 * (2 * MAX_ARMS + 1) + 4 * (8 + 2 * LENGTHS)] };
+    let mut names = [0u8; 16 * MAX_ARMS];
+    for (slot, arm) in slots.iter().enumerate() {
+        let name = choice.arms.arm(arm).name.as_bytes();
+        // The kernel's own names are shorter than 16.
+        let length = name.len().min(15);
+        names[16 * slot..][..length].copy_from_slice(&name[..length]);
+    }
+    let lengths = |lengths: &[u8]| -> [u32; LENGTHS] {
+        std::array::from_fn(|at| lengths.get(at).copied().map(u32::from).unwrap_or(0))
+    };
+    let (shift, arm) = choice.loss_rule.map_or((0, 0), |rule| (u32::from(rule.shift), slots.slot(rule.arm)));
+    Bytes::default()
+        .bytes(&names)
+        .u64s(&[u64::try_from(choice.together.as_micros()).unwrap_or(u64::MAX)])
+        .u32s(&[1, u32::from(!choice.is_dry), u32::from(choice.takes_private)])
+        .u32s(&[slots.arms.len() as u32, slots.plain as u32, shift, arm, CLIENTS - 1])
+        .u32s(&lengths(&choice.lengths_v4))
+        .u32s(&lengths(&choice.lengths_v6))
+        .0
+}
+
+/// `struct tune_heart`.
+pub fn heart(beat_us: u64, grace_us: u64, overrides: u64) -> Vec<u8> {
+    Bytes::default().u64s(&[beat_us, grace_us, overrides]).0
+}
+
+/// An address in network order, filled up with zeros.
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => {
+            let mut octets = [0; 16];
+            octets[..4].copy_from_slice(&address.octets());
+            octets
+        }
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+fn family(prefix: Prefix) -> u8 {
+    match prefix.family() {
+        Family::V4 => 4,
+        Family::V6 => 6,
+    }
+}
+
+/// `struct tune_key`.
+pub fn key(key: RowKey) -> Vec<u8> {
+    Bytes::default()
+        .bytes(&octets(key.prefix.address()))
+        .u32s(&[key.netns])
+        .u16s(&[family(key.prefix).into(), key.prefix.length().into()])
+        .0
+}
+
+/// A chance as what a random number of 32 bits has to be below; all of them only where it is certain.
+fn threshold(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn draw(weights: &Weights, slots: &Slots) -> Bytes {
+    let chances: Vec<f64> = slots.iter().map(|arm| weights.chance(arm)).collect();
+    let last = chances.iter().rposition(|chance| *chance > 0.0).unwrap_or(0);
+    let mut below: Vec<u32> = Weights::of(&chances).thresholds().into_iter().map(threshold).collect();
+    below.resize(MAX_ARMS, u32::MAX);
+    let holdout = (weights.holdout() * (1u64 << 32) as f64) as u64;
+    Bytes::default().u32s(&[threshold(holdout), last as u32]).u32s(&below)
+}
+
+/// `struct tune_row`.
+pub fn row(row: &Row, slots: &Slots) -> Vec<u8> {
+    let (incoming, outgoing) = (draw(&row.incoming, slots), draw(&row.outgoing, slots));
+    incoming.bytes(&outgoing.0).u32s(&[1, 0]).0
+}
+
+/// `struct tune_prefix`.
+pub fn prefix(prefix: Prefix) -> Vec<u8> {
+    let bits = 8 + u32::from(prefix.length());
+    Bytes::default().u32s(&[bits]).bytes(&[family(prefix)]).bytes(&octets(prefix.address())).bytes(&[0; 3]).0
+}
+
+/// `enum tune_override`.
+pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
+    let word = match what {
+        Override::Keep => 0,
+        Override::DataCenter => 1,
+        Override::Arm(arm) => 2 + slots.slot(arm),
+    };
+    Bytes::default().u32s(&[word]).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const HEADER: &str = include_str!("../../../../bpf/include/tune_choice.h");
+
+    fn choice(names: &[&str]) -> Choice {
+        Choice {
+            arms: Arms::named(names, names[0]).unwrap(),
+            lengths_v4: vec![24, 16],
+            lengths_v6: vec![48],
+            is_dry: false,
+            takes_private: true,
+            grace: Duration::from_secs(60),
+            together: Duration::from_secs(30),
+            loss_rule: None,
+            least: thalweg_units::Bytes(1),
+        }
+    }
+
+    /// How many bytes a structure of the header has.
+    fn size(structure: &str) -> usize {
+        let (_, body) = HEADER.split_once(&format!("struct {structure} {{")).expect("the structure");
+        let (body, _) = body.split_once("\n};").expect("its end");
+        let bytes = |line: &str| {
+            let (member, _) = line.trim().split_once(';')?;
+            let (words, name) = member.rsplit_once(' ')?;
+            let each = match words {
+                "u64" => 8,
+                "u32" => 4,
+                "u16" => 2,
+                "u8" => 1,
+                "struct tune_draw" => size("tune_draw"),
+                _ => panic!("{line}"),
+            };
+            let count = match name.split_once('[').map(|(_, count)| count.trim_end_matches(']')) {
+                None => 1,
+                Some("TUNE_ARMS") => MAX_ARMS,
+                Some("TUNE_LENGTHS") => LENGTHS,
+                Some(count) => count.parse().unwrap(),
+            };
+            Some(each * count)
+        };
+        // `u64 names[2 * TUNE_ARMS]` has blanks within its brackets.
+        let body = body.replace("2 * TUNE_ARMS", "16");
+        body.lines().filter_map(bytes).sum()
+    }
+
+    #[test]
+    fn what_is_written_is_as_long_as_the_header_says() {
+        let choice = choice(&["cubic", "bbr"]);
+        let slots = Slots::of(&choice.arms);
+        let weights = Weights::of(&[1.0, 1.0]);
+        let of_all = Row { incoming: weights.clone(), outgoing: weights };
+        let destination = RowKey { netns: 1, prefix: "192.0.2.0/24".parse().unwrap() };
+        for (structure, written) in [
+            ("tune_settings", settings(Some((&choice, &slots)))),
+            ("tune_settings", settings(None)),
+            ("tune_heart", heart(1, 2, 3)),
+            ("tune_key", key(destination)),
+            ("tune_row", row(&of_all, &slots)),
+            ("tune_prefix", prefix(destination.prefix)),
+        ] {
+            assert_eq!(written.len(), size(structure), "{structure}");
+        }
+        assert!(HEADER.contains(&format!("#define TUNE_ARMS {MAX_ARMS}\n")));
+        assert!(HEADER.contains(&format!("#define TUNE_LENGTHS {LENGTHS}\n")));
+    }
+
+    fn words(bytes: &[u8]) -> Vec<u32> {
+        bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn arms_that_need_ecn_are_the_last_and_have_their_own_chances() {
+        let choice = choice(&["cubic", "dctcp", "bbr"]);
+        let slots = Slots::of(&choice.arms);
+        assert_eq!(slots.iter().collect::<Vec<ArmId>>(), [ArmId(0), ArmId(2), ArmId(1)]);
+        let written = words(&settings(Some((&choice, &slots))));
+        let names: Vec<u8> = written[..12].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(&names, b"cubic\0\0\0\0\0\0\0\0\0\0\0bbr\0\0\0\0\0\0\0\0\0\0\0\0\0dctcp\0\0\0\0\0\0\0\0\0\0\0");
+        let weights = Weights::of(&[1.0, 2.0, 1.0]).holding_out(0.5);
+        let one = Row { incoming: weights.clone(), outgoing: weights };
+        let drawn = words(&row(&one, &slots));
+        assert_eq!(drawn[..5], [1 << 31, 2, 1 << 30, 1 << 31, u32::MAX]);
+    }
+
+    #[test]
+    fn who_is_all_held_out_and_who_is_certain_has_the_largest_number() {
+        let arms = Arms::named(&["cubic", "bbr"], "cubic").unwrap();
+        let weights = Weights::only(&arms, ArmId(0)).holding_out(1.0);
+        let one = Row { incoming: weights.clone(), outgoing: weights };
+        assert_eq!(words(&row(&one, &Slots::of(&arms)))[..4], [u32::MAX, 0, u32::MAX, u32::MAX]);
+    }
+
+    #[test]
+    fn prefixes_are_in_network_order() {
+        let of_v4 = RowKey { netns: 7, prefix: "192.0.2.0/24".parse().unwrap() };
+        let written = key(of_v4);
+        assert_eq!(written[..4], [192, 0, 2, 0]);
+        assert_eq!(words(&written[16..20]), [7]);
+        assert_eq!(
+            (written[20..22].to_vec(), written[22..].to_vec()),
+            (4u16.to_ne_bytes().to_vec(), 24u16.to_ne_bytes().to_vec())
+        );
+        let of_v6 = prefix("2001:db8::/32".parse().unwrap());
+        assert_eq!((words(&of_v6[..4]), &of_v6[4..9]), (vec![40], &[6, 0x20, 0x01, 0x0d, 0xb8][..]));
+    }
+}

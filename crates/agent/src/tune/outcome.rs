@@ -1,0 +1,258 @@
+//! What a connection that has closed tells the daemon that chooses.
+
+use super::kernel::Choice;
+use super::maps::Slots;
+use crate::record::event::{Event, Kind, flag, group};
+use crate::record::{Away, assemble};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
+use thalweg_units::{Bytes, Packets, Rate, Span};
+
+/// Peers that are remembered; then those of which nothing was heard for longest go, half of all at a time.
+const PEERS: usize = 1 << 14;
+
+/// Makes outcomes of events.
+#[derive(Debug)]
+pub struct Outcomes {
+    arms: Arms,
+    slots: Slots,
+    lengths: [u8; 2],
+    least: u64,
+    jiffy_ns: u64,
+    /// When the last connection ended that was counted, for each peer.
+    counted_us: HashMap<(u32, IpAddr), u64>,
+}
+
+impl Outcomes {
+    /// For connections that are chosen for in this way.
+    pub fn of(choice: &Choice, jiffy_ns: u64) -> Outcomes {
+        let longest = |lengths: &[u8], whole| lengths.first().copied().unwrap_or(whole);
+        Outcomes {
+            arms: choice.arms.clone(),
+            slots: Slots::of(&choice.arms),
+            lengths: [longest(&choice.lengths_v4, 32), longest(&choice.lengths_v6, 128)],
+            least: choice.least.0,
+            jiffy_ns,
+            counted_us: HashMap::new(),
+        }
+    }
+
+    /// The outcome of a connection that has closed, and its network namespace. None: it is open, nothing was to be chosen for it,
+    /// or its algorithm is none of the arms.
+    ///
+    /// Connections of one peer that are open at the same time share an arm and a path: one of them is counted, the first that ends
+    /// after it has carried enough, and the others tell nothing. So is one whose algorithm somebody has changed.
+    pub fn take(&mut self, event: &Event, away: &Away) -> Option<(u32, Outcome)> {
+        if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
+            return None;
+        }
+        let remote = assemble::address(event.family, event.remote_address)?;
+        let arm = self.arms.find(&assemble::name(event.cc))?;
+        let group = match event.group() {
+            group::TREATED => self.treated(event, arm),
+            group::HELD_OUT if event.cc == event.cc_at_open => Group::HeldOut,
+            group::HELD_OUT | group::UNTOUCHED => Group::Untouched,
+            _ => return None,
+        };
+        let group = if group == Group::Untouched || self.counts(event, remote) { group } else { Group::Untouched };
+        let length = self.lengths[usize::from(remote.is_ipv6())];
+        Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, away)))
+    }
+
+    /// Has it at its end what was drawn for it, or the default where there was nothing to draw?
+    fn treated(&self, event: &Event, arm: ArmId) -> Group {
+        let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
+        let is_kept = match drawn {
+            Some(drawn) => drawn == arm,
+            None => event.cc == event.cc_at_open,
+        };
+        if is_kept { Group::Treated } else { Group::Untouched }
+    }
+
+    /// Is it to be counted beside its peer's other connections? What carried too little takes nobody's place.
+    fn counts(&mut self, event: &Event, remote: IpAddr) -> bool {
+        let peer = (event.netns, remote);
+        if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {
+            return false;
+        }
+        if event.acked_bytes >= self.least {
+            if self.counted_us.len() >= PEERS {
+                self.forget();
+            }
+            self.counted_us.insert(peer, event.end_us);
+        }
+        true
+    }
+
+    fn forget(&mut self) {
+        let mut ends: Vec<u64> = self.counted_us.values().copied().collect();
+        let (_, middle, _) = ends.select_nth_unstable(PEERS / 2);
+        let middle = *middle;
+        self.counted_us.retain(|_, end_us| *end_us > middle);
+    }
+
+    fn outcome(&self, event: &Event, prefix: Prefix, arm: ArmId, group: Group, away: &Away) -> Outcome {
+        let span = |us: u64| Span::from_micros(us);
+        // One transfer, and no more, of which the network set the pace.
+        let transfer = event.last_transfer().filter(|transfer| {
+            transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !assemble::is_paced_by_application(transfer)
+        });
+        let completion = transfer.map(|transfer| span(transfer.end_us.saturating_sub(transfer.start_us)));
+        Outcome {
+            prefix,
+            arm,
+            group,
+            direction: if event.is(flag::OUTGOING) { Direction::Out } else { Direction::In },
+            acked: Bytes(event.acked_bytes),
+            completion: completion.filter(|span| span.0 > 0),
+            busy: Span(u64::from(event.busy_jiffies) * self.jiffy_ns),
+            is_app_limited: 2 * event.app_limited_samples > event.rtt_samples,
+            is_cpu_limited: assemble::cpu_limited(event, away) == Some(true),
+            segments: Packets(event.segments.into()),
+            retransmits: Packets(event.retransmits.into()),
+            rtt_min: assemble::smallest_rtt_us(event).map(span),
+            rtt_max: assemble::known(event.rtt_max_us).map(span),
+            delivery_rate: assemble::delivery_rate_max_bps(event)
+                .or_else(|| assemble::delivery_rate_bps(event))
+                .map(Rate),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn words(name: &str) -> [u64; 2] {
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        [0, 8].map(|at| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap()))
+    }
+
+    fn outcomes() -> Outcomes {
+        let choice = Choice {
+            arms: Arms::named(&["cubic", "dctcp", "bbr"], "cubic").unwrap(),
+            lengths_v4: vec![24],
+            lengths_v6: vec![48],
+            is_dry: false,
+            takes_private: false,
+            grace: Duration::from_secs(60),
+            together: Duration::from_secs(30),
+            loss_rule: None,
+            least: Bytes(1_000),
+        };
+        Outcomes::of(&choice, 4_000_000)
+    }
+
+    /// A connection for which the second slot was drawn: with dctcp the last, that is bbr.
+    fn closed(start_us: u64, end_us: u64) -> Event {
+        Event {
+            kind: Kind::Close as u32,
+            flags: group::flags(group::TREATED, Some(1)),
+            start_us,
+            end_us,
+            family: 2,
+            remote_address: [u64::from_ne_bytes([192, 0, 2, 7, 0, 0, 0, 0]), 0],
+            netns: 5,
+            cc_at_open: words("bbr"),
+            cc: words("bbr"),
+            sent_bytes: 60_000,
+            acked_bytes: 50_000,
+            segments: 40,
+            retransmits: 4,
+            busy_jiffies: 3,
+            rtt_min_us: 20_000,
+            rtt_max_us: 45_000,
+            rtt_samples: 4,
+            last_is_complete: 1,
+            last_start_us: start_us + 10,
+            last_end_us: end_us - 10,
+            last_sent_bytes: 60_000,
+            ..Event::default()
+        }
+    }
+
+    fn group_of(outcomes: &mut Outcomes, event: &Event) -> Option<Group> {
+        outcomes.take(event, &Away::default()).map(|(_, outcome)| outcome.group)
+    }
+
+    #[test]
+    fn a_connection_that_has_closed_tells_how_it_went() {
+        let (netns, outcome) = outcomes().take(&closed(1_000, 31_000), &Away::default()).unwrap();
+        assert_eq!(netns, 5);
+        let expected = Outcome {
+            prefix: "192.0.2.0/24".parse().unwrap(),
+            arm: ArmId(2),
+            group: Group::Treated,
+            direction: Direction::In,
+            acked: Bytes(50_000),
+            completion: Some(Span::from_micros(29_980)),
+            busy: Span::from_millis(12),
+            is_app_limited: false,
+            is_cpu_limited: false,
+            segments: Packets(40),
+            retransmits: Packets(4),
+            rtt_min: Some(Span::from_millis(20)),
+            rtt_max: Some(Span::from_millis(45)),
+            delivery_rate: None,
+        };
+        assert_eq!(outcome, expected);
+    }
+
+    #[test]
+    fn several_transfers_have_no_completion_time() {
+        let event = Event { transfer: 1, ..closed(1_000, 31_000) };
+        assert_eq!(outcomes().take(&event, &Away::default()).unwrap().1.completion, None);
+        let event = Event { last_is_complete: 0, ..closed(1_000, 31_000) };
+        assert_eq!(outcomes().take(&event, &Away::default()).unwrap().1.completion, None);
+    }
+
+    #[test]
+    fn who_was_left_alone_or_changed_its_algorithm_teaches_nothing() {
+        let mut outcomes = outcomes();
+        let changed = Event { cc: words("cubic"), ..closed(1_000, 31_000) };
+        assert_eq!(group_of(&mut outcomes, &changed), Some(Group::Untouched));
+        let left = Event { flags: group::flags(group::UNTOUCHED, None), ..closed(1_000, 31_000) };
+        assert_eq!(group_of(&mut outcomes, &left), Some(Group::Untouched));
+        let held = Event { flags: group::flags(group::HELD_OUT, None), ..closed(1_000, 31_000) };
+        assert_eq!(group_of(&mut outcomes, &held), Some(Group::HeldOut));
+        for none in [
+            Event { flags: 0, ..closed(1_000, 31_000) },
+            Event { flags: flag::JOINED, ..closed(1_000, 31_000) },
+            Event { kind: Kind::Interim as u32, ..closed(1_000, 31_000) },
+            Event { cc: words("vegas"), ..closed(1_000, 31_000) },
+        ] {
+            assert_eq!(group_of(&mut outcomes, &none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_peers_connections_that_overlap_one_is_counted() {
+        let mut outcomes = outcomes();
+        let tiny = Event { acked_bytes: 500, ..closed(1_000, 20_000) };
+        assert_eq!(group_of(&mut outcomes, &tiny), Some(Group::Treated), "it is too small to matter to anybody");
+        assert_eq!(group_of(&mut outcomes, &closed(2_000, 30_000)), Some(Group::Treated));
+        assert_eq!(group_of(&mut outcomes, &closed(3_000, 40_000)), Some(Group::Untouched));
+        assert_eq!(group_of(&mut outcomes, &closed(30_000, 40_000)), Some(Group::Treated));
+        let other = Event { netns: 6, ..closed(3_000, 41_000) };
+        assert_eq!(group_of(&mut outcomes, &other), Some(Group::Treated), "another namespace's is another peer");
+    }
+
+    #[test]
+    fn peers_of_long_ago_are_forgotten() {
+        let mut outcomes = outcomes();
+        for number in 0..2 * PEERS as u64 {
+            let address = u64::from_ne_bytes([10, 9, (number >> 8) as u8, number as u8, 0, 0, 0, 0]);
+            let event = Event {
+                remote_address: [address, 0],
+                netns: (number >> 16) as u32,
+                ..closed(number + 1, number + 1_000)
+            };
+            outcomes.take(&event, &Away::default());
+            assert!(outcomes.counted_us.len() <= PEERS);
+        }
+        assert!(outcomes.counted_us.len() > PEERS / 4);
+    }
+}

@@ -1,0 +1,104 @@
+//! The kernel's side of `tune` beside the recorder: it hands what the daemon has decided to the programs, and what the programs
+//! tell to the daemon.
+
+use super::kernel::{Choice, Kernel, Maps};
+use super::maps::{self, Slots};
+use super::outcome::Outcomes;
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+use crate::record::event::Event;
+use crate::record::{Away, Companion, Program, Told, jiffy_ns, monotonic_us};
+use libbpf_rs::Link;
+use std::sync::Arc;
+use thalweg_policy::Outcome;
+
+/// The host's time off CPU is that of so long.
+const AWAY_US: u64 = 10_000_000;
+
+/// Who decides.
+pub trait Chooser {
+    /// Nothing is chosen yet: chances and overrides that are known from the start.
+    ///
+    /// # Errors
+    /// If the kernel does not take them.
+    fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem>;
+
+    /// A connection of this network namespace has closed.
+    fn observe(&mut self, netns: u32, outcome: &Outcome, kernel: &mut dyn Kernel);
+
+    /// A few times a second, with the share of the last 10 s in which this machine was off CPU, where that is known.
+    fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel);
+
+    /// It is over.
+    fn end(&mut self);
+}
+
+/// The kernel's side, with who decides.
+pub struct Tuner {
+    choice: Choice,
+    chooser: Box<dyn Chooser>,
+    outcomes: Outcomes,
+    maps: Option<Maps>,
+    keeper: Option<Keeper>,
+}
+
+impl Tuner {
+    /// One that has not begun.
+    pub fn new(choice: Choice, chooser: Box<dyn Chooser>) -> Tuner {
+        let outcomes = Outcomes::of(&choice, jiffy_ns());
+        Tuner { choice, chooser, outcomes, maps: None, keeper: None }
+    }
+}
+
+impl Companion for Tuner {
+    fn told(&self) -> Told {
+        let slots = Slots::of(&self.choice.arms);
+        Told {
+            constants: vec![(".rodata.tune", maps::settings(Some((&self.choice, &slots))))],
+            entries: vec![("rows", maps::ROWS), ("clients", maps::CLIENTS)],
+        }
+    }
+
+    fn names(&self) -> Vec<Arc<str>> {
+        let arms = &self.choice.arms;
+        Slots::of(arms).iter().map(|arm| Arc::from(arms.arm(arm).name.as_str())).collect()
+    }
+
+    fn opening_word(&self) -> &'static str {
+        if self.choice.is_dry { "tuning (a dry run: nothing is set) and recording" } else { "tuning and recording" }
+    }
+
+    fn loaded(&mut self, program: &Program) -> Result<(), Problem> {
+        let maps = self.maps.insert(Maps::of(program, &self.choice)?);
+        self.chooser.begin(maps)?;
+        maps.beat();
+        Ok(())
+    }
+
+    fn attached(&mut self, link: &Link) -> Result<(), Problem> {
+        if !self.choice.grace.is_zero() {
+            self.keeper = Some(Keeper::start(link, self.choice.grace)?);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event, away: &Away) {
+        let Some(maps) = &mut self.maps else { return };
+        if let Some((netns, outcome)) = self.outcomes.take(event, away) {
+            self.chooser.observe(netns, &outcome, maps);
+        }
+    }
+
+    fn tick(&mut self, away: &Away) {
+        let Some(maps) = &mut self.maps else { return };
+        maps.beat();
+        let now_us = monotonic_us();
+        self.chooser.tick(away.share(now_us.saturating_sub(AWAY_US), now_us), maps);
+    }
+
+    fn end(&mut self) {
+        self.chooser.end();
+        // It lets go of the programs before this process does.
+        self.keeper = None;
+    }
+}
