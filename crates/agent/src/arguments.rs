@@ -2,6 +2,7 @@
 
 use crate::cc::RULES;
 use crate::record::{DEFAULT_SOCKET, Options, SortBy};
+use crate::tune;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,6 +37,14 @@ pub enum Command {
         #[arg(long)]
         grace_ms: u64,
     },
+    /// Give each new connection the congestion control that works best towards its destination, and record, until this command
+    /// ends (Ctrl-C)
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  thalweg-agent tune --guide\n  sudo thalweg-agent tune --dry-run\n  sudo thalweg-agent tune --arms cubic,bbr\n  \
+                      sudo thalweg-agent tune status"
+    )]
+    Tune(Box<tune::Options>),
     /// How recording goes: connections, rows, files, what was lost, what it costs
     Status {
         /// As JSON

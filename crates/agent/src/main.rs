@@ -1,5 +1,5 @@
 //! `thalweg-agent`: what thalweg does on servers. It loads congestion controllers into the kernel and looks after them
-//! (`thalweg-agent cc`), and records what connections do (`thalweg-agent record`). What it does and its exit codes are described in
+//! (`thalweg-agent cc`), records what connections do (`thalweg-agent record`), and chooses their algorithms (`thalweg-agent tune`). What it does and its exit codes are described in
 //! `docs/reference/agent.md`.
 
 mod arguments;
@@ -40,6 +40,7 @@ fn run(command: Command) -> Result<(), Problem> {
             Ok(())
         }
         Command::Record(options) => record::record(&options, &mut say),
+        Command::Tune(options) => tune::tune(&options, &mut say),
         Command::Status { json, socket } => say(&record::status(&socket, json)?),
         Command::Top { sort, once: true, socket } => say(&record::top::once(&socket, sort)?),
         Command::Top { sort, once: false, socket } => record::top::live(&socket, sort),

@@ -10,7 +10,7 @@ mod list;
 mod load;
 mod object;
 mod registered;
-mod settings;
+pub mod settings;
 mod status;
 mod unload;
 

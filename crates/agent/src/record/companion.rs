@@ -3,6 +3,7 @@
 use super::away::Away;
 use super::event::Event;
 use super::program::Program;
+use super::snapshot::Tuning;
 use crate::problem::Problem;
 use libbpf_rs::Link;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub trait Companion {
 
     /// What the first line of output says instead of "recording".
     fn opening_word(&self) -> &'static str;
+
+    /// The part of it that others may ask.
+    fn tuning(&self) -> Option<Arc<dyn Tuning>>;
 
     /// The programs are in the kernel, and see nothing yet.
     ///

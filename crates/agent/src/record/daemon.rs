@@ -65,7 +65,9 @@ pub fn record_with(
     let away = Arc::new(Away::default());
     let bell = Bell::new()
         .map_err(|error| Problem::failed("files", "this process", error, "another open file", "look at ulimit -n"))?;
-    let observed = Arc::new(Observed::new(prepared.facts(options), prepared.paths.clone(), Arc::clone(&away), bell));
+    let tuning = companion.as_ref().and_then(|companion| companion.tuning());
+    let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
+    let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&away), bell, tuning));
     let metrics = Arc::new(Metrics::new());
     // Everything that others may refuse comes before the kernel is asked to call.
     let writer = if writes_rows { Some(Writer::open(writer_settings(options))?) } else { None };

@@ -75,7 +75,10 @@ impl Server {
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let page = move || metrics.render(&observed.status());
+        let page = move || {
+            let others = observed.tuning().map(|tuning| tuning.metrics()).unwrap_or_default();
+            metrics.render(&observed.status(), others)
+        };
         let serve = move || serve(&listener, &page);
         thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(failed)?;
         Ok(Server { address })

@@ -6,6 +6,7 @@
 
 use super::snapshot::{Counters, Program, Snapshot};
 use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
 /// Where a retransmit ratio falls. Zero has a bucket of its own.
@@ -87,10 +88,12 @@ impl Metrics {
         }
     }
 
-    /// All that was counted, and how recording goes, in Prometheus' text format.
-    pub fn render(&self, snapshot: &Snapshot) -> String {
+    /// All that was counted, how recording goes, and what others have to say, in Prometheus' text format.
+    pub fn render(&self, snapshot: &Snapshot, others: Vec<MetricFamily>) -> String {
         let mut families = self.registry.gather();
         families.extend(recording(snapshot).gather());
+        // A family of which nothing was counted yet has no samples, and so no place.
+        families.extend(others.into_iter().filter(|family| !family.get_metric().is_empty()));
         TextEncoder::new().encode_to_string(&families).expect("families that have metrics")
     }
 }

@@ -47,7 +47,6 @@ pub fn others() -> Vec<Namespace> {
 ///
 /// # Errors
 /// If nobody is in it any more, or it cannot be entered.
-#[allow(dead_code, reason = "the command that uses it comes next")]
 pub fn default_cc(number: u64) -> io::Result<String> {
     // Of whichever namespace the thread is in that opens it.
     let read = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").map(|name| name.trim().to_owned());

@@ -8,7 +8,7 @@ use super::clock::monotonic_us;
 use super::event::{self as kernel, Event, flag, state};
 use super::out::Health;
 use super::program::Program;
-use super::snapshot::{Counters, Observable, Open, OpenConnections, Snapshot, Usage, Writer};
+use super::snapshot::{Counters, Observable, Open, OpenConnections, Snapshot, Tuning, Usage, Writer};
 use super::sorting::Selection;
 use super::walk::Walker;
 use std::collections::HashMap;
@@ -33,6 +33,7 @@ pub struct Observed {
     fixed: Snapshot,
     listen: OnceLock<String>,
     kernel: OnceLock<Kernel>,
+    tuning: Option<Arc<dyn Tuning>>,
     bell: Bell,
     writer: Mutex<Health>,
     close_rows: AtomicU64,
@@ -73,11 +74,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Observed {
     /// Nothing has happened yet.
-    pub fn new(fixed: Snapshot, cgroups: cgroups::Paths, away: Arc<Away>, bell: Bell) -> Observed {
+    pub fn new(
+        fixed: Snapshot,
+        cgroups: cgroups::Paths,
+        away: Arc<Away>,
+        bell: Bell,
+        tuning: Option<Arc<dyn Tuning>>,
+    ) -> Observed {
         Observed {
             fixed,
             listen: OnceLock::new(),
             kernel: OnceLock::new(),
+            tuning,
             bell,
             writer: Mutex::default(),
             close_rows: AtomicU64::new(0),
@@ -178,6 +186,11 @@ impl Observable for Observed {
         let kernel = self.kernel_counters();
         self.bell.ring();
         self.with(kernel)
+    }
+
+    fn tuning(&self) -> Option<Arc<dyn Tuning>> {
+        // What has ended before the question is learned.
+        self.tuning.clone().inspect(|_| self.bell.ring())
     }
 
     fn open(&self, selection: &Selection) -> OpenConnections {

@@ -3,7 +3,7 @@
 //! The file is root's, with mode 0600. Between its creation and that mode lies an instant, and somebody may run the agent
 //! with a strange umask, so the other end's user is looked at as well.
 
-use super::snapshot::{Observable, Request};
+use super::snapshot::{Observable, Request, Tuning};
 use super::sorting::{MOST, Selection};
 use crate::problem::Problem;
 use serde::de::DeserializeOwned;
@@ -133,10 +133,17 @@ fn answer(mut stream: &UnixStream, observed: &dyn Observable) -> io::Result<()> 
         Ok(Request::Open { sort, limit }) => {
             serde_json::to_string(&observed.open(&Selection { sort, limit: limit.min(MOST) }))?
         }
+        Ok(Request::Tuning { limit }) => tuned(observed, |tuning| tuning.status(limit.min(MOST))),
+        Ok(Request::Explain { prefix }) => tuned(observed, |tuning| tuning.explain(&prefix)),
         Err(error) => json!({ "error": error.to_string() }).to_string(),
     };
     answer.push('\n');
     stream.write_all(answer.as_bytes())
+}
+
+/// An answer of an agent that chooses; of another one, that it does not.
+fn tuned(observed: &dyn Observable, answer: impl FnOnce(&dyn Tuning) -> Value) -> String {
+    observed.tuning().map_or_else(|| json!({ "tuning": false }), |tuning| answer(&*tuning)).to_string()
 }
 
 /// Asks the agent on a socket.

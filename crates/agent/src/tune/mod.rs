@@ -1,12 +1,77 @@
 //! `tune`: the algorithm of each new connection is chosen by its destination.
 //!
 //! ```text
-//!  kernel: program ─► events ─► outcomes ─► whoever decides ─► chances ─► maps ─► program
+//!  kernel: program ─► events ─► outcomes ─► brain ─► chances ─► maps ─► program
+//!                                             │
+//!                                             ├─► learned state, log
+//!                                             └─► status, explain, metrics
 //! ```
 
-#![allow(dead_code, reason = "the command that uses it comes next")]
-
+mod arms;
+mod brain;
+mod chooser;
+mod config;
+mod guide;
 pub mod kernel;
+mod log;
+mod look;
 mod maps;
+mod metrics;
+mod options;
 pub mod outcome;
+mod prefixes;
+mod setup;
+mod state;
 pub mod tuner;
+mod view;
+
+use crate::problem::Problem;
+use crate::record::{namespaces, record_with};
+use arms::Offer;
+use chooser::Daemon;
+use kernel::{Choice, LossRule};
+use setup::Setup;
+use std::time::Duration;
+use thalweg_policy::Family;
+use tuner::Tuner;
+
+pub use options::Options;
+
+/// For how long at most a client's connections that are open together share one choice.
+const TOGETHER: Duration = Duration::from_secs(30);
+
+/// Chooses until it is told to end; or looks at one that does.
+///
+/// # Errors
+/// If something of what was said cannot be, the machine lacks something, or somebody else is at work.
+pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+    if let Some(what) = &options.command {
+        return say(&look::look(what)?);
+    }
+    if options.guide {
+        return say(&guide::guide(&guide::This, options.json));
+    }
+    let setup = Setup::new(options, &Offer::look()?)?;
+    let own = namespaces::own().map_err(|error| {
+        Problem::missing("no-proc", "/proc/self/ns/net", error, "this network namespace", "mount -t proc proc /proc")
+    })?;
+    let choice = choice(&setup);
+    // The kernel numbers network namespaces by 32 bits.
+    let daemon = Daemon::new(setup, own as u32);
+    record_with(&options.record, !options.no_records, Some(Box::new(Tuner::new(choice, Box::new(daemon)))), say)
+}
+
+fn choice(setup: &Setup) -> Choice {
+    let loss_rule = setup.drop_shift().zip(setup.arms.find("bbr"));
+    Choice {
+        arms: setup.arms.clone(),
+        lengths_v4: setup.lengths(Family::V4),
+        lengths_v6: setup.lengths(Family::V6),
+        is_dry: setup.is_dry_run,
+        takes_private: setup.has_private,
+        grace: setup.grace,
+        together: TOGETHER,
+        loss_rule: loss_rule.map(|(shift, arm)| LossRule { shift: shift.max(1), arm }),
+        least: setup.objective.least,
+    }
+}

@@ -7,7 +7,7 @@ use super::outcome::Outcomes;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::record::event::Event;
-use crate::record::{Away, Companion, Program, Told, jiffy_ns, monotonic_us};
+use crate::record::{Away, Companion, Program, Told, Tuning, jiffy_ns, monotonic_us};
 use libbpf_rs::Link;
 use std::sync::Arc;
 use thalweg_policy::Outcome;
@@ -31,6 +31,9 @@ pub trait Chooser {
 
     /// It is over.
     fn end(&mut self);
+
+    /// The part of it that others may ask.
+    fn tuning(&self) -> Arc<dyn Tuning>;
 }
 
 /// The kernel's side, with who decides.
@@ -66,6 +69,10 @@ impl Companion for Tuner {
 
     fn opening_word(&self) -> &'static str {
         if self.choice.is_dry { "tuning (a dry run: nothing is set) and recording" } else { "tuning and recording" }
+    }
+
+    fn tuning(&self) -> Option<Arc<dyn Tuning>> {
+        Some(self.chooser.tuning())
     }
 
     fn loaded(&mut self, program: &Program) -> Result<(), Problem> {

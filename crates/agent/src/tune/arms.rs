@@ -1,0 +1,116 @@
+//! Which algorithms there are to choose from.
+
+use crate::cc::settings;
+use crate::problem::Problem;
+use std::io;
+use thalweg_policy::MAX_ARMS;
+
+/// Algorithms that take any loss for the end of the world unless routers on the way mark packets (ECN): only within data centres.
+pub const NEED_ECN: [&str; 2] = ["dctcp", "prague"];
+
+/// What the kernel offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// All that are registered.
+    pub available: Vec<String>,
+    /// Those that ordinary users may choose.
+    pub allowed: Vec<String>,
+    /// What this namespace takes by itself.
+    pub default: String,
+}
+
+impl Offer {
+    /// As the kernel says now.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn look() -> Result<Offer, Problem> {
+        let read = || -> io::Result<Offer> {
+            Ok(Offer {
+                available: settings::available()?,
+                allowed: settings::allowed()?,
+                default: settings::default()?,
+            })
+        };
+        read().map_err(|error| {
+            let (place, expected) = ("/proc/sys/net/ipv4", "the kernel's settings of TCP");
+            Problem::missing("no-proc", place, error, expected, "mount -t proc proc /proc")
+        })
+    }
+
+    /// The names of the arms: those wanted, or all that are allowed, the default first. What needs ECN is among the latter only
+    /// if `has_ecn`.
+    ///
+    /// # Errors
+    /// If one is not available, the default is not among them, or they are too few or too many.
+    pub fn arms(&self, wanted: Option<&[String]>, has_ecn: bool) -> Result<Vec<String>, Problem> {
+        let names: Vec<String> = match wanted {
+            Some(wanted) => wanted.to_vec(),
+            None => {
+                let is_arm =
+                    |name: &&String| self.allowed.contains(name) && (has_ecn || !NEED_ECN.contains(&name.as_str()));
+                let others = self.available.iter().filter(|name| **name != self.default).filter(is_arm);
+                std::iter::once(&self.default).chain(others).cloned().collect()
+            }
+        };
+        let place = "--arms";
+        if let Some(unknown) = names.iter().find(|name| !self.available.contains(name)) {
+            let how = match unknown.as_str() {
+                "bbr_cpu" => "sudo thalweg-agent cc load bbr_cpu --keep".to_owned(),
+                name => format!("if this kernel has it: sudo modprobe tcp_{name}"),
+            };
+            let expected = format!("one of {}, which are available", self.available.join(", "));
+            return Err(Problem::refused("unknown-arm", place, format!("`{unknown}`"), &expected, &how));
+        }
+        let (found, default) = (names.join(", "), &self.default);
+        let expected = format!("two to {MAX_ARMS} algorithms, the system's default {default} among them, each once");
+        let is_twice = names.iter().enumerate().any(|(at, name)| names[..at].contains(name));
+        if names.len() == 1 && names[0] == self.default {
+            let hint =
+                "sudo modprobe tcp_bbr, or name those that only root may choose with --arms: thalweg-agent cc list";
+            return Err(Problem::missing("one-arm", place, format!("{found} alone"), &expected, hint));
+        }
+        if names.len() > MAX_ARMS || !names.contains(default) || is_twice {
+            let hint = format!("--arms {default},bbr; the default is what is held out");
+            return Err(Problem::refused("bad-arms", place, found, &expected, &hint));
+        }
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer() -> Offer {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect();
+        Offer {
+            available: names("reno bbr cubic dctcp htcp"),
+            allowed: names("reno bbr dctcp cubic"),
+            default: "cubic".to_owned(),
+        }
+    }
+
+    fn refusal(names: &[&str]) -> Problem {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        offer().arms(Some(&names), false).unwrap_err()
+    }
+
+    #[test]
+    fn arms_are_those_that_are_allowed_and_dctcp_is_for_data_centres() {
+        assert_eq!(offer().arms(None, false).unwrap(), ["cubic", "reno", "bbr"]);
+        assert_eq!(offer().arms(None, true).unwrap(), ["cubic", "reno", "bbr", "dctcp"]);
+    }
+
+    #[test]
+    fn arms_that_cannot_be_are_refused_with_what_can() {
+        let unknown = refusal(&["cubic", "vegas"]);
+        assert_eq!((unknown.code, unknown.found.as_str()), ("unknown-arm", "`vegas`"));
+        assert!(unknown.expected.contains("reno, bbr, cubic, dctcp, htcp"), "{unknown}");
+        assert!(unknown.hint.contains("modprobe tcp_vegas"));
+        assert!(refusal(&["cubic", "bbr_cpu"]).hint.contains("cc load bbr_cpu"));
+        assert_eq!(refusal(&["bbr", "reno"]).code, "bad-arms");
+        assert_eq!(refusal(&["cubic", "bbr", "bbr"]).code, "bad-arms");
+        assert_eq!(refusal(&["cubic"]).code, "one-arm");
+    }
+}

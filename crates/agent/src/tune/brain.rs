@@ -1,0 +1,372 @@
+//! What is learned of connections that have closed becomes rows, by which the kernel draws.
+//!
+//! Every network namespace has a guard of its own: the same prefix may be another network there, and another algorithm the
+//! default. There are rows of destinations, of the networks around them for destinations that nobody knows yet, and one of each namespace
+//! for all others.
+//!
+//! What connections to a destination have taught changes its row at the next tick, however many they were. Its neighbours' rows change with it
+//! a little, and with time; so all rows are written again in turns, a few at a time. Where the default is put back on a network, or the host's
+//! CPU becomes short, all rows that this concerns come first.
+
+use super::kernel::{Kernel, Row, RowKey};
+use super::log::Log;
+use super::setup::Setup;
+use crate::problem::Problem;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Bound;
+use thalweg_policy::{
+    ArmId, Change, Class, Direction, Event, Family, Group, Guard, Host, Outcome, Prefix, Tree, Weights,
+};
+use thalweg_units::{Span, Time};
+
+/// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so many.
+const ROUND: usize = 20;
+const URGENT: usize = 1_000;
+
+/// How often the rows of all network namespaces are written.
+const ALL_EVERY: Span = Span::from_secs(2);
+
+/// So many destinations of a network are tried for one that nobody knows.
+const STRANGERS: u32 = 8;
+
+/// Network namespaces that are known at a time; beyond it, the one that was not heard of for longest goes.
+const MOST_NAMESPACES: usize = 256;
+
+/// The host is short of CPU from this share of time away on, and has its CPU again below that one. What BBR cannot make up for is a fifth
+/// (as `cpu_limited` in the records).
+const AWAY: f64 = 0.2;
+const BACK: f64 = 0.1;
+
+/// Finds what a network namespace takes by itself.
+pub type DefaultOf = Box<dyn Fn(u32) -> Option<String> + Send>;
+
+/// All that was learned, and what the kernel is told of it.
+pub struct Brain {
+    pub(super) setup: Setup,
+    pub(super) own: u32,
+    default_of: DefaultOf,
+    pub(super) namespaces: BTreeMap<u32, Namespace>,
+    pub(super) host: Host,
+    /// Arms that could not be set.
+    pub(super) left_out: BTreeSet<ArmId>,
+    /// Rows that the kernel has.
+    told: BTreeSet<RowKey>,
+    /// Rows that are to be written before all others.
+    urgent: BTreeSet<RowKey>,
+    /// The ones that were written last, of either: they take turns.
+    last: Option<RowKey>,
+    last_urgent: Option<RowKey>,
+    /// When the rows of all namespaces were written.
+    told_all: Time,
+    pub(super) log: Log,
+    /// Connections that have closed, by arm and group.
+    pub(super) closed: BTreeMap<(ArmId, usize), u64>,
+    /// Why a row could not be written.
+    pub(super) trouble: Option<String>,
+}
+
+/// What is known of a network namespace.
+pub(super) struct Namespace {
+    /// None: what it takes by itself is none of the arms, so that nothing is chosen there.
+    pub guard: Option<Guard>,
+    /// Connections of IPv4 and of IPv6 that have closed.
+    families: [u64; 2],
+    /// When it was last heard of.
+    at: Time,
+    /// Whether the row of unknown destinations has to be written again.
+    has_news: bool,
+}
+
+impl Brain {
+    /// Nothing is known yet; `own` is the network namespace of this process.
+    pub fn new(setup: Setup, own: u32, default_of: DefaultOf) -> Brain {
+        Brain {
+            setup,
+            own,
+            default_of,
+            namespaces: BTreeMap::new(),
+            host: Host::default(),
+            left_out: BTreeSet::new(),
+            told: BTreeSet::new(),
+            urgent: BTreeSet::new(),
+            last: None,
+            last_urgent: None,
+            told_all: Time::ZERO,
+            log: Log::default(),
+            closed: BTreeMap::new(),
+            trouble: None,
+        }
+    }
+
+    /// A namespace goes on with what was learned before.
+    ///
+    /// # Errors
+    /// If that means something else now: names what differs.
+    pub fn go_on_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
+        self.meet(netns, now);
+        match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
+            Some(guard) => guard.go_on_from(learned),
+            None => Err("another default, which is none of the arms"),
+        }
+    }
+
+    /// What was learned in each namespace, `None` standing for that of this process.
+    pub fn learned(&self) -> impl Iterator<Item = (Option<u32>, &Guard)> {
+        let known = self.namespaces.iter().filter_map(|(netns, one)| Some((*netns, one.guard.as_ref()?)));
+        known.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
+    }
+
+    /// Tells the kernel all that is known, before it chooses for the first time.
+    ///
+    /// # Errors
+    /// If the kernel does not take the operator's words: without them, it would choose where it must not.
+    pub fn begin(&mut self, now: Time, kernel: &mut dyn Kernel) -> Result<(), Problem> {
+        for &(prefix, what) in &self.setup.overrides {
+            kernel.set_override(prefix, what)?;
+        }
+        self.meet(self.own, now);
+        let all = self.namespaces.iter().flat_map(|(&netns, namespace)| {
+            let known = namespace.guard.iter().flat_map(Guard::destinations);
+            let with_networks = |prefix: Prefix| self.setup.networks(prefix).chain([prefix]);
+            known.flat_map(move |(prefix, _)| with_networks(prefix)).map(move |prefix| RowKey { netns, prefix })
+        });
+        let all: BTreeSet<RowKey> = all.collect();
+        all.into_iter().for_each(|key| self.tell(key, now, kernel));
+        self.tell_namespaces(now, kernel);
+        Ok(())
+    }
+
+    /// Learns from a connection that has closed.
+    pub fn observe(&mut self, netns: u32, outcome: &Outcome, now: Time) {
+        *self.closed.entry((outcome.arm, group_number(outcome.group))).or_default() += 1;
+        self.meet(netns, now);
+        let Some(namespace) = self.namespaces.get_mut(&netns) else { return };
+        namespace.families[usize::from(outcome.prefix.family() == Family::V6)] += 1;
+        let Some(guard) = namespace.guard.as_mut() else { return };
+        let events = guard.observe(outcome, now);
+        namespace.has_news = true;
+        let prefix = self.setup.guard.tree.leaf_of(outcome.prefix);
+        let rows = self.setup.networks(prefix).chain([prefix]);
+        self.urgent.extend(rows.map(|prefix| RowKey { netns, prefix }));
+        for event in events {
+            self.spread(netns, &event);
+            self.log.add(Some(netns), netns == self.own, event);
+        }
+    }
+
+    /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if known.
+    pub fn tick(&mut self, now: Time, away: Option<f64>, kernel: &mut dyn Kernel) {
+        self.look_at_host(now, away);
+        for (arm, count) in kernel.refused() {
+            self.leave_out(arm, count, now);
+        }
+        for _ in 0..URGENT.min(self.urgent.len()) {
+            self.last_urgent = after(&self.urgent, self.last_urgent);
+            let Some(key) = self.last_urgent else { break };
+            self.urgent.remove(&key);
+            self.tell(key, now, kernel);
+        }
+        for _ in 0..ROUND.min(self.told.len()) {
+            self.last = after(&self.told, self.last);
+            let Some(key) = self.last else { break };
+            self.tell(key, now, kernel);
+        }
+        self.tell_namespaces(now, kernel);
+    }
+
+    /// A namespace is heard of.
+    fn meet(&mut self, netns: u32, now: Time) {
+        if let Some(namespace) = self.namespaces.get_mut(&netns) {
+            namespace.at = now;
+            return;
+        }
+        let mut guard = (self.default_of)(netns).and_then(|default| self.setup.guard(&default));
+        if let Some(guard) = guard.as_mut() {
+            // The host's state is told once, for all.
+            let _ = guard.set_host(self.host, now);
+        }
+        self.namespaces.insert(netns, Namespace { guard, families: [0; 2], at: now, has_news: true });
+        if self.namespaces.len() > MOST_NAMESPACES {
+            let others = self.namespaces.iter().filter(|(number, _)| **number != self.own && **number != netns);
+            if let Some(oldest) = others.min_by_key(|(_, namespace)| namespace.at).map(|(number, _)| *number) {
+                self.namespaces.remove(&oldest);
+            }
+        }
+    }
+
+    /// A change of a network is one of all destinations in it.
+    fn spread(&mut self, netns: u32, event: &Event) {
+        let Some(around) = event.prefix else { return };
+        if matches!(event.change, Change::Preferred { .. } | Change::PathChanged) {
+            return;
+        }
+        self.urgent.extend(self.told.iter().filter(|key| key.netns == netns && around.has(key.prefix)));
+    }
+
+    fn look_at_host(&mut self, now: Time, away: Option<f64>) {
+        let Some(away) = away else { return };
+        let is_cpu_limited = if self.host.is_cpu_limited { away >= BACK } else { away >= AWAY };
+        if is_cpu_limited == self.host.is_cpu_limited {
+            return;
+        }
+        self.host = Host { is_cpu_limited };
+        let mut told = None;
+        self.told_all = Time::ZERO;
+        for namespace in self.namespaces.values_mut() {
+            if let Some(guard) = namespace.guard.as_mut() {
+                told = guard.set_host(self.host, now).or(told);
+            }
+        }
+        if let Some(event) = told {
+            self.log.add(None, true, event);
+        }
+        self.urgent.extend(&self.told);
+    }
+
+    fn leave_out(&mut self, arm: ArmId, count: u64, now: Time) {
+        if count == 0 || !self.left_out.insert(arm) {
+            return;
+        }
+        let name = self.setup.arms.arm(arm).name.clone();
+        let reason =
+            "the kernel did not let it be set for a connection; after it is there again, restart this agent".to_owned();
+        let event = Event { at: now, prefix: None, change: Change::LeftOut { arm: name }, reason };
+        self.log.add(None, true, event);
+        self.told_all = Time::ZERO;
+        self.urgent.extend(&self.told);
+    }
+
+    /// Writes the row of a destination or of a network, or takes it away where nothing is known of it any more.
+    fn tell(&mut self, key: RowKey, now: Time, kernel: &mut dyn Kernel) {
+        let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
+        let row = guard.and_then(|guard| Some(self.row(guard, self.stands_for(guard, key.prefix)?, now)));
+        match row {
+            Some(row) => {
+                let result = kernel.set_row(key, &row);
+                self.told.insert(key);
+                self.note(result);
+            }
+            None => {
+                kernel.forget(key);
+                self.told.remove(&key);
+            }
+        }
+    }
+
+    /// The destination whose chances a row has: a network's are those of a destination in it that nobody knows. None: there is
+    /// nothing to be said.
+    fn stands_for(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
+        let tree = &self.setup.guard.tree;
+        let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
+        if self.setup.networks(prefix).next().is_some() {
+            return Some(prefix).filter(is_known);
+        }
+        if !guard.knows_within(prefix) {
+            return None;
+        }
+        // The last addresses of a network are the least likely to be anybody's.
+        (0..STRANGERS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
+    }
+
+    /// Writes the rows of destinations that are not known yet: of every namespace that has news, and now and then of all, since time
+    /// changes them as well (a withdrawal that ends, a pilot that is over).
+    fn tell_namespaces(&mut self, now: Time, kernel: &mut dyn Kernel) {
+        if now.since(self.told_all) >= ALL_EVERY || now < self.told_all {
+            self.told_all = now;
+            self.namespaces.values_mut().for_each(|namespace| namespace.has_news = true);
+            // A namespace that nobody has heard of yet learns by itself.
+            if let Some(mut guard) = self.setup.guard(&self.setup.arms.arm(self.setup.arms.default()).name) {
+                let _ = guard.set_host(self.host, now);
+                let row = self.row(&guard, nobody(Family::V4, &self.setup), now);
+                let result = kernel.set_netns_row(None, &row);
+                self.note(result);
+            }
+        }
+        let with_news: Vec<u32> =
+            self.namespaces.iter().filter(|(_, one)| one.has_news).map(|(&number, _)| number).collect();
+        for netns in with_news {
+            let Some(namespace) = self.namespaces.get_mut(&netns) else { continue };
+            namespace.has_news = false;
+            let [v4, v6] = namespace.families;
+            let family = if v6 > v4 { Family::V6 } else { Family::V4 };
+            let row = match self.namespaces[&netns].guard.as_ref() {
+                Some(guard) => self.row(guard, nobody(family, &self.setup), now),
+                None => kept(&self.setup),
+            };
+            let result = kernel.set_netns_row(Some(netns), &row);
+            self.note(result);
+        }
+    }
+
+    fn row(&self, guard: &Guard, prefix: Prefix, now: Time) -> Row {
+        let weights = |direction| self.weights(guard, prefix, direction, now);
+        Row { incoming: weights(Direction::In), outgoing: weights(Direction::Out) }
+    }
+
+    /// What the guard wants, without what cannot be set and what may not be.
+    pub(super) fn weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
+        let arms = guard.arms();
+        let is_out = |arm: ArmId| self.left_out.contains(&arm) || !self.setup.may_use(&arms.arm(arm).name, prefix);
+        guard.weights(prefix, Class { direction, size: None }, now).without(arms.default(), is_out)
+    }
+
+    fn note(&mut self, result: Result<(), Problem>) {
+        if let Err(problem) = result {
+            if self.trouble.is_none() {
+                eprintln!("thalweg-agent: {problem}");
+            }
+            self.trouble = Some(problem.found);
+        }
+    }
+}
+
+/// The next of some keys, and after the last one the first.
+fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
+    let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+    keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()
+}
+
+/// The place of a group in counts.
+fn group_number(group: Group) -> usize {
+    match group {
+        Group::Treated => 0,
+        Group::HeldOut => 1,
+        Group::Untouched => 2,
+    }
+}
+
+/// A destination of which nobody knows anything, so that what is known of all others stands for it: addresses that belong to
+/// nobody (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
+fn nobody(family: Family, setup: &Setup) -> Prefix {
+    let address = match family {
+        Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    setup.guard.tree.leaf(address)
+}
+
+/// An address of the last destination but some within a network.
+fn last_but(network: Prefix, number: u32, tree: &Tree) -> IpAddr {
+    let step = u32::from(network.family().bits() - tree.leaf(network.address()).length());
+    match network.address() {
+        IpAddr::V4(first) => {
+            let last = first.to_bits() | u32::MAX.checked_shr(network.length().into()).unwrap_or(0);
+            Ipv4Addr::from_bits(last - (number << step)).into()
+        }
+        IpAddr::V6(first) => {
+            let last = first.to_bits() | u128::MAX.checked_shr(network.length().into()).unwrap_or(0);
+            Ipv6Addr::from_bits(last - (u128::from(number) << step)).into()
+        }
+    }
+}
+
+/// Everybody keeps what there is.
+fn kept(setup: &Setup) -> Row {
+    let all = Weights::only(&setup.arms, setup.arms.default()).holding_out(1.0);
+    Row { incoming: all.clone(), outgoing: all }
+}
+
+#[cfg(test)]
+#[path = "brain_tests.rs"]
+pub mod tests;

@@ -1,0 +1,147 @@
+//! The daemon's side of choosing: the brain, its clock, its learned state and its log, and what others may ask.
+
+use super::brain::Brain;
+use super::kernel::Kernel;
+use super::log;
+use super::metrics;
+use super::setup::Setup;
+use super::state::{Learned, State};
+use super::tuner::Chooser;
+use super::view::{Saved, Status};
+use crate::problem::Problem;
+use crate::record::{Tuning, default_cc, now_us};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thalweg_policy::{Outcome, Prefix, PrefixError};
+use thalweg_units::Time;
+
+/// Decides, in the daemon's thread.
+pub struct Daemon {
+    shared: Arc<Shared>,
+}
+
+/// What the daemon's thread and those who ask have in common.
+pub struct Shared {
+    brain: Mutex<Brain>,
+    /// None: it has not begun.
+    state: Mutex<Option<State>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> Time {
+    Time(now_us().saturating_mul(1_000))
+}
+
+impl Daemon {
+    /// One that has not begun; `own` is the network namespace of this process.
+    pub fn new(setup: Setup, own: u32) -> Daemon {
+        let brain = Brain::new(setup, own, Box::new(|netns: u32| default_cc(netns.into()).ok()));
+        Daemon { shared: Arc::new(Shared { brain: Mutex::new(brain), state: Mutex::default() }) }
+    }
+}
+
+/// Goes on with what was learned before, as far as that still means the same.
+fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Problem> {
+    let mut lost: Option<&str> = None;
+    for (netns, guard) in learned {
+        if let Err(differs) = brain.go_on_from(netns.unwrap_or(brain.own), guard, now()) {
+            // Of another namespace, which may be gone, nobody minds.
+            lost = lost.or(netns.is_none().then_some(differs));
+        }
+    }
+    if let Some(differs) = lost {
+        let aside = state.set_aside(now())?;
+        let aside = aside.display();
+        eprintln!(
+            "thalweg-agent: what was learned before is about {differs}: it is in {aside} now, and all begins afresh"
+        );
+    }
+    Ok(())
+}
+
+impl Chooser for Daemon {
+    fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem> {
+        let mut brain = locked(&self.shared.brain);
+        let (state, learned) = State::open(&brain.setup.state)?;
+        go_on(&mut brain, &state, learned)?;
+        *locked(&self.shared.state) = Some(state);
+        brain.begin(now(), kernel)
+    }
+
+    fn observe(&mut self, netns: u32, outcome: &Outcome, _kernel: &mut dyn Kernel) {
+        locked(&self.shared.brain).observe(netns, outcome, now());
+    }
+
+    fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel) {
+        let lines = {
+            let mut brain = locked(&self.shared.brain);
+            brain.tick(now(), away, kernel);
+            if let Some(state) = locked(&self.shared.state).as_mut() {
+                state.tick(&brain, now());
+            }
+            brain.log.take_lines()
+        };
+        if !lines.is_empty() {
+            log::write(&lines);
+        }
+    }
+
+    fn end(&mut self) {
+        let brain = locked(&self.shared.brain);
+        if let Some(Err(problem)) = locked(&self.shared.state).as_mut().map(|state| state.finish(&brain)) {
+            eprintln!("thalweg-agent: {problem}");
+        }
+    }
+
+    fn tuning(&self) -> Arc<dyn Tuning> {
+        Arc::clone(&self.shared) as Arc<dyn Tuning>
+    }
+}
+
+impl Shared {
+    fn look(&self, limit: usize) -> Status {
+        let mut status = locked(&self.brain).status(limit, now());
+        if let Some(state) = locked(&self.state).as_ref() {
+            status.state = Saved {
+                path: state.path().display().to_string(),
+                saved_us: state.last().as_ref().ok().copied().flatten(),
+                trouble: state.last().as_ref().err().cloned(),
+            };
+        }
+        status
+    }
+}
+
+impl Tuning for Shared {
+    fn status(&self, limit: usize) -> Value {
+        serde_json::to_value(self.look(limit)).unwrap_or_else(|error| json!({ "error": error.to_string() }))
+    }
+
+    fn explain(&self, prefix: &str) -> Value {
+        match prefix_of(prefix) {
+            Ok(prefix) => serde_json::to_value(locked(&self.brain).explain(prefix, now())).unwrap_or_default(),
+            Err(error) => json!({ "error": error }),
+        }
+    }
+
+    fn metrics(&self) -> Vec<prometheus::proto::MetricFamily> {
+        let brain = locked(&self.brain);
+        let is_failing = locked(&self.state).as_ref().is_some_and(|state| state.last().is_err());
+        metrics::families(&brain, is_failing)
+    }
+}
+
+/// A prefix, or the address of one.
+///
+/// # Errors
+/// If it is neither.
+pub fn prefix_of(text: &str) -> Result<Prefix, String> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Ok(Prefix::of(address, u8::MAX)),
+        Err(_) => text.parse().map_err(|error: PrefixError| format!("`{text}`: {}", error.why)),
+    }
+}

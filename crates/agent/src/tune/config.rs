@@ -1,0 +1,308 @@
+//! Settings of `tune`: a file in TOML, of which every key may be left out. docs/reference/agent.md lists them.
+
+use super::kernel::Override;
+use crate::problem::Problem;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thalweg_policy::{AbUnit, Arms, BpftuneSettings, GreedySettings, Prefix, UcbSettings};
+use thalweg_units::Bytes;
+
+/// What a file says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Name of a policy, or a policy file.
+    pub policy: Option<String>,
+    /// The algorithms to choose from.
+    pub arms: Option<Vec<String>>,
+    /// Share of connections that keep the system's default.
+    pub holdout: Option<f64>,
+    /// Decide, and set nothing.
+    pub dry_run: bool,
+    /// Choose for private addresses as well.
+    pub private: bool,
+    /// For how long the kernel goes on alone.
+    #[serde(deserialize_with = "time")]
+    pub grace: Option<Duration>,
+    /// Where learned state is kept.
+    pub state: Option<PathBuf>,
+    /// A table of networks.
+    pub prefixes: Option<PathBuf>,
+    /// How many destinations are kept.
+    pub destinations: Option<usize>,
+    /// What is wanted.
+    pub objective: ObjectiveKeys,
+    /// What stands around the policy.
+    pub guard: GuardKeys,
+    /// Bits by which destinations are told apart.
+    pub tree: TreeKeys,
+    /// What rules may ask of this host.
+    pub host: BTreeMap<String, String>,
+    /// The operator's word for prefixes.
+    #[serde(rename = "override")]
+    pub overrides: Vec<OverrideKeys>,
+    /// Of the policy `bayes`.
+    pub bayes: BayesKeys,
+    /// Of the policy `ucb`.
+    pub ucb: UcbSettings,
+    /// Of the policy `epsilon-greedy`.
+    #[serde(rename = "epsilon-greedy")]
+    pub greedy: GreedySettings,
+    /// Of the policy `bpftune`.
+    pub bpftune: BpftuneSettings,
+    /// Of the policy `ab`.
+    pub ab: AbKeys,
+    /// Of the policy `static`: chances in proportion.
+    #[serde(rename = "static")]
+    pub weights: BTreeMap<String, f64>,
+}
+
+/// `[objective]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObjectiveKeys {
+    /// What a retransmission costs.
+    pub retransmit_price: Option<f64>,
+    /// Smaller connections teach nothing.
+    #[serde(deserialize_with = "size")]
+    pub least: Option<Bytes>,
+    /// Connections from here on are medium.
+    #[serde(deserialize_with = "size")]
+    pub medium_from: Option<Bytes>,
+    /// Connections from here on are judged by throughput.
+    #[serde(deserialize_with = "size")]
+    pub long_from: Option<Bytes>,
+}
+
+/// `[guard]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GuardKeys {
+    /// The hold-out where the others are better for certain.
+    pub least_holdout: Option<f64>,
+    /// Chance of any false withdrawal.
+    pub alpha: Option<f64>,
+    /// For how long the default stays.
+    #[serde(deserialize_with = "time")]
+    pub withdraw_for: Option<Duration>,
+}
+
+/// `[tree]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TreeKeys {
+    /// Of IPv4.
+    pub v4: Option<u8>,
+    /// Of IPv6.
+    pub v6: Option<u8>,
+}
+
+/// `[bayes]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BayesKeys {
+    /// Standard deviation of gains before anything is known.
+    pub gain_sd: Option<f64>,
+    /// How many connections back it remembers.
+    pub memory: Option<f64>,
+    /// After so long without a connection, what is known counts for half.
+    #[serde(deserialize_with = "time")]
+    pub half_life: Option<Duration>,
+    /// Share of connections that is divided among all arms.
+    pub floor: Option<f64>,
+}
+
+/// `[ab]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AbKeys {
+    /// The arm that is compared with the default; without it the only other one.
+    pub treatment: Option<String>,
+    /// Share that gets it; 0.5.
+    pub share: Option<f64>,
+    /// What chance decides about: `connection` or `prefix`.
+    pub unit: Option<AbUnit>,
+    /// Another number, another assignment of prefixes.
+    pub seed: u64,
+    /// From then on everybody gets the treatment, in UTC: 2026-01-31T12:00:00Z.
+    pub pilot_until: Option<String>,
+}
+
+/// `[[override]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverrideKeys {
+    /// Which addresses.
+    pub prefix: String,
+    /// Leave them alone.
+    #[serde(default)]
+    pub keep: bool,
+    /// They get this algorithm.
+    #[serde(default)]
+    pub cc: Option<String>,
+    /// They are within a data centre.
+    #[serde(default)]
+    pub data_center: bool,
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no TOML, or has a key that is none.
+    pub fn read(path: &Path) -> Result<Config, Problem> {
+        let text = read(path)?;
+        let is_policy = |error: &toml::de::Error| {
+            let keys = ["format", "source", "default", "rules"];
+            keys.iter().any(|key| error.message().contains(&format!("unknown field `{key}`")))
+        };
+        toml::from_str(&text).map_err(|error| {
+            let hint = if is_policy(&error) {
+                format!("this seems to be a policy file: --policy {}", path.display())
+            } else {
+                "docs/reference/agent.md lists the keys".to_owned()
+            };
+            bad(path, &text, &error, "settings of `tune`", &hint)
+        })
+    }
+
+    /// The operator's words for prefixes.
+    ///
+    /// # Errors
+    /// If one is about no prefix, an unknown arm, or says several things or nothing.
+    pub fn overrides(&self, arms: &Arms, place: &str) -> Result<Vec<(Prefix, Override)>, Problem> {
+        self.overrides.iter().map(|one| one.read(arms, place)).collect()
+    }
+}
+
+impl OverrideKeys {
+    fn read(&self, arms: &Arms, place: &str) -> Result<(Prefix, Override), Problem> {
+        let place = format!("{place}: override of {}", self.prefix);
+        let prefix: Prefix = self.prefix.parse().map_err(|error: thalweg_policy::PrefixError| {
+            Problem::refused(
+                "bad-prefix",
+                &place,
+                error.why,
+                "a prefix such as 192.0.2.0/24, of at most 32 bits, or 2001:db8::/48, of at most 128",
+                "write the address with its own length: an IPv6 address has a colon",
+            )
+        })?;
+        let what = match (self.keep, &self.cc, self.data_center) {
+            (true, None, false) => Override::Keep,
+            (false, None, true) => Override::DataCenter,
+            (false, Some(name), false) => {
+                Override::Arm(arms.find(name).ok_or_else(|| unknown_arm(&place, name, arms))?)
+            }
+            _ => {
+                let expected = "one of keep = true, cc = \"NAME\" and data_center = true";
+                let found = "none or several of them";
+                return Err(Problem::refused("bad-override", &place, found, expected, "say one thing of each prefix"));
+            }
+        };
+        Ok((prefix, what))
+    }
+}
+
+/// An arm that there is not.
+pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
+    let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
+    let expected = format!("one of the arms {}", names.join(", "));
+    Problem::refused("unknown-arm", place, format!("`{name}`"), &expected, "name it with --arms, or take it out")
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read(path: &Path) -> Result<String, Problem> {
+    fs::read_to_string(path).map_err(|error| {
+        let place = path.display().to_string();
+        Problem::refused("cannot-read", &place, error, "a file in TOML", &format!("ls -l {place}"))
+    })
+}
+
+/// What is wrong with a file in TOML, and on which line.
+pub fn bad(path: &Path, text: &str, error: &toml::de::Error, expected: &str, hint: &str) -> Problem {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let place = match before {
+        Some(before) => format!("{}, line {}", path.display(), 1 + before.matches('\n').count()),
+        None => path.display().to_string(),
+    };
+    Problem::refused("bad-config", &place, error.message().trim_end(), expected, hint)
+}
+
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    let time = humantime::parse_duration(&text);
+    let wrong = |_| serde::de::Error::custom(format!("`{text}` is no time; expected one such as \"5min\" or \"24h\""));
+    time.map(Some).map_err(wrong)
+}
+
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arms() -> Arms {
+        Arms::named(&["cubic", "bbr"], "cubic").unwrap()
+    }
+
+    fn config(text: &str) -> Result<Config, Problem> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tune.toml");
+        fs::write(&path, text).unwrap();
+        Config::read(&path)
+    }
+
+    #[test]
+    fn times_and_sizes_have_units_and_all_keys_may_be_left_out() {
+        let config = config("grace = \"2min\"\n[objective]\nlong_from = \"1MB\"\n[ucb]\nwidth = 0.2\n").unwrap();
+        assert_eq!(config.grace, Some(Duration::from_secs(120)));
+        assert_eq!(config.objective.long_from, Some(Bytes(1_000_000)));
+        assert_eq!((config.ucb.width, config.ucb.memory), (0.2, 200.0));
+        assert!(config.policy.is_none() && config.overrides.is_empty());
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_refused_with_its_line() {
+        let error = config("policy = \"bayes\"\n[guard]\nalhpa = 0.05\n").unwrap_err();
+        assert_eq!(error.code, "bad-config");
+        assert!(error.place.ends_with("tune.toml, line 3"), "{error}");
+        assert!(error.found.contains("`alhpa`") && error.found.contains("`alpha`"), "{error}");
+        let error = config("[objective]\nlong_from = \"3 apples\"\n").unwrap_err();
+        assert!(error.place.ends_with("line 2") && error.found.contains("3 apples"), "{error}");
+    }
+
+    #[test]
+    fn a_policy_file_in_its_place_is_recognised() {
+        let error = config("format = 1\ndefault = \"cubic\"\n").unwrap_err();
+        assert!(error.hint.contains("--policy"), "{error}");
+    }
+
+    #[test]
+    fn overrides_say_one_thing_about_a_prefix_of_its_family() {
+        let read = |text: &str| config(text).unwrap().overrides(&arms(), "f");
+        let good = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \"::/0\"\ncc = \"bbr\"\n";
+        let told = read(good).unwrap();
+        assert_eq!(told[0], ("10.0.0.0/8".parse().unwrap(), Override::DataCenter));
+        assert_eq!(told[1].1, Override::Arm(thalweg_policy::ArmId(1)));
+        for (text, code, part) in [
+            ("prefix = \"192.0.2.0/48\"\nkeep = true", "bad-prefix", "its length is more than the address has"),
+            ("prefix = \"2001:db8::1/48\"\nkeep = true", "bad-prefix", "bits behind its length"),
+            ("prefix = \"::/0\"\ncc = \"vegas\"", "unknown-arm", "`vegas`"),
+            ("prefix = \"::/0\"\ncc = \"bbr\"\nkeep = true", "bad-override", "several"),
+            ("prefix = \"::/0\"", "bad-override", "none"),
+        ] {
+            let error = read(&format!("[[override]]\n{text}\n")).unwrap_err();
+            assert_eq!(error.code, code, "{error}");
+            assert!(error.found.contains(part) && error.place.contains("override of"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! `tune --guide`: what else of this machine matters to its connections. It looks, says why, and changes nothing.
+//!
+//! Left out: what belongs to the application (its own buffers, TCP_NODELAY), and what no setting of the host changes (the path).
+
+use super::arms::NEED_ECN;
+use super::arms::Offer;
+use crate::record::words::{bytes, short};
+use serde::Serialize;
+use std::fmt::Write;
+use std::fs;
+use std::process::Command;
+
+/// A path that a server should be able to fill with one connection: 1 Gbit/s, 100 ms.
+const PATH_BYTES: u64 = 1_000_000_000 / 8 / 10;
+
+/// A window takes up to twice its bytes of a buffer, for the kernel's own account of packets (tcp_adv_win_scale of 1, sk_buff overhead).
+const BUFFER_PER_WINDOW: u64 = 2;
+
+/// Unsent data beyond this only waits: enough for a sender to be woken in time on any path.
+const LOWAT_BYTES: u64 = 131_072;
+
+/// A check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What is looked at.
+    pub name: &'static str,
+    /// What was found; empty: this kernel does not have it.
+    pub found: Option<String>,
+    /// Whether it can stay as it is.
+    pub is_good: bool,
+    /// Why it matters.
+    pub why: String,
+    /// What to type; empty: nothing.
+    pub how: Option<String>,
+}
+
+/// What a machine says of itself.
+pub trait Machine {
+    /// A setting below /proc/sys.
+    fn setting(&self, name: &str) -> Option<String>;
+    /// The algorithms.
+    fn offer(&self) -> Option<Offer>;
+    /// The queue disciplines at the roots of network interfaces: `eth0 fq_codel`.
+    fn disciplines(&self) -> Option<Vec<(String, String)>>;
+    /// The share of the time since the machine started in which a hypervisor had others run.
+    fn stolen(&self) -> Option<f64>;
+}
+
+/// This machine.
+pub struct This;
+
+impl Machine for This {
+    fn setting(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        Offer::look().ok()
+    }
+
+    fn disciplines(&self) -> Option<Vec<(String, String)>> {
+        let output =
+            Command::new("tc").args(["qdisc", "show"]).output().ok().filter(|output| output.status.success())?;
+        Some(disciplines(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    fn stolen(&self) -> Option<f64> {
+        stolen(&fs::read_to_string("/proc/stat").ok()?)
+    }
+}
+
+/// The root disciplines of what `tc qdisc show` prints; below an `mq`, those of its queues. Interfaces without a queue are left out.
+fn disciplines(text: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["qdisc", kind, _, "dev", device, ..] = words[..] else { continue };
+        let one = (device.to_owned(), kind.to_owned());
+        if !["noqueue", "mq", "ingress", "clsact"].contains(&kind) && !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// The eighth number of the line `cpu` over the sum of the first eight (proc_stat(5)).
+fn stolen(stat: &str) -> Option<f64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let times: Vec<u64> = line.split_whitespace().map_while(|number| number.parse().ok()).take(8).collect();
+    let all: u64 = times.iter().sum();
+    (times.len() == 8 && all > 0).then(|| times[7] as f64 / all as f64)
+}
+
+/// Looks at everything.
+pub fn checks(machine: &dyn Machine) -> Vec<Check> {
+    let mut checks = Vec::new();
+    checks.extend(algorithms(machine));
+    checks.push(buffer(machine, "net.ipv4.tcp_wmem", "send buffer", "may be under way"));
+    checks.push(buffer(machine, "net.ipv4.tcp_rmem", "receive buffer", "peers may send at once"));
+    checks.extend(queues(machine));
+    checks.push(number(
+        machine,
+        "net.ipv4.tcp_slow_start_after_idle",
+        &|value| value == 0,
+        "After an idle time a connection begins with its initial window again: persistent connections start each answer slowly.",
+        "0",
+    ));
+    checks.push(number(
+        machine,
+        "net.ipv4.tcp_notsent_lowat",
+        &|value| value <= 4 * LOWAT_BYTES,
+        "What waits unsent in the kernel can no longer be put behind something more urgent (HTTP/2, HTTP/3 proxies), and takes memory.",
+        &LOWAT_BYTES.to_string(),
+    ));
+    checks.push(number(
+        machine,
+        "net.ipv4.tcp_no_metrics_save",
+        &|value| value == 1,
+        "The kernel gives a new connection the slow-start threshold of earlier ones to the same address, whatever their algorithm: what one \
+         algorithm has suffered the next one inherits, and the comparison is spoilt.",
+        "1",
+    ));
+    checks.push(number(
+        machine,
+        "net.core.bpf_jit_enable",
+        &|value| value > 0,
+        "Programs in eBPF take several times as long without the compiler.",
+        "1",
+    ));
+    checks.extend(cpu(machine));
+    checks
+}
+
+fn algorithms(machine: &dyn Machine) -> Vec<Check> {
+    let Some(offer) = machine.offer() else { return Vec::new() };
+    let has_bbr = offer.available.iter().any(|name| name.starts_with("bbr"));
+    let names = Check {
+        name: "algorithms",
+        found: Some(format!("{}; default {}", offer.available.join(", "), offer.default)),
+        is_good: has_bbr,
+        why: "Loss-based algorithms fall behind on lossy and shallow paths; without a BBR there is little to choose from.".to_owned(),
+        how: (!has_bbr).then(|| "sudo modprobe tcp_bbr; to have it after each start: echo tcp_bbr | sudo tee /etc/modules-load.d/tcp_bbr.conf".to_owned()),
+    };
+    let kept: Vec<&str> = offer
+        .available
+        .iter()
+        .filter(|name| !offer.allowed.contains(name) && **name != offer.default && !NEED_ECN.contains(&name.as_str()))
+        .map(String::as_str)
+        .collect();
+    let allowed = Check {
+        name: "net.ipv4.tcp_allowed_congestion_control",
+        found: Some(offer.allowed.join(" ")),
+        is_good: kept.is_empty(),
+        why: "What is not allowed to ordinary users is no arm unless --arms names it.".to_owned(),
+        how: (!kept.is_empty()).then(|| format!("thalweg-agent tune --arms {},{} ...", offer.default, kept.join(","))),
+    };
+    vec![names, allowed]
+}
+
+fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> Check {
+    let text = machine.setting(name);
+    let most = text.as_deref().and_then(|text| text.split(' ').nth(2)).and_then(|most| most.parse::<u64>().ok());
+    let wanted = (PATH_BYTES * BUFFER_PER_WINDOW).next_multiple_of(1 << 20);
+    let window = most.unwrap_or(0) / BUFFER_PER_WINDOW;
+    let rate = short(8.0 * window as f64 / 0.1);
+    let parts: Vec<&str> = text.as_deref().map(|text| text.split(' ').collect()).unwrap_or_default();
+    let how = match parts[..] {
+        [least, usual, _] => Some(format!("sudo sysctl -w {name}=\"{least} {usual} {wanted}\"")),
+        _ => None,
+    };
+    let is_good = most.is_none_or(|most| most >= wanted);
+    Check {
+        name,
+        is_good,
+        why: format!(
+            "The largest {what}, of which half counts: {} {verb}, so that over 100 ms no connection is faster than {rate}bit/s, whatever its algorithm.",
+            bytes(window)
+        ),
+        how: how.filter(|_| !is_good),
+        found: text,
+    }
+}
+
+/// BBR paces by itself, but with fewer timers and more evenly by `fq`.
+fn queues(machine: &dyn Machine) -> Vec<Check> {
+    let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has its own, which costs CPU \
+               on a server with many, and packets leave less evenly.";
+    let default = machine.setting("net.core.default_qdisc");
+    let found = machine.disciplines().filter(|found| !found.is_empty());
+    match found {
+        Some(found) => {
+            let others: Vec<&(String, String)> = found.iter().filter(|(_, kind)| kind != "fq").collect();
+            let how = others.first().map(|(device, _)| {
+                format!("sudo tc qdisc replace dev {device} root fq (below an mq: for each queue); for interfaces to come: sudo sysctl -w net.core.default_qdisc=fq")
+            });
+            let names: Vec<String> = found.iter().map(|(device, kind)| format!("{device} {kind}")).collect();
+            vec![Check {
+                name: "queue disciplines",
+                found: Some(names.join(", ")),
+                is_good: others.is_empty(),
+                why: why.to_owned(),
+                how,
+            }]
+        }
+        None => {
+            let is_good = default.as_deref().is_none_or(|kind| kind == "fq");
+            let how = (!is_good).then(|| "sudo sysctl -w net.core.default_qdisc=fq; it counts for interfaces that come up later (tc qdisc show)".to_owned());
+            vec![Check { name: "net.core.default_qdisc", found: default, is_good, why: why.to_owned(), how }]
+        }
+    }
+}
+
+fn number(machine: &dyn Machine, name: &'static str, is_good: &dyn Fn(u64) -> bool, why: &str, wanted: &str) -> Check {
+    let found = machine.setting(name);
+    let is_good = found.as_deref().and_then(|text| text.parse().ok()).is_none_or(is_good);
+    let how = (!is_good).then(|| format!("sudo sysctl -w {name}={wanted}"));
+    Check { name, found, is_good, why: why.to_owned(), how }
+}
+
+fn cpu(machine: &dyn Machine) -> Option<Check> {
+    let share = machine.stolen()?;
+    let has_rule = machine.offer().is_some_and(|offer| offer.available.iter().any(|name| name == "bbr_cpu"));
+    let is_good = share < 0.02 || has_rule;
+    Some(Check {
+        name: "CPU",
+        found: Some(format!("{:.1} % of the time since the start went to other machines", 100.0 * share)),
+        is_good,
+        why: "Where a hypervisor has others run, stock BBR falls behind for good; bbr_cpu does not.".to_owned(),
+        how: (!is_good)
+            .then(|| "sudo thalweg-agent cc load bbr_cpu --keep; thalweg doctor --live says how bad it is".to_owned()),
+    })
+}
+
+/// As text or JSON.
+pub fn guide(machine: &dyn Machine, json: bool) -> String {
+    let checks = checks(machine);
+    if json {
+        return format!("{:#}\n", serde_json::json!({ "checks": checks }));
+    }
+    let mut text = String::new();
+    for check in &checks {
+        let mark = match (&check.found, check.is_good) {
+            (None, _) => "-",
+            (_, true) => "good",
+            (_, false) => "look",
+        };
+        let found = check.found.as_deref().unwrap_or("this kernel does not have it");
+        writeln!(text, "{mark:<5} {}: {found}", check.name).expect("a string grows");
+        if !check.is_good {
+            writeln!(text, "      {}", check.why).expect("a string grows");
+            if let Some(how) = &check.how {
+                writeln!(text, "      {how}").expect("a string grows");
+            }
+        }
+    }
+    let open = checks.iter().filter(|check| !check.is_good).count();
+    let last = match open {
+        0 => "nothing of this keeps connections slow\n".to_owned(),
+        1 => "1 thing to look at; nothing was changed\n".to_owned(),
+        n => format!("{n} things to look at; nothing was changed\n"),
+    };
+    text + &last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    struct MadeUp {
+        settings: BTreeMap<&'static str, &'static str>,
+        available: &'static str,
+        disciplines: Option<&'static str>,
+        stat: &'static str,
+    }
+
+    impl Machine for MadeUp {
+        fn setting(&self, name: &str) -> Option<String> {
+            self.settings.get(name).map(|&value| value.to_owned())
+        }
+
+        fn offer(&self) -> Option<Offer> {
+            let names = |text: &str| text.split(' ').map(str::to_owned).collect();
+            Some(Offer { available: names(self.available), allowed: names("reno cubic"), default: "cubic".to_owned() })
+        }
+
+        fn disciplines(&self) -> Option<Vec<(String, String)>> {
+            self.disciplines.map(disciplines)
+        }
+
+        fn stolen(&self) -> Option<f64> {
+            stolen(self.stat)
+        }
+    }
+
+    fn stock() -> MadeUp {
+        MadeUp {
+            settings: BTreeMap::from([
+                ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+                ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+                ("net.ipv4.tcp_slow_start_after_idle", "1"),
+                ("net.ipv4.tcp_notsent_lowat", "4294967295"),
+                ("net.ipv4.tcp_no_metrics_save", "0"),
+                ("net.core.bpf_jit_enable", "1"),
+            ]),
+            available: "reno cubic",
+            disciplines: Some(
+                "qdisc noqueue 0: dev lo root refcnt 2\nqdisc fq_codel 0: dev eth0 root refcnt 2 limit 10240p\n",
+            ),
+            stat: "cpu  100 0 100 700 0 0 0 100 0 0\n",
+        }
+    }
+
+    fn names(machine: &MadeUp) -> Vec<&'static str> {
+        checks(machine).into_iter().filter(|check| !check.is_good).map(|check| check.name).collect()
+    }
+
+    #[test]
+    fn a_stock_machine_is_told_what_matters_and_what_to_type() {
+        let expected = [
+            "algorithms",
+            "net.ipv4.tcp_wmem",
+            "net.ipv4.tcp_rmem",
+            "queue disciplines",
+            "net.ipv4.tcp_slow_start_after_idle",
+            "net.ipv4.tcp_notsent_lowat",
+            "net.ipv4.tcp_no_metrics_save",
+            "CPU",
+        ];
+        assert_eq!(names(&stock()), expected);
+        let text = guide(&stock(), false);
+        for part in [
+            "no connection is faster than 168Mbit/s",
+            "sudo sysctl -w net.ipv4.tcp_wmem=\"4096 16384 25165824\"",
+            "tc qdisc replace dev eth0 root fq",
+            "good  net.core.bpf_jit_enable: 1\n",
+            "10.0 % of the time",
+            "8 things to look at; nothing was changed\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_machine_in_good_order_is_told_so() {
+        let mut machine = stock();
+        machine.available = "reno cubic bbr bbr_cpu";
+        machine.disciplines = Some("qdisc mq 0: dev eth0 root\nqdisc fq 0: dev eth0 parent :1 limit 10000p\n");
+        machine.settings = BTreeMap::from([
+            ("net.ipv4.tcp_wmem", "4096 16384 33554432"),
+            ("net.ipv4.tcp_rmem", "4096 131072 33554432"),
+            ("net.ipv4.tcp_slow_start_after_idle", "0"),
+            ("net.ipv4.tcp_notsent_lowat", "131072"),
+            ("net.ipv4.tcp_no_metrics_save", "1"),
+        ]);
+        assert_eq!(names(&machine), ["net.ipv4.tcp_allowed_congestion_control"]);
+        assert!(guide(&machine, false).contains("--arms cubic,bbr,bbr_cpu"));
+        assert!(guide(&machine, false).contains("-     net.core.bpf_jit_enable: this kernel does not have it"));
+        let json: serde_json::Value = serde_json::from_str(&guide(&machine, true)).unwrap();
+        assert_eq!(json["checks"][2]["name"], "net.ipv4.tcp_wmem");
+    }
+}

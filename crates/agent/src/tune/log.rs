@@ -1,0 +1,144 @@
+//! What has changed, and why: the last changes in memory, and a line for each on standard output, from where a service manager takes it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::io::Write;
+use thalweg_policy::{Change, Event};
+use thalweg_units::{Span, Time};
+
+/// Changes that are kept.
+const KEPT: usize = 1_000;
+
+/// In so long a time no more lines than that are written of destinations that prefer another arm: of those there may be very many.
+const WINDOW: Span = Span::from_secs(60);
+const MOST_LINES: u32 = 100;
+
+/// A change, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Logged {
+    /// The network namespace; none: all.
+    pub netns: Option<u32>,
+    /// The change.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// The last changes.
+#[derive(Debug, Default)]
+pub struct Log {
+    kept: VecDeque<Logged>,
+    /// How many there were of each kind since the start.
+    counts: std::collections::BTreeMap<&'static str, u64>,
+    /// Lines that wait to be written.
+    lines: Vec<String>,
+    window: Time,
+    written: u32,
+    left_out: u64,
+}
+
+impl Log {
+    /// Adds a change; it names its network namespace if that is not the agent's own.
+    pub fn add(&mut self, netns: Option<u32>, is_own: bool, event: Event) {
+        *self.counts.entry(kind(&event.change)).or_default() += 1;
+        self.write(netns.filter(|_| !is_own), &event);
+        if self.kept.len() == KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Logged { netns, event });
+    }
+
+    fn write(&mut self, netns: Option<u32>, event: &Event) {
+        if event.at.since(self.window) >= WINDOW {
+            if self.left_out > 0 {
+                self.lines.push(format!("and {} more destinations prefer another algorithm\n", self.left_out));
+            }
+            (self.window, self.written, self.left_out) = (event.at, 0, 0);
+        }
+        if matches!(event.change, Change::Preferred { .. }) {
+            if self.written >= MOST_LINES {
+                self.left_out += 1;
+                return;
+            }
+            self.written += 1;
+        }
+        self.lines.push(match netns {
+            Some(netns) => format!("netns {netns}: {event}\n"),
+            None => format!("{event}\n"),
+        });
+    }
+
+    /// The last so many changes, the newest first.
+    pub fn last(&self, most: usize) -> Vec<Logged> {
+        self.kept.iter().rev().take(most).cloned().collect()
+    }
+
+    /// How many changes of each kind there were.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(kind, count)| (*kind, *count))
+    }
+
+    /// The lines that are not written yet.
+    pub fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+}
+
+/// Writes lines to standard output. A reader that went away is no reason to stop.
+pub fn write(lines: &[String]) {
+    let mut out = std::io::stdout().lock();
+    let _ = lines.iter().try_for_each(|line| out.write_all(line.as_bytes())).and_then(|()| out.flush());
+}
+
+/// A name for counting.
+fn kind(change: &Change) -> &'static str {
+    match change {
+        Change::Preferred { .. } => "preferred",
+        Change::PathChanged => "path_changed",
+        Change::Withdrawn { .. } => "withdrawn",
+        Change::Resumed => "resumed",
+        Change::HoldoutShrunk => "holdout_shrunk",
+        Change::HoldoutRestored => "holdout_restored",
+        Change::CpuLimited => "cpu_limited",
+        Change::CpuFree => "cpu_free",
+        Change::LeftOut { .. } => "left_out",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(second: u64, change: Change) -> Event {
+        let prefix = Some("192.0.2.0/24".parse().unwrap());
+        Event { at: Time(second * 1_000_000_000), prefix, change, reason: "why not".to_owned() }
+    }
+
+    fn preferred() -> Change {
+        Change::Preferred { from: None, to: "bbr".to_owned() }
+    }
+
+    #[test]
+    fn every_change_is_a_line_with_its_reason() {
+        let mut log = Log::default();
+        log.add(Some(7), true, event(1, preferred()));
+        log.add(Some(8), false, event(1, Change::PathChanged));
+        let expected = ["192.0.2.0/24: prefers bbr: why not\n", "netns 8: 192.0.2.0/24: starts afresh: why not\n"];
+        assert_eq!(log.take_lines(), expected);
+        assert!(log.take_lines().is_empty());
+        assert_eq!(log.last(1)[0].netns, Some(8));
+    }
+
+    #[test]
+    fn preferences_of_very_many_destinations_do_not_fill_the_journal_but_withdrawals_are_told() {
+        let mut log = Log::default();
+        for _ in 0..5_000 {
+            log.add(Some(7), true, event(3, preferred()));
+        }
+        log.add(Some(7), true, event(3, Change::Withdrawn { until: Time(0) }));
+        assert_eq!(log.take_lines().len(), 101);
+        log.add(Some(7), true, event(64, preferred()));
+        assert_eq!(log.take_lines()[0], "and 4900 more destinations prefer another algorithm\n");
+        assert_eq!(log.last(usize::MAX).len(), 1_000);
+        assert_eq!(log.counts().collect::<Vec<_>>(), [("preferred", 5_001), ("withdrawn", 1)]);
+    }
+}

@@ -1,0 +1,61 @@
+//! `tune status` and `tune explain`: questions to the agent that chooses.
+
+use super::chooser::prefix_of;
+use super::options::Look;
+use super::view::{Explained, Status};
+use crate::problem::Problem;
+use crate::record::{Request, socket};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::path::Path;
+
+/// The answer, as text or JSON.
+///
+/// # Errors
+/// If no agent answers, the one that does only records, or the prefix is none.
+pub fn look(what: &Look) -> Result<String, Problem> {
+    match what {
+        Look::Status { json, limit, socket } => {
+            let answer = ask(socket, &Request::Tuning { limit: *limit })?;
+            shown::<Status>(socket, answer, *json, Status::text)
+        }
+        Look::Explain { prefix, json, socket } => {
+            prefix_of(prefix).map_err(|found| {
+                let expected = "an address or a prefix such as 192.0.2.0/24 or 2001:db8::/48";
+                Problem::refused("bad-prefix", "tune explain", found, expected, "thalweg-agent tune status lists some")
+            })?;
+            let answer = ask(socket, &Request::Explain { prefix: prefix.clone() })?;
+            shown::<Explained>(socket, answer, *json, Explained::text)
+        }
+    }
+}
+
+fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {
+    let answer = socket::ask(socket, request).map_err(|problem| match problem.code {
+        "not-recording" => Problem {
+            expected: "a running `thalweg-agent tune`".to_owned(),
+            hint: "sudo systemctl start thalweg-tune, or: sudo thalweg-agent tune".to_owned(),
+            ..problem
+        },
+        _ => problem,
+    })?;
+    if answer.get("tuning") == Some(&Value::Bool(false)) {
+        let (place, hint) =
+            (socket.display().to_string(), "end it, and start one that chooses: sudo thalweg-agent tune");
+        return Err(Problem::failed("not-tuning", &place, "an agent that only records", "one that chooses", hint));
+    }
+    Ok(answer)
+}
+
+fn shown<T: DeserializeOwned>(
+    socket: &Path,
+    answer: Value,
+    json: bool,
+    text: impl Fn(&T) -> String,
+) -> Result<String, Problem> {
+    if json {
+        // As the agent wrote it, with what only it may know.
+        return Ok(format!("{answer:#}\n"));
+    }
+    Ok(text(&socket::understood(socket, answer)?))
+}

@@ -1,0 +1,124 @@
+//! What choosing comes to, for Prometheus, beside what is recorded.
+
+use super::brain::Brain;
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+use prometheus::{Gauge, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use std::collections::BTreeMap;
+use thalweg_policy::Prefix;
+
+/// All families, made anew from what there is.
+pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
+    let registry = Registry::new();
+    let gauge = |name: &str, about: &str, value: f64| {
+        registered(&registry, Gauge::new(format!("thalweg_tune_{name}"), about)).set(value);
+    };
+    let options = |name: &str, about: &str| Opts::new(format!("thalweg_tune_{name}"), about);
+    let closed =
+        options("connections_total", "Connections that have closed, by congestion control and by whose choice it was.");
+    let closed = registered(&registry, IntCounterVec::new(closed, &["cc", "assignment"]));
+    let preferring =
+        options("destinations_preferring", "Destinations most of whose new connections get a congestion control.");
+    let preferring = registered(&registry, IntGaugeVec::new(preferring, &["cc"]));
+    let mut preferred: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut destinations = 0;
+    for guard in brain.namespaces.values().filter_map(|namespace| namespace.guard.as_ref()) {
+        for (prefix, _) in guard.destinations() {
+            destinations += 1;
+            if let Some(arm) = guard.preferred(prefix) {
+                *preferred.entry(&brain.setup.arms.arm(arm).name).or_default() += 1;
+            }
+        }
+    }
+    for (arm, what) in brain.setup.arms.iter() {
+        for (group, name) in ["treated", "held_out", "untouched"].into_iter().enumerate() {
+            let count = brain.closed.get(&(arm, group)).copied().unwrap_or(0);
+            closed.with_label_values(&[&what.name, name]).inc_by(count);
+        }
+        let count = preferred.get(what.name.as_str()).copied().unwrap_or(0);
+        preferring.with_label_values(&[what.name.as_str()]).set(count);
+    }
+    let changes = options("changes_total", "Changes of what is chosen, by kind.");
+    let changes = registered(&registry, IntCounterVec::new(changes, &["change"]));
+    for (kind, count) in brain.log.counts() {
+        changes.with_label_values(&[kind]).inc_by(count);
+    }
+    differences(brain, &registry);
+    gauge("destinations", "Destinations that are known.", f64::from(destinations));
+    gauge("cpu_limited", "1 while the host is short of CPU.", f64::from(u8::from(brain.host.is_cpu_limited)));
+    gauge("dry_run", "1 if nothing is set.", f64::from(u8::from(brain.setup.is_dry_run)));
+    gauge("left_out", "Algorithms that could not be set, and are not chosen any more.", brain.left_out.len() as f64);
+    let failing = f64::from(u8::from(is_state_failing || brain.trouble.is_some()));
+    gauge("failing", "1 while the kernel or the disk does not take what was decided or learned.", failing);
+    registry.gather()
+}
+
+/// What chosen connections of the agent's own network namespace got beyond those held out.
+fn differences(brain: &Brain, registry: &Registry) {
+    let about = "What chosen connections got beyond those held out, as a difference of logarithms: 0.1 is a tenth of the time or the rate.";
+    let options = Opts::new("thalweg_tune_reward_difference", about);
+    let gauge = registered(registry, GaugeVec::new(options, &["ip_version", "value"]));
+    let Some(guard) = brain.namespaces.get(&brain.own).and_then(|namespace| namespace.guard.as_ref()) else { return };
+    for (version, root) in [("4", "0.0.0.0/0"), ("6", "::/0")] {
+        let root: Prefix = root.parse().expect("a prefix");
+        if let Some(difference) = guard.difference(root) {
+            for (name, value) in [("mean", difference.mean), ("low", difference.low), ("high", difference.high)] {
+                gauge.with_label_values(&[version, name]).set(value);
+            }
+        }
+    }
+}
+
+/// Names and labels are ours, and each stands here once: whoever changes them sees it at the first test.
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
+    let collector = made.expect("valid names");
+    registry.register(Box::new(collector.clone())).expect("a name of its own");
+    collector
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::brain::tests::{brain, learn};
+    use crate::tune::kernel::Told;
+    use prometheus::TextEncoder;
+    use std::collections::BTreeSet;
+
+    /// Of an agent that has learned of one destination.
+    fn page() -> String {
+        let (mut brain, mut told) = (brain(&[], ""), Told::default());
+        learn(&mut brain, &mut told, "192.0.2.0/24", 60, [400.0, 100.0]);
+        TextEncoder::new().encode_to_string(&families(&brain, false)).unwrap()
+    }
+
+    #[test]
+    fn what_was_chosen_and_what_it_brings_is_counted() {
+        let page = page();
+        for line in [
+            "thalweg_tune_connections_total{assignment=\"treated\",cc=\"bbr\"} 40",
+            "thalweg_tune_connections_total{assignment=\"held_out\",cc=\"cubic\"} 20",
+            "thalweg_tune_destinations_preferring{cc=\"bbr\"} 1",
+            "thalweg_tune_destinations 1",
+            "thalweg_tune_failing 0",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line}: {page}");
+        }
+        let mean = page
+            .lines()
+            .find_map(|line| line.strip_prefix("thalweg_tune_reward_difference{ip_version=\"4\",value=\"mean\"} "));
+        // Four times as fast, less what the retransmissions of both cost alike.
+        assert!((mean.unwrap().parse::<f64>().unwrap() - 4f64.ln()).abs() < 0.2, "{page}");
+    }
+
+    #[test]
+    fn the_reference_page_names_every_metric_and_no_other() {
+        let page = page();
+        let name = |line: &str| line.strip_prefix("# TYPE ")?.split(' ').next().map(str::to_owned);
+        let exported: BTreeSet<String> = page.lines().filter_map(name).collect();
+        let reference = include_str!("../../../../docs/reference/agent.md");
+        let (_, section) = reference.split_once("\n## Metrics\n").expect("a section on metrics");
+        let (section, _) = section.split_once("\n## ").expect("another section");
+        let documented = section.split('`').filter(|word| word.starts_with("thalweg_tune_")).map(str::to_owned);
+        assert_eq!(exported, documented.collect());
+    }
+}

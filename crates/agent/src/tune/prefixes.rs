@@ -1,0 +1,311 @@
+//! A user's table of networks, in the forms that `thalweg advise --prefixes` reads: CSV whose heading names `network` (MaxMind's `Blocks`
+//! with the `Locations` beside them among them), RouteViews' prefix-to-AS lines, or a folder of such files, any of them compressed
+//! with gzip or not.
+//!
+//! Only the columns that rules ask for are kept, of networks in which whole destinations lie. A field of CSV with a line break
+//! in it is not understood.
+
+use crate::problem::Problem;
+use flate2::read::GzDecoder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use thalweg_policy::{Places, Prefix, Tree};
+
+/// What others call columns of ours.
+const NAMES: [(&str, &str); 7] = [
+    ("asn", "as"),
+    ("as_number", "as"),
+    ("autonomous_system_number", "as"),
+    ("country_iso_code", "country"),
+    ("country_code", "country"),
+    ("as_org", "as_name"),
+    ("autonomous_system_organization", "as_name"),
+];
+
+/// What MaxMind's networks say of their place: the number of a line in a file of its own.
+const GEONAME: &str = "geoname_id";
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+const EXPECTED: &str = "CSV with a heading that names `network`, or RouteViews' lines: address, length, AS";
+const HINT: &str = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE";
+
+/// Reads a table, or those in a folder, as far as `wanted` names their columns.
+///
+/// # Errors
+/// If one cannot be read, or is none; with the line.
+pub fn read(place: &Path, wanted: &BTreeSet<String>, tree: &Tree) -> Result<Places, Problem> {
+    let mut reader = Reader { wanted, tree, places: Places::default(), networks: 0 };
+    for file in files(place).map_err(|error| unreadable(place, &error))? {
+        reader.file(&file)?;
+    }
+    if reader.networks == 0 {
+        return Err(wrong(place, None, "it names no network"));
+    }
+    Ok(reader.places)
+}
+
+struct Reader<'a> {
+    wanted: &'a BTreeSet<String>,
+    tree: &'a Tree,
+    places: Places,
+    networks: u64,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, file: &Path) -> Result<(), Problem> {
+        let mut lines = open(file).map_err(|error| unreadable(file, &error))?.lines();
+        let mut number = 0;
+        let mut next = || {
+            number += 1;
+            let line = lines.next().transpose().map_err(|error| wrong(file, Some(number), &error.to_string()))?;
+            Ok::<_, Problem>(line.map(|line| (number, line)))
+        };
+        let Some((_, first)) = next()? else { return Ok(()) };
+        if first.contains('\t') {
+            let mut line = Some((1, first));
+            while let Some((number, text)) = line {
+                self.route(&text).map_err(|why| wrong(file, Some(number), &why))?;
+                line = next()?;
+            }
+            return Ok(());
+        }
+        let heading = Heading::read(file, &first, self.wanted)?;
+        while let Some((number, line)) = next()? {
+            if !line.trim().is_empty() {
+                let row = heading.row(&line).map_err(|why| wrong(file, Some(number), &why))?;
+                self.add(&heading.columns, &row.0, row.1).map_err(|why| wrong(file, Some(number), &why))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// RouteViews: an address, a length, an AS.
+    fn route(&mut self, line: &str) -> Result<(), String> {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [] => Ok(()),
+            _ if line.starts_with('#') => Ok(()),
+            [address, length, number] => {
+                let columns = if self.wanted.contains("as") { vec!["as".to_owned()] } else { Vec::new() };
+                self.add(&columns, &format!("{address}/{length}"), vec![autonomous_system(number)])
+            }
+            _ => Err(format!("`{line}` is not an address, a length and an AS")),
+        }
+    }
+
+    fn add(&mut self, columns: &[String], network: &str, values: Vec<String>) -> Result<(), String> {
+        self.networks += 1;
+        let network = network.trim();
+        let whole = if network.contains('/') { network.to_owned() } else { format!("{network}/32") };
+        let network: Prefix =
+            whole.parse().map_err(|error: thalweg_policy::PrefixError| format!("`{network}`: {}", error.why))?;
+        // What is smaller than a destination says nothing of all of it.
+        if !columns.is_empty() && self.tree.leaf_of(network) == network {
+            self.places.add(columns, network, values);
+        }
+        Ok(())
+    }
+}
+
+/// Which field of a line is what.
+struct Heading {
+    fields: usize,
+    network: usize,
+    columns: Vec<String>,
+    at: Vec<usize>,
+    /// MaxMind's numbers of places are countries.
+    countries: BTreeMap<String, String>,
+}
+
+impl Heading {
+    fn read(file: &Path, line: &str, wanted: &BTreeSet<String>) -> Result<Heading, Problem> {
+        let names: Vec<String> =
+            fields(line.trim_start_matches('\u{feff}')).iter().map(|name| name.trim().to_lowercase()).collect();
+        let Some(network) = names.iter().position(|name| name == "network") else {
+            return Err(wrong(file, Some(1), "its heading names no `network`"));
+        };
+        let countries =
+            if names.iter().any(|name| name == GEONAME) { countries_beside(file)? } else { BTreeMap::new() };
+        let mut heading = Heading { fields: names.len(), network, columns: Vec::new(), at: Vec::new(), countries };
+        for (at, name) in names.iter().enumerate() {
+            let ours = NAMES.iter().find(|(theirs, _)| theirs == name).map_or(name.as_str(), |(_, ours)| ours);
+            let ours = if name == GEONAME && !heading.countries.is_empty() { "country" } else { ours };
+            // Of two columns that are called the same, the first one is meant.
+            if at != network && wanted.contains(ours) && !heading.columns.iter().any(|column| column == ours) {
+                heading.columns.push(ours.to_owned());
+                heading.at.push(at);
+            }
+        }
+        Ok(heading)
+    }
+
+    fn row(&self, line: &str) -> Result<(String, Vec<String>), String> {
+        let mut fields = fields(line);
+        if fields.len() != self.fields {
+            return Err(format!("{} fields, and the heading has {}", fields.len(), self.fields));
+        }
+        let value = |(column, &at): (&String, &usize)| {
+            let text = fields[at].trim();
+            match column.as_str() {
+                "as" if !text.is_empty() => autonomous_system(text),
+                "country" if !self.countries.is_empty() => self.countries.get(text).cloned().unwrap_or_default(),
+                _ => text.to_owned(),
+            }
+        };
+        let values = self.columns.iter().zip(&self.at).map(value).collect();
+        Ok((std::mem::take(&mut fields[self.network]), values))
+    }
+}
+
+/// The fields of a line of CSV. A quote within quotes is written twice.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let (mut is_quoted, mut letters) = (false, line.chars().peekable());
+    while let Some(letter) = letters.next() {
+        let field = fields.last_mut().expect("there is one");
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                field.push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
+            '\r' => {}
+            letter => field.push(letter),
+        }
+    }
+    fields
+}
+
+/// The country of each of MaxMind's places, from the file beside that of the networks; empty if there is none.
+fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(folder).map(|all| all.flatten().map(|entry| entry.path()).collect()).unwrap_or_default();
+    names.retain(|path| path.to_string_lossy().ends_with("Locations-en.csv"));
+    names.sort();
+    let Some(beside) = names.first() else { return Ok(BTreeMap::new()) };
+    let mut lines = open(beside).map_err(|error| unreadable(beside, &error))?.lines();
+    let heading = lines.next().transpose().map_err(|error| unreadable(beside, &error))?.unwrap_or_default();
+    let heading = fields(&heading);
+    let at = |wanted: &str| heading.iter().position(|name| name == wanted);
+    let (Some(number), Some(country)) = (at(GEONAME), at("country_iso_code")) else { return Ok(BTreeMap::new()) };
+    let mut countries = BTreeMap::new();
+    for line in lines {
+        let line = line.map_err(|error| unreadable(beside, &error))?;
+        let fields = fields(&line);
+        if let (Some(number), Some(country)) = (fields.get(number), fields.get(country)) {
+            countries.insert(number.clone(), country.clone());
+        }
+    }
+    Ok(countries)
+}
+
+/// `64496` and `as64496` are AS64496; of several that announce a network, the one that most have seen stands first.
+fn autonomous_system(text: &str) -> String {
+    let first = text.split('_').next().unwrap_or_default().trim_matches(['{', '}']).to_uppercase();
+    format!("AS{}", first.strip_prefix("AS").unwrap_or(&first))
+}
+
+fn files(place: &Path) -> io::Result<Vec<PathBuf>> {
+    if !place.is_dir() {
+        return Ok(vec![place.to_owned()]);
+    }
+    let is_table = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let has_ending = [".csv", ".gz", ".txt", ".pfx2as"].iter().any(|ending| name.ends_with(ending));
+        path.is_file() && has_ending && !name.starts_with('.') && !name.contains("Locations")
+    };
+    let mut files: Vec<PathBuf> = fs::read_dir(place)?.flatten().map(|entry| entry.path()).filter(is_table).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut plain = BufReader::new(File::open(path)?);
+    let is_compressed = plain.fill_buf()?.starts_with(&GZIP);
+    let all: Box<dyn Read> = if is_compressed { Box::new(GzDecoder::new(plain)) } else { Box::new(plain) };
+    Ok(Box::new(BufReader::new(all)))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    let place = path.display().to_string();
+    Problem::refused("cannot-read", &place, error, "a table of networks", &format!("ls -l {place}"))
+}
+
+fn wrong(path: &Path, line: Option<usize>, why: &str) -> Problem {
+    let place = line.map_or(path.display().to_string(), |line| format!("{}, line {line}", path.display()));
+    Problem::refused("bad-prefixes", &place, why, EXPECTED, HINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    fn wanted(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn table(files: &[(&str, &str)], place: &str, names: &[&str]) -> Result<Places, Problem> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        read(&folder.path().join(place), &wanted(names), &Tree::default())
+    }
+
+    fn value(places: &Places, prefix: &str, column: &str) -> Option<String> {
+        places.value(prefix.parse().unwrap(), column).map(str::to_owned)
+    }
+
+    #[test]
+    fn csv_is_read_as_advise_reads_it() {
+        let text = "\u{feff}Network,ASN,country,as_org\n192.0.2.0/24,64496,DE,\"One, \"\"and\"\" all\"\n2001:db8::/32,AS64497,,Two\n";
+        let places = table(&[("t.csv", text)], "t.csv", &["as", "country", "as_name"]).unwrap();
+        assert_eq!(value(&places, "192.0.2.0/24", "as").unwrap(), "AS64496");
+        assert_eq!(value(&places, "192.0.2.0/24", "as_name").unwrap(), "One, \"and\" all");
+        assert_eq!(value(&places, "2001:db8:1::/48", "as").unwrap(), "AS64497");
+        assert_eq!(value(&places, "2001:db8:1::/48", "country"), None);
+    }
+
+    #[test]
+    fn routeviews_lines_maxmind_places_and_folders_are_read() {
+        let routes = "198.51.100.0\t24\t64500_64501\n203.0.113.0\t25\t64502\n";
+        let blocks = "network,geoname_id\n192.0.2.0/24,77\n";
+        let locations = "geoname_id,locale_code,country_iso_code\n77,en,NL\n";
+        let files = [("routes.txt", routes), ("Blocks-IPv4.csv", blocks), ("Locations-en.csv", locations)];
+        let places = table(&files, "", &["as", "country"]).unwrap();
+        assert_eq!(value(&places, "198.51.100.0/24", "as").unwrap(), "AS64500");
+        assert_eq!(value(&places, "203.0.113.0/24", "as"), None, "it is half of a destination");
+        assert_eq!(value(&places, "192.0.2.0/24", "country").unwrap(), "NL");
+    }
+
+    #[test]
+    fn gzip_is_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv.gz");
+        let mut packed = GzEncoder::new(File::create(&path).unwrap(), Compression::default());
+        packed.write_all(b"network,as\n10.0.0.0/8,64496\n").unwrap();
+        packed.finish().unwrap();
+        let places = read(&path, &wanted(&["as"]), &Tree::default()).unwrap();
+        assert_eq!(value(&places, "10.1.2.0/24", "as").unwrap(), "AS64496");
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused_with_its_line() {
+        let refusal = |text: &str| table(&[("t.csv", text)], "t.csv", &["as"]).unwrap_err().to_string();
+        assert!(refusal("net,as\n").contains("t.csv, line 1: found its heading names no `network`"));
+        assert!(
+            refusal("network,as\n10.0.0.0/8,1\n10.0.0.1/8,2\n").contains("line 3: found `10.0.0.1/8`: bits behind")
+        );
+        assert!(refusal("network,as\n10.0.0.0/8\n").contains("line 2: found 1 fields"));
+        assert!(refusal("network,as\n").contains("names no network"));
+        assert_eq!(table(&[], "none.csv", &[]).unwrap_err().code, "cannot-read");
+    }
+}

@@ -1,0 +1,343 @@
+//! What the operator wants, once the command line, the settings and the machine are put together.
+
+use super::arms::{NEED_ECN, Offer};
+use super::config::{self, Config, unknown_arm};
+use super::kernel::Override;
+use super::options::{DEFAULT_STATE, Options};
+use super::prefixes;
+use crate::problem::Problem;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use thalweg_policy::{
+    Ab, AbUnit, AnyPolicy, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy, GreedySettings, Guard,
+    GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
+};
+use thalweg_units::{Span, Time};
+
+/// The policies that have a name.
+const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", "static"];
+
+/// For how long the kernel goes on alone.
+const GRACE: Duration = Duration::from_secs(300);
+
+/// Destinations kept in memory, and in the learned state: each takes some kilobytes.
+const DESTINATIONS: usize = 20_000;
+
+/// What the operator wants.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The arms, with the default of the agent's own network namespace.
+    pub arms: Arms,
+    /// What is said of prefixes.
+    pub overrides: Vec<(Prefix, Override)>,
+    /// Decide, and set nothing.
+    pub is_dry_run: bool,
+    /// Choose for private addresses as well.
+    pub has_private: bool,
+    /// For how long the kernel goes on alone.
+    pub grace: Duration,
+    /// Where learned state is kept.
+    pub state: PathBuf,
+    /// What stands around the policy.
+    pub guard: GuardSettings,
+    /// What is wanted.
+    pub objective: Objective,
+    policy: Chosen,
+}
+
+/// A policy with its settings, of which every network namespace has its own.
+#[derive(Clone, Debug)]
+enum Chosen {
+    Bayes(BayesSettings),
+    Ucb(UcbSettings),
+    Greedy(GreedySettings),
+    Bpftune(BpftuneSettings),
+    Ab { treatment: usize, share: f64, unit: AbUnit, seed: u64, until: Option<Time> },
+    Static(Vec<f64>),
+    Rules(Box<Rules>),
+}
+
+impl Setup {
+    /// Puts together what was said, and what the machine offers.
+    ///
+    /// # Errors
+    /// If something of it cannot be.
+    pub fn new(options: &Options, offer: &Offer) -> Result<Setup, Problem> {
+        let config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+        let place = options.config.as_ref().map_or("--config".to_owned(), |path| path.display().to_string());
+        let wanted = options.arms.as_deref().or(config.arms.as_deref());
+        let has_ecn = config.overrides.iter().any(|one| one.data_center);
+        let names = offer.arms(wanted, has_ecn)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let arms = Arms::named(&names, &offer.default).expect("they were looked at");
+        let objective = objective(&config, &place)?;
+        let guard = guard(options, &config, &place)?;
+        let policy = chosen(options, &config, &place, &arms, &guard)?;
+        Ok(Setup {
+            overrides: config.overrides(&arms, &place)?,
+            is_dry_run: options.dry_run || config.dry_run,
+            has_private: options.private || config.private,
+            grace: options.grace.or(config.grace).unwrap_or(GRACE),
+            state: options.state.clone().or(config.state).unwrap_or_else(|| DEFAULT_STATE.into()),
+            arms,
+            guard,
+            objective,
+            policy,
+        })
+    }
+
+    /// A guard that knows nothing, for a network namespace that takes `default` by itself; none if that is no arm.
+    pub fn guard(&self, default: &str) -> Option<Guard> {
+        let arms = Arms::new(self.arms.iter().map(|(_, arm)| arm.clone()).collect(), default).ok()?;
+        let (own, objective) = (arms.clone(), self.objective);
+        let policy = match &self.policy {
+            Chosen::Bayes(settings) => AnyPolicy::Bayes(Bayes::new(own, objective, settings.clone())),
+            Chosen::Ucb(settings) => AnyPolicy::Ucb(Ucb::new(own, objective, *settings)),
+            Chosen::Greedy(settings) => AnyPolicy::Greedy(Greedy::new(own, objective, *settings)),
+            Chosen::Bpftune(settings) => AnyPolicy::Bpftune(Bpftune::new(own, *settings)),
+            Chosen::Ab { treatment, share, unit, seed, until } => {
+                let ab = Ab::new(own, thalweg_policy::ArmId(*treatment as u8), *share, *unit, *seed);
+                AnyPolicy::Ab(match until {
+                    Some(end) => ab.until(*end),
+                    None => ab,
+                })
+            }
+            Chosen::Static(wishes) => AnyPolicy::Static(Static::of(own, wishes)),
+            Chosen::Rules(rules) => AnyPolicy::Rules(rules.as_ref().clone()),
+        };
+        Some(Guard::new(arms, policy, objective, self.guard.clone()))
+    }
+
+    /// bpftune's rule for connections at work: how far its share of retransmissions is shifted.
+    pub fn drop_shift(&self) -> Option<u8> {
+        match &self.policy {
+            Chosen::Bpftune(settings) if settings.has_loss_rule => Some(settings.drop_shift),
+            _ => None,
+        }
+    }
+
+    /// The networks around a prefix that have rows of their own: one level, so that a connection to a destination that nobody knows begins
+    /// with what its neighbours have taught.
+    pub fn networks(&self, prefix: Prefix) -> impl Iterator<Item = Prefix> + use<> {
+        let lengths = self.lengths(prefix.family());
+        lengths
+            .into_iter()
+            .skip(1)
+            .filter(move |&length| length < prefix.length())
+            .map(move |length| prefix.cut(length))
+    }
+
+    /// The lengths of prefixes that have rows, the longest first.
+    pub fn lengths(&self, family: Family) -> Vec<u8> {
+        let whole = match family {
+            Family::V4 => Prefix::of(Ipv4Addr::UNSPECIFIED.into(), u8::MAX),
+            Family::V6 => Prefix::of(Ipv6Addr::UNSPECIFIED.into(), u8::MAX),
+        };
+        let leaf = self.guard.tree.leaf_of(whole);
+        let above: Vec<u8> = self.guard.tree.ancestors(leaf).map(Prefix::length).collect();
+        std::iter::once(leaf.length()).chain(above.last().copied().filter(|&length| length > 0)).collect()
+    }
+
+    /// Whether an arm may be chosen for a prefix, as far as the operator's words go.
+    pub fn may_use(&self, arm: &str, prefix: Prefix) -> bool {
+        let around = self.overrides.iter().filter(|(of, _)| of.has(prefix));
+        !NEED_ECN.contains(&arm)
+            || around.max_by_key(|(of, _)| of.length()).is_some_and(|(_, what)| *what == Override::DataCenter)
+    }
+
+    /// The operator's word for a prefix: that of the longest prefix around it.
+    pub fn override_of(&self, prefix: Prefix) -> Option<Override> {
+        let around = self.overrides.iter().filter(|(of, _)| of.has(prefix));
+        around.max_by_key(|(of, _)| of.length()).map(|(_, what)| *what)
+    }
+}
+
+fn refused(place: &str, found: impl std::fmt::Display, expected: &str) -> Problem {
+    Problem::refused("bad-setting", place, found, expected, "docs/reference/agent.md describes the settings")
+}
+
+/// A number within a range, its ends included.
+fn within(place: &str, name: &str, value: Option<f64>, least: f64, most: f64) -> Result<Option<f64>, Problem> {
+    match value {
+        Some(value) if !(least..=most).contains(&value) => {
+            Err(refused(&format!("{place}: {name}"), value, &format!("a number from {least} to {most}")))
+        }
+        value => Ok(value),
+    }
+}
+
+fn objective(config: &Config, place: &str) -> Result<Objective, Problem> {
+    let (keys, usual) = (&config.objective, Objective::default());
+    let price = within(place, "objective.retransmit_price", keys.retransmit_price, 0.0, 1000.0)?;
+    let objective = Objective {
+        least: keys.least.unwrap_or(usual.least),
+        medium_from: keys.medium_from.unwrap_or(usual.medium_from),
+        long_from: keys.long_from.unwrap_or(usual.long_from),
+        retransmit_price: price.unwrap_or(usual.retransmit_price),
+    };
+    if objective.medium_from > objective.long_from {
+        let found = format!("medium_from {}, long_from {}", objective.medium_from, objective.long_from);
+        return Err(refused(&format!("{place}: objective"), found, "medium_from no larger than long_from"));
+    }
+    Ok(objective)
+}
+
+fn guard(options: &Options, config: &Config, place: &str) -> Result<GuardSettings, Problem> {
+    let (keys, usual) = (&config.guard, GuardSettings::default());
+    let length = |name: &str, value: Option<u8>, usual: u8, most: u8| match value {
+        Some(value) if !(1..=most).contains(&value) => {
+            let found = format!("{value} bits");
+            Err(refused(&format!("{place}: tree.{name}"), found, &format!("a length from 1 to {most}")))
+        }
+        value => Ok(value.unwrap_or(usual)),
+    };
+    let holdout = options.holdout.or(within(place, "holdout", config.holdout, 0.0, 1.0)?).unwrap_or(usual.holdout);
+    let least = within(place, "guard.least_holdout", keys.least_holdout, 0.0, 1.0)?.unwrap_or(usual.least_holdout);
+    Ok(GuardSettings {
+        tree: Tree::with_leaves(length("v4", config.tree.v4, 24, 32)?, length("v6", config.tree.v6, 48, 128)?),
+        holdout,
+        least_holdout: least.min(holdout),
+        alpha: within(place, "guard.alpha", keys.alpha, 1e-9, 0.5)?.unwrap_or(usual.alpha),
+        withdraw_for: keys.withdraw_for.map_or(usual.withdraw_for, span),
+        most_prefixes: config.destinations.unwrap_or(DESTINATIONS).max(8),
+    })
+}
+
+fn span(time: Duration) -> Span {
+    Span(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn chosen(
+    options: &Options,
+    config: &Config,
+    place: &str,
+    arms: &Arms,
+    guard: &GuardSettings,
+) -> Result<Chosen, Problem> {
+    let name = options.policy.as_deref().or(config.policy.as_deref()).unwrap_or("bayes");
+    Ok(match name {
+        "bayes" => {
+            let (keys, usual) = (&config.bayes, BayesSettings::default());
+            Chosen::Bayes(BayesSettings {
+                tree: guard.tree.clone(),
+                gain_sd: within(place, "bayes.gain_sd", keys.gain_sd, 0.01, 10.0)?.unwrap_or(usual.gain_sd),
+                memory: within(place, "bayes.memory", keys.memory, 2.0, 1e9)?.unwrap_or(usual.memory),
+                half_life: keys.half_life.map_or(usual.half_life, span),
+                floor: within(place, "bayes.floor", keys.floor, 0.0, 1.0)?.unwrap_or(usual.floor),
+                most_prefixes: guard.most_prefixes,
+            })
+        }
+        "ucb" => {
+            within(place, "ucb.width", Some(config.ucb.width), 0.0, 100.0)?;
+            within(place, "ucb.memory", Some(config.ucb.memory), 1.0, 1e9)?;
+            Chosen::Ucb(config.ucb)
+        }
+        "epsilon-greedy" => {
+            within(place, "epsilon-greedy.epsilon", Some(config.greedy.epsilon), 0.0, 1.0)?;
+            within(place, "epsilon-greedy.memory", Some(config.greedy.memory), 1.0, 1e9)?;
+            Chosen::Greedy(config.greedy)
+        }
+        "bpftune" => {
+            within(place, "bpftune.learning_rate", Some(config.bpftune.learning_rate.into()), 0.0, 4.0)?;
+            Chosen::Bpftune(config.bpftune)
+        }
+        "ab" => ab(config, place, arms)?,
+        "static" => weights(config, place, arms)?,
+        file => Chosen::Rules(Box::new(rules(options, config, Path::new(file), arms, guard)?)),
+    })
+}
+
+fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
+    let keys = &config.ab;
+    let others: Vec<_> = arms.iter().filter(|(id, _)| *id != arms.default()).collect();
+    let treatment = match (&keys.treatment, &others[..]) {
+        (Some(name), _) => arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?,
+        (None, [(only, _)]) => *only,
+        (None, _) => {
+            let names: Vec<&str> = others.iter().map(|(_, arm)| arm.name.as_str()).collect();
+            let found = format!("several arms beside the default: {}", names.join(", "));
+            let hint = format!("--arms {},{}", arms.arm(arms.default()).name, names[0]);
+            let expected = "one arm to compare with the default";
+            return Err(Problem::refused("no-treatment", "--policy ab", found, expected, &hint));
+        }
+    };
+    let until = |text: &String| {
+        let wrong = |_| {
+            refused(&format!("{place}: ab.pilot_until"), format!("`{text}`"), "a time such as 2026-01-31T12:00:00Z")
+        };
+        let moment = humantime::parse_rfc3339_weak(text).map_err(wrong)?;
+        Ok::<_, Problem>(Time(span(moment.duration_since(UNIX_EPOCH).unwrap_or_default()).0))
+    };
+    Ok(Chosen::Ab {
+        treatment: treatment.index(),
+        share: within(place, "ab.share", keys.share, 0.0, 1.0)?.unwrap_or(0.5),
+        unit: keys.unit.unwrap_or(AbUnit::Connection),
+        seed: keys.seed,
+        until: keys.pilot_until.as_ref().map(until).transpose()?,
+    })
+}
+
+fn weights(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
+    let mut wishes = vec![0.0; arms.len()];
+    for (name, wish) in &config.weights {
+        let arm = arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: static"), name, arms))?;
+        within(place, &format!("static.{name}"), Some(*wish), 0.0, 1e6)?;
+        wishes[arm.index()] = *wish;
+    }
+    if wishes.iter().all(|wish| *wish == 0.0) {
+        let (found, expected) = ("no chances", "a chance for an arm at least");
+        let hint = "in the file behind --config: [static] and below it bbr = 1";
+        return Err(Problem::refused("no-weights", "--policy static", found, expected, hint));
+    }
+    Ok(Chosen::Static(wishes))
+}
+
+/// The rules of a policy file, with what is known here.
+fn rules(
+    options: &Options,
+    config: &Config,
+    path: &Path,
+    arms: &Arms,
+    guard: &GuardSettings,
+) -> Result<Rules, Problem> {
+    let place = path.display().to_string();
+    if !path.exists() {
+        let expected = format!("one of {}, or a policy file", POLICIES.join(", "));
+        let hint = "thalweg advise --policy FILE writes such a file; docs/reference/policy.md describes it";
+        return Err(Problem::refused("unknown-policy", "--policy", format!("`{place}`"), &expected, hint));
+    }
+    let text = config::read(path)?;
+    let hint = "docs/reference/policy.md describes the file";
+    let value: Value =
+        toml::from_str(&text).map_err(|error| config::bad(path, &text, &error, "a policy file", hint))?;
+    let mut host: BTreeMap<String, String> = config.host.clone();
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    host.entry("machine".to_owned()).or_insert(machine);
+    let asked = asked(&value);
+    let places = match options.prefixes.as_deref().or(config.prefixes.as_deref()) {
+        Some(table) => prefixes::read(table, &asked, &guard.tree)?,
+        None => Default::default(),
+    };
+    let known = Known { tree: guard.tree.clone(), host, places };
+    Rules::from_value(arms.clone(), value, Arc::new(known)).map_err(|error| {
+        let expected = "a policy that this agent can obey with what it knows";
+        let hint = "what a table of networks says (as, country ...): --prefixes FILE; what is the same for all connections of this \
+                    server (pop ...): [host] in the file behind --config";
+        Problem::refused("bad-policy", &place, error, expected, hint)
+    })
+}
+
+/// The names of all conditions of a policy file.
+fn asked(file: &Value) -> BTreeSet<String> {
+    let rules = file.get("rules").and_then(Value::as_array).into_iter().flatten();
+    let when = rules.filter_map(|rule| rule.get("when").and_then(Value::as_object));
+    when.flat_map(|when| when.keys().cloned()).collect()
+}
+
+#[cfg(test)]
+#[path = "setup_tests.rs"]
+mod tests;

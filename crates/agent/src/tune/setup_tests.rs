@@ -1,0 +1,88 @@
+use super::*;
+use crate::tune::brain::tests::{at, prefix, setup};
+use std::fs;
+use thalweg_policy::Class;
+
+fn refusal(arguments: &[&str], config: &str) -> Problem {
+    setup(arguments, config).unwrap_err()
+}
+
+#[test]
+fn the_command_line_goes_before_the_file() {
+    let both =
+        setup(&["--holdout", "10%", "--grace", "1min"], "holdout = 0.2\ngrace = \"2min\"\nprivate = true\n").unwrap();
+    assert_eq!((both.guard.holdout, both.grace, both.has_private), (0.1, Duration::from_secs(60), true));
+    let file = setup(&[], "holdout = 0.2\n").unwrap();
+    assert_eq!((file.guard.holdout, file.grace), (0.2, GRACE));
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_with_what_can() {
+    for (config, place) in [
+        ("holdout = 5\n", "holdout"),
+        ("[tree]\nv4 = 33\n", "tree.v4"),
+        ("[guard]\nalpha = 0\n", "guard.alpha"),
+        ("[objective]\nmedium_from = \"9MB\"\n", "objective"),
+        ("policy = \"ab\"\n[ab]\npilot_until = \"tomorrow\"\n", "ab.pilot_until"),
+        ("policy = \"ucb\"\n[ucb]\nmemory = 0\n", "ucb.memory"),
+    ] {
+        let error = refusal(&[], config);
+        assert_eq!(error.code, "bad-setting", "{error}");
+        assert!(error.place.ends_with(place), "{error}");
+    }
+    let unknown = refusal(&["--policy", "oracle"], "");
+    assert_eq!(unknown.code, "unknown-policy");
+    assert!(unknown.expected.contains("bayes, ucb"), "{unknown}");
+    assert_eq!(refusal(&["--policy", "static"], "").code, "no-weights");
+    assert_eq!(refusal(&["--policy", "static"], "[static]\nvegas = 1\n").code, "unknown-arm");
+    assert_eq!(refusal(&["--policy", "ab", "--arms", "cubic,bbr,reno"], "").code, "no-treatment");
+    assert_eq!(refusal(&["--arms", "cubic,vegas"], "").code, "unknown-arm");
+}
+
+#[test]
+fn every_policy_that_has_a_name_can_be_chosen() {
+    let configs = [("static", "[static]\nbbr = 1\n"), ("bpftune", "[bpftune]\nkey = \"destination\"\n")];
+    for name in POLICIES {
+        let config = configs.iter().find(|(of, _)| *of == name).map_or("", |(_, config)| config);
+        let guard = setup(&["--policy", name], config).unwrap().guard("cubic").unwrap();
+        assert_eq!(guard.weights(prefix("192.0.2.0/24"), Class::default(), at(0.0)).holdout(), 0.05, "{name}");
+    }
+    assert_eq!(setup(&["--policy", "bpftune"], "").unwrap().drop_shift(), Some(6));
+    assert_eq!(setup(&[], "").unwrap().drop_shift(), None);
+}
+
+#[test]
+fn a_pilot_ends_when_its_file_says() {
+    let config = "[ab]\nshare = 0.1\npilot_until = \"2023-11-14T22:13:30Z\"\n";
+    let guard = setup(&["--policy", "ab"], config).unwrap().guard("cubic").unwrap();
+    let share = |second: f64| {
+        guard.weights(prefix("192.0.2.0/24"), Class::default(), at(second)).chance(thalweg_policy::ArmId(1))
+    };
+    assert!((share(9.0) - 0.1).abs() < 1e-9);
+    assert_eq!(share(10.0), 1.0);
+}
+
+#[test]
+fn a_policy_file_is_obeyed_with_what_the_operator_tells_of_networks_and_of_this_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let policy = "format = 1\nsource = \"x\"\ndefault = \"cubic\"\n\n[[rules]]\nname = \"far\"\nalgorithm = \"bbr\"\n\
+                  when = { as = [\"AS64496\"], pop = [\"lon\"] }\nreason = \"r\"\nsource = \"s\"\nevidence = [\n]\n";
+    fs::write(path("policy.toml"), policy).unwrap();
+    fs::write(path("table.csv"), "network,asn\n192.0.2.0/24,64496\n").unwrap();
+    let arguments = ["--policy", &path("policy.toml"), "--prefixes", &path("table.csv")];
+    let host = "[host]\npop = \"lon\"\n";
+    let guard = setup(&arguments, host).unwrap().guard("cubic").unwrap();
+    let chance = |to: &str| guard.weights(prefix(to), Class::default(), at(0.0)).chance(thalweg_policy::ArmId(1));
+    assert_eq!((chance("192.0.2.0/24"), chance("198.51.100.0/24")), (1.0, 0.0));
+
+    let error = refusal(&arguments[..2], host);
+    assert_eq!(error.code, "bad-policy");
+    assert!(error.found.starts_with("rules.far.when.as: ") && error.hint.contains("--prefixes FILE"), "{error}");
+    assert!(refusal(&arguments, "").found.starts_with("rules.far.when.pop: "));
+    fs::write(path("policy.toml"), policy.replace("\"bbr\"", "\"vegas\"")).unwrap();
+    assert!(refusal(&arguments, host).found.starts_with("rules.far.algorithm: found `vegas`"));
+    fs::write(path("policy.toml"), "format = 1\ndefault = cubic\n").unwrap();
+    let error = refusal(&arguments, host);
+    assert!(error.place.ends_with("policy.toml, line 2"), "{error}");
+}

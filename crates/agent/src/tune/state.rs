@@ -1,0 +1,253 @@
+//! What was learned survives restarts: a file in JSON, written whole, with its version.
+//!
+//! ```text
+//! {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]}
+//! ```
+//!
+//! `netns` is null for the network namespace of the agent. Others are kept within the same boot of the machine: their numbers mean
+//! something else after it. A file that is damaged or of another version is an error and stays as it is. What is about
+//! other arms or another policy is no use any more, and is moved aside.
+
+use super::brain::Brain;
+use crate::problem::Problem;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use thalweg_policy::{Guard, Snapshot};
+use thalweg_store::{Pending, remove_temporary};
+use thalweg_units::Time;
+
+/// Version of the file. What was learned has one of its own.
+const FORMAT: u64 = 1;
+
+/// How often it is written: what a kill -9 loses at most.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Writing takes no more than this part of a processor's time: a state of many destinations is written less often.
+const PART: u32 = 100;
+
+/// The file, which is this process's alone.
+#[derive(Debug)]
+pub struct State {
+    path: PathBuf,
+    boot: String,
+    /// Held until this is dropped.
+    _lock: File,
+    due: Instant,
+    writing: Option<JoinHandle<Written>>,
+    last: Result<Option<u64>, String>,
+}
+
+/// How a writing went: the moment that the state is of, or why not; and how long it took.
+type Written = (Result<u64, String>, Duration);
+
+#[derive(Serialize)]
+struct Out<'a> {
+    format: u64,
+    agent: &'a str,
+    boot: &'a str,
+    namespaces: Vec<OutNamespace>,
+}
+
+#[derive(Serialize)]
+struct OutNamespace {
+    netns: Option<u32>,
+    learned: Snapshot,
+}
+
+/// What every version begins with.
+#[derive(Deserialize)]
+struct Header {
+    format: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct In {
+    boot: String,
+    namespaces: Vec<InNamespace>,
+}
+
+#[derive(Deserialize)]
+struct InNamespace {
+    netns: Option<u32>,
+    learned: Box<RawValue>,
+}
+
+/// What was learned before: the network namespaces, `None` for that of the agent.
+pub type Learned = Vec<(Option<u32>, Guard)>;
+
+impl State {
+    /// Takes the file for this process, and reads what is in it.
+    ///
+    /// # Errors
+    /// If another process has it, it cannot be made, or what is there cannot be understood.
+    pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
+        let place = path.display().to_string();
+        let failed = |error: io::Error| {
+            let (expected, hint) = ("a place where root may make a file", "--state FILE names another one");
+            Problem::failed("state", &place, error, expected, hint)
+        };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let lock = path.with_file_name(format!("{}.lock", file_name(path)));
+        let lock =
+            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock).map_err(failed)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            let (expected, hint) =
+                ("a file for each agent that chooses", "end the other one, or name another: --state FILE");
+            Problem::failed("state-in-use", &place, "another agent that uses it", expected, hint)
+        })?;
+        // What a killed agent was about to write.
+        let _ =
+            remove_temporary(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        let learned = match fs::read_to_string(path) {
+            Ok(text) => read(&text, &boot).map_err(|found| damaged(&place, &found))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(damaged(&place, "bytes that are no text"));
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let state = State {
+            path: path.to_owned(),
+            boot,
+            _lock: lock,
+            due: Instant::now() + EVERY,
+            writing: None,
+            last: Ok(None),
+        };
+        Ok((state, learned))
+    }
+
+    /// Moves the file aside, since what is in it cannot be gone on from. Gives its new name.
+    ///
+    /// # Errors
+    /// If it cannot be moved.
+    pub fn set_aside(&self, now: Time) -> Result<PathBuf, Problem> {
+        let seconds = now.as_micros() / 1_000_000;
+        let aside = self.path.with_file_name(format!("{}.{seconds}", file_name(&self.path)));
+        fs::rename(&self.path, &aside).map_err(|error| {
+            let (place, expected) = (self.path.display().to_string(), "a file that can be moved aside");
+            Problem::failed("state", &place, error, expected, &format!("sudo mv {place} {place}.old"))
+        })?;
+        Ok(aside)
+    }
+
+    /// Writes it if that is due, in a thread of its own.
+    pub fn tick(&mut self, brain: &Brain, now: Time) {
+        if self.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        if let Some(thread) = self.writing.take() {
+            let (result, took) =
+                thread.join().unwrap_or_else(|_| (Err("the thread that writes has panicked".to_owned()), EVERY));
+            self.note(result);
+            self.due = Instant::now() + EVERY.max(took * PART);
+        }
+        if Instant::now() < self.due {
+            return;
+        }
+        let (namespaces, boot, path) = (namespaces(brain), self.boot.clone(), self.path.clone());
+        let write = move || {
+            let begun = Instant::now();
+            let result = write(&path, &boot, namespaces).map(|()| now.as_micros()).map_err(|error| error.to_string());
+            (result, begun.elapsed())
+        };
+        match thread::Builder::new().name("state".to_owned()).spawn(write) {
+            Ok(thread) => self.writing = Some(thread),
+            Err(error) => {
+                self.note(Err(error.to_string()));
+                self.due = Instant::now() + EVERY;
+            }
+        }
+    }
+
+    /// Writes it now, for the last time.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(&mut self, brain: &Brain) -> Result<(), Problem> {
+        if let Some(thread) = self.writing.take() {
+            let _ = thread.join();
+        }
+        write(&self.path, &self.boot, namespaces(brain)).map_err(|error| {
+            let place = self.path.display().to_string();
+            let hint = "what was learned since it was last written is lost; df -h shows whether the disk is full";
+            Problem::failed("state", &place, error, "a file that can be written", hint)
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// When it was last written, in UNIX time; or why it cannot be.
+    pub fn last(&self) -> &Result<Option<u64>, String> {
+        &self.last
+    }
+
+    fn note(&mut self, result: Result<u64, String>) {
+        if let (Err(error), Ok(_)) = (&result, &self.last) {
+            eprintln!("thalweg-agent: {}: what was learned cannot be written: {error}", self.path.display());
+        }
+        self.last = result.map(Some);
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn namespaces(brain: &Brain) -> Vec<OutNamespace> {
+    brain.learned().map(|(netns, guard)| OutNamespace { netns, learned: Snapshot::of(guard) }).collect()
+}
+
+fn write(path: &Path, boot: &str, namespaces: Vec<OutNamespace>) -> io::Result<()> {
+    let mut pending = Pending::create(path)?;
+    pending.file().set_permissions(Permissions::from_mode(0o600))?;
+    let mut to = BufWriter::new(pending.file());
+    let out = Out { format: FORMAT, agent: env!("CARGO_PKG_VERSION"), boot, namespaces };
+    serde_json::to_writer(&mut to, &out)?;
+    to.write_all(b"\n")?;
+    to.flush()?;
+    drop(to);
+    pending.sync()?;
+    pending.publish()
+}
+
+fn read(text: &str, boot: &str) -> Result<Learned, String> {
+    let form = |error: serde_json::Error| format!("something that is no learned state: {error}");
+    let header: Header = serde_json::from_str(text).map_err(form)?;
+    match header.format {
+        Some(FORMAT) => {}
+        Some(other) => return Err(format!("format {other}, which this version does not know")),
+        None => return Err("something that is no learned state: it names no format".to_owned()),
+    }
+    let all: In = serde_json::from_str(text).map_err(form)?;
+    let is_same_boot = all.boot == boot && !boot.is_empty();
+    let kept = all.namespaces.into_iter().filter(|one| one.netns.is_none() || is_same_boot);
+    let restored = kept.map(|one| {
+        let guard = Snapshot::restore(one.learned.get()).map_err(|error| error.to_string())?;
+        Ok((one.netns, guard))
+    });
+    restored.collect()
+}
+
+fn damaged(place: &str, found: &str) -> Problem {
+    let expected = format!("what an agent of this version has learned (format {FORMAT})");
+    let hint = format!("nothing was changed; to begin afresh: sudo mv {place} {place}.old");
+    Problem::refused("bad-state", place, found, &expected, &hint)
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+use super::*;
+use crate::tune::brain::tests::{at, brain, learn, outcome, prefix};
+use crate::tune::kernel::Told;
+use thalweg_policy::{ArmId, Group};
+
+const BEFORE: &str = "an earlier boot";
+
+/// A brain that has learned of its own namespace and of another one.
+fn learned() -> Brain {
+    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
+    brain.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Treated, 90.0), at(40.0));
+    brain
+}
+
+#[test]
+fn what_was_learned_is_there_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/tune.json");
+    let brain = learned();
+    let (mut state, nothing) = State::open(&path).unwrap();
+    assert!(nothing.is_empty());
+    state.finish(&brain).unwrap();
+    drop(state);
+    let (_state, learned) = State::open(&path).unwrap();
+    let numbers: Vec<Option<u32>> = learned.iter().map(|(netns, _)| *netns).collect();
+    assert_eq!(numbers, [None, Some(8)]);
+    assert_eq!(learned[0].1.account(prefix("192.0.2.0/24")).unwrap().arms[1].connections, 20);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn other_namespaces_are_forgotten_with_the_boot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune.json");
+    write(&path, BEFORE, namespaces(&learned())).unwrap();
+    let (_state, learned) = State::open(&path).unwrap();
+    assert_eq!(learned.len(), 1);
+    assert_eq!(learned[0].0, None);
+}
+
+#[test]
+fn a_damaged_file_is_an_error_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune.json");
+    write(&path, BEFORE, namespaces(&learned())).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let middle = whole.len() / 2;
+    let mut torn = whole.clone();
+    torn.truncate(middle);
+    let mut flipped = whole.clone();
+    flipped[middle] = 0xff;
+    let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into_bytes();
+    for (bytes, part) in [(torn, "EOF"), (flipped, "no text"), (newer, "format 9"), (b"{}".to_vec(), "names no format")]
+    {
+        fs::write(&path, &bytes).unwrap();
+        let error = State::open(&path).unwrap_err();
+        assert_eq!(error.code, "bad-state");
+        assert!(error.found.contains(part) && error.hint.contains("sudo mv"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "nothing is lost");
+    }
+}
+
+#[test]
+fn a_file_is_one_agents_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune.json");
+    let first = State::open(&path).unwrap();
+    assert_eq!(State::open(&path).unwrap_err().code, "state-in-use");
+    drop(first);
+    State::open(&path).unwrap();
+}
+
+#[test]
+fn it_is_written_when_due_and_a_write_that_fails_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune.json");
+    let brain = learned();
+    let (mut state, _) = State::open(&path).unwrap();
+    state.tick(&brain, at(1.0));
+    assert!(state.writing.is_none() && !path.exists(), "it is not due");
+    let write_now = |state: &mut State| {
+        state.due = Instant::now();
+        state.tick(&brain, at(1.0));
+        while state.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            thread::yield_now();
+        }
+        state.tick(&brain, at(2.0));
+    };
+    write_now(&mut state);
+    assert_eq!(*state.last(), Ok(Some(at(1.0).as_micros())));
+    assert!(read(&fs::read_to_string(&path).unwrap(), &state.boot).unwrap().len() == 2);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    write_now(&mut state);
+    assert!(state.last().is_err());
+}
+
+#[test]
+fn what_is_moved_aside_is_still_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune.json");
+    write(&path, BEFORE, namespaces(&learned())).unwrap();
+    let (state, _) = State::open(&path).unwrap();
+    let aside = state.set_aside(at(0.0)).unwrap();
+    assert!(!path.exists());
+    assert_eq!(aside.file_name().unwrap(), "tune.json.1700000000");
+    assert!(read(&fs::read_to_string(aside).unwrap(), "").is_ok());
+}
