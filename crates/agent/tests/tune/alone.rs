@@ -1,0 +1,120 @@
+//! What is left when the agent ends or is killed, and who else may be at work.
+
+use crate::common::{assert_refused, run, wait_until};
+use crate::stage::Stage;
+use crate::traffic::{Pair, connect};
+use crate::tuning::{ALL_BBR, cc, command, hosts, tune};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+fn ccs(pair: &Pair) -> [String; 2] {
+    [cc(&pair.server), cc(&pair.client)]
+}
+
+/// Programs that are attached to the test's cgroup.
+fn attached(stage: &Stage) -> usize {
+    let cgroup = fs::metadata(&stage.cgroup).expect("the cgroup").ino();
+    let is_ours = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Cgroup(link) if link.cgroup_id == cgroup);
+    LinkInfoIter::default().filter(|link| is_ours(&link.info)).count()
+}
+
+/// Keepers that run the test's own copy of the agent.
+fn keepers(stage: &Stage) -> Vec<u32> {
+    let ours = stage.agent_file();
+    let is_keeper = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let has_word = line.split(|byte| *byte == 0).any(|word| word == b"tune-keeper");
+        has_word && fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == ours)
+    };
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_keeper).collect()
+}
+
+#[test]
+fn one_that_ends_leaves_nothing() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    for signal in [Signal::TERM, Signal::INT] {
+        let agent = tune(&stage, ALL_BBR, &["--grace", "1h"]);
+        assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["bbr", "bbr"]);
+        assert_eq!((attached(&stage), keepers(&stage).len()), (1, 1));
+        assert_eq!(agent.process.end(signal).0, Some(0));
+        assert_eq!((attached(&stage), keepers(&stage)), (0, vec![]));
+        assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
+    }
+}
+
+#[test]
+fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_left() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &["--grace", "3s"]);
+    agent.process.end(Signal::KILL);
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["bbr", "bbr"], "the last chances are still there");
+    wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
+    wait_until("nothing is left", || attached(&stage) == 0 && keepers(&stage).is_empty());
+}
+
+#[test]
+fn without_a_grace_time_the_default_is_back_at_once() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &["--grace", "0s"]);
+    assert_eq!((ccs(&connect(&hosts, "10.9.8.1")), keepers(&stage)), (["bbr", "bbr"].map(str::to_owned), vec![]));
+    agent.process.end(Signal::KILL);
+    wait_until("nothing is left", || attached(&stage) == 0);
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
+}
+
+#[test]
+fn one_that_hangs_is_as_good_as_dead() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &["--grace", "1s"]);
+    let pid = rustix::process::Pid::from_raw(agent.process.pid() as i32).unwrap();
+    rustix::process::kill_process(pid, Signal::STOP).unwrap();
+    wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
+    rustix::process::kill_process(pid, Signal::CONT).unwrap();
+    wait_until("it chooses again", || ccs(&connect(&hosts, "10.9.8.1")) == ["bbr", "bbr"]);
+}
+
+#[test]
+fn a_new_one_takes_the_place_of_one_that_was_killed() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &["--grace", "1h"]);
+    agent.process.end(Signal::KILL);
+    let before = keepers(&stage);
+    let next = tune(&stage, ALL_BBR, &["--grace", "1h"]);
+    let after = keepers(&stage);
+    assert_eq!((before.len(), after.len(), attached(&stage)), (1, 1, 1));
+    assert_ne!(before, after);
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["bbr", "bbr"]);
+    next.process.end(Signal::KILL);
+    // A recorder is not stopped by it either.
+    let recorder = stage.record(&[]);
+    assert_eq!((keepers(&stage), attached(&stage)), (vec![], 1));
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
+    recorder.end();
+}
+
+#[test]
+fn two_do_not_work_on_the_same_connections() {
+    let Some(stage) = Stage::new() else { return };
+    let agent = tune(&stage, ALL_BBR, &[]);
+    let second = |command: &str| {
+        let records = stage.path("others").display().to_string();
+        let socket = stage.path("other.sock").display().to_string();
+        let options = ["--out", &records, "--socket", &socket];
+        if command == "record" { stage.command(&options) } else { self::command(&stage, ALL_BBR, &options) }
+    };
+    for command in ["record", "tune"] {
+        let line = second(command);
+        let done = run(Command::new(&line[0]).args(&line[1..]));
+        assert_refused(&done, 1, "already-recording", "end it first");
+    }
+    drop(agent);
+}

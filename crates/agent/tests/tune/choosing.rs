@@ -1,0 +1,159 @@
+//! What a connection gets.
+
+use crate::common::{Namespace, wait_until};
+use crate::stage::{Agent, Stage, inside};
+use crate::traffic::{Pair, connect, connect_to, listen};
+use crate::tuning::{ALL_BBR, cc, choice, closed, hosts, tune};
+use std::net::TcpListener;
+
+fn ccs(pair: &Pair) -> [String; 2] {
+    [cc(&pair.server), cc(&pair.client)]
+}
+
+/// Carries something, ends, and gives what its rows say, of the server's end and the client's.
+fn rows_of(agent: Agent, mut pair: Pair) -> [[String; 4]; 2] {
+    pair.download(50_000);
+    pair.upload(50_000);
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    let rows = agent.end();
+    ["in", "out"].map(|direction| choice(closed(&rows, direction)).map(str::to_owned))
+}
+
+#[test]
+fn both_ends_get_what_is_drawn_and_their_rows_say_so() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"], "without it");
+    let agent = tune(&stage, ALL_BBR, &[]);
+    let pair = connect(&hosts, "10.9.8.1");
+    assert_eq!(ccs(&pair), ["bbr", "bbr"]);
+    for row in rows_of(agent, pair) {
+        assert_eq!(row, ["treated", "bbr", "bbr", "bbr"]);
+    }
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"], "it has gone");
+}
+
+#[test]
+fn who_is_held_out_keeps_the_default() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &["--holdout", "1"]);
+    let pair = connect(&hosts, "10.9.8.1");
+    assert_eq!(ccs(&pair), ["reno", "reno"]);
+    for row in rows_of(agent, pair) {
+        assert_eq!(row, ["held_out", "reno", "reno", "reno"]);
+    }
+}
+
+#[test]
+fn a_dry_run_decides_and_sets_nothing() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &["--dry-run"]);
+    let pair = connect(&hosts, "10.9.8.1");
+    assert_eq!(ccs(&pair), ["reno", "reno"]);
+    for row in rows_of(agent, pair) {
+        assert_eq!(row, ["treated", "bbr", "reno", "reno"]);
+    }
+}
+
+#[test]
+fn chances_are_those_of_the_settings() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let settings = "policy = \"static\"\nholdout = 0.25\nprivate = true\n[static]\nbbr = 2.0\nreno = 1.0\n";
+    let agent = tune(&stage, settings, &[]);
+    let mut counted = [0; 3];
+    const COUNT: u64 = 400;
+    let listener = listen(&hosts.0, "10.9.8.1");
+    for _ in 0..COUNT {
+        let pair = connect_to(&hosts.1, &listener, "10.9.8.1");
+        counted[usize::from(cc(&pair.server) == "bbr")] += 1;
+        counted[2] += usize::from(cc(&pair.client) == "bbr");
+        // Both have sent their FIN when this returns: the next is not open beside it.
+        pair.close_by_client();
+    }
+    agent.wait_for_closed(2 * COUNT);
+    // 400 x 3/4 x 2/3 = 200, with a standard deviation of 10.
+    for bbr in &counted[1..] {
+        assert!((140..=260).contains(bbr), "{counted:?}");
+    }
+    let rows = agent.end();
+    let held = rows.iter().filter(|row| row.text("kind") == "close" && row.text("assignment") == "held_out").count();
+    // 800 / 4, and 12.
+    assert!((130..=270).contains(&held), "{held}");
+}
+
+#[test]
+fn addresses_of_version_6_and_those_of_version_4_on_its_sockets_are_chosen_for() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let settings = format!("{ALL_BBR}[[override]]\nprefix = \"10.9.8.2/32\"\nkeep = true\n");
+    let _agent = tune(&stage, &settings, &[]);
+    assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["bbr", "bbr"]);
+    // The server's socket is of version 6, its peer 10.9.8.2 is left alone by an override of version 4.
+    let listener = inside(&hosts.0, || TcpListener::bind(("::", 0)).expect("a free port"));
+    let mapped = connect_to(&hosts.1, &listener, "10.9.8.1");
+    assert!(mapped.server.peer_addr().unwrap().is_ipv6());
+    assert_eq!(ccs(&mapped), ["reno", "bbr"]);
+}
+
+#[test]
+fn each_namespace_keeps_its_own_default_for_those_held_out() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    hosts.1.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr"]);
+    let agent = tune(&stage, ALL_BBR, &["--holdout", "1"]);
+    let pair = connect(&hosts, "10.9.8.1");
+    assert_eq!(ccs(&pair), ["reno", "bbr"]);
+    let [server, client] = rows_of(agent, pair);
+    assert_eq!(server, ["held_out", "reno", "reno", "reno"]);
+    assert_eq!(client, ["held_out", "bbr", "bbr", "bbr"]);
+}
+
+/// Loses packets that carry data from the first host to the second.
+pub fn lose(hosts: &(Namespace, Namespace), rule: &str) {
+    for host in [&hosts.0, &hosts.1] {
+        host.output(&["ethtool", "-K", "cable", "gso", "off", "tso", "off", "gro", "off"]);
+    }
+    for line in [
+        "add table ip lossy",
+        "add chain ip lossy in { type filter hook input priority 0 ; }",
+        &format!("add rule ip lossy in ip saddr 10.9.8.1 meta length > 1000 {rule} drop"),
+    ] {
+        hosts.1.output(&["nft", line]);
+    }
+}
+
+#[test]
+fn the_peers_rule_moves_who_loses_much_to_bbr() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    // The first choices are reno alone: there are too few connections to choose by.
+    let settings = "policy = \"bpftune\"\nholdout = 0.0\nprivate = true\n[bpftune]\nmin_instances = 1000\n";
+    let agent = tune(&stage, settings, &[]);
+    // The default of a namespace is asked for when the first of its connections has closed.
+    wait_until("the namespace is known", || {
+        let pair = connect(&hosts, "10.9.8.1");
+        let known = ccs(&pair) == ["reno", "reno"];
+        pair.close_by_client();
+        known
+    });
+    let mut clean = connect(&hosts, "10.9.8.1");
+    clean.download(500_000);
+    assert_eq!(cc(&clean.server), "reno");
+    lose(&hosts, "numgen inc mod 20 == 19");
+    let mut lossy = connect(&hosts, "fd09::1");
+    lossy.download(500_000);
+    assert_eq!(cc(&lossy.server), "reno", "the rule drops no packet of version 6");
+    clean.download(500_000);
+    wait_until("it is moved", || cc(&clean.server) == "bbr");
+    let port = clean.client_port();
+    clean.close_by_client();
+    wait_until("its row is made", || agent.counter("transfer_rows") >= 1 && agent.status()["connections_open"] == 2);
+    let rows = agent.end();
+    let row = rows.iter().find(|row| row.text("kind") == "close" && row.maybe("remote_port") == Some(port));
+    assert_eq!(choice(row.expect("its row")), ["treated", "bbr", "reno", "bbr"]);
+    drop(lossy);
+}

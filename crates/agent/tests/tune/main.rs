@@ -1,0 +1,22 @@
+//! `thalweg-agent tune` on this machine's own kernel: what connections get, and what is left when it has gone.
+
+mod alone;
+mod choosing;
+#[allow(unused_imports, reason = "some of it is for other tests")]
+#[path = "../common/mod.rs"]
+mod common;
+mod kernels;
+#[path = "../common/kernels.rs"]
+mod on_kernels;
+#[allow(dead_code, reason = "some of it is for the tests of `record`")]
+#[path = "../record/rows.rs"]
+mod rows;
+#[allow(dead_code, reason = "some of it is for the tests of `record`")]
+#[path = "../record/stage.rs"]
+mod stage;
+mod together;
+#[allow(dead_code, reason = "some of it is for the tests of `record`")]
+#[path = "../record/traffic.rs"]
+mod traffic;
+mod tuning;
+mod untouched;

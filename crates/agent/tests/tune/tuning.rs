@@ -1,0 +1,60 @@
+//! The agent that tunes, on a stage, between two hosts whose default is reno.
+
+use crate::common::Namespace;
+use crate::rows::Row;
+use crate::stage::{Agent, Stage};
+use rustix::net::sockopt;
+use std::fs;
+use std::net::TcpStream;
+
+/// Everybody gets BBR, private addresses too.
+pub const ALL_BBR: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nbbr = 1.0\n";
+
+/// Two hosts with a cable between, on which no application sets anything.
+pub fn hosts() -> (Namespace, Namespace) {
+    let hosts = Namespace::pair();
+    for host in [&hosts.0, &hosts.1] {
+        host.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"]);
+    }
+    hosts
+}
+
+/// The command that tunes with these settings.
+pub fn command(stage: &Stage, settings: &str, options: &[&str]) -> Vec<String> {
+    let file = stage.path("tune.toml");
+    fs::write(&file, settings).expect("a file");
+    let (file, state) = (file.display().to_string(), stage.path("tune.json").display().to_string());
+    let mut all = vec!["--config", &file, "--state", &state];
+    if !options.contains(&"--arms") {
+        all.extend(["--arms", "reno,bbr"]);
+    }
+    // One that a test ends by killing it leaves nobody behind.
+    if !options.contains(&"--grace") {
+        all.extend(["--grace", "0s"]);
+    }
+    all.extend(options);
+    stage.line("tune", &all)
+}
+
+/// Begins to tune.
+pub fn tune(stage: &Stage, settings: &str, options: &[&str]) -> Agent {
+    let line = command(stage, settings, options);
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    stage.started(&line, "tuning ")
+}
+
+/// The algorithm of a socket.
+pub fn cc(socket: &TcpStream) -> String {
+    sockopt::tcp_congestion(socket).expect("it has one")
+}
+
+/// The row of a connection that has closed, of the end that has accepted it ("in") or opened it ("out").
+pub fn closed<'a>(rows: &'a [Row], direction: &str) -> &'a Row {
+    let mut closed = rows.iter().filter(|row| row.text("kind") == "close" && row.text("direction") == direction);
+    closed.next().unwrap_or_else(|| panic!("no row: {rows:?}"))
+}
+
+/// What a row says of a choice: the group, what was chosen, what the connection began with, and what it ended with.
+pub fn choice(row: &Row) -> [&str; 4] {
+    ["assignment", "assigned_cc", "cc_at_open", "cc"].map(|column| row.text(column))
+}

@@ -1,0 +1,137 @@
+//! What is left alone.
+
+use crate::common::Namespace;
+use crate::stage::{Stage, inside};
+use crate::traffic::{Pair, connect, connect_to, listen};
+use crate::tuning::{ALL_BBR, cc, choice, closed, hosts, tune};
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketType, bind, connect as open, listen as await_connections, socket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+fn ccs(pair: &Pair) -> [String; 2] {
+    [cc(&pair.server), cc(&pair.client)]
+}
+
+/// Ends, and gives what its rows say, of the server's end and the client's.
+fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    let rows = agent.end();
+    ["in", "out"].map(|direction| choice(closed(&rows, direction)).map(str::to_owned))
+}
+
+/// A connection of which each end's application has chosen cubic, the server's by its listener.
+fn choosy(hosts: &(Namespace, Namespace), name: &str) -> Pair {
+    let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let listener = inside(&hosts.0, || {
+        let listener = tcp();
+        set_tcp_congestion(&listener, name).expect("it is there");
+        bind(&listener, &SocketAddr::new("10.9.8.1".parse().unwrap(), 0)).expect("a free port");
+        await_connections(&listener, 1).expect("it listens");
+        TcpListener::from(listener)
+    });
+    let address = listener.local_addr().unwrap();
+    let client = inside(&hosts.1, || {
+        let client = tcp();
+        set_tcp_congestion(&client, name).expect("it is there");
+        open(&client, &address).expect("a connection");
+        TcpStream::from(client)
+    });
+    let (server, _) = listener.accept().unwrap();
+    Pair { client, server }
+}
+
+#[test]
+fn what_an_application_has_chosen_stays() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &[]);
+    // One that has chosen the default by name has chosen as well.
+    assert_eq!(ccs(&choosy(&hosts, "reno")), ["reno", "reno"]);
+    let pair = choosy(&hosts, "cubic");
+    assert_eq!(ccs(&pair), ["cubic", "cubic"]);
+    let port = pair.client_port();
+    drop(pair);
+    agent.wait_for_closed(4);
+    let rows = agent.end();
+    let of_it: Vec<_> = rows.iter().filter(|row| row.maybe("local_port") == Some(port)).collect();
+    assert_eq!(of_it.iter().map(|row| choice(row)).collect::<Vec<_>>(), [["untouched", "", "cubic", "cubic"]]);
+    assert!(rows.iter().filter(|row| row.text("kind") == "close").all(|row| row.text("assignment") == "untouched"));
+}
+
+#[test]
+fn what_an_application_chooses_later_stays_and_is_told() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &[]);
+    let pair = connect(&hosts, "10.9.8.1");
+    set_tcp_congestion(&pair.server, "cubic").unwrap();
+    let [server, client] = groups(agent, pair);
+    assert_eq!(server, ["treated", "bbr", "bbr", "cubic"]);
+    assert_eq!(client, ["treated", "bbr", "bbr", "bbr"]);
+}
+
+#[test]
+fn what_a_route_says_stays() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, ALL_BBR, &[]);
+    hosts.0.output(&["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.1", "congctl", "cubic"]);
+    // Locked, so that not even an application changes it; it is the default besides.
+    let locked = ["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.2", "congctl", "lock", "reno"];
+    hosts.1.output(&locked);
+    let pair = connect(&hosts, "10.9.8.1");
+    assert_eq!(ccs(&pair), ["cubic", "reno"]);
+    let [server, client] = groups(agent, pair);
+    assert_eq!(server, ["untouched", "", "cubic", "cubic"]);
+    assert_eq!(client, ["untouched", "", "reno", "reno"]);
+}
+
+#[test]
+fn the_operators_word_goes_first() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nreno = 1.0\n\
+                    [[override]]\nprefix = \"10.9.0.0/16\"\nkeep = true\n\
+                    [[override]]\nprefix = \"10.9.8.1/32\"\ncc = \"bbr\"\n\
+                    [[override]]\nprefix = \"fd09::/64\"\ncc = \"bbr\"\n";
+    let agent = tune(&stage, settings, &[]);
+    assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["bbr", "bbr"]);
+    // The server's peer is 10.9.8.2, the client's 10.9.8.1.
+    let pair = connect(&hosts, "10.9.8.1");
+    assert_eq!(ccs(&pair), ["reno", "bbr"]);
+    agent.wait_for_closed(2);
+    pair.close_by_client();
+    agent.wait_for_closed(4);
+    let rows = agent.end();
+    let of_v4 = |direction: &str| {
+        let mut rows = rows.iter().filter(|row| row.text("kind") == "close" && row.maybe("ip_version") == Some(4));
+        choice(rows.find(|row| row.text("direction") == direction).expect("its row")).map(str::to_owned)
+    };
+    assert_eq!(of_v4("in"), ["untouched", "", "reno", "reno"]);
+    assert_eq!(of_v4("out"), ["untouched", "bbr", "bbr", "bbr"]);
+}
+
+#[test]
+fn private_addresses_are_left_alone_unless_asked_and_others_are_not() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    for (host, v4, v6) in
+        [(&hosts.0, "198.51.100.1/24", "2001:db8:7::1/64"), (&hosts.1, "198.51.100.2/24", "2001:db8:7::2/64")]
+    {
+        host.output(&["ip", "addr", "add", v4, "dev", "cable"]);
+        host.output(&["ip", "addr", "add", v6, "dev", "cable", "nodad"]);
+    }
+    let settings = ALL_BBR.replace("private = true\n", "");
+    let _agent = tune(&stage, &settings, &[]);
+    for address in ["10.9.8.1", "fd09::1"] {
+        assert_eq!(ccs(&connect(&hosts, address)), ["reno", "reno"], "{address}");
+    }
+    for address in ["198.51.100.1", "2001:db8:7::1"] {
+        assert_eq!(ccs(&connect(&hosts, address)), ["bbr", "bbr"], "{address}");
+    }
+    for address in ["127.0.0.1", "::1"] {
+        let listener = listen(&hosts.0, address);
+        assert_eq!(ccs(&connect_to(&hosts.0, &listener, address)), ["reno", "reno"], "{address}");
+    }
+}
