@@ -18,12 +18,14 @@ from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
+TUNE_UNIT = "/usr/lib/systemd/system/thalweg-tune.service"
+UNITS = (UNIT, TUNE_UNIT)
 AGENT = "/usr/bin/thalweg-agent"
 
 
-def unit(machine: Machine, key: str) -> list[str]:
-    """The words of a setting of the unit."""
-    (words,) = re.findall(rf"^{key}=(.+)$", machine.run("cat", UNIT), flags=re.MULTILINE)
+def unit(machine: Machine, key: str, of: str = UNIT) -> list[str]:
+    """The words of a setting of a unit."""
+    (words,) = re.findall(rf"^{key}=(.+)$", machine.run("cat", of), flags=re.MULTILINE)
     return str(words).split()
 
 
@@ -38,6 +40,7 @@ def test_the_binary_needs_no_library_of_the_server(packages: dict[str, Path], tm
     assert folder.name.startswith(version.stdout.strip().replace(" ", "-"))
     for name in (
         "thalweg-agent.service",
+        "thalweg-tune.service",
         "thalweg-agent.json",
         "agent.md",
         "LICENSE-MIT",
@@ -56,13 +59,15 @@ def test_the_same_source_makes_the_same_packages(packages: dict[str, Path], tmp_
 def test_it_installs_and_leaves_nothing_behind(installed: Machine) -> None:
     assert installed.run(AGENT, "--version").startswith("thalweg-agent ")
     files = installed.changed()
-    assert {AGENT, UNIT, "/etc/default/thalweg-agent"} <= files
-    assert all(file in {AGENT, UNIT, "/etc/default/thalweg-agent"} or "/doc/thalweg-agent/" in file for file in files)
+    own = {AGENT, *UNITS, "/etc/default/thalweg-agent", "/etc/default/thalweg-tune"}
+    assert own <= files
+    assert all(file in own or "/doc/thalweg-agent/" in file for file in files)
 
     installed.write("/etc/default/thalweg-agent", 'RECORD_OPTIONS="--sample 1/10"\n')
     installed.write("/var/lib/thalweg/records/old.parquet", "rows")
     installed.run("dpkg", "--remove", "thalweg-agent")
-    assert installed.changed() == {"/etc/default/thalweg-agent", "/var/lib/thalweg/records/old.parquet"}
+    kept = {"/etc/default/thalweg-agent", "/etc/default/thalweg-tune", "/var/lib/thalweg/records/old.parquet"}
+    assert installed.changed() == kept
     installed.run("dpkg", "--purge", "thalweg-agent")
     assert installed.changed() == set()
 
@@ -84,16 +89,17 @@ def test_the_service_manager_is_told(machine: Machine, packages: dict[str, Path]
 
     install = ("dpkg", "--install", str(packages[".deb"]))
     assert said(*install) == ["daemon-reload"], "nothing starts that nobody has asked for"
-    assert "try-restart thalweg-agent.service" in said(*install)
+    assert "try-restart thalweg-agent.service thalweg-tune.service" in said(*install)
     removed = said("dpkg", "--remove", "thalweg-agent")
-    assert removed == ["stop thalweg-agent.service", "--quiet disable thalweg-agent.service", "daemon-reload"]
+    both = "thalweg-agent.service thalweg-tune.service"
+    assert removed == [f"stop {both}", f"--quiet disable {both}", "daemon-reload"]
 
 
 def test_systemd_understands_the_unit(installed: Machine) -> None:
     if shutil.which("systemd-analyze") is None:
         cannot("there is no systemd-analyze")
     done = subprocess.run(
-        installed.command("systemd-analyze", "verify", UNIT), capture_output=True, text=True, check=False
+        installed.command("systemd-analyze", "verify", *UNITS), capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -101,11 +107,11 @@ def test_systemd_understands_the_unit(installed: Machine) -> None:
 class Service:
     """The service as systemd starts it, as far as its rights and its socket are concerned."""
 
-    def __init__(self, machine: Machine, rights: list[str]) -> None:
+    def __init__(self, machine: Machine, rights: list[str], of: str = UNIT) -> None:
         self.machine = machine
         bounds = ",".join(["-all", *(f"+{right.removeprefix('CAP_').lower()}" for right in rights)])
-        *line, options = unit(machine, "ExecStart")
-        assert options == "$RECORD_OPTIONS"
+        *line, options = unit(machine, "ExecStart", of)
+        assert options == {UNIT: "$RECORD_OPTIONS", TUNE_UNIT: "$TUNE_OPTIONS"}[of]
         start = ["setpriv", f"--bounding-set={bounds}", "--no-new-privs", *line, "--listen", "127.0.0.1:0"]
         address = f"\0thalweg-test-{os.getpid()}-{id(self)}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -187,3 +193,14 @@ def test_the_smaller_rights_that_the_unit_names_record_as_well(installed: Machin
     rights = unit(installed, "#   CapabilityBoundingSet")
     assert finds(installed, rights)
     assert [fewer for fewer in without_each(rights) if finds(installed, fewer)] == []
+
+
+def test_the_service_that_chooses_needs_the_same_rights(installed: Machine) -> None:
+    rights = unit(installed, "CapabilityBoundingSet", TUNE_UNIT)
+    assert rights == unit(installed, "CapabilityBoundingSet")
+    for enough in (rights, unit(installed, "#   CapabilityBoundingSet", TUNE_UNIT)):
+        service = Service(installed, enough, TUNE_UNIT)
+        assert service.is_recording(), service.process.communicate()
+        assert json.loads(installed.run(AGENT, "tune", "status", "--json"))["trouble"] is None
+        assert service.end() == 0
+    assert installed.run("stat", "-c", "%a", "/var/lib/thalweg/tune.json").strip() == "600"

@@ -20,6 +20,7 @@ from waiting import wait_until
 SYSTEMD = Path("/lib/systemd/systemd")
 UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
 AGENT = "thalweg-agent.service"
+TUNE = "thalweg-tune.service"
 RIGHTS = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
 """Of the unit, with their numbers (capabilities(7))."""
 FILTERED = "2"
@@ -77,9 +78,20 @@ class Systemd:
         assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}\n{self.said()}"
         return done.stdout
 
-    def show(self, name: str) -> str:
-        """A property of the agent's unit."""
-        return self.run("systemctl", "show", "--value", f"--property={name}", AGENT).strip()
+    def show(self, name: str, unit: str = AGENT) -> str:
+        """A property of a unit of the agent's."""
+        return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
+
+    def keepers(self) -> set[int]:
+        """The processes that hold what a service has attached if that dies."""
+        found = self.run("sh", "-c", "grep -lz tune-keeper /proc/[0-9]*/cmdline || true").split()
+        # The one that looks has the word in its own command line.
+        return {int(path.split("/")[2]) for path in found if self.is_agent(path.removesuffix("/cmdline"))}
+
+    def is_agent(self, process: str) -> bool:
+        with suppress(OSError):
+            return self.file(f"{process}/exe").readlink().name == "thalweg-agent"
+        return False
 
     def start(self) -> None:
         self.run("systemctl", "start", AGENT)
@@ -96,12 +108,13 @@ class Systemd:
 
     def install(self) -> None:
         """Let systemd see the unit as the package has it; a drop-in says where the journal's part goes."""
-        self.run("ln", "-s", UNIT, f"/run/units/{AGENT}")
-        drop_in = self.file(f"/run/units/{AGENT}.d")
-        drop_in.mkdir()
-        (drop_in / "said.conf").write_text(
-            "[Service]\nStandardOutput=append:/run/said\nStandardError=append:/run/said\nRestartSec=0\n"
-        )
+        for unit in (AGENT, TUNE):
+            self.run("ln", "-s", str(Path(UNIT).with_name(unit)), f"/run/units/{unit}")
+            drop_in = self.file(f"/run/units/{unit}.d")
+            drop_in.mkdir()
+            (drop_in / "said.conf").write_text(
+                "[Service]\nStandardOutput=append:/run/said\nStandardError=append:/run/said\nRestartSec=0\n"
+            )
         self.file("/run/traffic.py").write_text(TRAFFIC)
         self.file("/run/units/traffic.service").write_text(
             "[Service]\nType=oneshot\nExecStart=/usr/bin/python3 /run/traffic.py\n"
@@ -211,8 +224,29 @@ def test_an_upgrade_restarts_what_runs_and_a_removal_stops_it(systemd: Systemd, 
     assert "recording has ended" in systemd.said().splitlines()[-1]
 
 
-def test_systemd_finds_the_service_little_exposed(installed: Machine) -> None:
+def test_the_service_that_chooses_takes_the_recorders_place_and_outlives_a_kill(systemd: Systemd) -> None:
+    systemd.start()
+    systemd.run("systemctl", "start", TUNE)
+    assert (systemd.show("ActiveState"), systemd.show("ActiveState", TUNE)) == ("inactive", "active")
+    (keeper,) = systemd.keepers()
+    systemd.carry(10)
+    main = systemd.show("MainPID", TUNE)
+    systemd.run("kill", "-KILL", main)
+    wait_until(lambda: systemd.show("NRestarts", TUNE) == "1" and systemd.show("ActiveState", TUNE) == "active")
+    (other,) = systemd.keepers()
+    assert other != keeper, "the new one has its own"
+    systemd.carry(10)
+    systemd.run("systemctl", "stop", TUNE)
+    assert (systemd.show("Result", TUNE), systemd.show("ExecMainStatus", TUNE)) == ("success", "0")
+    assert systemd.keepers() == set()
+    assert "recording has ended: 10 connections closed" in systemd.said()
+    assert json.loads(systemd.file("/var/lib/thalweg/tune.json").read_text())["format"] == 1
+
+
+@pytest.mark.parametrize("unit", [AGENT, TUNE])
+def test_systemd_finds_the_service_little_exposed(installed: Machine, unit: str) -> None:
     bound = f"--threshold={10 * MOST_EXPOSED:.0f}"
-    line = installed.command("systemd-analyze", "security", "--offline=true", bound, UNIT)
+    path = str(Path(UNIT).with_name(unit))
+    line = installed.command("systemd-analyze", "security", "--offline=true", bound, path)
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
