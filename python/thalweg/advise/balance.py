@@ -15,13 +15,20 @@ from scipy import stats
 from thalweg.advise import buckets
 from thalweg.advise.arms import CONTROL, GROUPS, TREATMENT
 from thalweg.advise.counts import MIXES
-from thalweg.advise.effects import Bootstrap, Numbers
+from thalweg.advise.effects import LEAST_DEGREES, Bootstrap, Numbers, equal_groups
 
 NOTABLE = 0.1
 TOO_MUCH = 0.25
 
+SURE = 0.05
+"""A difference is more than chance if it had no larger chance without one."""
+
 LEAST_LOSSY = 200
 """Of fewer samples with losses nothing is said about queues."""
+SMALL = 0.2
+"""Losses are said not to come with queues if a difference is surely smaller than what is called a small one (Cohen
+1988).
+"""
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,13 @@ class Imbalance:
     """Treatment minus control, in standard deviations of the logarithm."""
     ratio: float
     """Treatment over control, of geometric means."""
-    is_sure: bool
-    """Whether it is more than chance."""
+    p: float
+    """Chance of such a difference if there is none."""
 
     @property
-    def is_notable(self) -> bool:
-        """Say whether a reader should know."""
-        return self.is_sure and abs(self.standardized) > NOTABLE
+    def is_sure(self) -> bool:
+        """Say whether it is more than chance, if it is looked at alone."""
+        return self.p <= SURE
 
     @property
     def is_too_much(self) -> bool:
@@ -56,13 +63,29 @@ class Losses:
     n_clean: int
     standardized: float
     """Queueing delay of samples with losses minus that of those without, in standard deviations of the logarithm."""
+    high: float
+    """Upper end of its 95 % interval."""
 
     @property
     def follow_queues(self) -> bool | None:
-        """Say whether losses come with queues; None: too few to tell."""
+        """Say whether losses come with queues; None: there are too few to tell."""
         if min(self.n_lossy, self.n_clean) < LEAST_LOSSY:
             return None
-        return self.standardized > NOTABLE
+        if self.standardized > NOTABLE:
+            return True
+        return False if self.high < SMALL else None
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The difference between two means of logarithms."""
+
+    standardized: float
+    """In standard deviations."""
+    half: float
+    """Of its 95 % interval, likewise."""
+    log: float
+    p: float
 
 
 def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
@@ -71,48 +94,54 @@ def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
     return [each for each in found if each is not None]
 
 
-def losses(rows: pl.DataFrame) -> Losses:
+def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:
     """Compare the control's queues with and without losses, from the rows of `counts.queues` of one part."""
     is_lossy = pl.col("is_lossy")
-    lossy, clean = (_moments(rows.filter(which)) for which in (is_lossy, ~is_lossy))
-    spread = math.sqrt((lossy[2] + clean[2]) / 2)
-    difference = (lossy[1] - clean[1]) / spread if spread > 0 else 0.0
-    return Losses(lossy[0], clean[0], difference)
-
-
-def _moments(rows: pl.DataFrame) -> tuple[int, float, float]:
-    """Give number, mean and variance."""
-    n, total, squares = (int(rows[name].sum()) for name in ("n", "sum", "squares"))
-    return (n, total / n, max(squares / n - (total / n) ** 2, 0.0)) if n else (0, 0.0, 0.0)
+    lossy, clean = (_groups(rows.filter(which), "") for which in (is_lossy, ~is_lossy))
+    found = _compared(lossy, clean, bootstrap)
+    n_lossy, n_clean = int(lossy[:, 0].sum()), int(clean[:, 0].sum())
+    if found is None:
+        return Losses(n_lossy, n_clean, 0.0, math.inf)
+    return Losses(n_lossy, n_clean, found.standardized, found.standardized + found.half)
 
 
 def _imbalance(rows: pl.DataFrame, name: str, bootstrap: Bootstrap) -> Imbalance | None:
-    arms = {arm: _groups(rows.filter(pl.col("arm") == arm), name) for arm in (TREATMENT, CONTROL)}
-    treatment, control = arms[TREATMENT], arms[CONTROL]
-    if not treatment[:, 0].sum() or not control[:, 0].sum():
+    treatment, control = (_groups(rows.filter(pl.col("arm") == arm), f"{name}_") for arm in (TREATMENT, CONTROL))
+    found = _compared(treatment, control, bootstrap)
+    if found is None:
         return None
-    is_there = (treatment[:, 0] + control[:, 0]) > 0
+    return Imbalance(name, found.standardized, 2 ** (found.log / buckets.PER_OCTAVE), found.p)
+
+
+def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared | None:
+    """Compare means, whose uncertainty comes from the same groups as that of effects; None: one has no samples."""
+    if not one[:, 0].sum() or not other[:, 0].sum():
+        return None
     whole = np.ones((1, GROUPS))
-    difference = float((_means(treatment, whole) - _means(control, whole))[0])
-    spread = math.sqrt((_variance(treatment) + _variance(control)) / 2)
+    difference = float((_means(one, whole) - _means(other, whole))[0])
+    spread = math.sqrt((_variance(one) + _variance(other)) / 2)
+    is_there = (one[:, 0] + other[:, 0]) > 0
     n = int(is_there.sum())
-    is_sure = False
+    half, p = math.inf, 1.0
     if n > 1:
         with np.errstate(invalid="ignore"):
             draws = bootstrap.draws(is_there)
-            replicates = _means(treatment, draws) - _means(control, draws)
+            replicates = _means(one, draws) - _means(other, draws)
         replicates = replicates[np.isfinite(replicates)]
         if len(replicates) > 1:
             sd = float(replicates.std(ddof=1)) * math.sqrt(n / (n - 1))
-            is_sure = abs(difference) > float(stats.t.ppf(0.975, n - 1)) * sd
-    standardized = difference / spread if spread > 0 else 0.0
-    return Imbalance(name, standardized, 2 ** (difference / buckets.PER_OCTAVE), is_sure)
+            degrees = max(min(n, equal_groups(one[:, 0]), equal_groups(other[:, 0])) - 1, LEAST_DEGREES)
+            half = float(stats.t.ppf(0.975, degrees)) * sd
+            p = 2 * float(stats.t.sf(abs(difference) / sd, degrees)) if sd > 0 else float(difference == 0)
+    if spread == 0:
+        return _Compared(0.0, 0.0, difference, p)
+    return _Compared(difference / spread, half / spread, difference, p)
 
 
-def _groups(rows: pl.DataFrame, name: str) -> Numbers:
+def _groups(rows: pl.DataFrame, of: str) -> Numbers:
     """Give number, sum and squares per group."""
     places = rows["group"].to_numpy().astype(np.int64)
-    sums = (rows[f"{name}_{of}"].to_numpy() for of in ("n", "sum", "squares"))
+    sums = (rows[f"{of}{name}"].to_numpy() for name in ("n", "sum", "squares"))
     return np.column_stack([np.bincount(places, each, GROUPS) for each in sums])
 
 

@@ -7,7 +7,8 @@ import polars as pl
 
 from thalweg.advise.answer import Caution, Comparison, Part
 from thalweg.advise.arms import CONTROL, DAY_HOURS, TREATMENT
-from thalweg.advise.balance import TOO_MUCH
+from thalweg.advise.balance import NOTABLE, TOO_MUCH
+from thalweg.advise.effects import Effect, adjusted
 from thalweg.advise.places import Places
 from thalweg.advise.question import HOUR_US, Question
 from thalweg.advise.verdicts import PROPERTIES
@@ -37,27 +38,36 @@ def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterab
     yield from _not_congestion(parts, question)
 
 
-def pooled_effect(metric: str, parts: Iterable[Part]) -> float | None:
-    """Give the common effect within parts: the mean logarithm, each part counting by n1 n0 / (n1 + n0)."""
-    total = weights = 0.0
+def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | None:
+    """Give the common effect within parts, and half of its interval: the mean logarithm, each part whose arms can be
+    compared counting by n1 n0 / (n1 + n0).
+    """
+    total = weights = squares = 0.0
     for comparison in _of(metric, parts):
         difference = comparison.difference
-        if difference and difference.median:
+        if difference and difference.median and not any(each.is_too_much for each in comparison.imbalances):
             n = difference.treatment.stands_for, difference.control.stands_for
             weight = n[0] * n[1] / (n[0] + n[1])
-            total += weight * math.log(difference.median.ratio)
+            log, half = _logs(difference.median)
+            total += weight * log
+            squares += (weight * half) ** 2
             weights += weight
-    return total / weights if weights else None
+    return (total / weights, math.sqrt(squares) / weights) if weights else None
 
 
 def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
-    """Say whether the whole says the opposite of its parts (Simpson 1951)."""
+    """Say whether the whole surely says the opposite of what its parts surely say (Simpson 1951)."""
     comparison = overall.comparisons.get(metric)
     within = pooled_effect(metric, parts)
     if comparison is None or comparison.difference is None or within is None or comparison.difference.median is None:
         return False
-    whole = math.log(comparison.difference.median.ratio)
-    return whole * within < 0 and min(abs(whole), abs(within)) > REVERSED
+    whole = _logs(comparison.difference.median)
+    return whole[0] * within[0] < 0 and all(abs(log) > max(half, REVERSED) for log, half in (whole, within))
+
+
+def _logs(effect: Effect) -> tuple[float, float]:
+    """Give the logarithm of an effect, and half of its interval."""
+    return math.log(effect.ratio), math.log(effect.high / effect.low) / 2
 
 
 def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
@@ -150,20 +160,26 @@ def _of(metric: str, parts: Iterable[Part]) -> list[Comparison]:
 
 def _unlike(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
     for name, words in PROPERTIES.items():
-        found = [
-            (part, each)
+        seen = {
+            (part.title, metric): each
             for part in parts
-            for comparison in part.comparisons.values()
+            for metric, comparison in part.comparisons.items()
             for each in comparison.imbalances
-            if each.of == name and each.is_notable
+            if each.of == name
+        }
+        p_adjusted = adjusted({key: each.p for key, each in seen.items()})
+        found = [
+            (title, each)
+            for (title, metric), each in seen.items()
+            if abs(each.standardized) > NOTABLE and p_adjusted[title, metric] <= question.false_share
         ]
         if found:
-            part, most = max(found, key=lambda pair: abs(pair[1].standardized))
+            title, most = max(found, key=lambda pair: abs(pair[1].standardized))
             yield Caution(
                 f"unlike-{name}",
-                f"in {part.title} {question.treatment}'s {words.format(most.ratio)}: beyond {TOO_MUCH} standard"
+                f"in {title} {question.treatment}'s {words.format(most.ratio)}: beyond {TOO_MUCH} standard"
                 " deviations nothing is compared, below it the difference may be part of the effect.",
-                tuple(dict.fromkeys(part.title for part, _ in found)),
+                tuple(dict.fromkeys(title for title, _ in found)),
             )
 
 

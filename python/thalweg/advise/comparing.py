@@ -25,7 +25,7 @@ class Counted:
     mixes: pl.DataFrame
     """Work: metric, arm, group; sums of sizes and round-trip times."""
     queues: pl.DataFrame
-    """Queueing delays of the control: is_lossy; n, sum, squares."""
+    """Queueing delays of the control: is_lossy, group; n, sum, squares."""
 
     def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], "Counted"]]:
         """Give what was counted of each part."""
@@ -65,7 +65,7 @@ def compare(
             found = difference(cells, bootstrap, at)
             compared[metric] = Comparison(metric, found, balance.imbalances(mixed, bootstrap), None, "", "")
         names = tuple(each.text(value) for each, value in zip(chosen, values, strict=True)) or ("everything",)
-        parts.append(Part(names, values, compared, counted.n, "", "", balance.losses(counted.queues)))
+        parts.append(Part(names, values, compared, counted.n, "", "", balance.losses(counted.queues, bootstrap)))
     return parts
 
 

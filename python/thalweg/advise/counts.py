@@ -38,8 +38,8 @@ def histogram(samples: Any, *, by_part: bool = False) -> Any:
 
 
 def strata(samples: Any, *, by_part: bool = False) -> Any:
-    """Count samples of each stratum of time."""
-    pack = keys.metric_and_arm if by_part else keys.arm_of
+    """Count samples of each stratum of time, by lot of groups of clusters."""
+    pack = keys.metric_arm_and_lot if by_part else keys.lot_of
     some = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
     return some.group_by([*_parts(by_part), "key", "stratum"]).agg(n=some.count(), weight=some["weight"].sum())
 
@@ -62,12 +62,12 @@ def mix(samples: Any, *, by_part: bool = False) -> Any:
 
 
 def queues(samples: Any, *, by_part: bool = False) -> Any:
-    """Sum up the queueing delays of the control, with losses and without."""
+    """Sum up the queueing delays of the control, with losses and without, by group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
     some = samples.filter(is_control, samples["queue_bucket"] > 0)
-    whose = {} if by_part else {"key": keys.place_of(some["cell"])}
-    some = some.select(*_parts(by_part), "is_lossy", queue=some["queue_bucket"].cast("int64"), **whose)
-    return some.group_by([*_parts(by_part), *whose, "is_lossy"]).agg(
+    pack = keys.group_of if by_part else keys.place_and_group
+    some = some.select(*_parts(by_part), "is_lossy", queue=some["queue_bucket"].cast("int64"), key=pack(some["cell"]))
+    return some.group_by([*_parts(by_part), "key", "is_lossy"]).agg(
         n=some.count(), sum=some["queue"].sum(), squares=(some["queue"] * some["queue"]).sum()
     )
 
@@ -106,17 +106,18 @@ def taken_apart(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: boo
     return keys.taken_apart(counted, "key", {**names, first: 0})
 
 
-def factors(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
+def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
     """Give the factor of each arm in each stratum, so that in parts whose arms took turns unevenly both weigh alike in
-    each stratum; None: there is no such part.
+    each stratum; None: there is no such part. `are_by_network`: clusters of a stratum are in several lots.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
     least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of one arm alone
     get no factor. In all other parts every factor is 1.
     """
     parts = [*by, "metric"]
-    arms = _both(counted, [*parts, "stratum"])
-    uneven = arms.group_by(parts).agg(_is_uneven().alias("is_uneven"))
+    lots = _both(counted, [*parts, "stratum", "lot"])
+    arms = lots.group_by(*parts, "stratum").agg(pl.exclude("lot").sum())
+    uneven = _uneven_in_all_lots(lots, parts) if are_by_network else _uneven_beyond_chance(arms, parts)
     if not uneven["is_uneven"].any():
         return None
     arms = arms.join(uneven, on=parts)
@@ -153,15 +154,42 @@ def _parts(by_part: bool) -> tuple[str, ...]:
     return PART if by_part else ()
 
 
-def _is_uneven() -> pl.Expr:
-    """Say whether the treatment's share varies over the strata of a part by more than chance, and by more than is
-    negligible.
+def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
+    """Say in which parts the treatment's share varies over the strata by more than is negligible, and surely so.
+
+    Connections of a cluster may all have one arm, so that shares vary by chance more than those of coins. But lots
+    share no cluster: what one has too much of the treatment in a stratum says nothing of another, unless it was so for
+    all. So the variance is estimated by the products of pairs of lots, and its own variance by their squares.
     """
+    n = pl.col("treatment_n") + pl.col("control_n")
+    share = pl.col("treatment_n").sum() / n.sum()
+    x = pl.col("x")
+    beyond = lots.with_columns(n=n, x=pl.col("treatment_n") - n * share.over([*parts, "lot"]))
+    strata = beyond.group_by(*parts, "stratum").agg(
+        n=pl.col("n").sum(),
+        pairs_n=_pairs(pl.col("n")),
+        pairs=_pairs(x),
+        squares=_pairs(x**2),
+    )
+    variance = (pl.col("pairs") / pl.col("n")).sum() / (pl.col("pairs_n") / pl.col("n")).sum()
+    sd = (pl.col("squares") / pl.col("n") ** 2).sum().sqrt()
+    is_uneven = (variance > UNEVEN**2) & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
+    return strata.group_by(parts).agg(is_uneven.alias("is_uneven"))
+
+
+def _pairs(value: pl.Expr) -> pl.Expr:
+    """Sum up the products of all pairs."""
+    return (value.sum() ** 2 - (value**2).sum()) / 2
+
+
+def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
+    """The same where a stratum's samples are all of one lot: as if each had its arm by the toss of a coin."""
     n = pl.col("treatment_n") + pl.col("control_n")
     share = pl.col("treatment_n").sum() / n.sum()
     chance = share * (1 - share)
     excess = (n * (pl.col("treatment_n") / n - share) ** 2 - chance).sum()
-    return (excess > n.sum() * UNEVEN**2) & (excess > SURELY * chance * (2 * pl.len()).sqrt())
+    is_uneven = (excess > n.sum() * UNEVEN**2) & (excess > SURELY * chance * (2 * pl.len()).sqrt())
+    return arms.group_by(parts).agg(is_uneven.alias("is_uneven"))
 
 
 def _both(counted: pl.DataFrame, names: list[str]) -> pl.DataFrame:

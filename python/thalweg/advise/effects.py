@@ -145,7 +145,7 @@ def _effects(
     spread = replicates.std(axis=0, ddof=1) * math.sqrt(n / (n - 1))
     whole = np.ones((1, GROUPS))
     logs = (treatment.statistics(edges, whole, at) - control.statistics(edges, whole, at))[0]
-    degrees = min(n, treatment.equal_groups, control.equal_groups) - 1
+    degrees = min(n, equal_groups(treatment.rows), equal_groups(control.rows)) - 1
     effects = [_effect(float(log), float(sd), degrees) for log, sd in zip(logs, spread, strict=True)]
     return dict(zip(at, effects, strict=False)), effects[-1]
 
@@ -169,11 +169,6 @@ class _Table:
     def is_there(self) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = self.rows > 0
         return found
-
-    @property
-    def equal_groups(self) -> float:
-        """Say how many groups of equal size would weigh like these."""
-        return float(self.rows.sum() ** 2 / (self.rows**2).sum())
 
     def statistics(self, edges: Numbers, draws: Numbers, at: Sequence[float]) -> Numbers:
         """Give the logarithms of the quantiles and of the mean of each replicate."""
@@ -224,6 +219,15 @@ def _table(cells: pl.DataFrame, numbers: NDArray[np.int64]) -> _Table:
 
 def _summed(places: NDArray[np.int64], values: pl.Series, count: int) -> Numbers:
     return np.asarray(np.bincount(places, values.to_numpy(), count), dtype=np.float64)
+
+
+def equal_groups(rows: Numbers) -> float:
+    """Say how many groups of equal size would weigh like groups of so many rows.
+
+    >>> equal_groups(np.array([10.0, 10.0, 0.0]))
+    2.0
+    """
+    return float(rows.sum() ** 2 / (rows**2).sum())
 
 
 def adjusted(p_values: Mapping[Any, float]) -> dict[Any, float]:

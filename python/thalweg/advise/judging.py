@@ -93,7 +93,7 @@ def _settled(question: Question, places: Places) -> Question:
 
 def _answer(samples: _Samples, found: Found, rows: Any, seen: looking.Overview, asked: Question) -> Answer:
     engine, question, made = samples.engine, samples.question, samples.made
-    strata = samples.fetch(counts.strata(made), keys.ARM)
+    strata = samples.fetch(counts.strata(made), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
     whole, of_sizes = _whole(samples, factors)
     overall = comparing.judged(comparing.compare({(): whole}, [], question, samples.bootstrap, at=QUANTILES), question)[
@@ -153,7 +153,7 @@ def _whole(samples: _Samples, factors: pl.DataFrame | None) -> tuple[Counted, li
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
     cells = samples.fetch(counts.histogram(some), names)
     mixes = samples.fetch(counts.mix(made), {**keys.ARM, **keys.GROUP})
-    queues = samples.fetch(counts.queues(made), {})
+    queues = samples.fetch(counts.queues(made), keys.GROUP)
     sums = pl.col("n", "weight", "total").sum()
     times = cells.filter(pl.col("metric") == sampling.TIME).group_by("size", "arm", "group", "bucket").agg(sums)
     of_sizes = []
@@ -167,7 +167,10 @@ def _whole(samples: _Samples, factors: pl.DataFrame | None) -> tuple[Counted, li
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
     """Give factors that balance strata of time; in a switchback no stratum has both arms, and pairs of turns do it."""
-    return None if question.design.name == "switchback" else counts.factors(strata, by)
+    if question.design.name == "switchback":
+        return None
+    are_by_network = question.design.name == "ab" and question.clusters in ("prefix", "prefix-hour")
+    return counts.factors(strata, by, are_by_network=are_by_network)
 
 
 def _of_map(whole: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
@@ -191,8 +194,8 @@ def _parts(samples: _Samples, namer: Namer) -> _Judged:
         if len(portions) > 1 or not few.is_empty():
             some = counts.kept(some, engine.put(f"portion_{number}", portion.select("part")))
         mixes = samples.fetch(counts.mix(some, by_part=True), {**keys.ARM, **keys.GROUP}, by_part=True)
-        queues = engine.fetch(counts.queues(some, by_part=True))
-        strata = samples.fetch(counts.strata(some, by_part=True), keys.ARM, by_part=True)
+        queues = samples.fetch(counts.queues(some, by_part=True), keys.GROUP, by_part=True)
+        strata = samples.fetch(counts.strata(some, by_part=True), {**keys.ARM, **keys.LOT}, by_part=True)
         factors = _factors(strata, counts.PART, question)
         if factors is not None:
             some = counts.weighted(some, engine.put(f"factors_{number}", factors), by_part=True)

@@ -22,6 +22,9 @@ BUCKETS = 4096
 """Room for the classes of values."""
 assert LARGEST.bit_length() * PER_OCTAVE <= BUCKETS, "every value has a class"
 
+LOTS = 8
+"""Lots that the groups are in: as many as it takes to see whether something happens to all of them."""
+
 OF_ARM = METRICS * ARMS
 OF_GROUP = OF_ARM * GROUPS
 """Cells of one class of destinations."""
@@ -64,6 +67,26 @@ def metric_and_arm(cell: Any) -> Any:
     return arm_of(cell) % OF_ARM
 
 
+def lot_of(cell: Any) -> Any:
+    """Keep class, metric, arm and lot of a cell."""
+    return _shifted(cell, GROUPS // LOTS)
+
+
+def metric_arm_and_lot(cell: Any) -> Any:
+    """Keep metric, arm and lot of a cell."""
+    return lot_of(cell) % (OF_ARM * LOTS)
+
+
+def place_and_group(cell: Any) -> Any:
+    """Keep class and group of a cell."""
+    return place_of(cell) * GROUPS + group_of(cell)
+
+
+def group_of(cell: Any) -> Any:
+    """Keep the group of a cell."""
+    return _wide(cell) % GROUPS
+
+
 def place_of(cell: Any) -> Any:
     """Keep the classes of a cell's destinations."""
     return _shifted(cell, OF_GROUP)
@@ -91,6 +114,7 @@ WITH_UNKNOWN = frozenset({"rtt", "retransmits", "size"})
 PLACE = {"rtt": 0, "retransmits": CLASSES}
 ARM = {"metric": METRICS, "arm": ARMS}
 GROUP = {"group": GROUPS}
+LOT = {"lot": LOTS}
 """How keys are packed."""
 
 

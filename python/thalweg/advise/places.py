@@ -17,7 +17,7 @@ from thalweg.advise.built_in import built_in
 from thalweg.advise.engines import Engine
 from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
 
-SUMS = ("rtt_sum_us", "rtt_n", "retransmits", "segments")
+SUMS = ("rtt_sum_us", "rtt_n", "retransmits", "segments", "segments_n")
 """What is summed up of the control."""
 
 MANY = 20
@@ -106,6 +106,7 @@ def _counted(rows: Any, keys: Sequence[str]) -> Any:
         rtt_n=some["rtt_us"].count(),
         retransmits=some["retransmits"].sum(),
         segments=some["segments"].sum(),
+        segments_n=some["segments"].count(),
     )
     return found.mutate(network=network(found["address"]))
 
@@ -117,14 +118,16 @@ def _networks(places: Any) -> Any:
         treatment=places["n"].sum(where=~is_control).fill_null(0),
         control=places["n"].sum(where=is_control).fill_null(0),
         **{name: places[name].sum(where=is_control).fill_null(0) for name in SUMS},
+        **{f"all_{name}": places[name].sum().fill_null(0) for name in ("segments", "segments_n")},
     )
+    likely = segments.likely(whole["all_segments"], whole["all_segments_n"], whole["segments_n"])
     digest = md5(whole["network"])
     return whole.select(
         "network", "treatment", "control",
         number=ibis.row_number().over(order_by=whole["network"]).cast("int64"),
         code=_digit(digest, 0) * 16 + _digit(digest, 1),
         rtt=segments.rtt_class(whole["rtt_sum_us"], whole["rtt_n"]),
-        loss=segments.loss_class(whole["retransmits"], whole["segments"]),
+        loss=segments.loss_class(whole["retransmits"], whole["segments"], likely),
     )  # fmt: skip
 
 

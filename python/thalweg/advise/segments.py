@@ -89,9 +89,19 @@ def rtt_class(sum_us: Any, n: Any) -> Any:
     return _class(sum_us, [n * edge for edge in RTT_EDGES_US], n > 0)
 
 
-def loss_class(retransmits: Any, segments: Any) -> Any:
+def likely(segments: Any, samples: Any, of_control: Any) -> Any:
+    """Give how many segments so many samples of the control would have if they were like those of both arms.
+
+    Networks whose ratio is known must not be chosen by what the control really sent: its samples there would be larger
+    than the treatment's, by chance alone.
+    """
+    return segments.cast("float64") * of_control / ibis.greatest(samples, 1)
+
+
+def loss_class(retransmits: Any, segments: Any, likely: Any) -> Any:
     """Number the class of a ratio of retransmissions."""
-    return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], segments >= LEAST_SEGMENTS)
+    is_known = (segments > 0) & (likely >= LEAST_SEGMENTS)
+    return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], is_known)
 
 
 def size_class(size_bytes: Any) -> Any:

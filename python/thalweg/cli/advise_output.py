@@ -200,6 +200,7 @@ def _part(part: "Part") -> dict[str, Any]:
             "lossy": part.losses.n_lossy,
             "clean": part.losses.n_clean,
             "standardized": part.losses.standardized,
+            "high": part.losses.high if math.isfinite(part.losses.high) else None,
             "follow_queues": part.losses.follow_queues,
         },
     }
@@ -214,7 +215,7 @@ def _comparison(comparison: "Comparison") -> dict[str, Any]:
         "gain": gain and {"value": gain.value, "low": gain.low, "high": gain.high},
         **(_difference(comparison.difference) if comparison.difference else {}),
         "imbalances": [
-            {"of": each.of, "standardized": each.standardized, "ratio": each.ratio, "is_sure": each.is_sure}
+            {"of": each.of, "standardized": each.standardized, "ratio": each.ratio, "p": each.p}
             for each in comparison.imbalances
         ],
     }

@@ -87,21 +87,25 @@ PLANTED: Mapping[str, Planted] = {
 """Truths by their name."""
 
 
+CONNECTIONS = 20
+"""Of each cell: they round the number of retransmissions differently, so that its share does not depend on the size."""
+
+
 def planted_pool(kind: PathClass, ratio: float) -> Pool:
-    """Make the connections of a class: one of each cell, whose objects all take the same time."""
-    rate, rtt, loss, size, arm = np.meshgrid(
+    """Make the connections of a class, whose objects all take the same time in a cell."""
+    rate, rtt, loss, size, arm, rounding = np.meshgrid(
         np.array([quantities.rate(text) for text in kind.rates], dtype=np.float64),
         path_rtts_us(kind),
         np.array(list(kind.losses)),
         sizes_bytes(kind).astype(np.float64),
         np.array([1.0, ratio]),
+        (np.arange(CONNECTIONS) + 0.5) / CONNECTIONS,
         indexing="ij",
     )
     rounds = np.log2(1 + size / WINDOW_BYTES)
     fct_us = (rtt * rounds + 8e6 * size / rate) * arm
     segments = np.ceil(size / PAYLOAD_BYTES)
-    retransmits = np.rint(segments * loss)
-
+    retransmits = np.floor(segments * loss + rounding)
     return Pool(
         kind.shape,
         _dense(fct_us),
@@ -110,10 +114,10 @@ def planted_pool(kind: PathClass, ratio: float) -> Pool:
         _dense(rtt),
         _dense(1.2 * rtt),
         _dense(1.5 * rtt),
-        np.full((fct_us.size, 1, len(AGES_S)), np.nan),
+        np.full((fct_us.size // CONNECTIONS, CONNECTIONS, len(AGES_S)), np.nan),
     )
 
 
 def _dense(values: Floats) -> Floats:
     """Give every object of a connection the same."""
-    return np.repeat(values.reshape(-1, 1, 1), TRANSFERS, axis=2)
+    return np.repeat(values.reshape(-1, CONNECTIONS, 1), TRANSFERS, axis=2)

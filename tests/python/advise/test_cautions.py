@@ -1,0 +1,167 @@
+"""Cautions: given where something is planted, and hardly ever where nothing is."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from thalweg import synth
+from thalweg.advise import (
+    NO_DIFFERENCE,
+    NOT_COMPARABLE,
+    NOT_ENOUGH,
+    Answer,
+    Comparison,
+    Part,
+    Question,
+    advise,
+    cautions,
+    counts,
+)
+from thalweg.advise.arms import CONTROL, GROUPS, TREATMENT
+from thalweg.advise.balance import imbalances, losses
+from thalweg.advise.effects import Arm, Bootstrap, Difference, Effect
+from thalweg.advise.keys import LOTS
+from thalweg.advise.question import DEFAULT_SEGMENTS
+
+QUICK = Question(replicates=200)
+SEEDS = 60
+FALSE_AT_MOST = 0.1
+"""Of 60 at 5 %, more than 6 false ones have a chance of 3 %; seeds are fixed."""
+
+FACTS = {"interference", "loss-without-queues"}
+"""What is said of made-up records, and right: hours are full, and queues do not depend on losses there."""
+
+
+def judged(folder: Path, truth: str, *by: str) -> Answer:
+    settings = synth.Settings(rows=60_000, seed=1, days=2, truth=truth)
+    synth.write(synth.make(settings), folder)
+    question = Question(replicates=200, segments=by or DEFAULT_SEGMENTS)
+    return advise([folder / synth.RECORDS], question, table=folder / synth.PREFIXES)
+
+
+def codes(answer: Answer) -> set[str]:
+    return {caution.code for caution in answer.cautions}
+
+
+def test_where_nothing_differs_nothing_is_warned_of(tmp_path: Path) -> None:
+    found = judged(tmp_path, "none")
+    assert not codes(found) - FACTS
+    assert not {part.verdict for part in found.parts} - {NO_DIFFERENCE, NOT_ENOUGH}
+
+
+def test_a_planted_paradox_is_found(tmp_path: Path) -> None:
+    found = judged(tmp_path, "paradox", "class")
+    assert "paradox" in codes(found)
+    assert found.overall.verdict == NOT_COMPARABLE
+
+
+def assigned(chance: np.random.Generator, *, share_of_hour: float) -> pl.DataFrame:
+    """Count made-up samples of two days: each cluster, a client's hour, has ten, with one arm or the other."""
+    rows = []
+    for hour in range(48):
+        lot = chance.integers(0, LOTS, 60)
+        share = 0.5 + share_of_hour * (-1) ** hour
+        is_treated = chance.random(60) < share
+        rows += [(hour, int(each), int(arm), 10) for each, arm in zip(lot, is_treated, strict=True)]
+    drawn = pl.DataFrame(rows, schema=["stratum", "lot", "arm", "n"], orient="row")
+    return (
+        drawn.group_by("stratum", "lot", "arm")
+        .agg(pl.col("n").sum(), weight=pl.col("n").sum())
+        .with_columns(metric=pl.lit(0))
+    )
+
+
+@pytest.mark.parametrize("are_by_network", [True, False], ids=["by network", "as if by coins"])
+def test_hours_are_called_uneven_where_they_are(are_by_network: bool) -> None:
+    chance = np.random.default_rng(1)
+    for _ in range(5):
+        assert counts.factors(assigned(chance, share_of_hour=0.15), (), are_by_network=are_by_network) is not None
+
+
+def test_arms_that_clusters_have_by_chance_are_not_called_uneven() -> None:
+    chance = np.random.default_rng(2)
+    drawn = [assigned(chance, share_of_hour=0.0) for _ in range(SEEDS)]
+    false = [counts.factors(each, (), are_by_network=True) is not None for each in drawn]
+    assert np.mean(false) <= FALSE_AT_MOST
+    coins = [counts.factors(each, (), are_by_network=False) is not None for each in drawn]
+    assert np.mean(coins) > 0.5, "the negative control: as if each connection had its arm by the toss of a coin"
+
+
+def mixed(chance: np.random.Generator, *, more: float = 0.0) -> pl.DataFrame:
+    """Count sizes of 600 samples of both arms, of clusters of ten that have one size."""
+    rows = []
+    for arm in (TREATMENT, CONTROL):
+        for _ in range(60):
+            value = round(chance.normal(1000 + more * 100 * (arm == TREATMENT), 100))
+            rows.append((0, arm, int(chance.integers(0, GROUPS)), 10, 10 * value, 10 * value**2))
+    columns = ["metric", "arm", "group", "size_n", "size_sum", "size_squares"]
+    sizes = pl.DataFrame(rows, schema=columns, orient="row")
+    return sizes.with_columns(rtt_n=pl.lit(0), rtt_sum=pl.lit(0), rtt_squares=pl.lit(0))
+
+
+def part(number: int, rows: pl.DataFrame) -> Part:
+    compared = Comparison("completion_time", None, imbalances(rows, Bootstrap(QUICK)), None, "", "")
+    return Part((str(number),), (number,), {"completion_time": compared}, 1200, "", "")
+
+
+def test_among_many_parts_chance_makes_none_unlike() -> None:
+    chance = np.random.default_rng(3)
+    false = alone = 0
+    for _ in range(SEEDS):
+        parts = [part(number, mixed(chance)) for number in range(20)]
+        false += bool(list(cautions.of_parts(parts, parts[0], QUICK)))
+        alone += any(
+            each.is_sure and abs(each.standardized) > 0.1
+            for one in parts
+            for each in one.comparisons["completion_time"].imbalances
+        )
+    assert false / SEEDS <= FALSE_AT_MOST
+    assert alone / SEEDS > 0.5, "the negative control: parts looked at one by one"
+
+
+def test_a_part_that_is_unlike_is_named_among_many() -> None:
+    chance = np.random.default_rng(4)
+    parts = [part(number, mixed(chance, more=1.0 if number == 7 else 0.0)) for number in range(20)]
+    (caution,) = cautions.of_parts(parts, parts[0], QUICK)
+    assert (caution.code, caution.parts) == ("unlike-size", ("7",))
+
+
+def compared(title: str, low: float, high: float, n: int = 1000) -> Part:
+    """A part whose medians differ by a ratio of which the ends of the interval are known."""
+    arm = Arm(n, float(n), 1.0, (1.0,) * 7, GROUPS, ())
+    difference = Difference(arm, arm, {0.5: Effect(math.sqrt(low * high), low, high, 0.5)}, None)
+    compared = Comparison("completion_time", difference, [], None, "", "")
+    return Part((title,), (title,), {"completion_time": compared}, 2 * n, "", "")
+
+
+def test_a_paradox_needs_a_whole_and_parts_that_are_sure() -> None:
+    parts = [compared("a", 0.8, 0.9), compared("b", 0.85, 0.95)]
+    unsure = [compared("a", 0.7, 1.2), compared("b", 0.75, 1.3)]
+    assert cautions.is_paradox("completion_time", parts, compared("all", 1.05, 1.2))
+    assert not cautions.is_paradox("completion_time", parts, compared("all", 0.95, 1.2))
+    assert not cautions.is_paradox("completion_time", unsure, compared("all", 1.05, 1.2))
+    assert not cautions.is_paradox("completion_time", parts, compared("all", 0.8, 0.9))
+
+
+def queued(chance: np.random.Generator, n_lossy: int, longer: float) -> pl.DataFrame:
+    """Sum up queueing delays with losses and without."""
+    rows = []
+    for is_lossy, n in ((True, n_lossy), (False, 20_000)):
+        group = chance.integers(0, GROUPS, n)
+        value = np.round(chance.normal(1000 + 100 * longer * is_lossy, 100, n)).astype(np.int64)
+        drawn = pl.DataFrame({"group": group, "value": value, "is_lossy": is_lossy})
+        rows.append(drawn)
+    value = pl.col("value")
+    return pl.concat(rows).group_by("group", "is_lossy").agg(n=pl.len(), sum=value.sum(), squares=(value**2).sum())
+
+
+def test_losses_are_said_to_be_without_queues_only_if_there_are_enough_of_them() -> None:
+    chance = np.random.default_rng(5)
+    bootstrap = Bootstrap(QUICK)
+    assert losses(queued(chance, 10_000, longer=0.0), bootstrap).follow_queues is False
+    assert losses(queued(chance, 10_000, longer=0.5), bootstrap).follow_queues is True
+    assert losses(queued(chance, 100, longer=0.0), bootstrap).follow_queues is None
+    few = [losses(queued(chance, 250, longer=0.25), bootstrap).follow_queues for _ in range(SEEDS)]
+    assert few.count(False) <= FALSE_AT_MOST * SEEDS
