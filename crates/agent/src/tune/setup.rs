@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_secs(300);
 /// Destinations kept in memory, and in the learned state: each takes some kilobytes.
 const DESTINATIONS: usize = 20_000;
 
+/// More cannot be told apart: the kernel has room for 32,768 rows, those of networks among them.
+const MOST_DESTINATIONS: usize = 30_000;
+
 /// What the operator wants.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -196,6 +199,8 @@ fn guard(options: &Options, config: &Config, place: &str) -> Result<GuardSetting
         value => Ok(value.unwrap_or(usual)),
     };
     let holdout = options.holdout.or(within(place, "holdout", config.holdout, 0.0, 1.0)?).unwrap_or(usual.holdout);
+    let destinations = config.destinations.unwrap_or(DESTINATIONS);
+    within(place, "destinations", Some(destinations as f64), 8.0, MOST_DESTINATIONS as f64)?;
     let least = within(place, "guard.least_holdout", keys.least_holdout, 0.0, 1.0)?.unwrap_or(usual.least_holdout);
     Ok(GuardSettings {
         tree: Tree::with_leaves(length("v4", config.tree.v4, 24, 32)?, length("v6", config.tree.v6, 48, 128)?),
@@ -203,7 +208,7 @@ fn guard(options: &Options, config: &Config, place: &str) -> Result<GuardSetting
         least_holdout: least.min(holdout),
         alpha: within(place, "guard.alpha", keys.alpha, 1e-9, 0.5)?.unwrap_or(usual.alpha),
         withdraw_for: keys.withdraw_for.map_or(usual.withdraw_for, span),
-        most_prefixes: config.destinations.unwrap_or(DESTINATIONS).max(8),
+        most_prefixes: destinations,
     })
 }
 

@@ -20,6 +20,7 @@ fn the_command_line_goes_before_the_file() {
 fn settings_that_cannot_be_are_refused_with_what_can() {
     for (config, place) in [
         ("holdout = 5\n", "holdout"),
+        ("destinations = 100000\n", "destinations"),
         ("[tree]\nv4 = 33\n", "tree.v4"),
         ("[guard]\nalpha = 0\n", "guard.alpha"),
         ("[objective]\nmedium_from = \"9MB\"\n", "objective"),
