@@ -171,6 +171,9 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 	for (int at = 0; at < TUNE_LENGTHS; at++) {
 		u32 length = peer->family == 4 ? tune.lengths_v4[at] : tune.lengths_v6[at];
 
+		/* Constants, so that the kernel leaves out what is behind. */
+		if (!tune.lengths_v4[at] && !tune.lengths_v6[at])
+			break;
 		if (!length)
 			break;
 		key.length = length;
@@ -220,6 +223,8 @@ static __noinline u32 draw(const struct tune_key *peer, bool is_outgoing, bool h
 	}
 #pragma unroll
 	for (u32 arm = 0; arm < TUNE_ARMS; arm++) {
+		if (arm >= tune.arms)
+			break;
 		if (number < chances->below[arm])
 			return DRAWN(RECORD_TREATED, arm);
 	}

@@ -43,6 +43,9 @@ pub trait Companion {
     /// If it cannot go on.
     fn attached(&mut self, link: &Link) -> Result<(), Problem>;
 
+    /// Whoever waits for it has been told that all is at work.
+    fn opened(&mut self);
+
     /// A connection has closed, or a part of it is over. Of those that are gone, what was seen of them last.
     fn take(&mut self, event: &Event, away: &Away);
 

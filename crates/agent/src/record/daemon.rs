@@ -117,6 +117,9 @@ pub fn record_with(
     }
     report(rounds.walk()?);
     say(&opening_words(word, writes_rows, options, &observed.snapshot()))?;
+    if let Some(companion) = &mut recorder.borrow_mut().companion {
+        companion.opened();
+    }
     notify::ready();
     rounds.run(options.interim, options.flush, &is_over)?;
 

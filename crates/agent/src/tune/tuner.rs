@@ -43,13 +43,14 @@ pub struct Tuner {
     outcomes: Outcomes,
     maps: Option<Maps>,
     keeper: Option<Keeper>,
+    is_open: bool,
 }
 
 impl Tuner {
     /// One that has not begun.
     pub fn new(choice: Choice, chooser: Box<dyn Chooser>) -> Tuner {
         let outcomes = Outcomes::of(&choice, jiffy_ns());
-        Tuner { choice, chooser, outcomes, maps: None, keeper: None }
+        Tuner { choice, chooser, outcomes, maps: None, keeper: None, is_open: false }
     }
 }
 
@@ -89,6 +90,10 @@ impl Companion for Tuner {
         Ok(())
     }
 
+    fn opened(&mut self) {
+        self.is_open = true;
+    }
+
     fn take(&mut self, event: &Event, away: &Away) {
         let Some(maps) = &mut self.maps else { return };
         if let Some((netns, outcome)) = self.outcomes.take(event, away) {
@@ -99,6 +104,10 @@ impl Companion for Tuner {
     fn tick(&mut self, away: &Away) {
         let Some(maps) = &mut self.maps else { return };
         maps.beat();
+        // What it has to say comes after the first line of output.
+        if !self.is_open {
+            return;
+        }
         let now_us = monotonic_us();
         self.chooser.tick(away.share(now_us.saturating_sub(AWAY_US), now_us), maps);
     }

@@ -23,9 +23,14 @@ pub struct Tests<'a> {
 /// What all tests call.
 const TOOLS: [&str; 5] = ["ip", "ss", "unshare", "nsenter", "busybox"];
 
-/// What cables and `ss` want of the kernel, and BBR, in an order in which it takes them by their names.
-const MODULES: [&str; 4] =
-    ["drivers/net/veth.ko", "net/ipv4/inet_diag.ko", "net/ipv4/tcp_bbr.ko", "net/ipv4/tcp_diag.ko"];
+/// What cables and `ss` want of the kernel, BBR and DCTCP, in an order in which it takes them by their names.
+const MODULES: [&str; 5] = [
+    "drivers/net/veth.ko",
+    "net/ipv4/inet_diag.ko",
+    "net/ipv4/tcp_bbr.ko",
+    "net/ipv4/tcp_dctcp.ko",
+    "net/ipv4/tcp_diag.ko",
+];
 
 /// The agent, where the tests look for it.
 const AGENT: &str = env!("CARGO_BIN_EXE_thalweg-agent");

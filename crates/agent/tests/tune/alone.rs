@@ -3,7 +3,7 @@
 use crate::common::{assert_refused, run, wait_until};
 use crate::stage::Stage;
 use crate::traffic::{Pair, connect};
-use crate::tuning::{ALL_BBR, cc, command, hosts, tune};
+use crate::tuning::{ALL_CUBIC, cc, command, hosts, tune};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use rustix::process::Signal;
 use std::fs;
@@ -38,8 +38,8 @@ fn one_that_ends_leaves_nothing() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     for signal in [Signal::TERM, Signal::INT] {
-        let agent = tune(&stage, ALL_BBR, &["--grace", "1h"]);
-        assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["bbr", "bbr"]);
+        let agent = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
+        assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
         assert_eq!((attached(&stage), keepers(&stage).len()), (1, 1));
         assert_eq!(agent.process.end(signal).0, Some(0));
         assert_eq!((attached(&stage), keepers(&stage)), (0, vec![]));
@@ -51,9 +51,9 @@ fn one_that_ends_leaves_nothing() {
 fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_left() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &["--grace", "3s"]);
+    let agent = tune(&stage, ALL_CUBIC, &["--grace", "3s"]);
     agent.process.end(Signal::KILL);
-    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["bbr", "bbr"], "the last chances are still there");
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"], "the last chances are still there");
     wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
     wait_until("nothing is left", || attached(&stage) == 0 && keepers(&stage).is_empty());
 }
@@ -62,8 +62,8 @@ fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_lef
 fn without_a_grace_time_the_default_is_back_at_once() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &["--grace", "0s"]);
-    assert_eq!((ccs(&connect(&hosts, "10.9.8.1")), keepers(&stage)), (["bbr", "bbr"].map(str::to_owned), vec![]));
+    let agent = tune(&stage, ALL_CUBIC, &["--grace", "0s"]);
+    assert_eq!((ccs(&connect(&hosts, "10.9.8.1")), keepers(&stage)), (["cubic", "cubic"].map(str::to_owned), vec![]));
     agent.process.end(Signal::KILL);
     wait_until("nothing is left", || attached(&stage) == 0);
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
@@ -73,26 +73,26 @@ fn without_a_grace_time_the_default_is_back_at_once() {
 fn one_that_hangs_is_as_good_as_dead() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &["--grace", "1s"]);
+    let agent = tune(&stage, ALL_CUBIC, &["--grace", "1s"]);
     let pid = rustix::process::Pid::from_raw(agent.process.pid() as i32).unwrap();
     rustix::process::kill_process(pid, Signal::STOP).unwrap();
     wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
     rustix::process::kill_process(pid, Signal::CONT).unwrap();
-    wait_until("it chooses again", || ccs(&connect(&hosts, "10.9.8.1")) == ["bbr", "bbr"]);
+    wait_until("it chooses again", || ccs(&connect(&hosts, "10.9.8.1")) == ["cubic", "cubic"]);
 }
 
 #[test]
 fn a_new_one_takes_the_place_of_one_that_was_killed() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &["--grace", "1h"]);
+    let agent = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
     agent.process.end(Signal::KILL);
     let before = keepers(&stage);
-    let next = tune(&stage, ALL_BBR, &["--grace", "1h"]);
+    let next = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
     let after = keepers(&stage);
     assert_eq!((before.len(), after.len(), attached(&stage)), (1, 1, 1));
     assert_ne!(before, after);
-    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["bbr", "bbr"]);
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
     next.process.end(Signal::KILL);
     // A recorder is not stopped by it either.
     let recorder = stage.record(&[]);
@@ -104,12 +104,12 @@ fn a_new_one_takes_the_place_of_one_that_was_killed() {
 #[test]
 fn two_do_not_work_on_the_same_connections() {
     let Some(stage) = Stage::new() else { return };
-    let agent = tune(&stage, ALL_BBR, &[]);
+    let agent = tune(&stage, ALL_CUBIC, &[]);
     let second = |command: &str| {
         let records = stage.path("others").display().to_string();
         let socket = stage.path("other.sock").display().to_string();
         let options = ["--out", &records, "--socket", &socket];
-        if command == "record" { stage.command(&options) } else { self::command(&stage, ALL_BBR, &options) }
+        if command == "record" { stage.command(&options) } else { self::command(&stage, ALL_CUBIC, &options) }
     };
     for command in ["record", "tune"] {
         let line = second(command);

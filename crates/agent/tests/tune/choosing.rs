@@ -3,7 +3,7 @@
 use crate::common::{Namespace, wait_until};
 use crate::stage::{Agent, Stage, inside};
 use crate::traffic::{Pair, connect, connect_to, listen};
-use crate::tuning::{ALL_BBR, cc, choice, closed, hosts, tune};
+use crate::tuning::{ALL_CUBIC, cc, choice, closed, hosts, tune};
 use std::net::TcpListener;
 
 fn ccs(pair: &Pair) -> [String; 2] {
@@ -25,11 +25,11 @@ fn both_ends_get_what_is_drawn_and_their_rows_say_so() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"], "without it");
-    let agent = tune(&stage, ALL_BBR, &[]);
+    let agent = tune(&stage, ALL_CUBIC, &[]);
     let pair = connect(&hosts, "10.9.8.1");
-    assert_eq!(ccs(&pair), ["bbr", "bbr"]);
+    assert_eq!(ccs(&pair), ["cubic", "cubic"]);
     for row in rows_of(agent, pair) {
-        assert_eq!(row, ["treated", "bbr", "bbr", "bbr"]);
+        assert_eq!(row, ["treated", "cubic", "cubic", "cubic"]);
     }
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"], "it has gone");
 }
@@ -38,7 +38,7 @@ fn both_ends_get_what_is_drawn_and_their_rows_say_so() {
 fn who_is_held_out_keeps_the_default() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &["--holdout", "1"]);
+    let agent = tune(&stage, ALL_CUBIC, &["--holdout", "1"]);
     let pair = connect(&hosts, "10.9.8.1");
     assert_eq!(ccs(&pair), ["reno", "reno"]);
     for row in rows_of(agent, pair) {
@@ -50,11 +50,11 @@ fn who_is_held_out_keeps_the_default() {
 fn a_dry_run_decides_and_sets_nothing() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &["--dry-run"]);
+    let agent = tune(&stage, ALL_CUBIC, &["--dry-run"]);
     let pair = connect(&hosts, "10.9.8.1");
     assert_eq!(ccs(&pair), ["reno", "reno"]);
     for row in rows_of(agent, pair) {
-        assert_eq!(row, ["treated", "bbr", "reno", "reno"]);
+        assert_eq!(row, ["treated", "cubic", "reno", "reno"]);
     }
 }
 
@@ -62,22 +62,22 @@ fn a_dry_run_decides_and_sets_nothing() {
 fn chances_are_those_of_the_settings() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let settings = "policy = \"static\"\nholdout = 0.25\nprivate = true\n[static]\nbbr = 2.0\nreno = 1.0\n";
+    let settings = "policy = \"static\"\nholdout = 0.25\nprivate = true\n[static]\ncubic = 2.0\nreno = 1.0\n";
     let agent = tune(&stage, settings, &[]);
     let mut counted = [0; 3];
     const COUNT: u64 = 400;
     let listener = listen(&hosts.0, "10.9.8.1");
     for _ in 0..COUNT {
         let pair = connect_to(&hosts.1, &listener, "10.9.8.1");
-        counted[usize::from(cc(&pair.server) == "bbr")] += 1;
-        counted[2] += usize::from(cc(&pair.client) == "bbr");
+        counted[usize::from(cc(&pair.server) == "cubic")] += 1;
+        counted[2] += usize::from(cc(&pair.client) == "cubic");
         // Both have sent their FIN when this returns: the next is not open beside it.
         pair.close_by_client();
     }
     agent.wait_for_closed(2 * COUNT);
     // 400 x 3/4 x 2/3 = 200, with a standard deviation of 10.
-    for bbr in &counted[1..] {
-        assert!((140..=260).contains(bbr), "{counted:?}");
+    for cubic in &counted[1..] {
+        assert!((140..=260).contains(cubic), "{counted:?}");
     }
     let rows = agent.end();
     let held = rows.iter().filter(|row| row.text("kind") == "close" && row.text("assignment") == "held_out").count();
@@ -89,14 +89,39 @@ fn chances_are_those_of_the_settings() {
 fn addresses_of_version_6_and_those_of_version_4_on_its_sockets_are_chosen_for() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let settings = format!("{ALL_BBR}[[override]]\nprefix = \"10.9.8.2/32\"\nkeep = true\n");
+    let settings = format!("{ALL_CUBIC}[[override]]\nprefix = \"10.9.8.2/32\"\nkeep = true\n");
     let _agent = tune(&stage, &settings, &[]);
-    assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["bbr", "bbr"]);
+    assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["cubic", "cubic"]);
     // The server's socket is of version 6, its peer 10.9.8.2 is left alone by an override of version 4.
     let listener = inside(&hosts.0, || TcpListener::bind(("::", 0)).expect("a free port"));
     let mapped = connect_to(&hosts.1, &listener, "10.9.8.1");
     assert!(mapped.server.peer_addr().unwrap().is_ipv6());
-    assert_eq!(ccs(&mapped), ["reno", "bbr"]);
+    assert_eq!(ccs(&mapped), ["reno", "cubic"]);
+}
+
+#[test]
+fn what_needs_ecn_is_chosen_in_a_data_centre_alone() {
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    if !available.split_whitespace().any(|name| name == "dctcp") {
+        // A guest has it.
+        return eprintln!("left out here: the kernel has no dctcp");
+    }
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ndctcp = 1.0\n\
+                    [[override]]\nprefix = \"10.9.8.0/24\"\ndata_center = true\n";
+    let _agent = tune(&stage, settings, &["--arms", "reno,cubic,dctcp"]);
+    // A network has chances of its own when the first of its connections has closed. Both ends ask for ECN, and agree to it.
+    let within = || ccs(&connect(&hosts, "10.9.8.1"));
+    wait_until("the data centre is known", || within() == ["dctcp", "dctcp"]);
+    let elsewhere = || ccs(&connect(&hosts, "fd09::1"));
+    wait_until("what is elsewhere is known", || elsewhere() == ["reno", "reno"]);
+    // A peer that asks for no ECN.
+    hosts.1.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic"]);
+    let listener = listen(&hosts.0, "10.9.8.1");
+    let pair = stage.outside(|| connect_to(&hosts.1, &listener, "10.9.8.1"));
+    assert_eq!(cc(&pair.client), "cubic", "it is not tuned");
+    assert_eq!(cc(&pair.server), "reno");
 }
 
 #[test]
@@ -104,7 +129,7 @@ fn each_namespace_keeps_its_own_default_for_those_held_out() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     hosts.1.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr"]);
-    let agent = tune(&stage, ALL_BBR, &["--holdout", "1"]);
+    let agent = tune(&stage, ALL_CUBIC, &["--holdout", "1"]);
     let pair = connect(&hosts, "10.9.8.1");
     assert_eq!(ccs(&pair), ["reno", "bbr"]);
     let [server, client] = rows_of(agent, pair);

@@ -5,7 +5,7 @@ use crate::traffic::{Pair, connect_to, listen};
 use crate::tuning::{cc, hosts, tune};
 use std::collections::BTreeSet;
 
-const EVEN: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nbbr = 1.0\nreno = 1.0\n";
+const EVEN: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\nreno = 1.0\n";
 
 #[test]
 fn connections_that_are_open_at_the_same_time_get_the_same_and_later_ones_are_drawn_anew() {

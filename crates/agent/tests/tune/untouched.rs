@@ -3,7 +3,7 @@
 use crate::common::Namespace;
 use crate::stage::{Stage, inside};
 use crate::traffic::{Pair, connect, connect_to, listen};
-use crate::tuning::{ALL_BBR, cc, choice, closed, hosts, tune};
+use crate::tuning::{ALL_CUBIC, cc, choice, closed, hosts, tune};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, bind, connect as open, listen as await_connections, socket};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     ["in", "out"].map(|direction| choice(closed(&rows, direction)).map(str::to_owned))
 }
 
-/// A connection of which each end's application has chosen cubic, the server's by its listener.
+/// A connection of which each end's application has chosen bbr, the server's by its listener.
 fn choosy(hosts: &(Namespace, Namespace), name: &str) -> Pair {
     let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let listener = inside(&hosts.0, || {
@@ -45,17 +45,17 @@ fn choosy(hosts: &(Namespace, Namespace), name: &str) -> Pair {
 fn what_an_application_has_chosen_stays() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &[]);
+    let agent = tune(&stage, ALL_CUBIC, &[]);
     // One that has chosen the default by name has chosen as well.
     assert_eq!(ccs(&choosy(&hosts, "reno")), ["reno", "reno"]);
-    let pair = choosy(&hosts, "cubic");
-    assert_eq!(ccs(&pair), ["cubic", "cubic"]);
+    let pair = choosy(&hosts, "bbr");
+    assert_eq!(ccs(&pair), ["bbr", "bbr"]);
     let port = pair.client_port();
     drop(pair);
     agent.wait_for_closed(4);
     let rows = agent.end();
     let of_it: Vec<_> = rows.iter().filter(|row| row.maybe("local_port") == Some(port)).collect();
-    assert_eq!(of_it.iter().map(|row| choice(row)).collect::<Vec<_>>(), [["untouched", "", "cubic", "cubic"]]);
+    assert_eq!(of_it.iter().map(|row| choice(row)).collect::<Vec<_>>(), [["untouched", "", "bbr", "bbr"]]);
     assert!(rows.iter().filter(|row| row.text("kind") == "close").all(|row| row.text("assignment") == "untouched"));
 }
 
@@ -63,27 +63,27 @@ fn what_an_application_has_chosen_stays() {
 fn what_an_application_chooses_later_stays_and_is_told() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &[]);
+    let agent = tune(&stage, ALL_CUBIC, &[]);
     let pair = connect(&hosts, "10.9.8.1");
-    set_tcp_congestion(&pair.server, "cubic").unwrap();
+    set_tcp_congestion(&pair.server, "bbr").unwrap();
     let [server, client] = groups(agent, pair);
-    assert_eq!(server, ["treated", "bbr", "bbr", "cubic"]);
-    assert_eq!(client, ["treated", "bbr", "bbr", "bbr"]);
+    assert_eq!(server, ["treated", "cubic", "cubic", "bbr"]);
+    assert_eq!(client, ["treated", "cubic", "cubic", "cubic"]);
 }
 
 #[test]
 fn what_a_route_says_stays() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
-    let agent = tune(&stage, ALL_BBR, &[]);
-    hosts.0.output(&["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.1", "congctl", "cubic"]);
+    let agent = tune(&stage, ALL_CUBIC, &[]);
+    hosts.0.output(&["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.1", "congctl", "bbr"]);
     // Locked, so that not even an application changes it; it is the default besides.
     let locked = ["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.2", "congctl", "lock", "reno"];
     hosts.1.output(&locked);
     let pair = connect(&hosts, "10.9.8.1");
-    assert_eq!(ccs(&pair), ["cubic", "reno"]);
+    assert_eq!(ccs(&pair), ["bbr", "reno"]);
     let [server, client] = groups(agent, pair);
-    assert_eq!(server, ["untouched", "", "cubic", "cubic"]);
+    assert_eq!(server, ["untouched", "", "bbr", "bbr"]);
     assert_eq!(client, ["untouched", "", "reno", "reno"]);
 }
 
@@ -93,13 +93,13 @@ fn the_operators_word_goes_first() {
     let hosts = hosts();
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nreno = 1.0\n\
                     [[override]]\nprefix = \"10.9.0.0/16\"\nkeep = true\n\
-                    [[override]]\nprefix = \"10.9.8.1/32\"\ncc = \"bbr\"\n\
-                    [[override]]\nprefix = \"fd09::/64\"\ncc = \"bbr\"\n";
+                    [[override]]\nprefix = \"10.9.8.1/32\"\ncc = \"cubic\"\n\
+                    [[override]]\nprefix = \"fd09::/64\"\ncc = \"cubic\"\n";
     let agent = tune(&stage, settings, &[]);
-    assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["bbr", "bbr"]);
+    assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["cubic", "cubic"]);
     // The server's peer is 10.9.8.2, the client's 10.9.8.1.
     let pair = connect(&hosts, "10.9.8.1");
-    assert_eq!(ccs(&pair), ["reno", "bbr"]);
+    assert_eq!(ccs(&pair), ["reno", "cubic"]);
     agent.wait_for_closed(2);
     pair.close_by_client();
     agent.wait_for_closed(4);
@@ -109,7 +109,7 @@ fn the_operators_word_goes_first() {
         choice(rows.find(|row| row.text("direction") == direction).expect("its row")).map(str::to_owned)
     };
     assert_eq!(of_v4("in"), ["untouched", "", "reno", "reno"]);
-    assert_eq!(of_v4("out"), ["untouched", "bbr", "bbr", "bbr"]);
+    assert_eq!(of_v4("out"), ["untouched", "cubic", "cubic", "cubic"]);
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn private_addresses_are_left_alone_unless_asked_and_others_are_not() {
         host.output(&["ip", "addr", "add", v4, "dev", "cable"]);
         host.output(&["ip", "addr", "add", v6, "dev", "cable", "nodad"]);
     }
-    let settings = ALL_BBR.replace("private = true\n", "");
+    let settings = ALL_CUBIC.replace("private = true\n", "");
     let _agent = tune(&stage, &settings, &[]);
     for address in ["10.9.8.1", "fd09::1"] {
         assert_eq!(ccs(&connect(&hosts, address)), ["reno", "reno"], "{address}");
     }
     for address in ["198.51.100.1", "2001:db8:7::1"] {
-        assert_eq!(ccs(&connect(&hosts, address)), ["bbr", "bbr"], "{address}");
+        assert_eq!(ccs(&connect(&hosts, address)), ["cubic", "cubic"], "{address}");
     }
     for address in ["127.0.0.1", "::1"] {
         let listener = listen(&hosts.0, address);
