@@ -59,15 +59,15 @@ class Machine:
 
 
 class Agent:
-    """A recorder at work on the machine's cgroup for it."""
+    """A recorder at work on the machine's cgroup for it; as `tune`, it chooses algorithms as well."""
 
-    def __init__(self, machine: Machine, *options: str) -> None:
+    def __init__(self, machine: Machine, *options: str, command: str = "record") -> None:
         self.at = ["--socket", str(machine.folder / "agent.sock")]
-        line = [str(AGENT), "record", "--out", str(machine.folder / "records"), "--listen", "127.0.0.1:0", *self.at]
+        line = [str(AGENT), command, "--out", str(machine.folder / "records"), "--listen", "127.0.0.1:0", *self.at]
         line += ["--cgroup", str(machine.recorded), *options]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        if not self.process.stdout.readline().startswith("recording"):
+        if not self.process.stdout.readline().startswith(("recording", "tuning")):
             raise SystemExit("bench: the recorder does not start")
 
     def status(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ has brought there.
 import json
 import shutil
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,13 +59,15 @@ class Price:
         return asdict(self) | {"net_ns_per_call": net}
 
 
-def measure(machine: Machine, windows: int, window_s: float) -> Price:
+def measure(
+    machine: Machine, windows: int, window_s: float, command: str = "record", options: Sequence[str] = ()
+) -> Price:
     """Measure it: medians of some windows of time."""
     gross: list[float] = []
     own: list[float] = []
     calls: list[float] = []
     with accounts(), machine.serving("serve"):
-        agent = Agent(machine)
+        agent = Agent(machine, *options, command=command)
         with nothing(machine) as account:
             machine.ask(min(window_s, 1.0))
             first = before = agent.status()

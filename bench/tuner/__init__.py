@@ -1,0 +1,1 @@
+"""What bench/tuning.py measures `thalweg-agent tune` on."""

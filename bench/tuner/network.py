@@ -1,0 +1,188 @@
+"""A server and a client, with a path between that loses, delays or has little room, and programs at both ends.
+
+server ──cable── middle ──cable── client        the middle is a bridge, or carries packets later (bench/agent/delay.c)
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+from recorder.machine import AGENT, SOURCES, cgroup, ended, namespace, run
+
+HERE = Path(__file__).resolve().parent
+SERVER, CLIENT = "198.51.100.1", "198.51.100.2"
+PORT = 8080
+DEFAULT = "reno"
+
+
+@dataclass(frozen=True)
+class Road:
+    """What a path does to the packets that carry data."""
+
+    loss: float = 0.0
+    """Share of the server's packets that are lost, at random."""
+    delay_ms: float = 0.0
+    """Of both ways together."""
+    rate_mbps: int = 0
+    """0: as fast as it goes."""
+    buffer_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """One connection."""
+
+    port: int
+    cc: str
+    goodput_bps: float
+
+
+class Network:
+    """The two hosts, whose default is reno, and the road."""
+
+    def __init__(self, folder: Path, stack: ExitStack, road: Road) -> None:
+        self.folder = folder
+        self.tuned = stack.enter_context(cgroup("tuned"))
+        self.server, self.middle, self.client = (stack.enter_context(namespace()) for _ in range(3))
+        for host, name, address in ((self.server, "first", SERVER), (self.client, "second", CLIENT)):
+            ends = ("netns", str(host), "type", "veth", "peer", name, "netns", str(self.middle))
+            run("ip", "link", "add", "cable", *ends)
+            self.inside(host, "ip", "addr", "add", f"{address}/24", "dev", "cable")
+            self.inside(host, "ip", "link", "set", "cable", "up")
+            self.inside(self.middle, "ip", "link", "set", name, "up")
+            # Each packet by itself, with its checksum, as on a network.
+            offloads = [word for kind in ("gso", "tso", "gro", "tx") for word in (kind, "off")]
+            self.inside(host, "ethtool", "-K", "cable", *offloads)
+            self.inside(self.middle, "ethtool", "-K", name, *offloads)
+            self.inside(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={DEFAULT}")
+            # Nothing is remembered of one connection for the next, so that each stands for itself.
+            self.inside(host, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
+        if road.delay_ms:
+            stack.enter_context(self._delayed(road.delay_ms))
+        else:
+            self.inside(self.middle, "ip", "link", "add", "bridge", "type", "bridge")
+            for port in ("first", "second"):
+                self.inside(self.middle, "ip", "link", "set", port, "master", "bridge")
+            self.inside(self.middle, "ip", "link", "set", "bridge", "up")
+        if road.rate_mbps:
+            shape = ("tbf", "rate", f"{road.rate_mbps}mbit", "burst", "5kb", "limit", str(road.buffer_bytes))
+            self.inside(self.middle, "tc", "qdisc", "add", "dev", "second", "root", *shape)
+        self.lose(road.loss)
+
+    def lose(self, share: float) -> None:
+        """Lose so much from now on."""
+        self.inside(self.client, "nft", "add", "table", "ip", "lossy")
+        self.inside(self.client, "nft", "flush", "table", "ip", "lossy")
+        self.inside(self.client, "nft", "add", "chain", "ip", "lossy", "in", "{ type filter hook input priority 0 ; }")
+        if share:
+            rule = f"ip saddr {SERVER} meta length > 1000 numgen random mod 1000 < {round(1000 * share)} drop"
+            self.inside(self.client, "nft", "add", "rule", "ip", "lossy", "in", *rule.split())
+
+    @contextmanager
+    def _delayed(self, delay_ms: float) -> Iterator[None]:
+        built = self.folder / "delay"
+        run("cc", "-O2", "-Wall", "-o", str(built), str(SOURCES / "delay.c"))
+        line = self.command(self.middle, built, "first", "second", round(500 * delay_ms))
+        with ended(subprocess.Popen(line, stdout=subprocess.PIPE, text=True)) as process:
+            assert process.stdout is not None
+            if process.stdout.readline() != "ready\n":
+                raise SystemExit("bench: the delay does not start")
+            yield
+
+    def command(self, place: int, *words: object) -> list[str]:
+        """Return a command that runs in a namespace."""
+        return ["nsenter", "--target", str(place), "--net", *map(str, words)]
+
+    def inside(self, place: int, *words: object) -> str:
+        """Run a command in a namespace, and return what it says."""
+        return run(*self.command(place, *words))
+
+    @contextmanager
+    def programs(self, size: int) -> Iterator["Programs"]:
+        """Have a server of so many bytes in the tuned cgroup, and a client that is not tuned."""
+        enter = ["sh", "-c", f'echo $$ > {self.tuned}/cgroup.procs && exec "$@"', "sh"]
+        serve = enter + self.command(self.server, sys.executable, HERE / "serve.py", SERVER, PORT, size)
+        fetch = self.command(self.client, sys.executable, HERE / "fetch.py", SERVER, PORT)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with (
+            ended(subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)) as server,
+            ended(subprocess.Popen(fetch, **pipes, text=True)) as client,  # type: ignore[call-overload]
+        ):
+            assert server.stdout is not None
+            assert client.stdin is not None
+            assert client.stdout is not None
+            server.stdout.readline()
+            yield Programs(server.stdout, client.stdin, client.stdout)
+
+    @contextmanager
+    def default(self, name: str) -> Iterator[None]:
+        """Have another default for a time, as if there were nothing else."""
+        key = "net.ipv4.tcp_congestion_control"
+        self.inside(self.server, "sysctl", "-qw", f"{key}={name}")
+        try:
+            yield
+        finally:
+            self.inside(self.server, "sysctl", "-qw", f"{key}={DEFAULT}")
+
+    @contextmanager
+    def tuning(self, arms: str, *options: str) -> Iterator["Tuner"]:
+        """Have the agent tune the server's connections."""
+        with ExitStack() as stack:
+            yield Tuner(self, stack, arms, options)
+
+
+class Programs:
+    """The server and the client at work."""
+
+    def __init__(self, served: IO[str], ask: IO[str], fetched: IO[str]) -> None:
+        self.served, self.ask, self.fetched = served, ask, fetched
+
+    def fetch(self) -> Fetched:
+        """Make a connection, and say what it got and how fast it was."""
+        self.ask.write("\n")
+        self.ask.flush()
+        port, size, took = self.fetched.readline().split()
+        served = self.served.readline().split()
+        assert served[0] == port, (served, port)
+        return Fetched(int(port), served[1], 8 * int(size) / float(took))
+
+
+class Tuner:
+    """The agent at work."""
+
+    def __init__(self, network: Network, stack: ExitStack, arms: str, options: tuple[str, ...]) -> None:
+        folder = network.folder
+        self.socket = str(folder / "agent.sock")
+        line = [str(AGENT), "tune", "--socket", self.socket, "--cgroup", str(network.tuned), "--arms", arms]
+        self.records = folder / f"records-{len(list(folder.iterdir()))}"
+        line += ["--out", str(self.records), "--state", f"{self.records}.json", "--addresses", "whole", "--no-metrics"]
+        line += options
+        self.process = stack.enter_context(ended(subprocess.Popen(line, stdout=subprocess.PIPE, text=True)))
+        assert self.process.stdout is not None
+        if not self.process.stdout.readline().startswith("tuning"):
+            raise SystemExit("bench: the agent does not start")
+        stack.callback(self.end)
+
+    def status(self) -> str:
+        """Return what it says of what it has learned."""
+        return run(str(AGENT), "tune", "status", "--socket", self.socket)
+
+    def end(self) -> None:
+        """End it as an administrator does."""
+        if self.process.returncode is None:
+            self.process.terminate()
+            self.process.communicate()
+
+    def held_out(self) -> list[bool]:
+        """End it, and say for each connection in order whether it kept the default for comparison."""
+        self.end()
+        rows = pl.scan_parquet(self.records / "*.parquet").filter(
+            pl.col("kind") == "close", pl.col("direction") == "in"
+        )
+        told = rows.sort("start_us").select("assignment", "remote_port").collect()
+        return [assignment == "held_out" for assignment in told["assignment"]]

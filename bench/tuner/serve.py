@@ -1,0 +1,38 @@
+"""A server that sends so many bytes to whoever connects, and closes; it sets nothing.
+
+    serve.py ADDRESS PORT BYTES
+
+For each connection it prints the peer's port, and the algorithm that the connection has at its end.
+"""
+
+import socket
+import sys
+import threading
+
+PIECE = bytes(1 << 16)
+TCP_CONGESTION = 13
+
+
+def send(connection: socket.socket, port: int, size: int) -> None:
+    """Send it all, wait until the peer closes, and say which algorithm the kernel has used."""
+    with connection:
+        for at in range(0, size, len(PIECE)):
+            connection.sendall(PIECE[: size - at])
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
+        name = connection.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16)
+        print(port, name.rstrip(b"\0").decode(), flush=True)
+
+
+def main() -> None:
+    """Serve until killed."""
+    address, port, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    with socket.create_server((address, port), backlog=128) as listener:
+        print("ready", flush=True)
+        while True:
+            connection, peer = listener.accept()
+            threading.Thread(target=send, args=(connection, peer[1], size), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

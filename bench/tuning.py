@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Measure what `thalweg-agent tune` does for connections: on paths that lose, have little room, or change.
+
+    .venv/bin/python bench/tuning.py                   about a quarter of an hour, as root
+    .venv/bin/python bench/tuning.py --quick           half a minute: does it work?
+    ... --only "10 % loss"                             one case; `cost`: half a minute, what the kernel's side costs
+    ... --policy bpftune                               another policy; also epsilon-greedy, ucb ...
+    ... --json FILE                                    everything that was measured, for programs
+
+A client fetches from a server, one connection after the other. The server's default is reno, and no application sets
+anything: what a connection gets beyond that is the agent's choice among reno, cubic and bbr. The same path is also
+measured with each algorithm as the only one. Loss is made where the client receives (nftables), room by a token bucket
+in the middle, delay by a program that carries packets later: all on one machine, whose own speed is the limit where
+there is none.
+
+What it is held against: after the 20th connection on lossy paths 80 % use BBR, and their mean goodput is within 5 % of
+BBR alone; without loss that of all is within 3 % of the best; a path that turns lossy is followed within 30
+connections. Connections that are held out do not count; what is spent on exploring is told apart.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from recorder import price
+from recorder.machine import AGENT, Machine
+from tuner.network import Fetched, Network, Road
+
+ARMS = ("reno", "cubic", "bbr")
+SETTLED = 20
+"""The connections before are for learning."""
+FOLLOWED = 30
+"""So many connections after a change are for noticing."""
+ROOM_BYTES = 300_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A path, and what is fetched over it."""
+
+    name: str
+    road: Road
+    size: int
+    wanted: str | None
+    """What most connections should get; None: nothing is better than the rest."""
+    turns: Road | None = None
+    """What becomes of the path half-way."""
+
+
+CASES = (
+    Case("10 % loss", Road(loss=0.1), 3_000_000, "bbr"),
+    Case("10 % loss, 40 ms", Road(loss=0.1, delay_ms=40), 300_000, "bbr"),
+    Case("no loss", Road(rate_mbps=200, buffer_bytes=ROOM_BYTES), 1_000_000, None),
+    Case("shallow buffer", Road(delay_ms=40, rate_mbps=100, buffer_bytes=25_000), 2_000_000, "bbr"),
+    Case("turns lossy", Road(rate_mbps=200, buffer_bytes=ROOM_BYTES), 1_000_000, "bbr", Road(loss=0.1)),
+)
+
+
+@dataclass
+class Found:
+    """What was measured in a case."""
+
+    alone_bps: dict[str, float] = field(default_factory=dict)
+    """Mean goodput where everybody has the algorithm."""
+    untuned: list[Fetched] = field(default_factory=list)
+    tuned: list[Fetched] = field(default_factory=list)
+    held_out: list[bool] = field(default_factory=list)
+    status: str = ""
+
+    def judged(self, case: Case) -> list[Fetched]:
+        """Give the connections that count."""
+        first = len(self.tuned) // 2 + FOLLOWED if case.turns else SETTLED
+        return [one for one, held in zip(self.tuned[first:], self.held_out[first:], strict=True) if not held]
+
+
+def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]) -> Found:
+    """Measure a case: each algorithm alone, and then what the agent makes of it."""
+    found = Found()
+    with ExitStack() as stack:
+        network = Network(folder, stack, case.road)
+        programs = stack.enter_context(network.programs(case.size))
+        found.untuned = [programs.fetch() for _ in range(3)]
+        if case.turns:
+            network.lose(case.turns.loss)
+        for arm in ARMS if alone else ():
+            with network.default(arm):
+                # Those that take long tell as much with few.
+                times = alone if arm == "bbr" or not case.wanted else max(alone // 8, 3)
+                found.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
+        if case.turns:
+            network.lose(case.road.loss)
+        with network.tuning(",".join(ARMS), *options) as tuner:
+            for number in range(count):
+                if case.turns and number == count // 2:
+                    network.lose(case.turns.loss)
+                found.tuned.append(programs.fetch())
+            found.status = tuner.status()
+            found.held_out = tuner.held_out()
+    return found
+
+
+def report(case: Case, found: Found) -> dict[str, Any]:
+    """Print what was found, beside what it is held against."""
+    judged = found.judged(case)
+    used = {arm: sum(one.cc == arm for one in judged) / len(judged) for arm in ARMS}
+    mean_bps = statistics.fmean(one.goodput_bps for one in judged)
+    print(f"{case.name}: {len(found.tuned)} connections, {sum(found.held_out)} held out, {len(judged)} judged")
+    print("  got       " + ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in used.items() if share))
+    print(f"  goodput   {mean_bps / 1e6:.2f} Mbit/s in the mean of all")
+    told: dict[str, Any] = {"used": used, "mean_bps": mean_bps}
+    if case.wanted:
+        mine = [one.goodput_bps for one in judged if one.cc == case.wanted]
+        told["wanted_bps"] = statistics.fmean(mine) if mine else 0.0
+        print(f"  bar       {100 * used[case.wanted]:.0f} % use {case.wanted}; wanted: 80 %")
+    if found.alone_bps:
+        print("  alone     " + ", ".join(f"{arm} {bps / 1e6:.2f}" for arm, bps in found.alone_bps.items()))
+        best = case.wanted or max(found.alone_bps, key=lambda arm: found.alone_bps[arm])
+        best_bps, compared = found.alone_bps[best], told.get("wanted_bps", mean_bps)
+        told["beside_best"] = compared / best_bps - 1
+        bar = "-5 %" if case.wanted else "-3 %"
+        print(f"  bar       {100 * told['beside_best']:+.1f} % beside {best} alone; wanted: {bar} at least")
+        told["exploring"] = mean_bps / best_bps - 1
+        print(f"  exploring {100 * told['exploring']:+.1f} %: all judged connections, those that try others among them")
+    print("\n".join("    " + line for line in found.status.splitlines()))
+    return told | asdict(found)
+
+
+def cost(windows: int, window_s: float) -> dict[str, Any]:
+    """Measure what the program in the kernel costs that records and chooses, for short connections."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-bench-")))
+        # Rows are set, algorithms drawn and changed; what this machine's own agent has learned is not touched.
+        options = ["--private", "--state", str(folder / "state.json"), "--grace", "0s"]
+        print("cost of recording and choosing, for short connections:")
+        return price.measure(Machine(folder, stack), windows, window_s, "tune", options).report()
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure what `thalweg-agent tune` does for connections.")
+    parser.add_argument("--quick", action="store_true", help="few small connections in three cases: does it work?")
+    parser.add_argument("--only", choices=[*(case.name for case in CASES), "cost"], help="this alone")
+    parser.add_argument("--connections", type=int, default=200, help="in each case (default: %(default)s)")
+    parser.add_argument("--alone", type=int, default=80, help="with each algorithm alone (default: %(default)s)")
+    parser.add_argument("--policy", default="bayes", help="that of the agent (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    chosen = parser.parse_args()
+    why_not = None if os.geteuid() == 0 else "root alone may tune"
+    why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
+    if why_not:
+        print(f"bench: tuning is left out: {why_not}", file=sys.stderr)
+        return
+    cases = [case for case in CASES if chosen.only in (None, case.name)]
+    count, alone = chosen.connections, chosen.alone
+    if chosen.quick:
+        cases = [replace(case, size=min(case.size, 500_000)) for case in cases[:3]]
+        count, alone = 40, 0
+    told: dict[str, Any] = {}
+    for case in cases:
+        with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+            told[case.name] = report(case, measure(case, Path(folder), count, alone, ["--policy", chosen.policy]))
+    if chosen.only in (None, "cost"):
+        windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
+        told["cost"] = cost(windows, window_s)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(told, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

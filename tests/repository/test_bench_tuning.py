@@ -1,0 +1,64 @@
+"""`thalweg-agent tune` at work, as bench/tuning.py measures it: nothing here depends on how fast this machine is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_out import cannot
+
+ROOT = Path(__file__).resolve().parents[2]
+LOSSY = ("10 % loss", "10 % loss, 40 ms")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What three cases with few connections have shown."""
+    file = tmp_path_factory.mktemp("bench") / "tuning.json"
+    command = [sys.executable, ROOT / "bench" / "tuning.py", "--quick", "--json", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    if "left out" in done.stderr:
+        cannot(done.stderr)
+    return dict(json.loads(file.read_text()))
+
+
+def used(connections: list[dict[str, Any]], cc: str) -> float:
+    """Return the share of connections that have used an algorithm."""
+    return sum(one["cc"] == cc for one in connections) / len(connections)
+
+
+@pytest.mark.parametrize("case", LOSSY)
+def test_most_connections_over_a_lossy_path_get_bbr_and_without_it_none(quick: dict[str, Any], case: str) -> None:
+    assert quick[case]["used"]["bbr"] >= 0.5
+    assert used(quick[case]["untuned"], "bbr") == 0
+
+
+@pytest.mark.parametrize("case", LOSSY)
+def test_those_that_are_held_out_keep_the_default(quick: dict[str, Any], case: str) -> None:
+    held = [one for one, held in zip(quick[case]["tuned"], quick[case]["held_out"], strict=True) if held]
+    assert used(held or [{"cc": "reno"}], "reno") == 1
+
+
+def test_all_algorithms_are_tried_or_known_and_all_connections_are_judged_where_nothing_is_lost(
+    quick: dict[str, Any],
+) -> None:
+    found = quick["no loss"]
+    assert len(found["tuned"]) == len(found["held_out"]) == 40
+    assert sum(found["used"].values()) == pytest.approx(1)
+    assert all(one["goodput_bps"] > 0 for one in found["tuned"])
+
+
+def test_what_the_kernels_side_costs_is_said(quick: dict[str, Any]) -> None:
+    cost = quick["cost"]
+    assert 5 < cost["calls_per_connection"] < 20
+    assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)
+
+
+@pytest.mark.parametrize("case", [*LOSSY, "no loss"])
+def test_the_status_names_the_destination_and_the_algorithms(quick: dict[str, Any], case: str) -> None:
+    assert "198.51.100.0/24" in quick[case]["status"]
+    assert all(name in quick[case]["status"] for name in ("reno", "cubic", "bbr"))
