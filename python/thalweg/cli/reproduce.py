@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import figure_files, guest_kernel, output, reproduce_output, typed
+from thalweg.cli import figure_files, guest_kernel, output, typed
 from thalweg.cli.options import option
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
@@ -69,6 +69,7 @@ def command(
     The same command goes on where it was interrupted; what is finished is not run again.
     """
     from thalweg import studies
+    from thalweg.cli import reproduce_output
 
     folders = list(studies.ready_made().values()) if name == studies.ALL else [studies.find(name)]
     loaded = [studies.load(folder) for folder in folders]
