@@ -52,9 +52,9 @@ def stratum(time_us: Any, question: Question) -> Any:
     and after, that of the day. In a switchback it is the turn.
     """
     if question.design.name == "ab":
-        return whole(time_us, HOUR_US)
+        return whole(time_us, HOUR_US).cast("int32")
     if question.design.name == "before-after":
-        return whole(time_us, HOUR_US) % DAY_HOURS
+        return (whole(time_us, HOUR_US) % DAY_HOURS).cast("int32")
     return whole(time_us, question.design.every_us)
 
 

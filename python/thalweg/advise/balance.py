@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from thalweg.advise import buckets
 from thalweg.advise.arms import CONTROL, GROUPS, TREATMENT
 from thalweg.advise.counts import MIXES
-from thalweg.advise.effects import LEAST_DEGREES, Bootstrap, Numbers, equal_groups
+from thalweg.advise.effects import LEAST_DEGREES, Bootstrap, Numbers, chance_of, equal_groups, half_of_interval
 
 NOTABLE = 0.1
 TOO_MUCH = 0.25
@@ -131,8 +130,7 @@ def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared |
         if len(replicates) > 1:
             sd = float(replicates.std(ddof=1)) * math.sqrt(n / (n - 1))
             degrees = max(min(n, equal_groups(one[:, 0]), equal_groups(other[:, 0])) - 1, LEAST_DEGREES)
-            half = float(stats.t.ppf(0.975, degrees)) * sd
-            p = 2 * float(stats.t.sf(abs(difference) / sd, degrees)) if sd > 0 else float(difference == 0)
+            half, p = half_of_interval(sd, degrees), chance_of(difference, sd, degrees)
     if spread == 0:
         return _Compared(0.0, 0.0, difference, p)
     return _Compared(difference / spread, half / spread, difference, p)

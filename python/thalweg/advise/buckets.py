@@ -7,21 +7,20 @@ than 1/96 (1.04 %) of its smallest value. 96 equal widths would be as fine, but 
 logarithms would take 67, and differ between engines at the edges.
 """
 
+import math
 from typing import Any
 
 import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg.advise.built_in import built_in
-
 PER_OCTAVE = 96
 LARGEST = 2**40 - 1
 """Larger values count as this: 12 days in microseconds, 1.1 Tbit/s."""
 
 
-log2 = built_in("log2", float, float)
-"""Ibis' own asks DuckDB for two logarithms and their ratio."""
+OCTAVES_OF_E = 1 / math.log(2)
+"""Makes a natural logarithm one to base 2, which Ibis writes as the ratio of two logarithms."""
 
 
 def numbered(value: Any) -> Any:
@@ -31,7 +30,7 @@ def numbered(value: Any) -> Any:
     """
     value = ibis.least(ibis.greatest(ibis.coalesce(value, 1), 1), LARGEST).cast("int64")
     # Half a unit away from every power of two: no error of a logarithm is large enough to matter below 2^40.
-    octave = log2(value.cast("float64") + 0.5).floor().cast("int32")
+    octave = ((value.cast("float64") + 0.5).ln() * OCTAVES_OF_E).floor().cast("int32")
     leading = (value * 128) >> octave
     # From 192 on classes are twice as wide: of both lines the lower one counts.
     within = ibis.least(leading - 128, (leading - 64) >> ibis.literal(1, type="int32"))

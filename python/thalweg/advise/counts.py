@@ -9,8 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from thalweg.advise import keys
+from thalweg.advise import buckets, keys, segments
 from thalweg.advise.arms import CONTROL, TREATMENT
+
+MINUTE_US = 60_000_000
+
+AWAY_US = 1
+"""Added to a round-trip time: the lowest class says that nothing is known."""
+QUEUED_US = 2
+"""Added to a queueing delay, which may be 0, likewise."""
 
 SCALE = 1000
 """Factors that balance strata are whole numbers of thousandths."""
@@ -49,11 +56,9 @@ def mix(samples: Any, *, by_part: bool = False) -> Any:
     squares. Class 0 is that of round-trip times that are not known, and adds nothing.
     """
     pack = keys.within if by_part else _cell
-    some = samples.select(
-        *_parts(by_part),
-        key=pack(samples["cell"]),
-        size=samples["size_bucket"].cast("int64"),
-        rtt=samples["rtt_bucket"].cast("int64"),
+    seen = samples.filter(samples["size"].notnull())
+    some = seen.select(
+        *_parts(by_part), key=pack(seen["cell"]), size=_class(seen["size"]), rtt=_class(seen["rtt"], AWAY_US)
     )
     sums: dict[str, Any] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
     for name in MIXES:
@@ -64,9 +69,9 @@ def mix(samples: Any, *, by_part: bool = False) -> Any:
 def queues(samples: Any, *, by_part: bool = False) -> Any:
     """Sum up the queueing delays of the control, with losses and without, by group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
-    some = samples.filter(is_control, samples["queue_bucket"] > 0)
+    some = samples.filter(is_control, samples["queue"].notnull())
     pack = keys.group_of if by_part else keys.place_and_group
-    some = some.select(*_parts(by_part), "is_lossy", queue=some["queue_bucket"].cast("int64"), key=pack(some["cell"]))
+    some = some.select(*_parts(by_part), "is_lossy", queue=_class(some["queue"], QUEUED_US), key=pack(some["cell"]))
     return some.group_by([*_parts(by_part), "key", "is_lossy"]).agg(
         n=some.count(), sum=some["queue"].sum(), squares=(some["queue"] * some["queue"]).sum()
     )
@@ -78,10 +83,11 @@ def sizes(samples: Any) -> Any:
     return some.group_by(["part", "key"]).agg(n=some.count())
 
 
-def over_time(samples: Any) -> Any:
-    """Count values per step of time."""
+def over_time(samples: Any, step_us: int) -> Any:
+    """Count values per step of time, which is of whole minutes."""
     key = keys.metric_and_arm(samples["cell"]) * keys.BUCKETS + samples["bin"].cast("int64") % keys.BUCKETS
-    some = samples.select("step", "weight", "value", key=key)
+    step = segments.whole(samples["minute"], step_us // MINUTE_US)
+    some = samples.select("weight", "value", step=step, key=key)
     return some.group_by(["step", "key"]).agg(
         n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
     )
@@ -91,9 +97,9 @@ def meetings(samples: Any) -> Any:
     """Count the samples of the networks and minutes that are looked at, and those of minutes in which both arms were
     there.
     """
-    seen = samples.filter(samples["meeting"].notnull())
-    seen = seen.select("meeting", arm=keys.arm_of(seen["cell"]) % keys.ARMS)
-    minutes = seen.group_by("meeting").agg(n=seen.count(), treatment=seen["arm"].sum())
+    seen = samples.filter(samples["network"].notnull())
+    seen = seen.select("network", "minute", arm=keys.arm_of(seen["cell"]) % keys.ARMS)
+    minutes = seen.group_by(["network", "minute"]).agg(n=seen.count(), treatment=seen["arm"].sum())
     is_met = (minutes["treatment"] > 0) & (minutes["treatment"] < minutes["n"])
     return minutes.agg(n=minutes["n"].sum().fill_null(0), met=minutes["n"].sum(where=is_met).fill_null(0))
 
@@ -144,6 +150,10 @@ def weighted(samples: Any, found: Any, *, by_part: bool = False) -> Any:
 def kept(samples: Any, found: Any) -> Any:
     """Keep the samples of some parts."""
     return samples.semi_join(found, "part")
+
+
+def _class(value: Any, more: int = 0) -> Any:
+    return buckets.numbered(value.cast("int64") + more)
 
 
 def _cell(cell: Any) -> Any:

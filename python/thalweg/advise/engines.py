@@ -15,7 +15,7 @@ import polars as pl
 from thalweg.errors import Exit, ThalwegError
 from thalweg.scratch import Scratch
 
-MEMORY = "3GB"
+MEMORY = "2.5GB"
 """What DuckDB may take before it uses the disk: with Python beside it, within 4 GiB."""
 
 
@@ -57,7 +57,10 @@ TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "B
 
 
 class DuckDb:
-    """DuckDB with a database file of its own, which is removed at the end: tables on the disk are compressed."""
+    """DuckDB in this process: tables are in memory, and what does not fit is in a folder that is removed at the end.
+
+    A table of a database on the disk would be smaller, but to compress it takes as long as all that is counted in it.
+    """
 
     name = "duckdb"
 
@@ -69,7 +72,7 @@ class DuckDb:
         if threads:
             config["threads"] = threads
         try:
-            self._ibis = ibis.duckdb.connect(folder / "advise.db", temp_directory=folder / "spill", **config)
+            self._ibis = ibis.duckdb.connect(temp_directory=folder, **config)
         except Exception as error:
             self._scratch.remove()
             raise ThalwegError(

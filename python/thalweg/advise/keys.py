@@ -103,7 +103,9 @@ def taken_apart(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl
     columns: list[pl.Expr] = []
     for name, size in reversed(list(sizes.items())):
         own = rest % size if size else rest
-        columns.append((own + UNKNOWN if name in WITH_UNKNOWN else own).cast(pl.Int64).alias(name))
+        # Millions of rows: what fits into 16 bits gets no more.
+        narrow = pl.Int16 if size else pl.Int64
+        columns.append((own + UNKNOWN if name in WITH_UNKNOWN else own).cast(narrow).alias(name))
         rest = rest // size if size else rest
     return counted.select(*reversed(columns), pl.exclude(key))
 

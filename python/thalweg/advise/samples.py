@@ -12,6 +12,7 @@ from typing import Any
 import ibis
 
 from thalweg.advise import arms, buckets, keys, parts, segments, since
+from thalweg.advise.counts import MINUTE_US
 from thalweg.advise.engines import Engine
 from thalweg.advise.overview import Overview
 from thalweg.advise.places import Places
@@ -24,21 +25,16 @@ RATE = 1
 METRICS = ("completion_time", "throughput")
 """By their number."""
 
-MINUTE_US = 60_000_000
-MINUTES = 2**26
-"""Room for the number of a minute: some 127 years since 1970."""
-
 LOOKED_AT = 5_000_000
-"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen."""
-ONE_IN = 16
+"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen, and the mix in one row of four."""
+ONE_GROUP_IN = 16
+ONE_ROW_IN = 4
+
+LAST_MINUTE = 2**31 - 1
+"""In the year 6053: what has such a time has a wrong one."""
 
 HEAVIEST = 10_000
 """A row stands for no more: sums have to fit into 64 bits."""
-
-QUEUED_US = 2
-"""Added to a queueing delay: the lowest class says that nothing is known."""
-AWAY_US = 1
-"""Added to a round-trip time, likewise."""
 
 
 def judged(rows: Any, question: Question, seen: Overview) -> Any:
@@ -94,9 +90,10 @@ def samples(
 ) -> Any:
     """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
 
-    Columns: cell and bin (as `keys` packs them), value, weight, stratum, step (of `Overview.step_us`), age (class of
-    the time since the activation), size_bucket, rtt_bucket, queue_bucket (the lowest class: not known), is_lossy,
-    meeting (network and minute, where it is looked at), and part (as `parts` numbers it, where they are asked for).
+    Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
+    since the activation), is_lossy; size, rtt and queue (empty where the mix is not looked at), network (where meetings
+    are looked at), and part (as `parts` numbers it, where they are asked for). As narrow as they can be: those of a
+    hundred million rows just fit into memory.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
@@ -107,22 +104,32 @@ def samples(
         "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
         "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
         "value": value,
-        "weight": rows["weight"],
+        "weight": rows["weight"].cast("int16"),
         "stratum": arms.stratum(began_us, question),
-        "step": segments.whole(began_us, seen.step_us),
+        "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
         "age": since.age(began_us, seen.activated_us),
-        "size_bucket": buckets.numbered(rows["size_bytes"]).cast("int16"),
-        "rtt_bucket": buckets.numbered(rows["rtt_us"] + AWAY_US).cast("int16"),
-        "queue_bucket": buckets.numbered(rows["queue_us"] + QUEUED_US).cast("int16"),
         "is_lossy": (rows["retransmits"] > 0).fill_null(False),
+        "size": _looked_at(rows["size_bytes"], began_us, seen),
+        "rtt": _looked_at(rows["rtt_us"], began_us, seen),
+        "queue": _looked_at(rows["queue_us"], began_us, seen),
     }
     if question.design.name == "ab":
-        meeting = rows["number"] * MINUTES + segments.whole(began_us, MINUTE_US)
-        is_looked_at = group % ONE_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
-        columns["meeting"] = ibis.ifelse(is_looked_at, meeting, ibis.literal(None, type="int64"))
+        is_looked_at = group % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
+        columns["network"] = ibis.ifelse(is_looked_at, rows["number"], ibis.literal(None, type="int64")).cast("int32")
     if parts.are_asked(dimensions):
         columns["part"] = parts.number(rows, dimensions)
     return engine.keep("samples", rows.select(**columns))
+
+
+def _looked_at(value: Any, began_us: Any, seen: Overview) -> Any:
+    """Keep a number, with 24 bits, in the rows of which the mix is looked at: which these are follows from the time,
+    also if that is in whole seconds.
+    """
+    short = value.cast("float32")
+    if seen.rows <= LOOKED_AT:
+        return short
+    lot = began_us + (began_us >> ibis.literal(10, type="int32"))
+    return ibis.ifelse((lot & (ONE_ROW_IN - 1)) == 0, short, ibis.literal(None, type="float32"))
 
 
 def _possible(value: Any) -> Any:

@@ -413,6 +413,22 @@ def test_if_every_file_is_damaged_the_first_one_is_named(tmp_path: Path) -> None
         advise([tmp_path], BY_PREFIX)
 
 
+@pytest.mark.parametrize("unit_us", [1, 1000, made_up.SECOND], ids=["microseconds", "milliseconds", "seconds"])
+def test_of_many_rows_a_quarter_tells_whether_the_arms_are_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit_us: int
+) -> None:
+    """Whatever the clock of who wrote them."""
+    monkeypatch.setattr("thalweg.advise.samples.LOOKED_AT", 1000)
+    larger = pl.when(pl.col("cc") == "bbr").then(pl.col("acked_bytes") * 1.2).otherwise(pl.col("acked_bytes"))
+    frame = Traffic().frame().with_columns(larger.cast(pl.UInt64), start_us=pl.col("start_us") // unit_us * unit_us)
+    found = answer(tmp_path, frame, Question(segments=()))
+    (size, _) = found.overall.comparisons["completion_time"].imbalances
+    assert size.ratio == pytest.approx(1.2, rel=0.05)
+    assert found.overall.losses
+    n = found.overall.losses.n_lossy + found.overall.losses.n_clean
+    assert n == pytest.approx(frame.filter(pl.col("cc") == "cubic").height / 4, rel=0.1)
+
+
 def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = Traffic(clients=30, rows=30_000).frame()
     question = Question(segments=("prefix",), least_samples=100, replicates=200)
