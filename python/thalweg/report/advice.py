@@ -86,7 +86,7 @@ def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
         kind=kinds.get(comparison.verdict, "none"),
         metric=axis,
         gain=f"{found.value:+.1%}" if found else "",
-        interval=f"{found.low:+.1%} to {found.high:+.1%}" if found else "",
+        interval=f"{found.low:+.1%} to\u00a0{found.high:+.1%}" if found else "",
         gain_value=found.value if found else None,
         control=control,
         treatment=treatment,

@@ -34,7 +34,9 @@
   const turn = (spec, name, texts, each) => {
     const longest = Math.max(...texts.map((text) => text.length));
     const angle = longest * 6.3 * texts.length > each && texts.length <= 24 ? -40 : 0;
-    (spec.layer ?? [spec]).forEach((layer) => { if (layer.encoding[name]?.axis) layer.encoding[name].axis.labelAngle = angle; });
+    // Turned labels only seem to overlap: a line of text has room beside the next.
+    const labelOverlap = angle && each / texts.length >= 16 ? false : "greedy";
+    (spec.layer ?? [spec]).forEach((layer) => { Object.assign(layer.encoding[name]?.axis ?? {}, { labelAngle: angle, labelOverlap }); });
   };
 
   const ends = (figure) => figure.rows.reduce(([low, high], row) => [Math.min(low, row.x), Math.max(high, row.x)], [0, 0]);
