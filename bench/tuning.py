@@ -90,7 +90,7 @@ def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]
         if case.turns:
             network.lose(case.turns.loss)
         for arm in ARMS if alone else ():
-            with network.default(arm):
+            with network.only(",".join(ARMS), arm):
                 # Those that take long tell as much with few.
                 times = alone if arm == "bbr" or not case.wanted else max(alone // 8, 3)
                 found.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))

@@ -120,14 +120,12 @@ class Network:
             yield Programs(server.stdout, client.stdin, client.stdout)
 
     @contextmanager
-    def default(self, name: str) -> Iterator[None]:
-        """Have another default for a time, as if there were nothing else."""
-        key = "net.ipv4.tcp_congestion_control"
-        self.inside(self.server, "sysctl", "-qw", f"{key}={name}")
-        try:
+    def only(self, arms: str, name: str) -> Iterator[None]:
+        """Have the agent give everybody one algorithm, as if there were no other."""
+        settings = self.folder / "only.toml"
+        settings.write_text(f'policy = "static"\nholdout = 0.0\n[static]\n{name} = 1.0\n')
+        with self.tuning(arms, "--config", str(settings)):
             yield
-        finally:
-            self.inside(self.server, "sysctl", "-qw", f"{key}={DEFAULT}")
 
     @contextmanager
     def tuning(self, arms: str, *options: str) -> Iterator["Tuner"]:
