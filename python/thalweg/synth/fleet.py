@@ -9,7 +9,7 @@ All of it gets its names when all of it is complete.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -132,18 +132,24 @@ def _write_all(world: World, planned: list[Piece], folder: Path, threads: int, l
 
 def write_piece(world: World, piece: Piece, file: Path) -> None:
     """Write a file."""
-    luck = world.luck(piece.day, piece.pop, piece.slot)
-    chance = stream(world.settings.seed, Purpose.CONNECTIONS, piece.number)
     # Without pyarrow's own schema beside it, whoever reads finds plain texts.
     with pq.ParquetWriter(
         file, rows.schema(), compression="zstd", compression_level=1, use_dictionary=TEXTS, store_schema=False
     ) as writer:
-        first = 0
-        for begin in range(0, piece.rows, GROUP_ROWS):
-            wanted = min(GROUP_ROWS, piece.rows - begin)
-            drawn, empty = _fitting(world, piece, wanted, luck, chance)
-            writer.write_table(rows.table(world, piece, drawn, first, empty), row_group_size=GROUP_ROWS)
-            first += len(drawn.arm) + empty
+        for table in tables(world, piece):
+            writer.write_table(table, row_group_size=GROUP_ROWS)
+
+
+def tables(world: World, piece: Piece) -> Iterator[pa.Table]:
+    """Make the rows of a file, a row group at a time."""
+    luck = world.luck(piece.day, piece.pop, piece.slot)
+    chance = stream(world.settings.seed, Purpose.CONNECTIONS, piece.number)
+    first = 0
+    for begin in range(0, piece.rows, GROUP_ROWS):
+        wanted = min(GROUP_ROWS, piece.rows - begin)
+        drawn, empty = _fitting(world, piece, wanted, luck, chance)
+        yield rows.table(world, piece, drawn, first, empty)
+        first += len(drawn.arm) + empty
 
 
 def _fitting(world: World, piece: Piece, wanted: int, luck: Floats, chance: np.random.Generator) -> tuple[Drawn, int]:

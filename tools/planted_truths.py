@@ -1,0 +1,261 @@
+"""Hold `thalweg advise` to truths that somebody planted: docs/concepts/planted-truths.json, and its table in advice.md.
+
+    python tools/planted_truths.py               every truth, a hundred seeds each, in one process
+    python tools/planted_truths.py --truth tiny  one of them
+    python tools/planted_truths.py --seeds 3     a first look: prints the table, writes nothing
+    python tools/planted_truths.py --table       writes the table again, from the numbers that are there
+
+A trial is one seed: records as `thalweg synth cdn --truth NAME --seed N --days 1` writes them, judged as `thalweg
+advise --by class` does. What is asked takes longer than to count so few rows, so several seeds are asked about at once:
+the records of each are a machine's, and parts are told apart by machine and class. Nothing of one seed is compared with
+another, and the p-values of each are adjusted among themselves, so that each trial is judged as if it had been alone.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from thalweg import synth  # noqa: E402
+from thalweg.advise import DuckDb, Part, Question, advise, cautions, comparing  # noqa: E402
+from thalweg.advise.rows import COLUMNS  # noqa: E402
+from thalweg.synth import fleet  # noqa: E402
+from thalweg.synth.pieces import pieces  # noqa: E402
+from thalweg.synth.planted import PLANTED  # noqa: E402
+
+NUMBERS = ROOT / "docs" / "concepts" / "planted-truths.json"
+PAGE = ROOT / "docs" / "concepts" / "advice.md"
+BEGIN, END = "<!-- Made by tools/planted_truths.py: do not edit. -->\n", "<!-- End of what it made. -->\n"
+FORMAT = 1
+
+SEEDS = 100
+TOGETHER = 4_000_000
+"""Rows that are counted at once: those of some thirty seeds."""
+ROWS = {"none": 40_000, "tiny": 330_000, "reversed": 40_000, "paradox": 40_000, "correlated": 40_000}
+"""With 330,000 each algorithm has 100,000 transfers; with 40,000 eight of twelve classes and metrics can be judged."""
+OF_THE_WHOLE = ("tiny", "paradox")
+"""Truths that are about everything together as well."""
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was said of a class and metric that could be judged, and what is true."""
+
+    is_within: bool
+    """Whether the interval holds the truth."""
+    named: str | None
+    """The algorithm that is said to be better."""
+    better: str | None
+    """The one that is; none, if nothing differs."""
+
+    @property
+    def is_false(self) -> bool:
+        """Whether an algorithm is named that is not better."""
+        return self.named is not None and self.named != self.better
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a seed."""
+
+    looks: Sequence[Look]
+    least: int
+    """Transfers of the algorithm that has fewer."""
+    whole: str = ""
+    """The verdict on everything together, where that was asked."""
+    is_called_paradox: bool = False
+
+
+def main() -> int:
+    """Make the numbers and the table."""
+    parser = argparse.ArgumentParser(description="Hold the advice to truths that somebody planted.")
+    parser.add_argument("--truth", choices=[*ROWS], action="append", help="this one alone; the others' numbers stay")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of each truth; those of {SEEDS} are kept")
+    parser.add_argument("--table", action="store_true", help="write the table again, from the numbers that are there")
+    chosen = parser.parse_args()
+    if not chosen.table:
+        wanted = chosen.truth or [*ROWS]
+        found = {each: summed_up(each, trials(each, range(1, chosen.seeds + 1), told=True)) for each in wanted}
+        if chosen.seeds != SEEDS:
+            print(table(found))
+            return 0
+        known = read() if NUMBERS.exists() else {}
+        whole = {each: (known | found)[each] for each in ROWS if each in known | found}
+        content = {"format": FORMAT, "seeds": SEEDS, "truths": whole}
+        NUMBERS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")
+    return 0
+
+
+def read() -> dict[str, Any]:
+    """Give the numbers that are there, by truth."""
+    found: dict[str, Any] = json.loads(NUMBERS.read_text(encoding="utf-8"))["truths"]
+    return found
+
+
+def with_table(page: str, found: Mapping[str, Any]) -> str:
+    """Put the table where it belongs on the page."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(found)}\n\n{END}{after}"
+
+
+def trials(truth: str, seeds: Sequence[int], rows: int | None = None, *, told: bool = False) -> list[Trial]:
+    """Try a truth with some seeds."""
+    found: list[Trial] = []
+    rows = rows or ROWS[truth]
+    together = max(1, TOGETHER // rows)
+    for first in range(0, len(seeds), together):
+        some = seeds[first : first + together]
+        with tempfile.TemporaryDirectory(prefix="thalweg-planted-") as name:
+            for seed in some:
+                _write(synth.Settings(rows, seed, 1, truth), Path(name))
+            found += _judged(truth, Path(name), some)
+        if told:
+            print(f"{truth}: {len(found)} of {len(seeds)} seeds", file=sys.stderr, flush=True)
+    return found
+
+
+def _write(settings: synth.Settings, folder: Path) -> None:
+    """Write the records of a seed into one file, all of them from a machine that has the seed's name."""
+    world = synth.make(settings)
+    whole = pa.concat_tables(table for piece in pieces(settings) for table in fleet.tables(world, piece))
+    machine = pa.array([_machine(settings.seed)] * len(whole), pa.string())
+    whole = whole.set_column(whole.schema.get_field_index("machine"), "machine", machine)
+    whole = whole.select([*COLUMNS, "connection", "machine"])
+    pq.write_table(whole, folder / f"{_machine(settings.seed)}.parquet", compression="none", store_schema=False)
+
+
+def _machine(seed: int) -> str:
+    return f"seed-{seed}"
+
+
+def _judged(truth: str, folder: Path, seeds: Sequence[int]) -> Iterator[Trial]:
+    """Have the records of some seeds judged, and take them apart again."""
+    prefixes = folder / synth.PREFIXES
+    prefixes.write_text(fleet.prefixes(), encoding="utf-8")
+    question = Question(segments=("machine", "class"))
+    by_class = advise([folder], question, table=prefixes, engine=_engine).parts
+    asked = Question(segments=("machine",))
+    wholes = advise([folder], asked, engine=_engine).parts if truth in OF_THE_WHOLE else ()
+    for machine in map(_machine, seeds):
+        parts = comparing.judged([part for part in by_class if part.names[0] == machine], question)
+        differences = [each.difference for part in parts for each in part.comparisons.values() if each.difference]
+        found = Trial(
+            [look for part in parts for look in _looks(truth, part, question)],
+            min(sum(each.treatment.n for each in differences), sum(each.control.n for each in differences)),
+        )
+        for whole in comparing.judged([part for part in wholes if part.names[0] == machine], question):
+            said = [each.code for each in cautions.of_parts(parts, whole, question)]
+            verdict = comparing.without_paradox(whole, parts).verdict
+            found = replace(found, whole=verdict, is_called_paradox="paradox" in said)
+        yield found
+
+
+def _engine() -> DuckDb:
+    """One thread: two are hardly faster with so few rows, and need more of the processors."""
+    return DuckDb(threads=1)
+
+
+def _looks(truth: str, part: Part, question: Question) -> Iterator[Look]:
+    """Hold what is said of a class against what was planted: one ratio of all its completion times."""
+    arms = (question.treatment, question.control)
+    ratio = PLANTED[truth].ratios.get(part.names[1], 1.0)
+    better = None if ratio == 1 else arms[0] if ratio < 1 else arms[1]
+    for metric, comparison in part.comparisons.items():
+        effect = comparison.difference.median if comparison.difference else None
+        if effect is not None and comparison.p_adjusted is not None:
+            planted = ratio if metric == "completion_time" else 1 / ratio
+            named = comparison.verdict if comparison.verdict in arms else None
+            yield Look(effect.overlaps(planted), named, better)
+
+
+def summed_up(truth: str, tried: Sequence[Trial]) -> dict[str, Any]:
+    """Count over all seeds."""
+    looks = [look for each in tried for look in each.looks]
+    real = [look for look in looks if look.better is not None]
+    return {
+        "rows": ROWS[truth],
+        "least": round(sum(each.least for each in tried) / len(tried)),
+        "looks": len(looks),
+        "within": sum(look.is_within for look in looks),
+        "named": sum(look.named is not None for look in looks),
+        "false": sum(look.is_false for look in looks),
+        "false_shares": [round(false_share(each), 4) for each in tried],
+        "real": len(real),
+        "found": sum(look.named == look.better for look in real),
+        **(of_the_whole(tried) if truth in OF_THE_WHOLE else {}),
+    }
+
+
+def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
+    """Count what was said of everything together."""
+    wholes = [each.whole for each in tried]
+    return {
+        "whole": {verdict: wholes.count(verdict) for verdict in sorted(set(wholes))},
+        "called_paradox": sum(each.is_called_paradox for each in tried),
+    }
+
+
+def false_share(trial: Trial) -> float:
+    """Give the share of the named that are false; 0, if none is named. Its mean is what is promised."""
+    named = sum(look.named is not None for look in trial.looks)
+    return sum(look.is_false for look in trial.looks) / named if named else 0.0
+
+
+def at_least(hits: int, of: int) -> float:
+    """Give the lower end of the 95 % interval of a share (Clopper and Pearson 1934).
+
+    >>> round(at_least(100, 100), 3), at_least(0, 100)
+    (0.964, 0.0)
+    """
+    return float(stats.beta.ppf((1 - CONFIDENCE) / 2, hits, of - hits + 1)) if hits else 0.0
+
+
+def at_most(hits: int, of: int) -> float:
+    """Give the upper end.
+
+    >>> round(at_most(0, 100), 3), at_most(100, 100)
+    (0.036, 1.0)
+    """
+    return float(stats.beta.ppf((1 + CONFIDENCE) / 2, hits + 1, of - hits)) if hits < of else 1.0
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Write the table."""
+    heads = (
+        "Truth",
+        "Transfers per algorithm",
+        "Classes and metrics judged",
+        "Intervals that hold the truth",
+        "Named",
+        "Of them falsely, mean of the seeds",
+        "Real differences found",
+        "Everything together",
+    )
+    lines = [f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
+    for truth, each in found.items():
+        share = sum(each["false_shares"]) / len(each["false_shares"])
+        part = f"{each['found'] / each['real']:.0%}" if each["real"] else ""
+        real = f"{each['found']:,} of {each['real']:,} ({part})" if each["real"] else "none to find"
+        whole = ", ".join(f"{verdict}: {count}" for verdict, count in each.get("whole", {}).items()) or "not asked"
+        cells = (truth, f"{each['least']:,}", f"{each['looks']:,}", f"{each['within'] / each['looks']:.1%}",
+                 f"{each['named']:,}", f"{share:.1%}", real, whole)  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
