@@ -59,6 +59,8 @@ pub struct Brain {
     last_urgent: Option<RowKey>,
     /// When the rows of all namespaces were written.
     told_all: Time,
+    /// Namespaces that are known no more, whose rows are still there.
+    gone: Vec<u32>,
     pub(super) log: Log,
     /// Connections that have closed, by arm and group.
     pub(super) closed: BTreeMap<(ArmId, usize), u64>,
@@ -93,6 +95,7 @@ impl Brain {
             last: None,
             last_urgent: None,
             told_all: Time::ZERO,
+            gone: Vec::new(),
             log: Log::default(),
             closed: BTreeMap::new(),
             trouble: None,
@@ -175,6 +178,13 @@ impl Brain {
         self.tell_namespaces(now, kernel);
     }
 
+    /// These namespaces are there: their connections are chosen for from the first one on.
+    pub fn look_around(&mut self, found: &[u32], now: Time) {
+        let strangers: Vec<u32> = found.iter().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
+        let room = MOST_NAMESPACES.saturating_sub(self.namespaces.len());
+        strangers.into_iter().take(room).for_each(|netns| self.meet(netns, now));
+    }
+
     /// A namespace is heard of.
     fn meet(&mut self, netns: u32, now: Time) {
         if let Some(namespace) = self.namespaces.get_mut(&netns) {
@@ -191,6 +201,7 @@ impl Brain {
             let others = self.namespaces.iter().filter(|(number, _)| **number != self.own && **number != netns);
             if let Some(oldest) = others.min_by_key(|(_, namespace)| namespace.at).map(|(number, _)| *number) {
                 self.namespaces.remove(&oldest);
+                self.gone.push(oldest);
             }
         }
     }
@@ -275,13 +286,13 @@ impl Brain {
         if now.since(self.told_all) >= ALL_EVERY || now < self.told_all {
             self.told_all = now;
             self.namespaces.values_mut().for_each(|namespace| namespace.has_news = true);
-            // A namespace that nobody has heard of yet learns by itself.
-            if let Some(mut guard) = self.setup.guard(&self.setup.arms.arm(self.setup.arms.default()).name) {
-                let _ = guard.set_host(self.host, now);
-                let row = self.row(&guard, nobody(Family::V4, &self.setup), now);
-                let result = kernel.set_netns_row(None, &row);
-                self.note(result);
-            }
+            // Of a namespace that nobody knows it is not known what it takes by itself: nothing is chosen there.
+            let result = kernel.set_netns_row(None, &kept(&self.setup));
+            self.note(result);
+        }
+        for netns in std::mem::take(&mut self.gone) {
+            let result = kernel.set_netns_row(Some(netns), &kept(&self.setup));
+            self.note(result);
         }
         let with_news: Vec<u32> =
             self.namespaces.iter().filter(|(_, one)| one.has_news).map(|(&number, _)| number).collect();
@@ -304,11 +315,10 @@ impl Brain {
         Row { incoming: weights(Direction::In), outgoing: weights(Direction::Out) }
     }
 
-    /// What the guard wants, without what cannot be set and what may not be.
+    /// What the guard wants, without what cannot be set. Where an algorithm that needs ECN may be drawn, the kernel's side knows.
     pub(super) fn weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
-        let arms = guard.arms();
-        let is_out = |arm: ArmId| self.left_out.contains(&arm) || !self.setup.may_use(&arms.arm(arm).name, prefix);
-        guard.weights(prefix, Class { direction, size: None }, now).without(arms.default(), is_out)
+        let weights = guard.weights(prefix, Class { direction, size: None }, now);
+        weights.without(guard.arms().default(), |arm| self.left_out.contains(&arm))
     }
 
     fn note(&mut self, result: Result<(), Problem>) {

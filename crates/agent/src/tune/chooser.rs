@@ -9,16 +9,22 @@ use super::state::{Learned, State};
 use super::tuner::Chooser;
 use super::view::{Saved, Status};
 use crate::problem::Problem;
-use crate::record::{Tuning, default_cc, now_us};
+use crate::record::{Tuning, default_cc, namespaces, now_us};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use thalweg_policy::{Outcome, Prefix, PrefixError};
 use thalweg_units::Time;
+
+/// How often it is looked for network namespaces that are new: until then nothing is chosen in them.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Decides, in the daemon's thread.
 pub struct Daemon {
     shared: Arc<Shared>,
+    /// When it has looked for network namespaces.
+    looked: Instant,
 }
 
 /// What the daemon's thread and those who ask have in common.
@@ -32,6 +38,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The network namespaces that some process is in, this one's aside.
+fn others() -> Vec<u32> {
+    // The kernel numbers them by 32 bits.
+    namespaces::others().iter().map(|namespace| namespace.number() as u32).collect()
+}
+
 fn now() -> Time {
     Time(now_us().saturating_mul(1_000))
 }
@@ -40,7 +52,8 @@ impl Daemon {
     /// One that has not begun; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32) -> Daemon {
         let brain = Brain::new(setup, own, Box::new(|netns: u32| default_cc(netns.into()).ok()));
-        Daemon { shared: Arc::new(Shared { brain: Mutex::new(brain), state: Mutex::default() }) }
+        let shared = Shared { brain: Mutex::new(brain), state: Mutex::default() };
+        Daemon { shared: Arc::new(shared), looked: Instant::now() }
     }
 }
 
@@ -69,6 +82,7 @@ impl Chooser for Daemon {
         let (state, learned) = State::open(&brain.setup.state)?;
         go_on(&mut brain, &state, learned)?;
         *locked(&self.shared.state) = Some(state);
+        brain.look_around(&others(), now());
         brain.begin(now(), kernel)
     }
 
@@ -78,7 +92,13 @@ impl Chooser for Daemon {
 
     fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel) {
         let lines = {
+            let mut found = Vec::new();
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.looked = Instant::now();
+                found = others();
+            }
             let mut brain = locked(&self.shared.brain);
+            brain.look_around(&found, now());
             brain.tick(now(), away, kernel);
             if let Some(state) = locked(&self.shared.state).as_mut() {
                 state.tick(&brain, now());

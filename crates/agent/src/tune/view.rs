@@ -250,7 +250,9 @@ impl Brain {
     fn destination(&self, netns: u32, prefix: Prefix, now: Time) -> Option<Destination> {
         let guard = self.namespaces.get(&netns)?.guard.as_ref()?;
         let explanation = guard.explain(prefix, now);
-        let [incoming, outgoing] = Direction::ALL.map(|direction| self.weights(guard, prefix, direction, now));
+        let may_not = |arm: ArmId| !self.setup.may_use(&self.setup.arms.arm(arm).name, prefix);
+        let weights = |direction| self.weights(guard, prefix, direction, now).without(guard.arms().default(), may_not);
+        let [incoming, outgoing] = Direction::ALL.map(weights);
         let account = guard.account(prefix);
         let arm = |view: &ArmView| {
             let done = account.and_then(|account| account.arm(view.arm)).copied().unwrap_or_default();
