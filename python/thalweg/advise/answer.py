@@ -159,6 +159,8 @@ class Answer:
     files: int
     left_out: Sequence[LeftOut]
     rows: int
+    untouched: int
+    """Rows that are left out because an application, a route or the administrator chose the algorithm."""
     n: int
     """Samples that were compared."""
     first_us: int

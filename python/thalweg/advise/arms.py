@@ -13,6 +13,9 @@ TREATMENT = 1
 GROUPS = 64
 """Clusters are put into so many groups. A standard error from 64 groups is known to 9 % (1 in the root of twice 63)."""
 
+UNTOUCHED = "untouched"
+"""What `thalweg-agent tune` writes of a connection that it has left alone."""
+
 HOURS_APART = 37
 """By how many groups the same network's next hour is further: odd, so that 64 hours take all groups."""
 
@@ -24,14 +27,20 @@ def began(rows: Any) -> Any:
     return ibis.coalesce(rows.start_us, rows.end_us)
 
 
+def is_untouched(rows: Any) -> Any:
+    """Say which rows are of connections whose algorithm an application, a route or the administrator has chosen."""
+    return (rows.assignment == UNTOUCHED).fill_null(False)
+
+
 def belongs(rows: Any, question: Question) -> Any:
     """Say which rows belong to an arm.
 
     A connection that changed its algorithm belongs to none, and neither does one that saw both sides of a change of
-    turns, or that was beyond the calendar.
+    turns, that was beyond the calendar, or whose algorithm was chosen by something that `thalweg-agent tune` leaves
+    alone: nobody knows what that goes by.
     """
     is_kept = (rows.cc_at_open.isnull() | (rows.cc_at_open == rows.cc)) & (rows.end_us <= LATEST_US)
-    is_kept &= began(rows) <= LATEST_US
+    is_kept &= (began(rows) <= LATEST_US) & ~is_untouched(rows)
     design = question.design
     if design.name == "before-after":
         is_after = (rows.cc == question.treatment) & (began(rows) >= design.at_us)

@@ -24,6 +24,8 @@ class Overview:
     """Counts of rows."""
 
     rows: int
+    untouched: int
+    """Those of connections whose algorithm something else than `thalweg-agent tune` has chosen beside it."""
     algorithms: Mapping[str, int]
     """Closed connections and transfers of each, the most frequent one first."""
     with_transfers: Sequence[str]
@@ -49,11 +51,11 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
     """
     began = arms.began(rows)
     sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)
-    counted = sane.group_by(["kind", "source", "cc"]).agg(
+    counted = sane.group_by(["kind", "source", "cc", arms.is_untouched(sane).name("is_untouched")]).agg(
         n=sane.count(), first_us=arms.began(sane).min(), last_us=sane["end_us"].max()
     )
     found = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN))
-    closed = found.filter(pl.col("kind").is_in([CLOSE, TRANSFER]))
+    closed = found.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
     algorithms = closed.group_by("cc").agg(pl.col("n").sum()).sort(["n", "cc"], descending=[True, False])
     there = dict(algorithms.iter_rows())
     for flag, name in {"--treatment": question.treatment, "--control": question.control}.items():
@@ -63,6 +65,7 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
     begun_us = int(closed.filter(pl.col("cc") == question.treatment)["first_us"].min())  # type: ignore[arg-type]
     return Overview(
         rows=int(found["n"].sum()),
+        untouched=int(found.filter("is_untouched")["n"].sum()),
         algorithms=there,
         with_transfers=sorted(transfers),
         without_transfers=sorted(connections - transfers),

@@ -120,6 +120,11 @@ def command(
         output.talk(f"left out: {left_out.file}: {left_out.why}")
     if len(answer.left_out) > MOST_LEFT_OUT:
         output.talk(f"left out: {len(answer.left_out) - MOST_LEFT_OUT} more files")
+    if answer.untouched:
+        output.talk(
+            f"left out: {answer.untouched:,} rows of connections whose algorithm an application, a route or the"
+            " administrator chose (assignment is untouched)"
+        )
     written = [str(file) for file in (policy, html) if file is not None]
     if written:
         output.data("\n".join(["", *written]))

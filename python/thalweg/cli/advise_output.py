@@ -149,6 +149,7 @@ def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page:
         "files": answer.files,
         "left_out": [{"file": str(each.file), "why": each.why} for each in answer.left_out],
         "rows": answer.rows,
+        "untouched_rows": answer.untouched,
         "samples": answer.n,
         "first_us": answer.first_us,
         "last_us": answer.last_us,

@@ -57,6 +57,18 @@ def test_an_algorithm_is_better_where_it_was_made_so_and_worse_where_it_was_made
     assert found.rollout[0].share == 0.5
 
 
+def test_what_something_else_has_chosen_is_left_out_and_counted(tmp_path: Path) -> None:
+    frame = Traffic(rows=8_000).frame()
+    alone = answer(tmp_path / "alone", frame)
+    slow = frame.filter(pl.col("cc") == "bbr").with_columns(
+        connection=pl.col("connection") + 1_000_000, fct_us=pl.col("fct_us") * 10, assignment=pl.lit("untouched")
+    )
+    drawn = frame.with_columns(assignment=pl.Series(["treated", "held_out"] * (len(frame) // 2)))
+    both = answer(tmp_path / "both", pl.concat([drawn, slow]))
+    assert (both.untouched, both.n, alone.untouched) == (len(slow), alone.n, 0)
+    assert both.overall.comparisons == alone.overall.comparisons
+
+
 def test_without_a_difference_none_is_found(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(rows=60_000).frame())
     assert set(verdicts(found).values()) == {NO_DIFFERENCE}
