@@ -58,8 +58,6 @@ def test_with_a_cpu_to_spare_the_clock_counts(quick: tuple[str, dict[str, Any]])
         sides = (window["recorded"], window["other"])
         recorded, other = (side["clock_ns"] / side["answered"] for side in sides)
         longer.append(recorded / other - 1)
-        # One CPU has clients.
-        assert window["idle"] > 0.1
     assert found["slowdown"] == pytest.approx(sum(longer) / len(longer))
     assert found["slowdown_at_most"] > found["slowdown"]
 

@@ -63,7 +63,7 @@ def kernel_machine(machine: Path) -> Path:
         "strace",
     ):
         program(machine, name, "exit 0")
-    for name in ("make", "gcc", "flex", "bison", "bc", "xz"):
+    for name in ("make", "gcc", "flex", "bison", "bc", "xz", "busybox"):
         program(machine, name, "exit 0")
     return machine
 

@@ -26,7 +26,7 @@ id = "pop-faster"
 text = "Within a PoP the treatment saves a fifth of the time."
 part = "pop"
 value = { measure = "completion_time_gain", where = { class = "intra-pop" } }
-judge = { at_least = 0.1, at_most = 0.3 }
+judge = { at_least = 0.1, at_most = 0.4 }
 """
 
 APART = """\
