@@ -16,7 +16,7 @@ about = "Somebody's records."
 [paper]
 cite = "Nobody, Nowhere (2031)"
 [parts.pop]
-records = { by = ["class"], rows = 120_000, days = 2, repetitions = 3 }
+records = { by = ["class"], rows = 240_000, days = 2, repetitions = 3 }
 quick = { rows = 60_000, repetitions = 2 }
 """
 
@@ -26,7 +26,7 @@ id = "pop-faster"
 text = "Within a PoP the treatment saves a fifth of the time."
 part = "pop"
 value = { measure = "completion_time_gain", where = { class = "intra-pop" } }
-judge = { at_least = 0.1, at_most = 0.4 }
+judge = { at_least = 0.1, at_most = 0.3 }
 """
 
 APART = """\
@@ -142,7 +142,7 @@ def test_other_engines_have_no_records(thalweg: Callable[..., Any], tmp_path: Pa
     ("text", "other", "told"),
     [
         (
-            'records = { by = ["class"], rows = 120_000, days = 2, repetitions = 3 }',
+            'records = { by = ["class"], rows = 240_000, days = 2, repetitions = 3 }',
             "",
             "neither a scenario nor records",
         ),
