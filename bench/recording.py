@@ -3,14 +3,15 @@
 
     make bench                                         with the simulator's: some minutes, as root
     .venv/bin/python bench/recording.py --quick        a smoke test
-    ... --only slowdown                                three minutes: what connections lose
+    ... --only slowdown                                nine minutes: what connections lose
     ... --only kernel                                  half a minute: what the program in the kernel costs
     ... --only memory                                  a minute: 100,000 open connections
     ... --json FILE                                    everything that was measured, for programs
 
 Connections run between two network namespaces over veth: 200 bytes ask, 4 kB answer, the server closes. The server's
-end is recorded: the other one is another machine's. What is measured how, and why so, stands in recorder/slowdown.py,
-price.py and memory.py.
+end is recorded: the other one is another machine's. Servers are nginx with and without TLS, where the system has it or
+`tools/bootstrap nginx` has fetched it, and a bare one that does nothing but answer. What is measured how, and why so,
+stands in recorder/slowdown.py, price.py and memory.py.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from recorder import memory, price, slowdown
-from recorder.machine import AGENT, Machine
+from recorder.machine import AGENT, Machine, nginx
 
 OPEN = 100_000
 """Connections that are open at once."""
@@ -52,11 +53,13 @@ def main() -> None:
         print("recording:")
         if "slowdown" in parts:
             windows, window_s = (2, 1.0) if chosen.quick else (chosen.windows, slowdown.WINDOW_S)
-            for name, spare in (("slowdown", 1), ("slowdown_when_busy", 0)):
-                if spare >= len(os.sched_getaffinity(0)):
+            if not nginx():
+                print("bench: nginx is left out: there is none; to fetch it: tools/bootstrap nginx", file=sys.stderr)
+            for load in slowdown.LOADS:
+                if (load.server != "bare" and not nginx()) or not load.cpus():
                     continue
-                seen = slowdown.measure(machine, windows, window_s, spare)
-                found[name] = slowdown.report(seen, window_s, spare)
+                seen = slowdown.measure(machine, load, windows, window_s)
+                found[load.name] = slowdown.report(seen, load, window_s)
         if "kernel" in parts:
             windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
             found["cost"] = price.measure(machine, windows, window_s).report()

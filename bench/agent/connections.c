@@ -1,11 +1,12 @@
 /*
  * Short connections, as many as there is time for, and connections that stay open: what bench/recording.py measures a recorder on.
  *
- *     connections serve ADDRESS PORT           answers each request with RESPONSE_BYTES and closes
+ *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes, and does nothing else
  *     connections ask ADDRESS PORT SECONDS     one request after the other; prints how many were answered
- *     connections turns ADDRESS PORT SECONDS PID PID
+ *     connections turns ADDRESS PORT SECONDS PID PID [tls]
  *         asks the servers at PORT and PORT + 1, which are these processes, in turns: first, second, second, first, and so on;
- *         prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in ns
+ *         prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in ns.
+ *         What is asked is "/page" by HTTP 1.0, so that it can be any web server that has RESPONSE_BYTES there
  *     connections keep ADDRESS PORT            accepts, and keeps what comes open
  *     connections hold ADDRESS PORT COUNT      opens so many, says "open", and ends when standard input does
  */
@@ -21,6 +22,11 @@
 
 #define REQUEST_BYTES 200
 #define RESPONSE_BYTES 4000
+
+/* A request as browsers make them, filled up to its size. A server closes after it. */
+static const char ASKED[] = "GET /page HTTP/1.0\r\nHost: server\r\nUser-Agent: ";
+static const char END[] = "\r\n\r\n";
+static char request[REQUEST_BYTES];
 
 /* So many requests in a turn, some milliseconds: what else a machine does lasts for longer, and hits both. */
 #define TURN 32
@@ -88,16 +94,56 @@ static void serve(int listener, int keeps)
 	}
 }
 
-static void ask_once(const struct sockaddr_in *address)
+/* Of OpenSSL 3, whose library is on systems that have no headers of it. */
+typedef struct ssl_ctx_st SSL_CTX;
+typedef struct ssl_st SSL;
+const void *TLS_client_method(void);
+SSL_CTX *SSL_CTX_new(const void *method);
+SSL *SSL_new(SSL_CTX *context);
+int SSL_set_fd(SSL *ssl, int fd);
+int SSL_connect(SSL *ssl);
+int SSL_read(SSL *ssl, void *buffer, int bytes);
+int SSL_write(SSL *ssl, const void *buffer, int bytes);
+void SSL_free(SSL *ssl);
+
+static int is_encrypted;
+
+/* Each time with a handshake of its own, as a new visitor does it; who the server is does not matter. */
+static ssize_t ask_encrypted(int connection)
 {
-	int connection = connect_to(address);
+	static SSL_CTX *context;
+	ssize_t received, all = 0;
+	SSL *ssl;
+
+	if (!context)
+		context = SSL_CTX_new(TLS_client_method());
+	ssl = SSL_new(context);
+	if (!ssl || !SSL_set_fd(ssl, connection) || SSL_connect(ssl) != 1 || SSL_write(ssl, request, REQUEST_BYTES) <= 0)
+		fail("TLS");
+	while ((received = SSL_read(ssl, buffer, sizeof(buffer))) > 0)
+		all += received;
+	SSL_free(ssl);
+	return all;
+}
+
+static ssize_t ask_plainly(int connection)
+{
 	ssize_t received, all = 0;
 
-	if (write(connection, buffer, REQUEST_BYTES) < 0)
+	if (write(connection, request, REQUEST_BYTES) < 0)
 		fail("write");
 	while ((received = read(connection, buffer, sizeof(buffer))) > 0)
 		all += received;
-	if (all != RESPONSE_BYTES)
+	return all;
+}
+
+static void ask_once(const struct sockaddr_in *address)
+{
+	int connection = connect_to(address);
+	ssize_t all = is_encrypted ? ask_encrypted(connection) : ask_plainly(connection);
+
+	/* A web server says something of it first. */
+	if (all < RESPONSE_BYTES)
 		fail("answer");
 	close(connection);
 }
@@ -168,17 +214,21 @@ int main(int count, char **words)
 
 	if (count < 4)
 		return 2;
+	memset(request, 'x', REQUEST_BYTES);
+	memcpy(request, ASKED, strlen(ASKED));
+	memcpy(request + REQUEST_BYTES - strlen(END), END, strlen(END));
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
 	address = address_of(words);
-	if (!strcmp(words[1], "serve") || !strcmp(words[1], "keep"))
+	if (!strcmp(words[1], "bare") || !strcmp(words[1], "keep"))
 		serve(listen_at(&address), words[1][0] == 'k');
 	else if (count > 4 && !strcmp(words[1], "ask"))
 		ask(&address, atof(words[4]));
-	else if (count > 6 && !strcmp(words[1], "turns"))
+	else if (count > 6 && !strcmp(words[1], "turns")) {
+		is_encrypted = count > 7 && !strcmp(words[7], "tls");
 		ask_in_turns(&address, atof(words[4]), words + 5);
-	else if (count > 4 && !strcmp(words[1], "hold"))
+	} else if (count > 4 && !strcmp(words[1], "hold"))
 		hold(&address, atoi(words[4]));
 	else
 		return 2;

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +13,35 @@ from pathlib import Path
 from typing import Any
 
 PORT = 8080
+LIBRARIES = ("-l:libssl.so.3", "-l:libcrypto.so.3")
+"""For connections.c."""
+PAGE_BYTES = 4000
+"""What a connection fetches: RESPONSE_BYTES in connections.c."""
+NGINX = """\
+daemon off;
+master_process off;
+error_log {folder}/errors;
+pid {folder}/pid;
+events {{}}
+http {{
+    access_log {folder}/access;
+    sendfile on;
+    tcp_nopush on;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen {address}:{port}{encrypted};
+        root {folder};
+        ssl_certificate {folder}/certificate;
+        ssl_certificate_key {folder}/key;
+    }}
+}}
+"""
+"""A page from a file, and a line in a log for each request, as Debian's own settings have it."""
+CERTIFICATE = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -days 1"
 SOURCES = Path(__file__).resolve().parent.parent / "agent"
 AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent"))))
 
@@ -22,7 +53,7 @@ class Machine:
         self.folder = folder
         self.recorded, self.other = (stack.enter_context(cgroup(name)) for name in ("recorded", "other"))
         self.program = folder / "connections"
-        subprocess.run(["cc", "-O2", "-Wall", "-o", self.program, SOURCES / "connections.c"], check=True)
+        subprocess.run(["cc", "-O2", "-Wall", "-o", self.program, SOURCES / "connections.c", *LIBRARIES], check=True)
         self.server, self.client = (stack.enter_context(namespace()) for _ in range(2))
         here, there = str(self.server), str(self.client)
         run("ip", "link", "add", "cable", "netns", here, "type", "veth", "peer", "cable", "netns", there)
@@ -45,26 +76,51 @@ class Machine:
     def serving(
         self, how: str, address: str = "10.9.0.1", port: int = PORT, cgroup: Path | None = None
     ) -> Iterator[int]:
-        """Have a server that answers (`serve`) or keeps what comes open (`keep`), in the recorded cgroup or another."""
+        """Have a server in the recorded cgroup or another: `bare`, `nginx`, `nginx-tls`, or `keep`: no answers."""
         enter = ["sh", "-c", f'echo $$ > {cgroup or self.recorded}/cgroup.procs && exec "$@"', "sh"]
-        line = enter + self.command(self.server, self.program, how, address, port)
+        program = [self.program, how, address, port]
+        if how in ("nginx", "nginx-tls"):
+            program = self.web_server(address, port, " ssl" if how == "nginx-tls" else "")
+        line = enter + self.command(self.server, *program)
         with ended(subprocess.Popen(line, stdin=subprocess.DEVNULL)) as server:
             while f":{port}" not in self.inside(self.server, "ss", "-Hltn", "src", address):
+                if server.poll() is not None:
+                    raise SystemExit(f"bench: a server does not start: {shlex.join(map(str, program))}")
                 time.sleep(0.01)
             yield server.pid
 
-    def ask(self, seconds: float) -> None:
+    def web_server(self, address: str, port: int, encrypted: str) -> list[Any]:
+        """Return what starts nginx with a page to fetch."""
+        folder = self.folder / f"nginx-{port}"
+        folder.mkdir(exist_ok=True)
+        (folder / "page").write_bytes(b"x" * PAGE_BYTES)
+        own = ("-keyout", f"{folder}/key", "-out", f"{folder}/certificate")
+        subprocess.run(("openssl", *CERTIFICATE.split(), *own), check=True, capture_output=True)
+        settings = folder / "nginx.conf"
+        settings.write_text(NGINX.format(folder=folder, address=address, port=port, encrypted=encrypted))
+        return [nginx(), "-c", settings, "-e", folder / "errors"]
+
+    def ask(self, seconds: float, port: int = PORT) -> None:
         """Make connections for so long."""
-        self.inside(self.client, self.program, "ask", "10.9.0.1", PORT, seconds)
+        self.inside(self.client, self.program, "ask", "10.9.0.1", port, seconds)
+
+
+def nginx() -> Path | None:
+    """Return nginx's program, of the system or as `tools/bootstrap nginx` keeps it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    installed = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    kept = cache / "thalweg" / "nginx" / "nginx"
+    return Path(installed) if installed else kept if kept.exists() else None
 
 
 class Agent:
-    """A recorder at work on the machine's cgroup for it; as `tune`, it chooses algorithms as well."""
+    """A recorder at work on the machine's cgroup for it, or on another; as `tune`, it chooses algorithms as well."""
 
-    def __init__(self, machine: Machine, *options: str, command: str = "record") -> None:
-        self.at = ["--socket", str(machine.folder / "agent.sock")]
-        line = [str(AGENT), command, "--out", str(machine.folder / "records"), "--listen", "127.0.0.1:0", *self.at]
-        line += ["--cgroup", str(machine.recorded), *options]
+    def __init__(self, machine: Machine, *options: str, command: str = "record", cgroup: Path | None = None) -> None:
+        watched = cgroup or machine.recorded
+        self.at = ["--socket", str(machine.folder / f"{watched.name}.sock")]
+        line = [str(AGENT), command, "--out", str(machine.folder / f"{watched.name}-records"), *self.at]
+        line += ["--listen", "127.0.0.1:0", "--cgroup", str(watched), *options]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith(("recording", "tuning")):

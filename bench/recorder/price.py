@@ -9,12 +9,12 @@ import json
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .machine import SOURCES, Agent, Machine, run
+from .machine import PORT, SOURCES, Agent, Machine, cgroup, run
 
 WINDOWS = 5
 """How often the kernel's account is read: the median counts."""
@@ -39,6 +39,8 @@ class Price:
     ns_per_call: float
     measuring_ns_per_call: float | None
     """What a program costs by that account that does nothing."""
+    ns_per_connection: list[float]
+    """In each window."""
     lost_events: int
     cpu_us_per_connection: float
 
@@ -59,38 +61,79 @@ class Price:
         return asdict(self) | {"net_ns_per_call": net}
 
 
-def measure(
-    machine: Machine, windows: int, window_s: float, command: str = "record", options: Sequence[str] = ()
-) -> Price:
-    """Measure it: medians of some windows of time."""
-    gross: list[float] = []
-    own: list[float] = []
-    calls: list[float] = []
-    with accounts(), machine.serving("serve"):
-        agent = Agent(machine, *options, command=command)
-        with nothing(machine) as account:
-            machine.ask(min(window_s, 1.0))
-            first = before = agent.status()
-            for _ in range(windows):
-                idle = account() if account else None
-                machine.ask(window_s)
-                after = agent.status()
-                runs, run_ns = (recorder(after)[key] - recorder(before)[key] for key in ("runs", "run_ns"))
-                gross.append(run_ns / runs)
-                calls.append(runs / (after["counters"]["opened"] - before["counters"]["opened"]))
-                if account and idle:
-                    now = account()
-                    own.append((now.run_ns - idle.run_ns) / (now.runs - idle.runs))
-                before = after
-        agent.end()
-    opened = before["counters"]["opened"] - first["counters"]["opened"]
-    return Price(
-        calls_per_connection=statistics.median(calls),
-        ns_per_call=statistics.median(gross),
-        measuring_ns_per_call=statistics.median(own) if own else None,
-        lost_events=before["counters"]["lost_events"],
-        cpu_us_per_connection=(before["usage"]["cpu_us"] - first["usage"]["cpu_us"]) / opened,
-    )
+@dataclass(frozen=True)
+class Kind:
+    """An agent whose price is asked for."""
+
+    name: str
+    command: str = "record"
+    options: tuple[str, ...] = ()
+
+
+def measure(machine: Machine, windows: int, window_s: float) -> Price:
+    """Measure what recording costs: medians of some windows of time."""
+    (price,) = side_by_side(machine, [Kind("priced")], windows, window_s)
+    return price
+
+
+def side_by_side(machine: Machine, kinds: Sequence[Kind], windows: int, window_s: float) -> list[Price]:
+    """Measure several agents, each on servers of its own, in turns: what else the machine does hits all of them."""
+    with ExitStack() as stack:
+        stack.enter_context(accounts())
+        sides = [Side(machine, stack, kind, PORT + number) for number, kind in enumerate(kinds)]
+        for side in sides:
+            machine.ask(min(window_s, 1.0), side.port)
+            side.begin()
+        for number in range(windows):
+            for place in range(len(sides)):
+                sides[(place + number) % len(sides)].look(window_s)
+        return [side.end() for side in sides]
+
+
+class Side:
+    """An agent at work on a server, which does nothing but in its windows."""
+
+    def __init__(self, machine: Machine, stack: ExitStack, kind: Kind, port: int) -> None:
+        self.machine, self.port = machine, port
+        place = stack.enter_context(cgroup(kind.name))
+        stack.enter_context(machine.serving("bare", port=port, cgroup=place))
+        self.agent = Agent(machine, *kind.options, command=kind.command, cgroup=place)
+        self.account = stack.enter_context(nothing(machine, place))
+        self.gross: list[float] = []
+        self.own: list[float] = []
+        self.calls: list[float] = []
+        self.first = self.before = self.agent.status()
+
+    def begin(self) -> None:
+        """What was until now does not count."""
+        self.first = self.before = self.agent.status()
+
+    def look(self, window_s: float) -> None:
+        """Make connections for a window of time, and look at what they have cost."""
+        idle = self.account() if self.account else None
+        self.machine.ask(window_s, self.port)
+        before, after = self.before, self.agent.status()
+        runs, run_ns = (recorder(after)[key] - recorder(before)[key] for key in ("runs", "run_ns"))
+        self.gross.append(run_ns / runs)
+        self.calls.append(runs / (after["counters"]["opened"] - before["counters"]["opened"]))
+        if self.account and idle:
+            now = self.account()
+            self.own.append((now.run_ns - idle.run_ns) / (now.runs - idle.runs))
+        self.before = after
+
+    def end(self) -> Price:
+        """End the agent, and return what it has cost."""
+        self.agent.end()
+        first, last = self.first, self.before
+        opened = last["counters"]["opened"] - first["counters"]["opened"]
+        return Price(
+            calls_per_connection=statistics.median(self.calls),
+            ns_per_call=statistics.median(self.gross),
+            measuring_ns_per_call=statistics.median(self.own) if self.own else None,
+            ns_per_connection=[call * calls for call, calls in zip(self.gross, self.calls, strict=True)],
+            lost_events=last["counters"]["lost_events"],
+            cpu_us_per_connection=(last["usage"]["cpu_us"] - first["usage"]["cpu_us"]) / opened,
+        )
 
 
 def recorder(status: dict[str, Any]) -> dict[str, int]:
@@ -111,7 +154,7 @@ def accounts() -> Iterator[None]:
 
 
 @contextmanager
-def nothing(machine: Machine) -> Iterator[Callable[[], Account] | None]:
+def nothing(machine: Machine, place: Path) -> Iterator[Callable[[], Account] | None]:
     """Have a program called that does nothing, behind the recorder; None where nothing compiles or loads it."""
     clang = next(filter(None, map(shutil.which, CLANGS)), None)
     if clang is None or shutil.which("bpftool") is None:
@@ -119,17 +162,17 @@ def nothing(machine: Machine) -> Iterator[Callable[[], Account] | None]:
         return
     source, built = SOURCES / "nothing.bpf.c", machine.folder / "nothing.bpf.o"
     run(clang, "-O2", "-target", "bpf", "-c", str(source), "-o", str(built))
-    pins = machine.folder / "pins"
+    pins = machine.folder / f"{place.name}-pins"
     pin = str(pins / "nothing")
     pins.mkdir(exist_ok=True)
     run("mount", "-t", "bpf", "bpf", str(pins))
     try:
         run("bpftool", "prog", "load", str(built), pin)
-        run("bpftool", "cgroup", "attach", str(machine.recorded), "sock_ops", "pinned", pin, "multi")
+        run("bpftool", "cgroup", "attach", str(place), "sock_ops", "pinned", pin, "multi")
         try:
             yield lambda: account_of(pin)
         finally:
-            run("bpftool", "cgroup", "detach", str(machine.recorded), "sock_ops", "pinned", pin)
+            run("bpftool", "cgroup", "detach", str(place), "sock_ops", "pinned", pin)
     finally:
         run("umount", str(pins))
 

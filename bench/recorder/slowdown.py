@@ -1,5 +1,9 @@
 """What short connections lose by being recorded, on a machine that has a CPU to spare, and on one that has nothing.
 
+A connection of nginx with TLS is what a visitor of a web server opens first: a handshake with its signature, a page
+from a file, a line in the log. One without TLS leaves out the handshake. One of the bare server is a read and a write,
+and the worst that can be asked of a recorder.
+
 On each CPU that is to be busy a client asks two servers of its own in turns of some milliseconds. One of the two is in
 the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits both: to
 compare minutes with a recorder to minutes without one would take hours on a virtual machine, whose neighbours come and
@@ -45,6 +49,28 @@ PAUSE = 2.0
 """A turn that takes so many times what turns usually take was interrupted."""
 MERGES = ("--rotate-size", "8MB")
 """Files are merged several times in the time that is measured."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Which servers are asked, and how much."""
+
+    name: str
+    server: str
+    """`nginx-tls`, `nginx` or `bare`."""
+    spare: bool
+    """Whether the machine has a CPU to spare: then the clock counts."""
+
+    def cpus(self) -> list[int]:
+        """Return those that are busy."""
+        return sorted(os.sched_getaffinity(0))[self.spare :]
+
+
+LOADS = tuple(
+    Load(f"slowdown_{server}_{'spare' if spare else 'busy'}", server, spare)
+    for server in ("nginx-tls", "nginx", "bare")
+    for spare in (True, False)
+)
 
 
 @dataclass(frozen=True)
@@ -106,17 +132,18 @@ def bound(values: list[float]) -> tuple[float, float]:
     return mean, mean + float(scipy.stats.t.ppf(0.975, len(values) - 1)) * error
 
 
-def measure(machine: Machine, windows: int, window_s: float, spare: int = 0) -> list[Window]:
-    """Have both servers asked in turns, with a recorder at work and some CPUs to spare."""
+def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list[Window]:
+    """Have two servers of a kind asked in turns, with a recorder at work."""
     found = []
     with ExitStack() as stack:
         places = []
-        for number, cpu in enumerate(sorted(os.sched_getaffinity(0))[spare:]):
+        for number, cpu in enumerate(load.cpus()):
             port, pids = PORT + 2 * number, []
             for side, cgroup in enumerate((machine.recorded, machine.other)):
-                pids.append(stack.enter_context(machine.serving("serve", port=port + side, cgroup=cgroup)))
+                pids.append(stack.enter_context(machine.serving(load.server, port=port + side, cgroup=cgroup)))
                 os.sched_setaffinity(pids[side], {cpu})
-            ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids)
+            how = ("tls",) if load.server == "nginx-tls" else ()
+            ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES)
         # What waits to be written at the end of a window is the next one's: so it is at the end of the last one.
@@ -175,7 +202,7 @@ def cpu_ns(pid: int) -> int:
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
-def report(windows: list[Window], window_s: float, spare: int = 0) -> dict[str, Any]:
+def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]:
     """Print what is lost, and return it."""
     lost, at_most = bound([window.slowdown() for window in windows])
     in_kernel, in_kernel_at_most = bound([window.in_kernel() for window in windows])
@@ -187,8 +214,8 @@ def report(windows: list[Window], window_s: float, spare: int = 0) -> dict[str, 
     left_out = statistics.fmean(window.left_out for window in windows)
     idle = statistics.fmean(window.idle for window in windows)
     stolen = statistics.fmean(window.stolen for window in windows)
-    print(f"  {'a CPU to spare' if spare else 'all CPUs busy'}: {per_s:.0f} connections a second")
-    if spare:
+    print(f"  {load.server}, {'a CPU to spare' if load.spare else 'all CPUs busy'}: {per_s:.0f} connections a second")
+    if load.spare:
         print(f"    slowdown  connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
     else:
         print(f"    slowdown  {percent(lost)} of the connections a second, at most {percent(at_most)}")
@@ -197,8 +224,8 @@ def report(windows: list[Window], window_s: float, spare: int = 0) -> dict[str, 
     print(f"    95 %, {len(windows)} windows of {window_s:.0f} s; CPUs idle {percent(idle)}, stolen {percent(stolen)}")
     print(f"    {percent(left_out)} of the turns were interrupted, and are left out")
     return {
-        "slowdown": longer if spare else lost,
-        "slowdown_at_most": longer_at_most if spare else at_most,
+        "slowdown": longer if load.spare else lost,
+        "slowdown_at_most": longer_at_most if load.spare else at_most,
         "in_kernel": in_kernel,
         "in_kernel_at_most": in_kernel_at_most,
         "process_us_per_connection": process_us,

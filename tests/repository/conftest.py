@@ -1,4 +1,4 @@
-"""What the tests of the agent's packages share: the packages, and a machine to install them on."""
+"""What the tests of the agent share: its packages, a machine to install them on, and a cgroup for connections."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from left_out import cannot
 from machine import Machine
+from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,3 +40,19 @@ def installed(machine: Machine, packages: dict[str, Path]) -> Machine:
     """A copy in which the package has just been installed."""
     machine.run("dpkg", "--install", str(packages[".deb"]))
     return machine
+
+
+@pytest.fixture(scope="module")
+def cgroup() -> Iterator[Path]:
+    """A cgroup for the connections of a file's tests: others of the machine are none of theirs."""
+    if os.geteuid() != 0:
+        cannot("connections are recorded by root only")
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    mount = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+    if mount is None:
+        cannot("no cgroup v2 is mounted")
+    path = mount / f"thalweg-test-{os.getpid()}"
+    path.mkdir()
+    yield path
+    wait_until(lambda: not (path / "cgroup.procs").read_text())
+    path.rmdir()

@@ -30,8 +30,9 @@ def test_all_that_recording_costs_is_said(quick: tuple[str, dict[str, Any]]) -> 
     assert {"slowdown", "kernel", "process", "lost", "memory"} <= set(said)
 
 
-def test_both_servers_have_answered_as_many(quick: tuple[str, dict[str, Any]]) -> None:
-    for window in quick[1]["slowdown"]["windows"] + quick[1]["slowdown_when_busy"]["windows"]:
+@pytest.mark.parametrize("server", ["nginx-tls", "nginx", "bare"])
+def test_both_servers_have_answered_as_many(quick: tuple[str, dict[str, Any]], server: str) -> None:
+    for window in quick[1][f"slowdown_{server}_spare"]["windows"] + quick[1][f"slowdown_{server}_busy"]["windows"]:
         assert window["recorded"]["answered"] == window["other"]["answered"] > 0
         for side in ("recorded", "other"):
             assert all(window[side][key] > 0 for key in ("clients_ns", "servers_ns", "clock_ns"))
@@ -40,8 +41,14 @@ def test_both_servers_have_answered_as_many(quick: tuple[str, dict[str, Any]]) -
         assert 0 <= window["idle"] + window["stolen"] <= 1
 
 
+def test_a_connection_is_more_work_for_a_web_server_and_still_more_with_tls(quick: tuple[str, dict[str, Any]]) -> None:
+    tls, plain, bare = (quick[1][f"slowdown_{server}_spare"] for server in ("nginx-tls", "nginx", "bare"))
+    assert tls["cpu_us_per_connection"] > 2 * plain["cpu_us_per_connection"]
+    assert plain["cpu_us_per_connection"] > bare["cpu_us_per_connection"] > 0
+
+
 def test_what_is_lost_is_what_the_kernel_and_the_process_take(quick: tuple[str, dict[str, Any]]) -> None:
-    found = quick[1]["slowdown_when_busy"]
+    found = quick[1]["slowdown_bare_busy"]
     lost = []
     for window in found["windows"]:
         sides = (window["recorded"], window["other"])
@@ -52,7 +59,7 @@ def test_what_is_lost_is_what_the_kernel_and_the_process_take(quick: tuple[str, 
 
 
 def test_with_a_cpu_to_spare_the_clock_counts(quick: tuple[str, dict[str, Any]]) -> None:
-    found = quick[1]["slowdown"]
+    found = quick[1]["slowdown_bare_spare"]
     longer = []
     for window in found["windows"]:
         sides = (window["recorded"], window["other"])

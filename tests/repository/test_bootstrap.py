@@ -154,15 +154,29 @@ def test_prometheus_is_asked_for_in_ci_and_else_left_out(kernel_machine: Path) -
     assert "cannot go on: Prometheus is missing" in stopped(kernel_machine, "prometheus", THALWEG_CI="1")
 
 
-def test_prometheus_is_unpacked_and_not_installed(machine: Path) -> None:
+def test_the_web_server_that_is_measured_is_asked_for_in_ci_only(kernel_machine: Path) -> None:
+    program(kernel_machine, "apt-cache", "exit 100")
+    assert went_on(kernel_machine, "nginx") == ""
+    assert "nginx is missing: the measuring" in went_on(kernel_machine, "left-out")
+    assert "cannot go on: nginx is missing" in stopped(kernel_machine, "nginx", THALWEG_CI="1")
+
+
+@pytest.mark.parametrize(
+    ("package", "folder", "programs"),
+    [("prometheus", "bin", ["prometheus", "promtool"]), ("nginx", "sbin", ["nginx"])],
+)
+def test_servers_for_tests_are_unpacked_and_not_installed(
+    machine: Path, package: str, folder: str, programs: list[str]
+) -> None:
     for name in ("mkdir", "mktemp", "mv", "rm"):
         (machine / name).symlink_to(str(shutil.which(name)))
     program(machine, "apt-cache", "exit 0")
-    program(machine, "apt-get", '[ "$1" = download ] && : >prometheus_2.deb')
-    program(machine, "dpkg-deb", "mkdir -p usr/bin && for name in prometheus promtool; do : >usr/bin/$name; done")
-    assert "not installed" in went_on(machine, "prometheus")
-    kept = machine / ".cache" / "thalweg" / "prometheus"
-    assert sorted(path.name for path in kept.iterdir()) == ["prometheus", "promtool"]
+    program(machine, "apt-get", f'[ "$1" = download ] && : >{package}_2.deb')
+    unpack = f"mkdir -p usr/{folder} && for name in {' '.join(programs)}; do : >usr/{folder}/$name; done"
+    program(machine, "dpkg-deb", unpack)
+    assert "not installed" in went_on(machine, package)
+    kept = machine / ".cache" / "thalweg" / package
+    assert sorted(path.name for path in kept.iterdir()) == programs
 
 
 def test_who_may_not_make_namespaces_is_told_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
@@ -176,7 +190,7 @@ def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
     (built / "kernel.json").write_text("{}")
-    for name in ("qemu-system-x86_64", "java", "prometheus", "promtool"):
+    for name in ("qemu-system-x86_64", "java", "prometheus", "promtool", "nginx"):
         program(kernel_machine, name, "exit 0")
     fetched = kernel_machine / ".cache" / "thalweg" / "vm" / "current"
     fetched.mkdir(parents=True)
