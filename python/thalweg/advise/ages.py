@@ -16,6 +16,7 @@ from thalweg.advise.answer import Age
 from thalweg.advise.effects import Bootstrap, difference
 from thalweg.advise.engines import Engine
 from thalweg.advise.question import HOUR_US, Question
+from thalweg.advise.rows import Rows
 from thalweg.advise.samples import HEAVIEST
 from thalweg.records.schema import CLOSE
 
@@ -67,9 +68,12 @@ def counted(lives: Any) -> Any:
     )
 
 
-def ages(engine: Engine, rows: Any, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
+def ages(engine: Engine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
     """Compare each span."""
-    cells = engine.fetch(counted(engine.keep("lives", lives(rows, question))))
+    lived = rows.having("acked_1s_bytes")
+    if lived is None:
+        return
+    cells = engine.fetch(counted(engine.keep("lives", lives(lived, question))))
     for number, (begin, end) in enumerate(SPANS):
         found = difference(cells.filter(pl.col("span") == number), bootstrap)
         if found:

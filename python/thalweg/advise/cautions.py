@@ -101,7 +101,7 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
         "assigned-by-client",
         f"of the networks with many samples only {places.n_both / places.n_many:.0%} (by samples) have both algorithms:"
         " it seems that clients, not connections, were assigned to them. Then hours of one network are not independent."
-        f" {done} And networks without {asked.control} have no class of RTT and retransmissions: tell them apart --by"
+        f" {done} And networks without {asked.control} have no class of retransmissions: tell them apart --by"
         " something else.",
     )
 

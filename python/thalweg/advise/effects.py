@@ -105,7 +105,8 @@ class Bootstrap:
     def draws(self, is_there: NDArray[np.bool_]) -> Numbers:
         """Give how often each group is drawn in each replicate; only groups that are there are."""
         key = is_there.tobytes()
-        if key not in self._drawn:
+        drawn = self._drawn.get(key)
+        if drawn is None:
             chance = np.random.default_rng(self._question.seed)
             n = int(is_there.sum())
             drawn = np.zeros((self._question.replicates, len(is_there)))
@@ -113,7 +114,7 @@ class Bootstrap:
             if len(self._drawn) > GROUPS:
                 self._drawn.clear()
             self._drawn[key] = drawn
-        return self._drawn[key]
+        return drawn
 
 
 def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = (0.5,)) -> Difference | None:

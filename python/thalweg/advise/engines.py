@@ -38,6 +38,11 @@ class Engine(Protocol):
     def put(self, name: str, rows: pl.DataFrame) -> Any:
         """Hand a small table to the engine."""
 
+    def view(self, name: str, table: Any) -> Any:
+        """Give a query a name, by which others ask for its columns: each is computed once for a row, however often it
+        is used. It is nothing that is kept.
+        """
+
     def keep(self, name: str, table: Any) -> Any:
         """Compute a table once, for several queries."""
 
@@ -98,6 +103,11 @@ class DuckDb:
             self._run(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM handed_over')
         finally:
             self._ibis.con.unregister("handed_over")
+        return self._ibis.table(name)
+
+    def view(self, name: str, table: Any) -> Any:
+        """Give a query a name."""
+        self._run(f'CREATE OR REPLACE VIEW "{name}" AS {self._ibis.compile(table)}')
         return self._ibis.table(name)
 
     def keep(self, name: str, table: Any) -> Any:
@@ -188,6 +198,11 @@ class Spark:
     def put(self, name: str, rows: pl.DataFrame) -> Any:
         """Hand a small table over."""
         self._session.createDataFrame(_arrow(rows)).createOrReplaceTempView(name)
+        return self._ibis.table(name)
+
+    def view(self, name: str, table: Any) -> Any:
+        """Give a query a name."""
+        self._frame(table).createOrReplaceTempView(name)
         return self._ibis.table(name)
 
     def keep(self, name: str, table: Any) -> Any:

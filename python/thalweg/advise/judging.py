@@ -2,9 +2,12 @@
 
 A few tables of counts are all that is fetched, whatever the number of rows. Parts of a few samples are counted, not
 judged; the others are fetched in portions, so that memory does not grow with the number of parts either.
+
+What is judged first is what takes longest, in a thread of its own: meanwhile the engine counts what comes after.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,8 +76,8 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
     of_table = prefixes.columns(table) if table else set()
     chosen = dimensions(question.segments, reading.columns_of(found.files), of_table)
     rows = reading.rows(engine, found.files, [each.name for each in chosen if each.of == "records"])
-    seen = looking.overview(engine, rows, question)
-    judged = sampling.judged(rows, question, seen)
+    seen = looking.overview(engine, rows.all, question)
+    judged = sampling.judged(engine, rows.all, question, seen)
     places = locating.places(engine, judged, table, chosen)
     if not places.n:
         raise _nothing(question, seen)
@@ -91,27 +94,46 @@ def _settled(question: Question, places: Places) -> Question:
     return question
 
 
-def _answer(samples: _Samples, found: Found, rows: Any, seen: looking.Overview, asked: Question) -> Answer:
+@dataclass(frozen=True)
+class _Whole:
+    """What is said of everything."""
+
+    overall: Part
+    sizes: list[Sized]
+    by_class: _Judged
+    of_map: _Judged
+    """By what is asked, if that is of the map."""
+
+
+def _answer(samples: _Samples, found: Found, rows: reading.Rows, seen: looking.Overview, asked: Question) -> Answer:
     engine, question, made = samples.engine, samples.question, samples.made
     strata = samples.fetch(counts.strata(made), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
-    whole, of_sizes = _whole(samples, factors)
-    overall = comparing.judged(comparing.compare({(): whole}, [], question, samples.bootstrap, at=QUANTILES), question)[
-        0
-    ]
-    by_class = _of_map(whole, MAP, samples)
-    names = tuple(each.name for each in samples.chosen)
-    if not names:
-        judged = _Judged([overall])
-    elif parts.are_asked(samples.chosen):
-        judged = _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
-    elif factors is None and _factors(strata, names, question) is None:
-        judged = by_class if names == MAP else _of_map(whole, names, samples)
-    else:
-        of_map = made.mutate(part=parts.number_of_map(made["cell"], samples.chosen))
-        judged = _parts(replace(samples, made=of_map), lambda numbers: parts.of_map(numbers, samples.chosen))
-    overall = comparing.without_paradox(overall, judged.parts)
-    meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
+    # The factors of the whole do not depend on the parts.
+    some = made if factors is None else counts.weighted(made, engine.put("factors_of_all", factors))
+    counted = [engine.fetch(query) for query in (counts.mix(made), counts.queues(made), counts.histogram(some))]
+    beside = ThreadPoolExecutor(1)
+    try:
+        judging = beside.submit(_whole, samples, *counted)
+        del counted
+        names = tuple(each.name for each in samples.chosen)
+        judged = None
+        if parts.are_asked(samples.chosen):
+            judged = _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
+        elif names and not (factors is None and _factors(strata, names, question) is None):
+            of_map = made.mutate(part=parts.number_of_map(made["cell"], samples.chosen))
+            judged = _parts(replace(samples, made=of_map), lambda numbers: parts.of_map(numbers, samples.chosen))
+        meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
+        of_ages = list(ages.ages(engine, rows, question, samples.bootstrap))
+        of_since = list(
+            since.compared(engine.fetch(since.counted(made)), question, samples.bootstrap, sampling.METRICS)
+        )
+        over_time = timeline.medians(engine.fetch(counts.over_time(made, seen.step_us)), seen.step_us)
+        whole = judging.result()
+    finally:
+        beside.shutdown(cancel_futures=True)
+    judged = judged or whole.of_map
+    overall = comparing.without_paradox(whole.overall, judged.parts)
     warnings = [
         *cautions.of_parts(judged.parts, overall, question),
         *cautions.of_meetings(meetings),
@@ -126,11 +148,11 @@ def _answer(samples: _Samples, found: Found, rows: Any, seen: looking.Overview, 
         parts=judged.parts,
         too_small=judged.too_small,
         too_small_n=judged.too_small_n,
-        map=by_class.parts,
-        sizes=of_sizes,
-        ages=list(ages.ages(engine, rows, question, samples.bootstrap)),
-        since=list(since.compared(engine.fetch(since.counted(made)), question, samples.bootstrap, sampling.METRICS)),
-        over_time=timeline.medians(engine.fetch(counts.over_time(made, seen.step_us)), seen.step_us),
+        map=whole.by_class.parts,
+        sizes=whole.sizes,
+        ages=of_ages,
+        since=of_since,
+        over_time=over_time,
         step_us=seen.step_us,
         cautions=warnings,
         rollout=rollout.steps(judged.parts, n, question),
@@ -146,24 +168,32 @@ def _answer(samples: _Samples, found: Found, rows: Any, seen: looking.Overview, 
     return replace(answer, headline=headline(answer))
 
 
-def _whole(samples: _Samples, factors: pl.DataFrame | None) -> tuple[Counted, list[Sized]]:
-    """Count everything, by class of destinations; and compare each class of sizes."""
-    made = samples.made
-    # The factors of the whole do not depend on the parts.
-    some = made if factors is None else counts.weighted(made, samples.engine.put("factors_of_all", factors))
+def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted: pl.DataFrame) -> _Whole:
+    """Judge everything, each class of sizes, and each class of destinations, from what was counted by class."""
+    question, bootstrap = samples.question, samples.bootstrap
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
-    cells = samples.fetch(counts.histogram(some), names)
-    mixes = samples.fetch(counts.mix(made), {**keys.ARM, **keys.GROUP})
-    queues = samples.fetch(counts.queues(made), keys.GROUP)
+    cells = counts.taken_apart(counted, names)
+    mixes = counts.taken_apart(mixed, {**keys.ARM, **keys.GROUP})
+    queues = counts.taken_apart(queued, keys.GROUP)
     sums = pl.col("n", "weight", "total").sum()
     times = cells.filter(pl.col("metric") == sampling.TIME).group_by("size", "arm", "group", "bucket").agg(sums)
     of_sizes = []
     for number, size in enumerate(SIZES):
-        found = difference(times.filter(pl.col("size") == number), samples.bootstrap, QUANTILES)
+        found = difference(times.filter(pl.col("size") == number), bootstrap, QUANTILES)
         if found:
             of_sizes.append(Sized(size.title, found))
-    without_sizes = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
-    return Counted(without_sizes, mixes, queues), of_sizes
+    cells = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
+    whole = Counted(cells, mixes, queues)
+    (overall,) = comparing.judged(comparing.compare({(): whole}, [], question, bootstrap, at=QUANTILES), question)
+    by_class = _of_map(whole, MAP, samples)
+    asked = tuple(each.name for each in samples.chosen)
+    if not asked:
+        of_map = _Judged([overall])
+    elif asked == MAP or parts.are_asked(samples.chosen):
+        of_map = by_class
+    else:
+        of_map = _of_map(whole, asked, samples)
+    return _Whole(overall, of_sizes, by_class, of_map)
 
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:

@@ -17,8 +17,10 @@ from thalweg.advise.built_in import built_in
 from thalweg.advise.engines import Engine
 from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
 
-SUMS = ("rtt_sum_us", "rtt_n", "retransmits", "segments", "segments_n")
+SUMS = ("retransmits", "segments")
 """What is summed up of the control."""
+ALL_SUMS = ("n", "rtt_sum_us", "rtt_n", "segments")
+"""What is summed up of both arms."""
 
 MANY = 20
 """Samples from which on a network has both arms for sure, if connections were assigned to them by lot."""
@@ -50,7 +52,7 @@ def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[D
     of_records = [f"part_{each.name}" for each in dimensions if each.of == "records"]
     keys = ["address", *of_records]
     found = engine.keep("places_alone", _counted(rows, keys))
-    networks = engine.keep("networks", _networks(found))
+    networks = engine.keep("networks", _networks(found, _share_of_control(engine, found)))
     whole = found.select(*keys, "network").distinct().inner_join(networks, "network")
     of_table = [each.name for each in dimensions if each.of == "table"]
     if table is not None and of_table:
@@ -106,28 +108,34 @@ def _counted(rows: Any, keys: Sequence[str]) -> Any:
         rtt_n=some["rtt_us"].count(),
         retransmits=some["retransmits"].sum(),
         segments=some["segments"].sum(),
-        segments_n=some["segments"].count(),
     )
     return found.mutate(network=network(found["address"]))
 
 
-def _networks(places: Any) -> Any:
-    """Class the networks by what the control tells, and number them in the order of their names."""
+def _share_of_control(engine: Engine, places: Any) -> float:
+    n: dict[int, int] = dict(engine.fetch(places.group_by("arm").agg(n=places["n"].sum())).iter_rows())
+    return n.get(arms.CONTROL, 0) / max(sum(n.values()), 1)
+
+
+def _networks(places: Any, share_of_control: float) -> Any:
+    """Class the networks, and number them in the order of their names: by the round-trip times of both arms, and by
+    what the control retransmits.
+    """
     is_control = places["arm"] == arms.CONTROL
     whole = places.group_by("network").agg(
         treatment=places["n"].sum(where=~is_control).fill_null(0),
         control=places["n"].sum(where=is_control).fill_null(0),
         **{name: places[name].sum(where=is_control).fill_null(0) for name in SUMS},
-        **{f"all_{name}": places[name].sum().fill_null(0) for name in ("segments", "segments_n")},
+        **{f"all_{name}": places[name].sum().fill_null(0) for name in ALL_SUMS},
     )
-    likely = segments.likely(whole["all_segments"], whole["all_segments_n"], whole["segments_n"])
+    is_known = segments.are_enough(whole["all_n"], whole["all_segments"], share_of_control)
     digest = md5(whole["network"])
     return whole.select(
         "network", "treatment", "control",
         number=ibis.row_number().over(order_by=whole["network"]).cast("int64"),
         code=_digit(digest, 0) * 16 + _digit(digest, 1),
-        rtt=segments.rtt_class(whole["rtt_sum_us"], whole["rtt_n"]),
-        loss=segments.loss_class(whole["retransmits"], whole["segments"], likely),
+        rtt=segments.rtt_class(whole["all_rtt_sum_us"], whole["all_rtt_n"]),
+        loss=segments.loss_class(whole["retransmits"], whole["segments"], is_known),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ it.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -31,19 +32,45 @@ COLUMNS: dict[str, str] = {
 """What is read of every file; other columns are not."""
 
 
-def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = ()) -> Any:
-    """Give all rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` and its name."""
+@dataclass(frozen=True)
+class Rows:
+    """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` and its name."""
+
+    all: Any
+    """One table of them."""
+    wanted: Mapping[str, tuple[str, str]]
+    """Name in the files and type of each column."""
+    alike: Sequence[tuple[Any, Mapping[str, str], Mapping[str, str]]]
+    """Tables of files that are alike, the types of their columns, and what their paths tell."""
+
+    def having(self, name: str) -> Any | None:
+        """Give those in which a column is not empty; None: no file has it.
+
+        The column is asked for as it is in the files, so that an engine can pass over what has none of it.
+        """
+        return _together(
+            [
+                _whole(table.filter(table[name].notnull()), self.wanted, there, of_path)
+                for table, there, of_path in self.alike
+                if name in there
+            ]
+        )
+
+
+def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = ()) -> Rows:
+    """Find the rows of files, which are read when something is asked of them."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     asked = {name for name, _ in wanted.values()}
-    alike: dict[tuple[Any, ...], list[Path]] = {}
+    groups: dict[tuple[Any, ...], list[Path]] = {}
     for file, schema in files.items():
         columns = tuple((name, str(schema[name])) for name in sorted(asked) if name in schema)
-        alike.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
-    parts = []
-    for number, ((columns, of_path), some) in enumerate(sorted(alike.items())):
-        table = engine.read(f"records_{number}", some)
-        parts.append(_whole(table, wanted, dict(columns), dict(of_path)))
-    return parts[0] if len(parts) == 1 else ibis.union(*parts, distinct=False)
+        groups.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
+    alike = [
+        (engine.read(f"records_{number}", some), dict(columns), dict(of_path))
+        for number, ((columns, of_path), some) in enumerate(sorted(groups.items()))
+    ]
+    whole = _together([_whole(table, wanted, there, of_path) for table, there, of_path in alike])
+    return Rows(engine.view("rows", whole), wanted, alike)
 
 
 def columns_of(files: Mapping[Path, pl.Schema]) -> set[str]:
@@ -60,6 +87,12 @@ def _of_path(file: Path, names: Sequence[str] | None = None) -> dict[str, str]:
     """
     pairs = (part.partition("=") for part in file.parts[:-1])
     return {key: unquote(value) for key, sign, value in pairs if sign and key and (names is None or key in names)}
+
+
+def _together(tables: Sequence[Any]) -> Any | None:
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    return ibis.union(*tables, distinct=False)
 
 
 def _whole(

@@ -37,25 +37,38 @@ HEAVIEST = 10_000
 """A row stands for no more: sums have to fit into 64 bits."""
 
 
-def judged(rows: Any, question: Question, seen: Overview) -> Any:
+def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any:
     """Give the rows that can be compared, with what all later steps need."""
-    found = rows.filter(arms.belongs(rows, question), _is_sample(rows, seen))
-    size = _size(found)
-    is_small = ((found["kind"] == TRANSFER) & (size < question.size_limit_bytes)).fill_null(False)
-    return found.select(
-        **{name: found[name].fill_null(segments.UNKNOWN_TEXT) for name in found.columns if name.startswith("part_")},
-        arm=arms.arm(found, question),
-        metric=ibis.ifelse(is_small, TIME, RATE).cast("int8"),
-        value=ibis.ifelse(is_small, found["fct_us"], _rate(found, seen)),
-        began_us=arms.began(found),
-        size_bytes=size,
-        rtt_us=_possible(ibis.coalesce(found["rtt_handshake_us"], found["rtt_min_us"])),
-        queue_us=_possible(ibis.coalesce(found["rtt_p95_us"], found["rtt_max_us"]) - found["rtt_min_us"]),
-        retransmits=_possible(found["retransmits"]),
-        segments=_possible(found["segments"]),
-        address=found["remote_address"].fill_null(segments.UNKNOWN_TEXT),
-        weight=ibis.least(ibis.greatest(found["sampled_one_in"].fill_null(1), 1), HEAVIEST),
+    some = rows.filter(arms.belongs(rows, question), _is_sample(rows, seen))
+    of_records = [name for name in some.columns if name.startswith("part_")]
+    is_transfer = some["kind"] == TRANSFER if seen.without_transfers else ibis.literal(True)
+    found = engine.view(
+        "judged",
+        some.select(
+            **{name: some[name].fill_null(segments.UNKNOWN_TEXT) for name in of_records},
+            arm=arms.arm(some, question),
+            is_transfer=is_transfer,
+            is_small=(is_transfer & (_size(some) < question.size_limit_bytes)).fill_null(False),
+            began_us=arms.began(some),
+            size_bytes=_size(some),
+            fct_us=some["fct_us"],
+            goodput_bps=some["goodput_bps"],
+            busy_goodput_bps=some["busy_goodput_bps"],
+            rtt_us=ibis.coalesce(some["rtt_handshake_us"], some["rtt_min_us"]),
+            queue_us=ibis.coalesce(some["rtt_p95_us"], some["rtt_max_us"]) - some["rtt_min_us"],
+            retransmits=some["retransmits"],
+            segments=some["segments"],
+            address=some["remote_address"].fill_null(segments.UNKNOWN_TEXT),
+            weight=ibis.least(ibis.greatest(some["sampled_one_in"].fill_null(1), 1), HEAVIEST),
+        ),
     )
+    return found.select(
+        *of_records,
+        "arm", "began_us", "size_bytes", "address", "weight",
+        metric=ibis.ifelse(found["is_small"], TIME, RATE).cast("int8"),
+        value=ibis.ifelse(found["is_small"], found["fct_us"], _rate(found, seen)),
+        **{name: _possible(found[name]) for name in ("rtt_us", "queue_us", "retransmits", "segments")},
+    )  # fmt: skip
 
 
 def _is_sample(rows: Any, seen: Overview) -> Any:
@@ -71,13 +84,13 @@ def _is_sample(rows: Any, seen: Overview) -> Any:
 
 def _rate(rows: Any, seen: Overview) -> Any:
     """Give the throughput in whole bit/s; what is no number, or infinite, counts as the largest one."""
-    of_transfer = ibis.coalesce(rows["goodput_bps"], _size(rows).cast("float64") * 8e6 / rows["fct_us"])
+    of_transfer = ibis.coalesce(rows["goodput_bps"], rows["size_bytes"].cast("float64") * 8e6 / rows["fct_us"])
     if not seen.without_transfers:
         rate = of_transfer
     elif not seen.with_transfers:
         rate = rows["busy_goodput_bps"]
     else:
-        rate = ibis.ifelse(rows["kind"] == TRANSFER, of_transfer, rows["busy_goodput_bps"])
+        rate = ibis.ifelse(rows["is_transfer"], of_transfer, rows["busy_goodput_bps"])
     return ibis.least(ibis.greatest(rate, 0.0), float(buckets.LARGEST)).floor().cast("int64")
 
 
@@ -92,23 +105,23 @@ def samples(
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
     since the activation), is_lossy; size, rtt and queue (empty where the mix is not looked at), network (where meetings
-    are looked at), and part (as `parts` numbers it, where they are asked for). As narrow as they can be: those of a
-    hundred million rows just fit into memory.
+    are looked at), and part (as `parts` numbers it, where they are asked for). Those that are kept are few and as
+    narrow as they can be: those of a hundred million rows just fit into memory. The others follow from them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
     began_us = rows["began_us"]
     value = ibis.least(rows["value"], buckets.LARGEST)
     group = arms.group(began_us, rows["code"], question)
+    is_lossy = (rows["retransmits"] > 0).fill_null(False)
     columns = {
         "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
         "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
         "value": value,
         "weight": rows["weight"].cast("int16"),
-        "stratum": arms.stratum(began_us, question),
         "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
-        "age": since.age(began_us, seen.activated_us),
-        "is_lossy": (rows["retransmits"] > 0).fill_null(False),
+        # Two numbers in a byte.
+        "mark": (since.age(began_us, seen.activated_us) * 2 + is_lossy.cast("int8")).cast("int8"),
         "size": _looked_at(rows["size_bytes"], began_us, seen),
         "rtt": _looked_at(rows["rtt_us"], began_us, seen),
         "queue": _looked_at(rows["queue_us"], began_us, seen),
@@ -118,7 +131,16 @@ def samples(
         columns["network"] = ibis.ifelse(is_looked_at, rows["number"], ibis.literal(None, type="int64")).cast("int32")
     if parts.are_asked(dimensions):
         columns["part"] = parts.number(rows, dimensions)
-    return engine.keep("samples", rows.select(**columns))
+    # Turns may begin within a minute; hours do not.
+    has_turns = question.design.name == "switchback"
+    if has_turns:
+        columns["stratum"] = arms.stratum(began_us, question)
+    kept = engine.keep("samples", rows.select(**columns))
+    one = ibis.literal(1, type="int32")
+    found = kept.mutate(age=(kept["mark"] >> one).cast("int8"), is_lossy=(kept["mark"] & 1) == 1)
+    if not has_turns:
+        found = found.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
+    return found.drop("mark")
 
 
 def _looked_at(value: Any, began_us: Any, seen: Overview) -> Any:

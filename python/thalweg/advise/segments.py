@@ -1,10 +1,11 @@
 """By what clients and their transfers can be told apart, and what the parts are called.
 
-Classes of round-trip time and of retransmissions are properties of a destination network, measured on connections of
-the control alone. A class of the single connection would not do: an algorithm that causes losses would be compared
-where it caused many with the other one where there were many, which are not the same clients.
+Classes of round-trip time and of retransmissions are properties of a destination network; of retransmissions, measured
+on connections of the control alone. A class of the single connection would not do: an algorithm that causes losses
+would be compared where it caused many with the other one where there were many, which are not the same clients.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,6 +32,9 @@ LOSS_SCALE = 10_000
 
 LEAST_SEGMENTS = 500
 """Of fewer segments no ratio of retransmissions is taken: one loss would be 0.2 %."""
+
+MISSED = 0.01
+"""Networks have so many samples that by lot no larger share of them would be without the control."""
 
 RTT_TITLES = ("below 10 ms", "10 to 30 ms", "30 to 60 ms", "60 to 100 ms", "100 to 200 ms", "200 ms and more")
 LOSS_TITLES = ("below 0.1 %", "0.1 to 0.5 %", "0.5 to 1.5 %", "1.5 to 5 %", "5 % and more")
@@ -89,19 +93,21 @@ def rtt_class(sum_us: Any, n: Any) -> Any:
     return _class(sum_us, [n * edge for edge in RTT_EDGES_US], n > 0)
 
 
-def likely(segments: Any, samples: Any, of_control: Any) -> Any:
-    """Give how many segments so many samples of the control would have if they were like those of both arms.
+def are_enough(samples: Any, segments: Any, share_of_control: float) -> Any:
+    """Say which networks have enough samples and segments, of both arms together, for the control's to tell a ratio.
 
-    Networks whose ratio is known must not be chosen by what the control really sent: its samples there would be larger
-    than the treatment's, by chance alone.
+    It must not depend on what the control happened to get. Else a network of a few samples would have a class if they
+    are the control's and none if they are the treatment's, and both arms would be of other networks.
     """
-    return segments.cast("float64") * of_control / ibis.greatest(samples, 1)
+    if not 0 < share_of_control < 1:
+        return ibis.literal(share_of_control >= 1) & (segments >= LEAST_SEGMENTS)
+    least = math.ceil(math.log(MISSED) / math.log1p(-share_of_control))
+    return (samples >= least) & (segments.cast("float64") * share_of_control >= LEAST_SEGMENTS)
 
 
-def loss_class(retransmits: Any, segments: Any, likely: Any) -> Any:
+def loss_class(retransmits: Any, segments: Any, is_known: Any) -> Any:
     """Number the class of a ratio of retransmissions."""
-    is_known = (segments > 0) & (likely >= LEAST_SEGMENTS)
-    return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], is_known)
+    return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], is_known & (segments > 0))
 
 
 def size_class(size_bytes: Any) -> Any:

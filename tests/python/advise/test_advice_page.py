@@ -1,6 +1,7 @@
 """The page of advice: what it says, and how it looks in a browser, with the network watched."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import made_up_records as made_up
@@ -11,6 +12,7 @@ from browsers import Watched
 from made_up_traffic import HOUR_US, Traffic, whole, write
 from playwright.sync_api import Browser
 from thalweg.advise import Answer, Design, Question, advise
+from thalweg.advise.segments import LOSS_TITLES, RTT_TITLES
 from thalweg.report import advice as page
 
 MOST_BYTES = 5_000_000
@@ -77,6 +79,36 @@ def test_the_page_begins_with_the_answer_and_names_what_was_left_out(found: tupl
     assert "torn.parquet was left out" in html
     assert "What to change to bbr first" in html
     assert file.stat().st_size < MOST_BYTES
+
+
+def test_the_page_says_how_many_rows_something_else_had_chosen_for(tmp_path: Path) -> None:
+    frame = Traffic().frame()
+    free = frame.head(1234).with_columns(assignment=pl.lit("untouched"))
+    write(tmp_path / "some.parquet", pl.concat([frame, free]))
+    answer = advise([tmp_path], Question(replicates=100))
+    assert "1,234 rows were left out: an application, a route" in page.html(answer, [tmp_path])
+    assert "an application, a route" not in page.html(replace(answer, untouched=0), [tmp_path])
+
+
+@pytest.mark.parametrize("width", [WIDE, 390])
+def test_every_column_and_row_of_the_map_has_its_label(
+    browser: Browser, found: tuple[Answer, Path], tmp_path: Path, width: int
+) -> None:
+    answer = found[0]
+    whole_map = [
+        replace(answer.map[0], names=(rtt, loss), values=(column, row))
+        for column, rtt in enumerate(RTT_TITLES)
+        for row, loss in enumerate(LOSS_TITLES)
+    ]
+    page.write(replace(answer, map=whole_map), [tmp_path], tmp_path / "page.html")
+    watched = Watched(browser, tmp_path / "page.html", width).ready()
+    figure = watched.page.locator("#figure-map-completion-time")
+    figure.scroll_into_view_if_needed()
+    figure.locator("svg .mark-rect path").first.wait_for()
+    # Vega hides labels that have no room.
+    shown = figure.locator("svg .role-axis-label text:not([opacity='0'])").all_text_contents()
+    assert {*RTT_TITLES, *LOSS_TITLES} <= set(shown)
+    watched.page.close()
 
 
 def test_rows_can_be_sorted_and_searched(browser: Browser, found: tuple[Answer, Path]) -> None:

@@ -138,6 +138,18 @@ def test_networks_are_classed_by_the_losses_of_the_control_alone(tmp_path: Path)
     assert set(verdicts(answer(tmp_path, frame))) == {"1.5 to 5 %", "below 0.1 %"}
 
 
+def test_which_networks_have_a_class_does_not_hang_on_the_arms(tmp_path: Path) -> None:
+    """Of networks with a few transfers, many have one arm alone: they must not count for that arm only."""
+    frame = Traffic(rows=12_000, clients=4000, size_bytes=(3_000_000, 9_000_000)).frame()
+    found = answer(tmp_path, frame, Question(segments=("rtt", "retransmits"), least_samples=50, replicates=100))
+    known = [part for part in found.parts if min(part.values) >= 0]
+    assert known
+    for part in found.parts:
+        (each,) = (comparison.difference for comparison in part.comparisons.values())
+        assert each
+        assert abs(each.treatment.n - each.control.n) < 4 * part.n**0.5, part.title
+
+
 def test_large_transfers_are_judged_by_throughput(tmp_path: Path) -> None:
     frame = Traffic(size_bytes=(3_000_000, 9_000_000), effect=lambda _: 0.8).frame()
     found = answer(tmp_path, frame, Question(segments=(), replicates=300))
