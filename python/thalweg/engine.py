@@ -160,14 +160,17 @@ def live(seconds: int) -> dict[str, Any]:
     return seen
 
 
-def play_policies(seeds: int, names: Sequence[str]) -> dict[str, Any]:
+def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> dict[str, Any]:
     """Have the binary play policies, all if none is named; the keys are those of `Summary` in crates/policy.
+
+    A price of 1 means that sending a tenth of all segments again is as bad as taking a tenth longer.
 
     Raises `ThalwegError` if there is no binary, it does not answer as it should, or there is no such policy.
     """
     binary = find()
     named = [word for name in names for word in ("--policy", name)]
-    command = [str(binary), "policy", "simulate", "--seeds", str(seeds), *named]
+    price = ["--retransmit-price", str(retransmit_price)]
+    command = [str(binary), "policy", "simulate", "--seeds", str(seeds), *price, *named]
     try:
         answer = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:

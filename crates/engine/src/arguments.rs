@@ -74,6 +74,9 @@ pub struct Simulate {
     /// Play only this policy; may be given several times.
     #[arg(long = "policy", value_name = "NAME")]
     pub policies: Vec<String>,
+    /// What retransmissions cost: with 1, sending a tenth of all segments again is as bad as taking a tenth longer.
+    #[arg(long, value_name = "PRICE", default_value = "1")]
+    pub retransmit_price: f64,
 }
 
 /// A part in a guest.

@@ -16,7 +16,12 @@ const TUNING: std::ops::RangeInclusive<u64> = 1_000_001..=1_000_020;
 
 /// Plays the policies that are asked for.
 pub fn simulate(options: &Simulate) -> Result<Value, String> {
-    let simulation = Simulation::new(POPULATION, OUTCOMES, Objective::default())?;
+    let retransmit_price = options.retransmit_price;
+    if !(0.0..=1000.0).contains(&retransmit_price) {
+        return Err(format!("--retransmit-price {retransmit_price}; expected a number from 0 to 1000"));
+    }
+    let objective = Objective { retransmit_price, ..Objective::default() };
+    let simulation = Simulation::new(POPULATION, OUTCOMES, objective)?;
     let named: Vec<&str> = options.policies.iter().map(String::as_str).collect();
     let names = if named.is_empty() { Contender::NAMES.to_vec() } else { named };
     let chosen: Vec<_> = names
@@ -31,7 +36,7 @@ pub fn simulate(options: &Simulate) -> Result<Value, String> {
         let kinds = simulation.kinds();
         summaries.push(Summary::of(&contender.name, contender.settings.clone(), among, &scores, &kinds));
     }
-    Ok(json!({"format": FORMAT, "seeds": options.seeds, "policies": summaries}))
+    Ok(json!({"format": FORMAT, "seeds": options.seeds, "retransmit_price": retransmit_price, "policies": summaries}))
 }
 
 /// The settings with the least regret on the worlds for that.

@@ -23,6 +23,20 @@ fn what_is_played_is_told_and_told_again() {
 }
 
 #[test]
+fn what_retransmissions_cost_is_part_of_what_is_wanted_and_a_price_below_nothing_is_refused() {
+    let regret = |price: &str| {
+        let output = simulate(&["--seeds", "2", "--policy", "static bbr", "--retransmit-price", price]);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["policies"][0]["regret_percent"]["median"].as_f64().unwrap()
+    };
+    assert!(regret("5") > regret("0"), "BBR retransmits more");
+    let output = simulate(&["--retransmit-price=-1"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("--retransmit-price -1; expected a number from 0 to 1000"), "{told}");
+}
+
+#[test]
 fn a_policy_that_does_not_exist_is_refused() {
     let output = simulate(&["--policy", "oracle"]);
     assert_eq!(output.status.code(), Some(2));

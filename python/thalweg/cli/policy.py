@@ -16,7 +16,17 @@ commands = typer.Typer(
     rich_markup_mode=None,
 )
 
-HEADINGS = ("policy", "regret", "worst tenth", "good", "settled", "after a change", "short of CPU", "harm")
+HEADINGS = (
+    "policy",
+    "regret",
+    "worst tenth",
+    "with hold-out",
+    "good",
+    "settled",
+    "after a change",
+    "short of CPU",
+    "harm",
+)
 """Of the table, whose numbers are medians over the worlds but for the third one's."""
 
 
@@ -32,6 +42,16 @@ def simulate(
         list[str] | None,
         typer.Option("--policy", metavar="NAME", help="Play only this one; may be given several times."),
     ] = None,
+    retransmit_price: Annotated[
+        float,
+        typer.Option(
+            "--retransmit-price",
+            metavar="PRICE",
+            help="What is wanted: with 1, sending a tenth of all segments again is as bad as taking a tenth longer.",
+            min=0,
+            max=1000,
+        ),
+    ] = 1.0,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a page.")] = False,
     kinds: Annotated[bool, typer.Option("--kinds", help="Print the regret for each kind of path instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -45,7 +65,7 @@ def simulate(
     """
     from thalweg import engine
 
-    found = engine.play_policies(seeds, policies or [])
+    found = engine.play_policies(seeds, policies or [], retransmit_price)
     if as_json:
         output.data_json(found)
         return
@@ -62,6 +82,7 @@ def _row(summary: Mapping[str, Any]) -> list[str]:
         str(summary["policy"]),
         f"{summary['regret_percent']['median']:.2f} %",
         f"{summary['regret_percent']['worst_decile']:.2f} %",
+        f"{summary['regret_with_holdout_percent']['median']:.2f} %",
         f"{summary['good_percent']['median']:.1f} %",
         _median(summary["settled"], ""),
         _median(summary["settled_after_change"], ""),

@@ -15,6 +15,7 @@ def summary(name: str, regret: float) -> dict[str, Any]:
     return {
         "policy": name,
         "regret_percent": spread,
+        "regret_with_holdout_percent": {"median": regret + 0.5, "worst_decile": 2 * regret},
         "good_percent": {"median": 90.0, "worst_decile": 80.0},
         "settled": {"median": 7.0, "worst_decile": 31.0},
         "settled_after_change": None,
@@ -29,23 +30,22 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the engine have played two policies."""
     answer, engine = tmp_path / "played.json", tmp_path / "engine"
     answer.write_text(json.dumps({"format": 1, "seeds": 7, "policies": [summary("bayes", 1.5), summary("ucb", 3.0)]}))
-    engine.write_text(
-        f'#!/bin/sh\n[ "$*" = "policy simulate --seeds 7 --policy bayes --policy ucb" ] && cat {answer}\n'
-    )
+    asked = "policy simulate --seeds 7 --retransmit-price 2.0 --policy bayes --policy ucb"
+    engine.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && cat {answer}\n')
     engine.chmod(0o755)
     monkeypatch.setenv("THALWEG_ENGINE", str(engine))
 
 
-ASKED = ("policy", "simulate", "--seeds", "7", "--policy", "bayes", "--policy", "ucb")
+ASKED = ("policy", "simulate", "--seeds", "7", "--retransmit-price", "2", "--policy", "bayes", "--policy", "ucb")
 
 
 @pytest.mark.usefixtures("played")
 def test_policies_stand_side_by_side(thalweg: Thalweg) -> None:
     lines = [" ".join(line.split()) for line in thalweg(*ASKED).stdout.splitlines()]
     assert lines == [
-        "policy regret worst tenth good settled after a change short of CPU harm",
-        "bayes 1.50 % 3.00 % 90.0 % 7 (31) - 12.3 % -1.0 %",
-        "ucb 3.00 % 6.00 % 90.0 % 7 (31) - 12.3 % -1.0 %",
+        "policy regret worst tenth with hold-out good settled after a change short of CPU harm",
+        "bayes 1.50 % 3.00 % 2.00 % 90.0 % 7 (31) - 12.3 % -1.0 %",
+        "ucb 3.00 % 6.00 % 3.50 % 90.0 % 7 (31) - 12.3 % -1.0 %",
     ]
 
 

@@ -1,7 +1,7 @@
 //! What happened on the way to a destination, by arm: for people to look at.
 
 use crate::arm::ArmId;
-use crate::outcome::Outcome;
+use crate::outcome::{Group, Outcome};
 use serde::{Deserialize, Serialize};
 use thalweg_units::{Packets, Rate, Span, Time};
 
@@ -19,6 +19,9 @@ pub struct Account {
 pub struct ArmAccount {
     /// How many closed.
     pub connections: u64,
+    /// How many of them got it while most connections were to get it: not by chance, nor held out.
+    #[serde(default)]
+    pub greedy: u64,
     /// Smallest round-trip time.
     pub rtt_min: Option<Span>,
     /// Largest delivery rate.
@@ -30,11 +33,13 @@ pub struct ArmAccount {
 }
 
 impl Account {
-    pub(super) fn add(&mut self, outcome: &Outcome, arms: usize, now: Time) {
+    /// Of `arms`; one of them may be the one that most connections get.
+    pub(super) fn add(&mut self, outcome: &Outcome, arms: usize, preferred: Option<ArmId>, now: Time) {
         self.arms.resize_with(arms.max(self.arms.len()), ArmAccount::default);
         self.last_seen = now;
         let arm = &mut self.arms[outcome.arm.index()];
         arm.connections += 1;
+        arm.greedy += u64::from(outcome.group == Group::Treated && preferred == Some(outcome.arm));
         arm.rtt_min = [arm.rtt_min, outcome.rtt_min].into_iter().flatten().min();
         arm.delivery_rate_max = [arm.delivery_rate_max, outcome.delivery_rate].into_iter().flatten().max();
         arm.segments = Packets(arm.segments.0.saturating_add(outcome.segments.0));

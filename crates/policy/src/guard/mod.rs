@@ -16,7 +16,7 @@ mod pairs;
 use crate::arm::{ArmId, Arms};
 use crate::event::{Change, Event};
 use crate::objective::Objective;
-use crate::outcome::{Class, Group, Loss, Outcome};
+use crate::outcome::{Class, Direction, Group, Loss, Outcome};
 use crate::policy::{AnyPolicy, Explanation, Policy, percent};
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
@@ -89,6 +89,9 @@ struct Destination {
     account: Account,
     stratum: Stratum,
     preferred: Option<ArmId>,
+    /// Who opened the last connection from which something was learned since it was looked at what is preferred.
+    #[serde(skip)]
+    news: Option<Direction>,
 }
 
 impl Guard {
@@ -180,7 +183,8 @@ impl Guard {
         }
         let prefix = self.settings.tree.leaf_of(outcome.prefix);
         let outcome = &Outcome { prefix, ..*outcome };
-        self.destinations.entry(prefix).or_default().account.add(outcome, self.arms.len(), now);
+        let destination = self.destinations.entry(prefix).or_default();
+        destination.account.add(outcome, self.arms.len(), destination.preferred, now);
         self.evict();
         if outcome.group == Group::Untouched || (outcome.is_cpu_limited && self.arms.arm(outcome.arm).needs_whole_cpu) {
             return Vec::new();
@@ -192,8 +196,38 @@ impl Guard {
                 self.weigh(prefix, distance, now, &mut events);
             }
         }
-        self.note_preference(prefix, outcome, now, &mut events);
+        if let Some(destination) = self.destinations.get_mut(&prefix) {
+            destination.news = Some(outcome.direction);
+        }
         events
+    }
+
+    /// Tells when most connections to a destination begin to get another arm. These are its weights now, of those that the peer opens and
+    /// of those that this host does: to find them takes longer than to learn from a connection, so that it is asked for when
+    /// they are handed out, and not for each connection.
+    pub fn note_preference(
+        &mut self,
+        prefix: Prefix,
+        incoming: &Weights,
+        outgoing: &Weights,
+        now: Time,
+    ) -> Option<Event> {
+        let destination = self.destinations.get_mut(&prefix)?;
+        let weights = match destination.news.take()? {
+            Direction::In => incoming,
+            Direction::Out => outgoing,
+        };
+        let most = weights.most();
+        if weights.chance(most) < PREFERRED || destination.preferred == Some(most) {
+            return None;
+        }
+        let before = destination.preferred.replace(most);
+        let change = Change::Preferred {
+            from: before.map(|arm| self.arms.arm(arm).name.clone()),
+            to: self.arms.arm(most).name.clone(),
+        };
+        let reason = self.policy.explain(prefix, now).sentence;
+        Some(Event { at: now, prefix: Some(prefix), change, reason })
     }
 
     /// With which chance a connection that opens at `now` is held out, and each arm drawn if it is not.
@@ -311,23 +345,6 @@ impl Guard {
             };
             events.push(Event { at: now, prefix: Some(prefix), change, reason });
         }
-    }
-
-    /// Tells when most connections to a destination begin to get another arm.
-    fn note_preference(&mut self, prefix: Prefix, outcome: &Outcome, now: Time, events: &mut Vec<Event>) {
-        let weights = self.weights(prefix, Class { direction: outcome.direction, size: None }, now);
-        let most = weights.most();
-        let Some(destination) = self.destinations.get_mut(&prefix) else { return };
-        if weights.chance(most) < PREFERRED || destination.preferred == Some(most) {
-            return;
-        }
-        let before = destination.preferred.replace(most);
-        let change = Change::Preferred {
-            from: before.map(|arm| self.arms.arm(arm).name.clone()),
-            to: self.arms.arm(most).name.clone(),
-        };
-        let reason = self.policy.explain(prefix, now).sentence;
-        events.push(Event { at: now, prefix: Some(prefix), change, reason });
     }
 
     /// Forgets the destinations that were not heard of for longest, an eighth of all at a time, if there are too many.

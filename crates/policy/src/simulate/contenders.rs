@@ -57,7 +57,7 @@ pub struct UnknownPolicy {
 
 impl Contender {
     /// Names of all, in the order of tables.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 12] = [
         "static cubic",
         "static bbr",
         "ab",
@@ -67,6 +67,8 @@ impl Contender {
         "ucb",
         "epsilon-greedy",
         "bayes",
+        "ucb, guarded",
+        "epsilon-greedy, guarded",
         "bayes, guarded",
     ];
 
@@ -113,14 +115,28 @@ impl Contender {
                 })
                 .collect(),
             "bayes" => vec![bare(AnyPolicy::Bayes(bayes(arms, objective)), json!({}))],
-            "bayes, guarded" => {
-                let policy = AnyPolicy::Bayes(bayes(arms, objective));
-                let guard = Guard::new(arms.clone(), policy, *objective, GuardSettings::default());
-                let player = Player::Guarded(Box::new(guard));
-                vec![Contender { name: name.to_owned(), settings: json!({"holdout": 0.05}), player }]
-            }
-            _ => return Err(UnknownPolicy { name: name.to_owned(), known: Contender::NAMES.join(", ") }),
+            _ => match name.strip_suffix(", guarded") {
+                Some(bare @ ("ucb" | "epsilon-greedy" | "bayes")) => {
+                    let bare = Contender::candidates(bare, simulation)?;
+                    bare.into_iter().map(|one| one.guarded(name, simulation)).collect()
+                }
+                _ => return Err(UnknownPolicy { name: name.to_owned(), known: Contender::NAMES.join(", ") }),
+            },
         })
+    }
+
+    /// The same with the guard around it that stands around every policy on a server.
+    fn guarded(mut self, name: &str, simulation: &Simulation) -> Contender {
+        let settings = GuardSettings::default();
+        self.settings["holdout"] = json!(settings.holdout);
+        let player = match self.player {
+            Player::Bare(policy) => {
+                let guard = Guard::new(simulation.arms().clone(), *policy, *simulation.objective(), settings);
+                Player::Guarded(Box::new(guard))
+            }
+            guarded => guarded,
+        };
+        Contender { name: name.to_owned(), settings: self.settings, player }
     }
 
     /// A player that has learned nothing.

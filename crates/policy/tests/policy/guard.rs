@@ -3,6 +3,7 @@
 use crate::made_up::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix};
 use thalweg_policy::{
     AnyPolicy, Arms, Change, Class, Event, Group, Guard, GuardSettings, Host, Loss, Objective, Outcome, Prefix, Static,
+    Weights,
 };
 use thalweg_policy::{Bpftune, BpftuneSettings};
 use thalweg_units::{Packets, Span};
@@ -183,11 +184,35 @@ fn what_bbr_did_without_its_cpu_is_not_held_against_the_path() {
 
 #[test]
 fn a_new_preference_is_an_event_with_the_policys_reason() {
+    let (here, mut luck) = (prefix(HERE), Luck::new(5));
     let mut guard = guarded(AnyPolicy::Bayes(bayes()), GuardSettings::default());
-    let events = play(&mut guard, &[prefix(HERE)], [500.0, 200.0], 0..80, &mut Luck::new(5));
-    let last = events.iter().rfind(|event| matches!(event.change, Change::Preferred { .. })).expect("a preference");
+    let others = Weights::only(&arms(), CUBIC);
+    let mut events = Vec::new();
+    for second in 0..80 {
+        let now = at(START + second);
+        play(&mut guard, &[here], [500.0, 200.0], second..second + 1, &mut luck);
+        let weights = guard.weights(here, Class::default(), now);
+        // The connections are those that the peer opens.
+        events.extend(guard.note_preference(here, &weights, &others, now));
+        assert_eq!(guard.note_preference(here, &others, &others, now), None, "without a connection there is no news");
+    }
+    let last = events.last().expect("a preference");
     assert!(matches!(&last.change, Change::Preferred { to, .. } if to == "bbr"), "{last}");
     assert!(last.reason.contains("times as good as cubic"), "{last}");
+    assert_eq!(guard.preferred(here), Some(BBR));
+
+    let greedy = |guard: &Guard, arm| guard.account(here).unwrap().arm(arm).unwrap().greedy;
+    let before = [CUBIC, BBR].map(|arm| greedy(&guard, arm));
+    assert!(before[1] > 0 && before[1] < guard.account(here).unwrap().arm(BBR).unwrap().connections, "{before:?}");
+    for (arm, group) in [(BBR, Group::Treated), (CUBIC, Group::Treated), (BBR, Group::HeldOut), (BBR, Group::Untouched)]
+    {
+        guard.observe(&Outcome { group, ..outcome(here, arm, 300.0) }, at(START + 80));
+    }
+    assert_eq!(
+        [CUBIC, BBR].map(|arm| greedy(&guard, arm)),
+        [before[0], before[1] + 1],
+        "what is drawn by chance is not"
+    );
 }
 
 #[test]

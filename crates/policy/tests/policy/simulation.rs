@@ -7,8 +7,9 @@ fn simulation() -> Simulation {
     Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
 }
 
+/// Of all connections, those that are held out among them.
 fn regret(simulation: &Simulation, contender: &Contender, seeds: std::ops::Range<u64>) -> f64 {
-    Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret).collect()).unwrap().median
+    Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret_with_holdout).collect()).unwrap().median
 }
 
 /// The least regret of its candidates.
@@ -27,6 +28,32 @@ fn the_default_beats_its_peers_at_their_best() {
     {
         let theirs = at_best(&simulation, peer, seeds.clone());
         assert!(bayes < theirs, "{peer}: {theirs}, bayes: {bayes}");
+    }
+}
+
+#[test]
+fn with_the_same_guard_and_hold_out_the_default_still_beats_its_peers() {
+    let simulation = simulation();
+    let seeds = 500..510;
+    let bayes = at_best(&simulation, "bayes, guarded", seeds.clone());
+    for peer in ["ucb, guarded", "epsilon-greedy, guarded"] {
+        let score = simulation.play(&Contender::candidates(peer, &simulation).unwrap()[0], 3);
+        assert!(score.regret_with_holdout > score.regret, "{peer} holds out: {score:?}");
+        let theirs = at_best(&simulation, peer, seeds.clone());
+        assert!(bayes < theirs, "{peer}: {theirs}, bayes: {bayes}");
+    }
+}
+
+#[test]
+fn the_default_beats_the_best_peers_whatever_retransmissions_cost() {
+    for retransmit_price in [0.0, 5.0] {
+        let objective = Objective { retransmit_price, ..Objective::default() };
+        let simulation = Simulation::new(POPULATION, OUTCOMES, objective).unwrap();
+        let bayes = at_best(&simulation, "bayes", 500..530);
+        for peer in ["ucb", "epsilon-greedy"] {
+            let theirs = at_best(&simulation, peer, 500..530);
+            assert!(bayes < theirs, "at a price of {retransmit_price}: {peer}: {theirs}, bayes: {bayes}");
+        }
     }
 }
 
