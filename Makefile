@@ -31,16 +31,17 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup setup agent test-kernel lint test-rust studies test-python ## check everything, as CI does: the report in a real browser too
+test: test-setup setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does: the report in a real browser too
 	@tools/bootstrap left-out
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser java kernel bpf prometheus
+	@tools/bootstrap system lints browser java kernel bpf prometheus nginx
 
+# A kernel is compiled while Spark is fetched.
 .PHONY: test-kernel
 test-kernel: setup
-	@tools/bootstrap uml vm
+	@tools/bootstrap spark & spark=$$!; tools/bootstrap uml vm; wait $$spark
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files
@@ -58,15 +59,24 @@ test-rust: setup ## Rust tests and doc examples
 	@tools/bootstrap bpf
 	$(CARGO) test $(RELEASE)
 
+# Rust's tests wait for guests, most of their time.
+.PHONY: test-rust-and-studies
+test-rust-and-studies: setup
+	@tools/bootstrap bpf
+	@mkdir -p .stamps; $(MAKE) studies >.stamps/studies.log 2>&1 & studies=$$!; \
+	rest=0; $(MAKE) test-rust || rest=$$?; \
+	apart=0; wait $$studies || apart=$$?; cat .stamps/studies.log; \
+	[ $$rest = 0 ] && [ $$apart = 0 ]
+
 # Most tests wait for programs that they start: half of them run beside the others.
 APART = tests/python/advise tests/python/studies tests/python/test_guides.py tests/repository/test_policy_outcomes.py
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
 	@mkdir -p .stamps; echo '$(PY) -m pytest, in two processes'; \
-	$(PY) -m pytest $(APART) >.stamps/apart.log 2>&1 & apart=$$!; \
-	$(PY) -m pytest $(APART:%=--ignore=%); rest=$$?; \
-	wait $$apart; apart=$$?; cat .stamps/apart.log; \
+	$(PY) -m pytest $(APART) >.stamps/apart.log 2>&1 & others=$$!; \
+	rest=0; $(PY) -m pytest $(APART:%=--ignore=%) || rest=$$?; \
+	apart=0; wait $$others || apart=$$?; cat .stamps/apart.log; \
 	[ $$rest = 0 ] && [ $$apart = 0 ]
 
 .PHONY: studies
@@ -87,12 +97,14 @@ agent-packages: setup ## build thalweg-agent for servers into dist/: a static ta
 	packaging/agent/build
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording and bbr_cpu cost, how soon reports open, and what advice takes (many minutes)
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording and bbr_cpu cost, how soon reports open, what advice takes, and what choosing brings and costs (many minutes)
+	@tools/bootstrap nginx
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py
 	@$(PY) bench/acks.py
 	@$(PY) bench/pages.py
 	@$(PY) bench/advising.py
+	@$(PY) bench/tuning.py --connections 80 --alone 16
 
 .PHONY: lockstep
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)

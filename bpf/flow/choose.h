@@ -203,23 +203,24 @@ static __always_inline bool is_chosen_already(struct tcp_sock *tp)
 static __noinline u32 draw(const struct tune_key *peer, bool is_outgoing, bool has_ecn)
 {
 	const struct tune_draw *chances;
-	u32 number, plain = tune.plain_arms;
+	u32 number, holdout, plain = tune.plain_arms;
 	struct tune_row *row;
 
 	row = peer ? row_of(peer) : NULL;
 	if (!row)
 		return DRAWN(RECORD_UNTOUCHED, NO_ARM);
 	chances = is_outgoing ? &row->outgoing : &row->incoming;
-	if (chances->holdout == ~0U || bpf_get_prandom_u32() < chances->holdout)
-		return DRAWN(RECORD_HELD_OUT, NO_ARM);
 	number = bpf_get_prandom_u32();
+	holdout = chances->holdout;
+	if (holdout == ~0U || number < holdout)
+		return DRAWN(RECORD_HELD_OUT, NO_ARM);
 	if (!has_ecn && plain < tune.arms) {
 		u32 below = plain ? chances->below[(plain - 1) & (TUNE_ARMS - 1)] : 0;
 
 		/* Without any of them there is nothing to draw: it keeps the default. */
-		if (!below)
+		if (below <= holdout)
 			return DRAWN(RECORD_TREATED, NO_ARM);
-		number = (u64)number * below >> 32;
+		number = holdout + (u64)(number - holdout) * (below - holdout) / ((1ULL << 32) - holdout);
 	}
 #pragma unroll
 	for (u32 arm = 0; arm < TUNE_ARMS; arm++) {
@@ -243,33 +244,28 @@ static __always_inline u64 tag_of(const struct tune_key *peer)
 	return tag ^ tag >> 33;
 }
 
-static __always_inline struct client *client_of(u64 tag)
-{
-	u32 number = tag & tune.client_mask;
-
-	return bpf_map_lookup_elem(&clients, &number);
-}
-
 /* What is drawn is for a connection whose end will be told, for one whose end will not be, or for one that is yet to be. */
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
  * What was drawn for the peer's other connections, and then the result has RECORD_SHARED; or else something new. Where the
- * connection is among those that the next one shares with, the result has FLOW_IS_COUNTED.
+ * connection is among those that the next one shares with, the result has FLOW_IS_COUNTED, and the place where.
  */
 static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 				    enum drawing drawing)
 {
+	u32 drawn, was, is_shared, number, counted;
 	u64 tag, before, after;
 	struct client *client;
-	u32 drawn, was, is_shared;
 	s64 age_us;
 	bool lasts;
 
 	if (!peer)
 		return 0;
 	tag = tag_of(peer);
-	client = client_of(tag);
+	number = tag & tune.client_mask;
+	counted = FLOW_IS_COUNTED | number << FLOW_CLIENT_SHIFT;
+	client = bpf_map_lookup_elem(&clients, &number);
 	if (!client)
 		return draw(peer, is_outgoing, has_ecn);
 	before = client->drawn;
@@ -286,7 +282,7 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
 		if (was & IS_AHEAD)
 			client->drawn = before & ~(u64)IS_AHEAD;
 		__sync_fetch_and_add(&client->open, 1);
-		return (was & ~IS_AHEAD) | is_shared | FLOW_IS_COUNTED;
+		return (was & ~IS_AHEAD) | is_shared | counted;
 	}
 	drawn = draw(peer, is_outgoing, has_ecn);
 	if (lasts || drawing == FOR_OTHERS)
@@ -295,7 +291,7 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
 	if (__sync_val_compare_and_swap(&client->drawn, before, after) == before) {
 		client->tag = tag;
 		client->open = drawing == AHEAD ? 0 : 1;
-		return drawn | (drawing == AHEAD ? 0 : FLOW_IS_COUNTED);
+		return drawn | (drawing == AHEAD ? 0 : counted);
 	}
 	/* Another CPU has drawn just now, perhaps for the same peer. */
 	if (client->tag != tag)
@@ -304,24 +300,25 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
 	if (drawing != FOR_COUNTED)
 		return drawn;
 	__sync_fetch_and_add(&client->open, 1);
-	return drawn | FLOW_IS_COUNTED;
+	return drawn | counted;
 }
 
-/* One of its client's connections has nothing more to send. What was drawn since it opened has not counted it. */
-static __noinline int leave_client(struct tcp_sock *tp, struct flow *flow)
+/*
+ * One of its client's connections has closed, or has sent its FIN with nothing before it left to be acknowledged. What was drawn since it
+ * opened, for the same client or for another that has its place now, has not counted it.
+ */
+static __noinline int leave_client(struct flow *flow)
 {
 	struct client *client;
-	struct tune_key peer;
-	u64 tag;
+	u32 number;
 
-	if (!tp || !flow)
+	if (!flow)
 		return 0;
+	number = flow->flags >> FLOW_CLIENT_SHIFT;
 	flow->flags &= ~FLOW_IS_COUNTED;
-	peer_of(&peer, tp);
-	tag = tag_of(&peer);
-	client = client_of(tag);
+	client = bpf_map_lookup_elem(&clients, &number);
 	/* It may have been drawn a little later, for a connection that opened at the same time. */
-	if (client && client->tag == tag && flow->opened_us + AT_ONCE_US >= client->drawn >> 8)
+	if (client && flow->opened_us + AT_ONCE_US >= client->drawn >> 8)
 		__sync_fetch_and_add(&client->open, -1);
 	return 0;
 }
@@ -361,7 +358,7 @@ static __noinline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *tp, u3
 /* As flags of a flow. */
 static __always_inline u32 as_flags(u32 drawn)
 {
-	return GROUP_OF(drawn) << RECORD_GROUP_SHIFT | ARM_OF(drawn) << RECORD_ARM_SHIFT | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED));
+	return GROUP_OF(drawn) << RECORD_GROUP_SHIFT | ARM_OF(drawn) << RECORD_ARM_SHIFT | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED | FLOW_CLIENT));
 }
 
 /*
@@ -401,7 +398,7 @@ static __noinline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool
 		has_ecn = tp->ecn_flags & TCP_ECN_OK;
 	drawn = draw_together(&peer, is_outgoing, has_ecn, now_us, counts ? FOR_COUNTED : FOR_OTHERS);
 	if (tune.sets && GROUP_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && !set_arm(ctx, tp, ARM_OF(drawn)))
-		drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM) | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED));
+		drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM) | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED | FLOW_CLIENT));
 	return as_flags(drawn);
 }
 

@@ -48,6 +48,10 @@ enum flow_flag {
 	FLOW_IS_COUNTED = 1 << 15, /* is it among its client's open connections? */
 };
 
+/* The client's place, if it is counted there. */
+#define FLOW_CLIENT_SHIFT 16
+#define FLOW_CLIENT (~0U << FLOW_CLIENT_SHIFT)
+
 /* So many RTTs are kept one by one. A power of two. */
 #define FIRST_RTTS 4
 

@@ -244,7 +244,7 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	else if (!(flow->flags & FLOW_IS_OVER))
 		finish(flow, tp, &now, is_all_acked);
 	if (tune.is_on && !is_round_trip && flow->flags & FLOW_IS_COUNTED)
-		leave_client(tp, flow);
+		leave_client(flow);
 	if (is_close) {
 		on_close(flow, tp, &now, state);
 		leave(&place, cookie);
@@ -260,8 +260,6 @@ static __always_inline bool is_of_interest(u32 old, u32 new)
 /* What is asked of the program only where it chooses. Returns whether it was that. */
 static __always_inline bool on_question(struct bpf_sock_ops *ctx, u32 op)
 {
-	bool is_retransmit = tune.loss_shift && op == BPF_SOCK_OPS_RETRANS_CB;
-	bool is_over = op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == TCP_FIN_WAIT2;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	struct place place;
@@ -271,16 +269,12 @@ static __always_inline bool on_question(struct bpf_sock_ops *ctx, u32 op)
 			ctx->reply = 1;
 		return true;
 	}
-	if (!is_retransmit && !is_over)
+	if (!tune.loss_shift || op != BPF_SOCK_OPS_RETRANS_CB)
 		return false;
 	sk = ctx->sk;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	if (!tp || !find(&place, cookie_of(tp)))
-		return true;
-	if (is_retransmit)
+	if (tp && find(&place, cookie_of(tp)))
 		on_retransmit(ctx, tp, place.flow);
-	else if (place.flow->flags & FLOW_IS_COUNTED)
-		leave_client(tp, place.flow);
 	return true;
 }
 

@@ -299,12 +299,6 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
-struct bpf_iter__bpf_map_elem {
-	struct bpf_iter_meta *meta;
-	void *key;
-	void *value;
-};
-
 #pragma clang attribute pop
 
 /* The loader reads its names and functions; the kernel fills in the rest. */

@@ -45,7 +45,7 @@ struct tune_key {
 struct tune_draw {
 	u32 holdout;          /* held out is who draws a number below it; the largest: everybody */
 	u32 last;             /* the last arm that has a chance */
-	u32 below[TUNE_ARMS]; /* the first arm is taken whose entry is above the number drawn */
+	u32 below[TUNE_ARMS]; /* else the first arm is taken whose entry is above it; all are above those that are held out */
 };
 
 struct tune_row {

@@ -7,5 +7,5 @@ fn main() {
     compile::compile("cc/bbr_cpu", &["bbr_cpu"]);
     compile::compile("flow", &["record"]);
     compile::compile("cc/test", &["fixed_window", "rejected"]);
-    compile::compile("flow/test", &["forgetful"]);
+    compile::compile("flow/test", &["forgetful", "conn_tuner"]);
 }

@@ -1,8 +1,9 @@
-"""Every query of the dashboard is answered by a real Prometheus that scrapes a real agent at work."""
+"""Every query of the dashboard is answered by a real Prometheus that scrapes a real agent at work, one that chooses."""
 
 import contextlib
 import json
 import math
+import multiprocessing
 import os
 import re
 import shutil
@@ -30,6 +31,9 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Asks this machine itself, whatever proxy the environment names."""
 
 SIZES = (20_000, 400_000, 3_000_000)
+
+COMPARED = 8
+"""Connections that the agent may choose for, at a time: half are held out, so that something can be compared."""
 
 
 def program(name: str) -> str:
@@ -59,20 +63,20 @@ def test_every_query_is_complete() -> None:
 
 
 @pytest.fixture(scope="module")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The status of an agent that records, while the kernel keeps account of what its programs cost."""
-    if os.geteuid() != 0:
-        cannot("connections are recorded by root only")
+def agent(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The status of an agent that chooses, while the kernel keeps account of what its programs cost."""
     folder = tmp_path_factory.mktemp("agent")
     binary = os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent")))
     at = ["--socket", str(folder / "agent.sock")]
-    line = [binary, "record", "--out", str(folder / "records"), "--listen", "127.0.0.1:0", *at]
+    line = [binary, "tune", "--out", str(folder / "records"), "--listen", "127.0.0.1:0", *at]
+    line += ["--cgroup", str(cgroup), "--private", "--holdout", "50%"]
+    line += ["--state", str(folder / "tune.json"), "--grace", "0s"]
     kept = SETTING.read_text()
     SETTING.write_text("1")
     try:
         with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            assert process.stdout.readline().startswith("recording"), process.communicate()
+            assert process.stdout.readline().startswith("tuning"), process.communicate()
             status = subprocess.run([binary, "status", "--json", *at], capture_output=True, text=True, check=True)
             yield json.loads(status.stdout)
             process.terminate()
@@ -82,10 +86,11 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         SETTING.write_text(kept)
 
 
-def transfer(cc: str, size: int) -> None:
-    """Send an object over a connection with a congestion control."""
+def transfer(cc: str | None, size: int) -> None:
+    """Send an object over a connection with a congestion control, or with one that the agent may choose."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+        if cc:
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         with socket.create_connection(server.getsockname()) as client:
             sender, _ = server.accept()
             with sender:
@@ -99,21 +104,32 @@ def transfer(cc: str, size: int) -> None:
                         received += len(client.recv(1 << 20))
 
 
-def carry() -> None:
+def carry(cgroup: Path) -> None:
+    """Make connections in a cgroup."""
+    process = multiprocessing.get_context("fork").Process(target=carry_here, args=(cgroup,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def carry_here(cgroup: Path) -> None:
+    (cgroup / "cgroup.procs").write_text(str(os.getpid()))
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     for cc in {"bbr", "cubic", "reno"} & set(available):
         for size in SIZES:
             transfer(cc, size)
+    for _ in range(COMPARED):
+        transfer(None, SIZES[0])
 
 
 @pytest.fixture(scope="module")
-def scraped(agent: dict[str, Any]) -> str:
+def scraped(agent: dict[str, Any], cgroup: Path) -> str:
     """What a scrape shows after some transfers have been recorded."""
     page = ""
 
     def shows_transfers() -> bool:
         nonlocal page
-        carry()
+        carry(cgroup)
         with DIRECT.open(f"http://{agent['listen']}/metrics") as answer:
             page = answer.read().decode()
         return "thalweg_transfer_duration_seconds_count" in page
@@ -170,11 +186,11 @@ def values(address: str, query: str) -> list[float]:
         return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
 
 
-def test_every_query_has_an_answer(prometheus: str) -> None:
+def test_every_query_has_an_answer(prometheus: str, cgroup: Path) -> None:
     missing = queries()
 
     def all_are_answered() -> bool:
-        carry()
+        carry(cgroup)
         # A rate needs two scrapes and something that grew between them; a quantile of nothing is no number.
         missing[:] = [query for query in missing if not any(map(math.isfinite, values(prometheus, query)))]
         return not missing

@@ -4,13 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from left_out import cannot
 from thalweg.records import SIZES, read
 from thalweg.records.schema import SCHEMA
 from waiting import wait_until
@@ -81,22 +80,6 @@ class Recorded:
         assert done.returncode == 0, done.stderr
         assert "left out" not in done.stderr
         return done.stdout
-
-
-@pytest.fixture(scope="module")
-def cgroup() -> Iterator[Path]:
-    """A cgroup for the connections of these tests: others of the machine are none of theirs."""
-    if os.geteuid() != 0:
-        cannot("connections are recorded by root only")
-    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
-    mount = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
-    if mount is None:
-        cannot("no cgroup v2 is mounted")
-    path = mount / f"thalweg-test-records-{os.getpid()}"
-    path.mkdir()
-    yield path
-    wait_until(lambda: not (path / "cgroup.procs").read_text())
-    path.rmdir()
 
 
 @pytest.fixture(scope="module")

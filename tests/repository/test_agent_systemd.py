@@ -243,6 +243,25 @@ def test_the_service_that_chooses_takes_the_recorders_place_and_outlives_a_kill(
     assert json.loads(systemd.file("/var/lib/thalweg/tune.json").read_text())["format"] == 1
 
 
+def test_between_a_kill_and_the_next_start_the_second_process_holds_what_was_chosen(systemd: Systemd) -> None:
+    # The last drop-in counts: its name comes after that of `said.conf`.
+    slow = systemd.file(f"/run/units/{TUNE}.d/slow.conf")
+    slow.write_text("[Service]\nRestartSec=1h\n")
+    systemd.run("systemctl", "daemon-reload")
+    systemd.run("systemctl", "start", TUNE)
+    (keeper,) = systemd.keepers()
+    systemd.run("kill", "-KILL", systemd.show("MainPID", TUNE))
+    wait_until(lambda: systemd.show("SubState", TUNE) == "auto-restart")
+    # Whatever systemd ends of a service, it has ended before it waits for the restart.
+    assert systemd.keepers() == {keeper}
+    # `start` would wait for the hour to pass.
+    systemd.run("systemctl", "restart", TUNE)
+    (other,) = systemd.keepers()
+    assert other != keeper
+    systemd.run("systemctl", "stop", TUNE)
+    assert systemd.keepers() == set()
+
+
 @pytest.mark.parametrize("unit", [AGENT, TUNE])
 def test_systemd_finds_the_service_little_exposed(installed: Machine, unit: str) -> None:
     bound = f"--threshold={10 * MOST_EXPOSED:.0f}"

@@ -28,6 +28,9 @@ pub trait Companion {
     /// What the first line of output says instead of "recording".
     fn opening_word(&self) -> &'static str;
 
+    /// Whether it sets algorithms, so that nobody else may.
+    fn sets(&self) -> bool;
+
     /// The part of it that others may ask.
     fn tuning(&self) -> Option<Arc<dyn Tuning>>;
 

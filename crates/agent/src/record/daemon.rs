@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::observed::{Kernel, Observed, now_us};
 use super::options::{Options, Privacy};
 use super::out::{self, Addresses, Key, Writer};
-use super::program::{Program, check_alone};
+use super::program::{Program, check_alone, check_no_other_tuner};
 use super::recorder::Recorder;
 use super::room::Room;
 use super::rounds::Rounds;
@@ -56,7 +56,8 @@ pub fn record_with(
     companion: Option<Box<dyn Companion>>,
     say: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    let prepared = Prepared::new(options)?;
+    let sets = companion.as_ref().is_some_and(|companion| companion.sets());
+    let prepared = Prepared::new(options, sets)?;
     let is_over = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&is_over))
@@ -146,7 +147,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(options: &Options) -> Result<Prepared, Problem> {
+    /// Of one that `sets` algorithms as well, or does not.
+    fn new(options: &Options, sets: bool) -> Result<Prepared, Problem> {
         requirements::check_version()?;
         // The kernel takes the last of each for the others.
         requirements::check_rights(&[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]])?;
@@ -154,7 +156,11 @@ impl Prepared {
         let mount = mount_point()?;
         let cgroup = Recorded::find(&mount, options.cgroup.as_deref())?;
         let mut paths = Paths::new(mount);
-        check_alone(&cgroup, |number| paths.of(number).map(|path| path.to_string()))?;
+        let mut path_of = |number| paths.of(number).map(|path| path.to_string());
+        check_alone(&cgroup, &mut path_of)?;
+        if sets {
+            check_no_other_tuner(&cgroup, &mut path_of)?;
+        }
         let addresses = match options.addresses {
             Privacy::Whole => Addresses::Whole,
             Privacy::Truncated => Addresses::Truncated,

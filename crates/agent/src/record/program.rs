@@ -9,8 +9,8 @@ use crate::cc::holders::{Held, holders};
 use crate::keeper::end_orphans;
 use crate::object;
 use crate::problem::Problem;
-use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
-use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ProgramAttachType, ProgramInput};
+use libbpf_rs::query::{LinkInfo, LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgramInfo};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ProgramAttachType, ProgramInput, ProgramType};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -26,6 +26,9 @@ const PLACE: &str = "record";
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
 const SEARCH: &str = "record_search";
+
+/// bpftune's program that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), as the kernel keeps its name: 15 bytes.
+const BPFTUNE: &str = "conn_tuner_sock";
 
 /// The programs, in the kernel.
 pub struct Program {
@@ -166,24 +169,13 @@ fn field(description: &str, name: &str) -> Option<u64> {
 /// # Errors
 /// If so.
 pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
-    let recorders: Vec<u32> =
-        ProgInfoIter::default().filter(|program| program.name == FLOWS).map(|program| program.id).collect();
-    let own = path_of(cgroup.number);
-    for link in LinkInfoIter::default().filter(|link| recorders.contains(&link.prog_id)) {
-        let LinkTypeInfo::Cgroup(theirs) = &link.info else { continue };
-        if !matches!(theirs.attach_type, ProgramAttachType::CgroupSockOps) {
-            continue;
-        }
-        let path = path_of(theirs.cgroup_id);
-        let is_shared = match (&own, &path) {
-            (Some(own), Some(path)) => is_within(own, path) || is_within(path, own),
-            _ => theirs.cgroup_id == cgroup.number,
-        };
+    for (link, theirs) in attached(|program| program.name == FLOWS) {
+        let path = path_of(theirs);
         // The agent that has attached it may be dead, and only keep it for a time.
-        if !is_shared || end_orphans(link.id) {
+        if !has_part_in(cgroup, theirs, &mut path_of) || end_orphans(link) {
             continue;
         }
-        let by = match holders(Held::Link(link.id)).first() {
+        let by = match holders(Held::Link(link)).first() {
             Some(holder) => format!("process {}", holder.pid),
             None => "another process".to_owned(),
         };
@@ -197,6 +189,49 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
         ));
     }
     Ok(())
+}
+
+/// Does bpftune choose algorithms for these connections?
+///
+/// # Errors
+/// If so: each would undo what the other does.
+pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
+    let is_theirs = |program: &ProgramInfo| program.ty == ProgramType::SockOps && program.name == BPFTUNE;
+    if !ProgInfoIter::default().any(|program| is_theirs(&program)) {
+        return Ok(());
+    }
+    let links = attached(is_theirs);
+    // bpftune attaches it without a link, so that it is not known where: usually to all connections.
+    if !links.is_empty() && !links.iter().any(|(_, theirs)| has_part_in(cgroup, *theirs, &mut path_of)) {
+        return Ok(());
+    }
+    Err(Problem::failed(
+        "another-tuner",
+        &cgroup.path.display().to_string(),
+        "bpftune, which chooses the algorithms of connections as well (its program conn_tuner_sockops)",
+        "one that chooses",
+        "sudo systemctl stop bpftune, or start it without its tuner tcp_conn; --dry-run, which sets nothing, works beside it",
+    ))
+}
+
+/// Where programs are attached by links that are called for connections: the links' numbers, and the cgroups'.
+fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
+    let wanted: Vec<u32> = ProgInfoIter::default().filter(is_wanted).map(|program| program.id).collect();
+    let cgroup_of = |link: LinkInfo| match &link.info {
+        LinkTypeInfo::Cgroup(info) if matches!(info.attach_type, ProgramAttachType::CgroupSockOps) => {
+            Some((link.id, info.cgroup_id))
+        }
+        _ => None,
+    };
+    LinkInfoIter::default().filter(|link| wanted.contains(&link.prog_id)).filter_map(cgroup_of).collect()
+}
+
+/// Has a cgroup connections in common with the one of this number?
+fn has_part_in(cgroup: &Recorded, number: u64, path_of: &mut impl FnMut(u64) -> Option<String>) -> bool {
+    match (path_of(cgroup.number), path_of(number)) {
+        (Some(own), Some(path)) => is_within(&own, &path) || is_within(&path, &own),
+        _ => number == cgroup.number,
+    }
 }
 
 /// Is a cgroup another one, or within it?

@@ -71,7 +71,9 @@ impl Offer {
             return Err(Problem::missing("one-arm", place, format!("{found} alone"), &expected, hint));
         }
         if names.len() > MAX_ARMS || !names.contains(default) || is_twice {
-            let hint = format!("--arms {default},bbr; the default is what is held out");
+            let other = self.available.iter().find(|name| *name != default).map_or("bbr", String::as_str);
+            let other = if default == "bbr" { other } else { "bbr" };
+            let hint = format!("--arms {default},{other}; the default is what is held out");
             return Err(Problem::refused("bad-arms", place, found, &expected, &hint));
         }
         Ok(names)
@@ -111,6 +113,9 @@ mod tests {
         assert!(refusal(&["cubic", "bbr_cpu"]).hint.contains("cc load bbr_cpu"));
         assert_eq!(refusal(&["bbr", "reno"]).code, "bad-arms");
         assert_eq!(refusal(&["cubic", "bbr", "bbr"]).code, "bad-arms");
+        let of_bbr =
+            Offer { default: "bbr".to_owned(), ..offer() }.arms(Some(&["cubic".to_owned()]), false).unwrap_err();
+        assert!(of_bbr.hint.starts_with("--arms bbr,reno;"), "{of_bbr}");
         assert_eq!(refusal(&["cubic"]).code, "one-arm");
     }
 }

@@ -209,7 +209,7 @@ impl Brain {
     /// A change of a network is one of all destinations in it.
     fn spread(&mut self, netns: u32, event: &Event) {
         let Some(around) = event.prefix else { return };
-        if matches!(event.change, Change::Preferred { .. } | Change::PathChanged) {
+        if matches!(event.change, Change::PathChanged) {
             return;
         }
         self.urgent.extend(self.told.iter().filter(|key| key.netns == netns && around.has(key.prefix)));
@@ -257,11 +257,20 @@ impl Brain {
                 let result = kernel.set_row(key, &row);
                 self.told.insert(key);
                 self.note(result);
+                self.note_preference(key, &row, now);
             }
             None => {
                 kernel.forget(key);
                 self.told.remove(&key);
             }
+        }
+    }
+
+    fn note_preference(&mut self, key: RowKey, row: &Row, now: Time) {
+        let guard = self.namespaces.get_mut(&key.netns).and_then(|namespace| namespace.guard.as_mut());
+        let event = guard.and_then(|guard| guard.note_preference(key.prefix, &row.incoming, &row.outgoing, now));
+        if let Some(event) = event {
+            self.log.add(Some(key.netns), key.netns == self.own, event);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What has changed, and why: the last changes in memory, and a line for each on standard output, from where a service manager takes it.
 
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use thalweg_policy::{Change, Event};
 use thalweg_units::{Span, Time};
@@ -28,7 +28,7 @@ pub struct Logged {
 pub struct Log {
     kept: VecDeque<Logged>,
     /// How many there were of each kind since the start.
-    counts: std::collections::BTreeMap<&'static str, u64>,
+    counts: BTreeMap<&'static str, u64>,
     /// Lines that wait to be written.
     lines: Vec<String>,
     window: Time,
@@ -72,9 +72,11 @@ impl Log {
         self.kept.iter().rev().take(most).cloned().collect()
     }
 
-    /// How many changes of each kind there were.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.counts.iter().map(|(kind, count)| (*kind, *count))
+    /// How many changes of each kind there were; 0 where there was none yet, so that whoever counts sees the first one as well.
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = BTreeMap::from(KINDS.map(|kind| (kind, 0)));
+        counts.extend(&self.counts);
+        counts
     }
 
     /// The lines that are not written yet.
@@ -88,6 +90,19 @@ pub fn write(lines: &[String]) {
     let mut out = std::io::stdout().lock();
     let _ = lines.iter().try_for_each(|line| out.write_all(line.as_bytes())).and_then(|()| out.flush());
 }
+
+/// The kinds of changes, by their names for counting.
+const KINDS: [&str; 9] = [
+    "preferred",
+    "path_changed",
+    "withdrawn",
+    "resumed",
+    "holdout_shrunk",
+    "holdout_restored",
+    "cpu_limited",
+    "cpu_free",
+    "left_out",
+];
 
 /// A name for counting.
 fn kind(change: &Change) -> &'static str {
@@ -139,6 +154,8 @@ mod tests {
         log.add(Some(7), true, event(64, preferred()));
         assert_eq!(log.take_lines()[0], "and 4900 more destinations prefer another algorithm\n");
         assert_eq!(log.last(usize::MAX).len(), 1_000);
-        assert_eq!(log.counts().collect::<Vec<_>>(), [("preferred", 5_001), ("withdrawn", 1)]);
+        let (some, none): (Vec<_>, Vec<_>) = log.counts().into_iter().partition(|(_, count)| *count > 0);
+        assert_eq!(some, [("preferred", 5_001), ("withdrawn", 1)]);
+        assert_eq!(none.len(), KINDS.len() - 2, "none happened yet, and all are told: {none:?}");
     }
 }

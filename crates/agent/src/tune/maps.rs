@@ -1,5 +1,6 @@
 //! What is written into the maps of the programs that choose: the mirror of `bpf/include/tune_choice.h`.
 
+use super::arms::NEED_ECN;
 use super::kernel::{Choice, Override, Row, RowKey};
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
@@ -12,9 +13,6 @@ pub const ROWS: u32 = 1 << 15;
 
 /// How many clients are told apart. A power of two.
 pub const CLIENTS: u32 = 1 << 14;
-
-/// Algorithms that are of no use unless the path marks packets (ECN).
-const NEED_ECN: [&str; 3] = ["dctcp", "prague", "bbr2_ecn"];
 
 /// How the kernel's side numbers the arms: those that need ECN are the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +131,9 @@ pub fn key(key: RowKey) -> Vec<u8> {
         .0
 }
 
+/// So many random numbers of 32 bits there are.
+const ALL: u64 = 1 << 32;
+
 /// A chance as what a random number of 32 bits has to be below; all of them only where it is certain.
 fn threshold(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -141,9 +142,12 @@ fn threshold(number: u64) -> u32 {
 fn draw(weights: &Weights, slots: &Slots) -> Bytes {
     let chances: Vec<f64> = slots.iter().map(|arm| weights.chance(arm)).collect();
     let last = chances.iter().rposition(|chance| *chance > 0.0).unwrap_or(0);
-    let mut below: Vec<u32> = Weights::of(&chances).thresholds().into_iter().map(threshold).collect();
+    let holdout = (weights.holdout() * ALL as f64) as u64;
+    // One number is drawn for both: the arms share what is not held out.
+    let beyond =
+        |number: u64| threshold(holdout + (u128::from(ALL - holdout) * u128::from(number) / u128::from(ALL)) as u64);
+    let mut below: Vec<u32> = Weights::of(&chances).thresholds().into_iter().map(beyond).collect();
     below.resize(MAX_ARMS, u32::MAX);
-    let holdout = (weights.holdout() * (1u64 << 32) as f64) as u64;
     Bytes::default().u32s(&[threshold(holdout), last as u32]).u32s(&below)
 }
 
@@ -254,7 +258,7 @@ mod tests {
         let weights = Weights::of(&[1.0, 2.0, 1.0]).holding_out(0.5);
         let one = Row { incoming: weights.clone(), outgoing: weights };
         let drawn = words(&row(&one, &slots));
-        assert_eq!(drawn[..5], [1 << 31, 2, 1 << 30, 1 << 31, u32::MAX]);
+        assert_eq!(drawn[..5], [1 << 31, 2, 5 << 29, 3 << 30, u32::MAX]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Options {
     /// Decide and record, and set nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Choose for private and link-local addresses as well
+    /// Choose for loopback, private and link-local addresses as well
     #[arg(long)]
     pub private: bool,
     /// For how long the kernel goes on with the last weights if this process dies; 5min

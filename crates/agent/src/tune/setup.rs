@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use thalweg_policy::{
-    Ab, AbUnit, AnyPolicy, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy, GreedySettings, Guard,
-    GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
+    Ab, AbUnit, AnyPolicy, ArmId, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy, GreedySettings,
+    Guard, GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
 };
 use thalweg_units::{Span, Time};
 
@@ -59,7 +59,14 @@ enum Chosen {
     Ucb(UcbSettings),
     Greedy(GreedySettings),
     Bpftune(BpftuneSettings),
-    Ab { treatment: usize, share: f64, unit: AbUnit, seed: u64, until: Option<Time> },
+    /// Without a treatment: the arm that is not the default, of two.
+    Ab {
+        treatment: Option<ArmId>,
+        share: f64,
+        unit: AbUnit,
+        seed: u64,
+        until: Option<Time>,
+    },
     Static(Vec<f64>),
     Rules(Box<Rules>),
 }
@@ -103,7 +110,8 @@ impl Setup {
             Chosen::Greedy(settings) => AnyPolicy::Greedy(Greedy::new(own, objective, *settings)),
             Chosen::Bpftune(settings) => AnyPolicy::Bpftune(Bpftune::new(own, *settings)),
             Chosen::Ab { treatment, share, unit, seed, until } => {
-                let ab = Ab::new(own, thalweg_policy::ArmId(*treatment as u8), *share, *unit, *seed);
+                let other = || own.iter().map(|(arm, _)| arm).find(|&arm| arm != own.default());
+                let ab = Ab::new(own.clone(), treatment.or_else(other)?, *share, *unit, *seed);
                 AnyPolicy::Ab(match until {
                     Some(end) => ab.until(*end),
                     None => ab,
@@ -260,8 +268,11 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
     let keys = &config.ab;
     let others: Vec<_> = arms.iter().filter(|(id, _)| *id != arms.default()).collect();
     let treatment = match (&keys.treatment, &others[..]) {
-        (Some(name), _) => arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?,
-        (None, [(only, _)]) => *only,
+        (Some(name), _) => {
+            Some(arms.find(name).ok_or_else(|| unknown_arm(&format!("{place}: ab.treatment"), name, arms))?)
+        }
+        // Which one that is depends on the network namespace.
+        (None, [_]) => None,
         (None, _) => {
             let names: Vec<&str> = others.iter().map(|(_, arm)| arm.name.as_str()).collect();
             let found = format!("several arms beside the default: {}", names.join(", "));
@@ -278,7 +289,7 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
         Ok::<_, Problem>(Time(span(moment.duration_since(UNIX_EPOCH).unwrap_or_default()).0))
     };
     Ok(Chosen::Ab {
-        treatment: treatment.index(),
+        treatment,
         share: within(place, "ab.share", keys.share, 0.0, 1.0)?.unwrap_or(0.5),
         unit: keys.unit.unwrap_or(AbUnit::Connection),
         seed: keys.seed,

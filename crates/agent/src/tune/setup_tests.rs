@@ -64,6 +64,16 @@ fn a_pilot_ends_when_its_file_says() {
 }
 
 #[test]
+fn of_two_algorithms_the_other_one_is_compared_whatever_a_namespace_takes_by_itself() {
+    let setup = setup(&["--policy", "ab", "--arms", "cubic,bbr"], "").unwrap();
+    for (default, other) in [("cubic", 1), ("bbr", 0)] {
+        let guard = setup.guard(default).unwrap();
+        let weights = guard.weights(prefix("192.0.2.0/24"), Class::default(), at(0.0));
+        assert_eq!(weights.chance(thalweg_policy::ArmId(other)), 0.5, "{default}");
+    }
+}
+
+#[test]
 fn a_policy_file_is_obeyed_with_what_the_operator_tells_of_networks_and_of_this_host() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();

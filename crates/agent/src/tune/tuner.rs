@@ -72,6 +72,10 @@ impl Companion for Tuner {
         if self.choice.is_dry { "tuning (a dry run: nothing is set) and recording" } else { "tuning and recording" }
     }
 
+    fn sets(&self) -> bool {
+        !self.choice.is_dry
+    }
+
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
         Some(self.chooser.tuning())
     }

@@ -152,8 +152,8 @@ pub struct Arm {
     pub connections: u64,
     /// Of those, what the policy goes by: old ones count for less.
     pub effective: f64,
-    /// Connections for which it was taken to be the best, where the policy counts that.
-    pub greedy: Option<u64>,
+    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to get it.
+    pub greedy: u64,
     /// What it is worth beside the default, as a difference of logarithms.
     pub gain: Option<Interval>,
     /// What it costs, where the policy goes by a cost.
@@ -262,7 +262,7 @@ impl Brain {
                 weight_out: outgoing.chance(view.arm),
                 connections: done.connections,
                 effective: view.connections,
-                greedy: view.greedy,
+                greedy: view.greedy.unwrap_or(done.greedy),
                 gain: view.gain,
                 cost: view.cost,
                 rtt_min_us: done.rtt_min.map(|rtt| rtt.as_micros()),
@@ -411,7 +411,7 @@ fn table(destinations: &[Destination], with_netns: bool) -> String {
                 percent(arm.weight_in),
                 percent(arm.weight_out),
                 count(arm.connections),
-                arm.greedy.map_or_else(unknown, count),
+                count(arm.greedy),
                 worth(arm).unwrap_or_else(unknown),
                 arm.rtt_min_us.map_or_else(unknown, time),
                 arm.delivery_rate_max_bps.map_or_else(unknown, |bps| short(bps as f64)),

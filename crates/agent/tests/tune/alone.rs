@@ -4,9 +4,11 @@ use crate::common::{assert_refused, run, wait_until};
 use crate::stage::Stage;
 use crate::traffic::{Pair, connect};
 use crate::tuning::{ALL_CUBIC, cc, command, hosts, tune};
+use libbpf_rs::ObjectBuilder;
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use rustix::process::Signal;
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
@@ -117,4 +119,30 @@ fn two_do_not_work_on_the_same_connections() {
         assert_refused(&done, 1, "already-recording", "end it first");
     }
     drop(agent);
+}
+
+/// As the build has compiled it.
+const CONN_TUNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/conn_tuner.bpf.o"));
+
+#[test]
+fn it_does_not_choose_where_bpftune_does_and_a_dry_run_does_no_harm_there() {
+    let Some(stage) = Stage::new() else { return };
+    let object = ObjectBuilder::default().open_memory(CONN_TUNER).and_then(|object| object.load());
+    let object = object.expect("it is loaded");
+    let folder = File::open(&stage.cgroup).expect("the cgroup");
+    let link =
+        object.progs_mut().next().expect("it is there").attach_cgroup(folder.as_raw_fd()).expect("it is attached");
+    let line = command(&stage, ALL_CUBIC, &[]);
+    let done = run(Command::new(&line[0]).args(&line[1..]));
+    assert_refused(&done, 1, "another-tuner", "sudo systemctl stop bpftune");
+    assert!(!stage.path("records").exists(), "nothing was made");
+    // Where nothing is set, and where it does not choose.
+    tune(&stage, ALL_CUBIC, &["--dry-run"]).end();
+    stage.record(&[]).end();
+    let elsewhere = stage.cgroup.with_extension("elsewhere");
+    fs::create_dir_all(&elsewhere).expect("a cgroup");
+    tune(&stage, ALL_CUBIC, &["--cgroup", &elsewhere.display().to_string()]).end();
+    fs::remove_dir(&elsewhere).expect("nobody is in it");
+    drop((link, object));
+    tune(&stage, ALL_CUBIC, &[]).end();
 }

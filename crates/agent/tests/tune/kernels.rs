@@ -1,6 +1,7 @@
 //! The same tests on other kernels.
 
 use crate::on_kernels::{Tests, run_on_all};
+use crate::refused::OBJECT;
 
 #[test]
 fn on_other_kernels_it_does_the_same() {
@@ -14,11 +15,12 @@ fn on_other_kernels_it_does_the_same() {
             "choosing::both_ends_get_what_is_drawn_and_their_rows_say_so",
             "choosing::what_needs_ecn_is_chosen_in_a_data_centre_alone",
             "choosing::each_namespace_keeps_its_own_default_for_those_held_out",
+            "refused::an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen",
             "untouched::private_addresses_are_left_alone_unless_asked_and_others_are_not",
             "untouched::the_operators_word_goes_first",
             "untouched::what_an_application_has_chosen_stays",
         ],
         tools: &["sysctl"],
-        files: &[],
+        files: &[OBJECT],
     });
 }

@@ -8,6 +8,7 @@ mod common;
 mod kernels;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
+mod refused;
 #[allow(dead_code, reason = "some of it is for the tests of `record`")]
 #[path = "../record/rows.rs"]
 mod rows;

@@ -1,0 +1,87 @@
+"""A guest that boots a distribution's kernel, runs a script, and gives back a folder.
+
+Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns, and leaves out the times
+at which nothing happens (qemu(1), `-icount`). So what else the machine does changes nothing of what is measured; a
+second of the guest's time takes the machine longer or shorter than that.
+"""
+
+import base64
+import lzma
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from thalweg.kernel.guests import GuestKernel
+
+TOOLS = ("ip", "tc", "ethtool", "busybox")
+NEEDED = (*TOOLS, "qemu-system-x86_64", "ldd")
+RESULTS = "results"
+"""The folder that is given back, at the root of the guest."""
+PATIENCE_S = 1800
+BEGIN, END = "guest: results begin", "guest: results end"
+INIT = f"""#!/bin/busybox sh
+/bin/busybox --install -s /busybox
+export PATH=/bin:/busybox
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+mount -t cgroup2 cgroup /sys/fs/cgroup
+for module in /modules/*; do insmod $module; done
+ip link set lo up
+sh -e /script && echo && echo "{BEGIN}" && tar -cz -C / {RESULTS} | base64 && echo "{END}"
+poweroff -f
+"""
+# As in the engine vm: QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do without it.
+QEMU = (
+    *("qemu-system-x86_64", "-accel", "tcg,thread=single", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"),
+    *("-cpu", "max,-cx16", "-smp", "1", "-m", "1024", "-nographic", "-no-reboot", "-nic", "none"),
+    *("-append", "console=ttyS0 panic=-1 quiet mitigations=off"),
+)
+
+
+def find(tool: str) -> Path | None:
+    """Say where a program is; those of root are not on everybody's path."""
+    found = shutil.which(tool, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+    return Path(found) if found else None
+
+
+def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict[str, Path], script: str) -> Path:
+    """Boot, run the script with `sh -e`, and return its results; `files` are what else it finds, by their places."""
+    root = folder / "root"
+    for made in ("bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc", RESULTS):
+        (root / made).mkdir(parents=True)
+    programs = {f"bin/{tool}": found for tool in TOOLS if (found := find(tool))} | files
+    libraries = {library for program in programs.values() for library in libraries_of(program)}
+    for place, source in programs.items() | {(str(library).lstrip("/"), library) for library in libraries}:
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / place)
+    for number, module in enumerate(modules):
+        (root / "modules" / f"{number}.ko").write_bytes(unpacked(kernel.modules / module))
+    (root / "script").write_text(script)
+    (root / "init").write_text(INIT)
+    (root / "init").chmod(0o755)
+    (root / "bin" / "sh").symlink_to("/bin/busybox")
+    archive = folder / "initramfs"
+    pack = 'cd "$1" && find . | busybox cpio -o -H newc >"$2" 2>/dev/null'
+    subprocess.run(["sh", "-c", pack, "sh", root, archive], check=True)
+    line = [*QEMU, "-kernel", str(kernel.image), "-initrd", str(archive)]
+    silent = subprocess.DEVNULL
+    done = subprocess.run(line, stdin=silent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    lines = done.stdout.replace("\r", "").splitlines()
+    if END not in lines:
+        raise SystemExit("bench: the guest did not come to its end:\n" + "\n".join([*lines[-20:], done.stderr]))
+    packed = base64.b64decode("".join(lines[lines.index(BEGIN) + 1 : lines.index(END)]))
+    subprocess.run(["tar", "-xz", "-C", folder], input=packed, check=True)
+    return folder / RESULTS
+
+
+def libraries_of(program: Path) -> set[Path]:
+    """Return the libraries that a program wants; a static one wants none."""
+    told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    return {Path(word) for word in told.split() if word.startswith("/")}
+
+
+def unpacked(module: Path) -> bytes:
+    """Return a module, which newer distributions compress."""
+    if module.exists():
+        return module.read_bytes()
+    return lzma.decompress(module.with_name(f"{module.name}.xz").read_bytes())

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Measure how `thalweg-agent tune` chooses among cubic, bbr, htcp and dctcp, beside what bpftune's policy does.
+
+    .venv/bin/python bench/tuning_guest.py             some minutes; no root, no KVM
+    .venv/bin/python bench/tuning_guest.py --quick     does it work?
+    ... --json FILE                                    everything that was measured, for programs
+
+bpftune-tcp-conn(8) shows two tables: what its tuner chose for connections between two network namespaces, with a tenth
+of the packets lost (netem) and with none. Few machines have all four algorithms; a distribution's kernel has, so a
+guest with the kernel that `thalweg kernel fetch` has fetched does the same here. Its default is cubic, and the
+application sets nothing. Each table is there three times: by `bayes`, which is the agent's default; by `bpftune`, which
+does what bpftune does; and by that without its rule that moves whoever loses a 64th to BBR at once, so that it has to
+learn.
+
+The path is declared to be a data centre: elsewhere the agent does not choose dctcp, which has no brakes without ECN.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from recorder.machine import AGENT
+from thalweg.kernel import guests
+from thalweg.kernel.guests import GuestKernel
+from tuner import guest
+
+ARMS = ("cubic", "bbr", "htcp", "dctcp")
+CONDITIONS = {"10 % loss": "loss 10%", "no loss": ""}
+POLICIES = {
+    "bayes": ("bayes", ""),
+    "bpftune": ("bpftune", ""),
+    "bpftune's learning alone": ("bpftune", "[bpftune]\nhas_loss_rule = false\n"),
+}
+"""Their names, and what is set of them."""
+QUICK = ("bayes", "bpftune")
+SENDER, RECEIVER = "198.51.100.1", "198.51.100.2"
+PORT = 8080
+PAUSE_MS = 300
+"""Between connections: a row is written again a fifth of a second after one has closed."""
+MODULES = (
+    *("drivers/net/veth.ko", "net/sched/sch_netem.ko"),
+    *("net/ipv4/tcp_bbr.ko", "net/ipv4/tcp_htcp.ko", "net/ipv4/tcp_dctcp.ko"),
+)
+SETTINGS = f"""\
+arms = ["{'", "'.join(ARMS)}"]
+[[override]]
+prefix = "{RECEIVER}/32"
+data_center = true
+[[override]]
+prefix = "{SENDER}/32"
+data_center = true
+"""
+SCRIPT = """\
+sysctl -qw net.ipv4.tcp_congestion_control=cubic
+ip netns add there
+ip link add cable type veth peer name cable netns there
+ip addr add @SENDER@/24 dev cable
+ip -n there addr add @RECEIVER@/24 dev cable
+for place in "" "ip netns exec there"; do
+    $place ip link set cable up
+    $place ethtool -K cable gso off tso off gro off
+    $place sysctl -qw net.ipv4.tcp_no_metrics_save=1
+done
+test -z "@NETEM@" || tc qdisc add dev cable root netem @NETEM@ limit 100000
+ip netns exec there pushes sink @RECEIVER@ @PORT@ >/tmp/sink &
+until grep -q ready /tmp/sink; do sleep 0.1; done
+pushes push @RECEIVER@ @PORT@ @UNTUNED@ @BYTES@ @PAUSE_MS@ >/results/untuned
+thalweg-agent tune --config /settings.toml --policy @POLICY@ --out /results/records --state /tmp/tune.json \
+    --socket /tmp/agent.sock --addresses whole --no-metrics --grace 0s >/results/said &
+agent=$!
+until grep -q tuning /results/said; do sleep 0.1; done
+pushes push @RECEIVER@ @PORT@ @COUNT@ @BYTES@ @PAUSE_MS@ >/results/tuned
+thalweg-agent tune status --json --socket /tmp/agent.sock >/results/status.json
+kill $agent
+wait $agent
+"""
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """One connection."""
+
+    cc: str
+    assignment: str
+    goodput_bps: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table."""
+
+    cc: str
+    metric: str
+    count: int
+    greedy: int
+    min_rtt_us: int
+    max_rate_mb_s: float
+    share: float
+    mean_bps: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """A table, and what it rests on."""
+
+    untuned_bps: float
+    untuned_ccs: list[str]
+    rows: list[Row]
+    mean_bps: float
+    connections: list[Pushed]
+
+
+def pushed(file: Path, size: int, assignments: dict[int, str]) -> list[Pushed]:
+    """Read what the program that makes connections has printed."""
+    words = [line.split() for line in file.read_text().splitlines()]
+    return [Pushed(cc, assignments.get(int(port), ""), 8 * size / float(took)) for port, cc, took in words]
+
+
+def measure(kernel: GuestKernel, policy: tuple[str, str], netem: str, count: int, size: int) -> Found:
+    """Boot a guest, and have a policy choose in it."""
+    name, settings = policy
+    with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+        place = Path(folder)
+        source = Path(__file__).resolve().parent / "tuner" / "pushes.c"
+        subprocess.run(["cc", "-O2", "-Wall", "-o", place / "pushes", source], check=True)
+        (place / "settings").write_text(SETTINGS + settings)
+        files = {"bin/thalweg-agent": AGENT, "bin/pushes": place / "pushes", "settings.toml": place / "settings"}
+        script = SCRIPT
+        told = {"SENDER": SENDER, "RECEIVER": RECEIVER, "PORT": PORT, "NETEM": netem, "POLICY": name}
+        told |= {"COUNT": count, "UNTUNED": max(count // 8, 3), "BYTES": size, "PAUSE_MS": PAUSE_MS}
+        for word, value in told.items():
+            script = script.replace(f"@{word}@", str(value))
+        results = guest.run(place, kernel, MODULES, files, script)
+        return read(results, size)
+
+
+def read(results: Path, size: int) -> Found:
+    """Make a table of what the guest gives back."""
+    closed = pl.scan_parquet(results / "records" / "*.parquet").filter(
+        pl.col("kind") == "close", pl.col("direction") == "out"
+    )
+    ports = closed.select("local_port", "assignment").collect()
+    untuned = pushed(results / "untuned", size, {})
+    all_of_them = pushed(results / "tuned", size, dict(ports.iter_rows()))
+    chosen = [one for one in all_of_them if one.assignment == "treated"]
+    status = json.loads((results / "status.json").read_text())
+    (own,) = (one["netns"] for one in status["namespaces"] if one["own"])
+    (destination,) = (one for one in status["destinations"] if one["netns"] == own)
+    rows = []
+    for arm in destination["arms"]:
+        mine = [one.goodput_bps for one in chosen if one.cc == arm["cc"]]
+        gain = arm["gain"]["mean"] if arm["gain"] else 0.0
+        rows.append(
+            Row(
+                cc=arm["cc"],
+                metric=f"{arm['cost']:.0f}" if arm["cost"] is not None else f"{gain:+.2f}",
+                count=len(mine),
+                greedy=arm["greedy"],
+                min_rtt_us=arm["rtt_min_us"] or 0,
+                max_rate_mb_s=(arm["delivery_rate_max_bps"] or 0) / 8e6,
+                share=len(mine) / len(chosen),
+                mean_bps=statistics.fmean(mine) if mine else 0.0,
+            )
+        )
+    return Found(
+        untuned_bps=statistics.fmean(one.goodput_bps for one in untuned),
+        untuned_ccs=sorted({one.cc for one in untuned}),
+        rows=rows,
+        mean_bps=statistics.fmean(one.goodput_bps for one in chosen),
+        connections=all_of_them,
+    )
+
+
+def report(condition: str, policy: str, found: Found) -> None:
+    """Print a table as the manual page does, with two columns more."""
+    held_out = sum(one.assignment == "held_out" for one in found.connections)
+    print(f"{condition}, {policy}: {found.mean_bps / 1e6:.1f} Mbit/s in the mean of all that were chosen for, ", end="")
+    print(f"{found.untuned_bps / 1e6:.1f} with cubic alone; {held_out} of {len(found.connections)} held out")
+    print("    IPAddress     CongAlg     Metric    Count   Greedy   MinRtt MaxRtDlvr    Share   Mbit/s")
+    for row in found.rows:
+        print(f"    {RECEIVER}  {row.cc:>7}{row.metric:>11}{row.count:>9}{row.greedy:>9}{row.min_rtt_us:>9}", end="")
+        print(f"{row.max_rate_mb_s:>10.1f}{100 * row.share:>7.0f} %{row.mean_bps / 1e6:>9.1f}")
+    sys.stdout.flush()
+
+
+def why_not(kernel: GuestKernel | None) -> str | None:
+    """Say what is missing for guests, if anything is."""
+    missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
+    if missing:
+        return f"there is no {', '.join(missing)}"
+    if kernel is None:
+        return "there is no kernel for guests: thalweg kernel fetch"
+    return None if AGENT.exists() else "there is no thalweg-agent: make agent"
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure how `thalweg-agent tune` chooses among four algorithms.")
+    parser.add_argument("--quick", action="store_true", help="two tables of few small connections: does it work?")
+    parser.add_argument("--connections", type=int, default=80, help="in each table (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    chosen = parser.parse_args()
+    kernel = guests.current()
+    if reason := why_not(kernel):
+        print(f"bench: tuning in a guest is left out: {reason}", file=sys.stderr)
+        return
+    assert kernel is not None
+    count, size = (24, 200_000) if chosen.quick else (chosen.connections, 3_000_000)
+    print(f"Linux {kernel.release} in a guest with virtual time; {size / 1e6:g} MB a connection, one after the other")
+    told: dict[str, Any] = {"kernel": kernel.release}
+    for condition in list(CONDITIONS)[: 1 if chosen.quick else None]:
+        told[condition] = {}
+        for policy in QUICK if chosen.quick else POLICIES:
+            found = measure(kernel, POLICIES[policy], CONDITIONS[condition], count, size)
+            report(condition, policy, found)
+            told[condition][policy] = asdict(found)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(told, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

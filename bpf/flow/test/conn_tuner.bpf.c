@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For tests of `tune`: a program of the name of bpftune's for connections, which is all that it has of it.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("sockops")
+int conn_tuner_sockops(struct bpf_sock_ops *ctx)
+{
+	return 1;
+}

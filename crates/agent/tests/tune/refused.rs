@@ -1,0 +1,64 @@
+//! An algorithm that cannot be set any more.
+
+use crate::common::{Running, wait_until};
+use crate::rows;
+use crate::stage::Stage;
+use crate::traffic::{Pair, connect_to, listen};
+use crate::tuning::{cc, choice, hosts, tune};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs::File;
+use std::process::Command;
+
+/// An algorithm in eBPF, which can go while it is chosen.
+pub const OBJECT: &str = concat!(env!("OUT_DIR"), "/fixed_window.bpf.o");
+
+/// Names of algorithms are the whole machine's: other tests wait, as for one another in tests/cc.
+fn the_right_to_register() -> File {
+    let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
+    lock
+}
+
+/// What the agent has left out.
+fn left_out(stage: &Stage) -> Value {
+    let socket = stage.path("agent.sock");
+    let output = Command::new(stage.agent_file()).args(["tune", "status", "--json", "--socket"]).arg(socket).output();
+    let status: Value = serde_json::from_slice(&output.expect("it starts").stdout).expect("JSON");
+    status["left_out"].clone()
+}
+
+#[test]
+fn an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen() {
+    let Some(stage) = Stage::new() else { return };
+    let _right = the_right_to_register();
+    let hosts = hosts();
+    let loader = Running::start(Command::new(stage.agent_file()).args(["cc", "load", OBJECT]));
+    assert!(loader.said.contains("fixed_window: registered"), "{}", loader.said);
+    let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nfixed_window = 1.0\ncubic = 1.0\n";
+    let agent = tune(&stage, settings, &["--arms", "reno,cubic,bbr,fixed_window"]);
+    let listener = listen(&hosts.0, "10.9.8.1");
+    // Both ends have sent their FIN when this returns: the next connection is drawn anew.
+    let next = || {
+        let pair = connect_to(&hosts.1, &listener, "10.9.8.1");
+        let ccs = [cc(&pair.server), cc(&pair.client)];
+        Pair::close_by_client(pair);
+        ccs
+    };
+    wait_until("it is chosen", || next().contains(&"fixed_window".to_owned()));
+    assert_eq!(left_out(&stage), serde_json::json!([]));
+
+    assert_eq!(loader.end(Signal::TERM).0, Some(0));
+    wait_until("it is left out", || {
+        // Half of them draw it, and keep what they have.
+        assert!(next().iter().all(|cc| cc == "cubic" || cc == "reno"));
+        left_out(&stage) == serde_json::json!(["fixed_window"])
+    });
+    // That all of them draw the other one by chance alone has a chance of 2^-40.
+    (0..20).for_each(|_| assert_eq!(next(), ["cubic", "cubic"]));
+    let (code, said) = agent.process.end(Signal::TERM);
+    assert_eq!(code, Some(0));
+    assert_eq!(said.matches("leaves out fixed_window: the kernel did not let it be set").count(), 1, "{said}");
+    let rows = rows::read(&stage.path("records"));
+    assert!(rows.iter().any(|row| choice(row) == ["untouched", "", "reno", "reno"]), "one that has drawn it");
+}

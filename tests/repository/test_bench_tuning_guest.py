@@ -1,0 +1,59 @@
+"""`thalweg-agent tune` among four algorithms in a guest, as bench/tuning_guest.py measures it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_out import cannot
+
+ROOT = Path(__file__).resolve().parents[2]
+ARMS = {"cubic", "bbr", "htcp", "dctcp"}
+POLICIES = ("bayes", "bpftune")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What two tables of few connections have shown."""
+    file = tmp_path_factory.mktemp("bench") / "tuning.json"
+    command = [sys.executable, ROOT / "bench" / "tuning_guest.py", "--quick", "--json", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    if "left out" in done.stderr:
+        cannot(done.stderr)
+    return dict(json.loads(file.read_text())) | {"said": done.stdout}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_table_has_a_line_for_each_algorithm_and_counts_each_connection_once(
+    quick: dict[str, Any], policy: str
+) -> None:
+    found = quick["10 % loss"][policy]
+    assert {row["cc"] for row in found["rows"]} == ARMS
+    told = [(one["assignment"], one["cc"]) for one in found["connections"]]
+    assert len(told) == 24
+    assert {assignment for assignment, _ in told} <= {"treated", "held_out"}
+    for row in found["rows"]:
+        assert row["count"] == told.count(("treated", row["cc"]))
+    for column in ("IPAddress", "CongAlg", "Metric", "Count", "Greedy", "MinRtt", "MaxRtDlvr"):
+        assert column in quick["said"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_without_the_agent_all_have_cubic_and_those_held_out_too(quick: dict[str, Any], policy: str) -> None:
+    found = quick["10 % loss"][policy]
+    assert found["untuned_ccs"] == ["cubic"]
+    assert {one["cc"] for one in found["connections"] if one["assignment"] == "held_out"} <= {"cubic"}
+
+
+def test_bpftunes_rule_gives_bbr_to_most_that_lose(quick: dict[str, Any]) -> None:
+    (bbr,) = (row for row in quick["10 % loss"]["bpftune"]["rows"] if row["cc"] == "bbr")
+    assert bbr["share"] >= 0.5
+
+
+def test_what_needs_ecn_is_tried_since_the_path_is_a_data_centre(quick: dict[str, Any]) -> None:
+    # By one of the policies at least: 48 connections.
+    connections = [one for policy in POLICIES for one in quick["10 % loss"][policy]["connections"]]
+    assert "dctcp" in {one["cc"] for one in connections}
