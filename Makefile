@@ -9,6 +9,7 @@ export MAKE_GOAL := $(or $(firstword $(MAKECMDGOALS)),help)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PY := .venv/bin/python
+PYTEST := $(PY) -m pytest --durations=10
 THALWEG := .venv/bin/thalweg
 # One cargo profile everywhere: arrow and parquet take minutes to build, so they are built once.
 CARGO := cargo --locked
@@ -31,17 +32,21 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does: the report in a real browser too
+test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does: the report in a real browser too
 	@tools/bootstrap left-out
 
 .PHONY: test-setup
 test-setup:
 	@tools/bootstrap system lints browser java kernel bpf prometheus nginx
 
-# A kernel is compiled while Spark is fetched.
+# Rust is compiled while Python's packages are fetched; all of it at once, which keeps all processors busy.
+.PHONY: test-build
+test-build:
+	@tools/together '$(CARGO) test $(RELEASE) --no-run' 'tools/bootstrap venv spark'
+
 .PHONY: test-kernel
 test-kernel: setup
-	@tools/bootstrap spark & spark=$$!; tools/bootstrap uml vm; wait $$spark
+	@tools/bootstrap uml vm
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files
@@ -59,25 +64,19 @@ test-rust: setup ## Rust tests and doc examples
 	@tools/bootstrap bpf
 	$(CARGO) test $(RELEASE)
 
-# Rust's tests wait for guests, most of their time.
+# Rust's tests wait for guests, most of their time: what computes and is not timed has the rest.
 .PHONY: test-rust-and-studies
 test-rust-and-studies: setup
 	@tools/bootstrap bpf
-	@mkdir -p .stamps; $(MAKE) studies >.stamps/studies.log 2>&1 & studies=$$!; \
-	rest=0; $(MAKE) test-rust || rest=$$?; \
-	apart=0; wait $$studies || apart=$$?; cat .stamps/studies.log; \
-	[ $$rest = 0 ] && [ $$apart = 0 ]
+	@tools/together '$(MAKE) test-rust' '$(MAKE) studies agent-packages'
 
-# Most tests wait for programs that they start: half of them run beside the others.
-APART = tests/python/advise tests/python/studies tests/python/test_guides.py tests/repository/test_policy_outcomes.py
+# Most tests wait for programs that they start. Those of real kernels are in the first part.
+ADVICE = tests/python/advise tests/python/studies tests/python/test_guides.py tests/repository/test_policy_outcomes.py
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
-	@mkdir -p .stamps; echo '$(PY) -m pytest, in two processes'; \
-	$(PY) -m pytest $(APART) >.stamps/apart.log 2>&1 & others=$$!; \
-	rest=0; $(PY) -m pytest $(APART:%=--ignore=%) || rest=$$?; \
-	apart=0; wait $$others || apart=$$?; cat .stamps/apart.log; \
-	[ $$rest = 0 ] && [ $$apart = 0 ]
+	@tools/together '$(PYTEST) $(ADVICE:%=--ignore=%) --ignore=tests/repository' '$(PYTEST) $(ADVICE)' \
+		'$(PYTEST) tests/repository $(ADVICE:%=--ignore=%)'
 
 .PHONY: studies
 studies: setup ## run every study's quick set on the simulator: fails if a claim that held no longer holds (minutes)
