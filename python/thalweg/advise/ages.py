@@ -34,7 +34,12 @@ def lives(rows: Any, question: Question) -> Any:
     """
     closed = rows.filter(rows["kind"] == CLOSE, rows["acked_1s_bytes"].notnull(), arms.belongs(rows, question))
     began_us = arms.began(closed)
-    turn = segments.whole(began_us, HOUR_US) if question.design.name != "switchback" else arms.pair(began_us, question)
+    design = question.design
+    if design.name == "switchback":
+        unit = arms.unit(closed[f"part_{design.unit}"].fill_null(segments.UNKNOWN_TEXT)) if design.unit else 0
+        turn = arms.pair(began_us, question, unit)
+    else:
+        turn = segments.whole(began_us, HOUR_US)
     weight = closed["sampled_one_in"].fill_null(1)
     return closed.select(
         arm=arms.arm(closed, question),

@@ -4,6 +4,7 @@ from typing import Any
 
 import ibis
 
+from thalweg.advise.built_in import number_of
 from thalweg.advise.question import HOUR_US, Question
 from thalweg.advise.segments import whole
 from thalweg.records.schema import LATEST_US
@@ -20,6 +21,11 @@ HOURS_APART = 37
 """By how many groups the same network's next hour is further: odd, so that 64 hours take all groups."""
 
 DAY_HOURS = 24
+
+TURNS = 2**32
+"""More than there are turns until the end of the calendar."""
+UNIT_DIGITS = 7
+"""Hexadecimal digits of the number of what takes turns by itself: so many that two of a thousand hardly ever share it."""
 
 
 def began(rows: Any) -> Any:
@@ -56,23 +62,28 @@ def arm(rows: Any, question: Question) -> Any:
     return (rows.cc == question.treatment).cast("int8")
 
 
-def stratum(time_us: Any, question: Question) -> Any:
+def unit(text: Any) -> Any:
+    """Number what takes turns by itself, such as a PoP."""
+    return number_of(text, UNIT_DIGITS)
+
+
+def stratum(time_us: Any, question: Question, unit: Any = 0) -> Any:
     """Number the time within which both arms are to be compared, as far as the design lets them meet: the hour; before
-    and after, that of the day. In a switchback it is the turn.
+    and after, that of the day. In a switchback it is the turn of a unit.
     """
     if question.design.name == "ab":
         return whole(time_us, HOUR_US).cast("int32")
     if question.design.name == "before-after":
         return (whole(time_us, HOUR_US) % DAY_HOURS).cast("int32")
-    return whole(time_us, question.design.every_us)
+    return whole(time_us, question.design.every_us) + unit * TURNS
 
 
-def pair(time_us: Any, question: Question) -> Any:
-    """Number the pair of turns of a switchback."""
-    return whole(time_us, 2 * question.design.every_us)
+def pair(time_us: Any, question: Question, unit: Any = 0) -> Any:
+    """Number the pair of turns of a switchback: the next one's number is larger by 1, and two units' pairs may share one."""
+    return whole(time_us, 2 * question.design.every_us) + unit
 
 
-def group(time_us: Any, code: Any, question: Question) -> Any:
+def group(time_us: Any, code: Any, question: Question, unit: Any = 0) -> Any:
     """Number the group that a row's cluster belongs to; all rows of a cluster are in the same group.
 
     `code` is a number of the network, evenly spread.
@@ -82,6 +93,6 @@ def group(time_us: Any, code: Any, question: Question) -> Any:
         "prefix-hour": lambda: code + hour * HOURS_APART,
         "prefix": lambda: code,
         "hour": lambda: hour,
-        "pair": lambda: pair(time_us, question),
+        "pair": lambda: pair(time_us, question, unit),
     }[question.clusters]()
     return number % GROUPS

@@ -11,3 +11,21 @@ def built_in(name: str, takes: type, gives: type) -> Callable[[Any], Any]:
     # Ibis wants a function for the name of its argument alone; what it would do is the engine's.
     found: Callable[[Any], Any] = ibis.udf.scalar.builtin(lambda value: value, name=name, signature=((takes,), gives))
     return found
+
+
+md5 = built_in("md5", str, str)
+
+
+def number_of(text: Any, digits: int) -> Any:
+    """Give a number below 16 to the power of `digits` that follows from a text, evenly spread."""
+    digest = md5(text)
+    number: Any = ibis.literal(0, type="int64")
+    for place in range(digits):
+        number = number * 16 + _digit(digest, place)
+    return number
+
+
+def _digit(digest: Any, place: int) -> Any:
+    """Give a hexadecimal digit's value."""
+    character = digest.substr(place, 1).ascii_str()
+    return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

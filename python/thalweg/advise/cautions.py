@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from thalweg.advise.answer import Caution, Comparison, Part
-from thalweg.advise.arms import CONTROL, DAY_HOURS, TREATMENT
+from thalweg.advise.arms import CONTROL, DAY_HOURS, TREATMENT, TURNS
 from thalweg.advise.balance import NOTABLE, TOO_MUCH
 from thalweg.advise.effects import Effect, adjusted
 from thalweg.advise.places import Places
@@ -20,6 +20,9 @@ MOSTLY_APART = 0.2
 """If fewer samples come from networks with both arms, clients and not connections were assigned to arms: of those with
 so many samples that chance would give them both.
 """
+
+NOTED = 0.005
+"""A share of samples that is left out and smaller than this is not worth a word."""
 
 STRAY = 0.01
 """A smaller share of the other arm does not make a time one of both."""
@@ -111,7 +114,7 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
     design = question.design
     if design.name == "ab" and is_balanced:
         share = _alone(strata, 0.0)
-        left = f"; {share:.0%} of the samples, in hours of one algorithm alone, are left out" if share >= 0.005 else ""
+        left = f"; {share:.0%} of the samples, in hours of one algorithm alone, are left out" if share >= NOTED else ""
         yield Caution(
             "uneven-over-time",
             f"the share of {question.treatment} varied from hour to hour. Hours are weighted so that both algorithms"
@@ -129,7 +132,14 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
 
 def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
     design = question.design
-    hour = pl.col("stratum") * design.every_us // HOUR_US % DAY_HOURS
+    by_unit = turns.with_columns(stratum=pl.col("stratum") // TURNS)
+    if design.unit is not None and (alone := _alone(by_unit, 0.0)) >= NOTED:
+        yield Caution(
+            "no-turns",
+            f"{alone:.0%} of the samples are of a {design.unit} that had one algorithm all the time, and are left out:"
+            " what is peculiar to it cannot be told from the algorithm.",
+        )
+    hour = pl.col("stratum") % TURNS * design.every_us // HOUR_US % DAY_HOURS
     if design.every_us < DAY_HOURS * HOUR_US and _alone(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
         yield Caution(
             "same-hours",

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from thalweg.advise import buckets, keys, segments
-from thalweg.advise.arms import CONTROL, TREATMENT
+from thalweg.advise.arms import CONTROL, TREATMENT, TURNS
 
 MINUTE_US = 60_000_000
 
@@ -137,6 +137,16 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
         key = (pl.col("metric") * keys.ARMS + arm).alias("key")
         found.append(of_arm.select(*by, key, "stratum", factor))
     return pl.concat(found).drop_nulls("factor")
+
+
+def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
+    """Give factors likewise that balance what takes turns by itself in a switchback, such as PoPs; None: they had both
+    arms alike. One that had a single arm gets no factor.
+    """
+    turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
+    of_units = counted.with_columns(pl.col("stratum") // TURNS)
+    found = factors(of_units, by, are_by_network=False)
+    return None if found is None else found.rename({"stratum": "unit"}).join(turns, on="unit").drop("unit")
 
 
 def weighted(samples: Any, found: Any, *, by_part: bool = False) -> Any:

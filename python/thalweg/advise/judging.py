@@ -74,11 +74,21 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
     Raises `ThalwegError` if the question does not fit the records, `EngineFailed` if a file is damaged.
     """
     of_table = prefixes.columns(table) if table else set()
-    chosen = dimensions(question.segments, reading.columns_of(found.files), of_table)
-    rows = reading.rows(engine, found.files, [each.name for each in chosen if each.of == "records"])
+    columns = reading.columns_of(found.files)
+    chosen = dimensions(question.segments, columns, of_table)
+    of_records = [each.name for each in chosen if each.of == "records"]
+    unit = question.design.unit
+    if unit is not None and unit not in columns:
+        raise ThalwegError(
+            "no-unit",
+            f"nothing in these records is called `{unit}`",
+            place="--turns-of",
+            expected="a column of the records, or a part KEY=VALUE of their folders, such as pop or machine",
+        )
+    rows = reading.rows(engine, found.files, list(dict.fromkeys([*of_records, *([unit] if unit else [])])))
     seen = looking.overview(engine, rows.all, question)
     judged = sampling.judged(engine, rows.all, question, seen)
-    places = locating.places(engine, judged, table, chosen)
+    places = locating.places(engine, judged, table, chosen, unit)
     if not places.n:
         raise _nothing(question, seen)
     settled = _settled(question, places)
@@ -197,9 +207,11 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
 
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
-    """Give factors that balance strata of time; in a switchback no stratum has both arms, and pairs of turns do it."""
+    """Give factors that balance strata of time; in a switchback no stratum has both arms, and pairs of turns do it: but
+    what takes turns by itself is balanced.
+    """
     if question.design.name == "switchback":
-        return None
+        return counts.factors_of_units(strata, by) if question.design.unit else None
     are_by_network = question.design.name == "ab" and question.clusters in ("prefix", "prefix-hour")
     return counts.factors(strata, by, are_by_network=are_by_network)
 

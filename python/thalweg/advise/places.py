@@ -13,7 +13,7 @@ from typing import Any
 import ibis
 
 from thalweg.advise import arms, prefixes, segments
-from thalweg.advise.built_in import built_in
+from thalweg.advise.built_in import number_of
 from thalweg.advise.engines import Engine
 from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
 
@@ -31,7 +31,9 @@ class Places:
     """What is known of destinations."""
 
     table: Any
-    """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number)."""
+    """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number), unit
+    (of what takes turns by itself, or 0).
+    """
     keys: Sequence[str]
     """Columns of the rows by which a place is found."""
     parts: Any
@@ -44,12 +46,13 @@ class Places:
     """Of these, those of networks that have both arms."""
 
 
-md5 = built_in("md5", str, str)
-
-
-def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension]) -> Places:
-    """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks."""
-    of_records = [f"part_{each.name}" for each in dimensions if each.of == "records"]
+def places(
+    engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
+) -> Places:
+    """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks, `unit`
+    the column of what takes turns by itself.
+    """
+    of_records = [name for name in rows.columns if name.startswith("part_")]
     keys = ["address", *of_records]
     found = engine.keep("places_alone", _counted(rows, keys))
     networks = engine.keep("networks", _networks(found, _share_of_control(engine, found)))
@@ -63,10 +66,11 @@ def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[D
     by = {f"by_{each.name}": _value(whole, each) for each in dimensions if each.of != "transfer"}
     whole = engine.keep("places_named", whole.select(*keys, "number", "code", "rtt", "loss", **by))
     parts = engine.keep("parts", _numbered(whole, list(by))) if by else None
+    whole = whole.mutate(unit=arms.unit(whole[f"part_{unit}"]) if unit else ibis.literal(0, type="int64"))
     joined = whole.mutate(part=ibis.literal(0, type="int64")) if parts is None else whole.inner_join(parts, list(by))
     sums = engine.fetch(_assigned(networks)).row(0, named=True)
     return Places(
-        table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part")),
+        table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part", "unit")),
         keys=keys,
         parts=parts,
         n=sums["n"] or 0,
@@ -129,11 +133,10 @@ def _networks(places: Any, share_of_control: float) -> Any:
         **{f"all_{name}": places[name].sum().fill_null(0) for name in ALL_SUMS},
     )
     is_known = segments.are_enough(whole["all_n"], whole["all_segments"], share_of_control)
-    digest = md5(whole["network"])
     return whole.select(
         "network", "treatment", "control",
         number=ibis.row_number().over(order_by=whole["network"]).cast("int64"),
-        code=_digit(digest, 0) * 16 + _digit(digest, 1),
+        code=number_of(whole["network"], 2),
         rtt=segments.rtt_class(whole["all_rtt_sum_us"], whole["all_rtt_n"]),
         loss=segments.loss_class(whole["retransmits"], whole["segments"], is_known),
     )  # fmt: skip
@@ -162,9 +165,3 @@ def _assigned(networks: Any) -> Any:
         n_many=n.sum(where=n >= MANY).fill_null(0),
         n_both=n.sum(where=(n >= MANY) & is_both).fill_null(0),
     )
-
-
-def _digit(digest: Any, place: int) -> Any:
-    """Give a hexadecimal digit's value."""
-    character = digest.substr(place, 1).ascii_str()
-    return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

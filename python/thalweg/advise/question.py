@@ -10,7 +10,8 @@ from thalweg.errors import ThalwegError
 DesignName = Literal["ab", "before-after", "switchback"]
 ClusterName = Literal["prefix-hour", "prefix", "hour", "pair"]
 
-HOUR_US = 3_600_000_000
+SECOND_US = 1_000_000
+HOUR_US = 3600 * SECOND_US
 
 CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix-hour", "before-after": "hour", "switchback": "pair"}
 """What is drawn as a whole when uncertainty is estimated: what shares a fate, given how the algorithms took turns."""
@@ -32,6 +33,8 @@ class Design:
     """UNIX time of the activation."""
     every_us: int = HOUR_US
     """How long each turn of a switchback lasts."""
+    unit: str | None = None
+    """Column of the records each of whose values takes turns by itself, such as `pop`; None: all do it together."""
 
     def __post_init__(self) -> None:
         if (self.name == "before-after") != (self.at_us is not None):
@@ -41,8 +44,17 @@ class Design:
                 place="--at",
                 expected="--design before-after --at 2026-01-31T12:00",
             )
-        if self.every_us <= 0:
-            raise ThalwegError("bad-design", "a turn lasts no time", place="--every", expected="a time such as 1h")
+        if self.every_us < SECOND_US:
+            raise ThalwegError(
+                "bad-design", "a turn lasts less than a second", place="--every", expected="a time such as 1h"
+            )
+        if self.unit is not None and self.name != "switchback":
+            raise ThalwegError(
+                "bad-design",
+                f"only a switchback has turns; this is {self.name}",
+                place="--turns-of",
+                expected=f"--design switchback --turns-of {self.unit}",
+            )
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def samples(
     rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
     began_us = rows["began_us"]
     value = ibis.least(rows["value"], buckets.LARGEST)
-    group = arms.group(began_us, rows["code"], question)
+    group = arms.group(began_us, rows["code"], question, rows["unit"])
     is_lossy = (rows["retransmits"] > 0).fill_null(False)
     columns = {
         "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
@@ -134,7 +134,7 @@ def samples(
     # Turns may begin within a minute; hours do not.
     has_turns = question.design.name == "switchback"
     if has_turns:
-        columns["stratum"] = arms.stratum(began_us, question)
+        columns["stratum"] = arms.stratum(began_us, question, rows["unit"])
     kept = engine.keep("samples", rows.select(**columns))
     one = ibis.literal(1, type="int32")
     found = kept.mutate(age=(kept["mark"] >> one).cast("int8"), is_lossy=(kept["mark"] & 1) == 1)

@@ -40,6 +40,10 @@ def command(
         str | None, option("--at", "TIME", "When the treatment was activated (before-after): 2026-01-31T12:00, in UTC.")
     ] = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a turn (switchback).")] = "1h",
+    turns_of: Annotated[
+        str | None,
+        option("--turns-of", "NAME", "Column of what takes turns by itself, such as pop or machine (switchback)."),
+    ] = None,
     by: Annotated[
         list[str] | None,
         option(
@@ -95,7 +99,7 @@ def command(
     question = Question(
         treatment=treatment,
         control=control,
-        design=_design(design, at, every),
+        design=_design(design, at, every, turns_of),
         cluster=cluster,
         size_limit_bytes=_quantity(size_limit, "--size-limit", "3MB", quantities.size),
         least_samples=least,
@@ -143,12 +147,14 @@ def _write(answer: "Answer", file: Path) -> None:
     put(file, rules.text(answer), "the policy", "name another place with `--policy FILE`", makes_folders=False)
 
 
-def _design(name: Literal["ab", "before-after", "switchback"], at: str | None, every: str) -> "Design":
+def _design(
+    name: Literal["ab", "before-after", "switchback"], at: str | None, every: str, unit: str | None
+) -> "Design":
     from thalweg.advise import Design
 
     hours = HOUR.fullmatch(every.strip())
     every_us = int(hours[1]) * 3_600_000_000 if hours else _quantity(every, "--every", "1h", quantities.time) // 1000
-    return Design(name, None if at is None else _time_us(at), every_us)
+    return Design(name, None if at is None else _time_us(at), every_us, unit)
 
 
 def _time_us(text: str) -> int:

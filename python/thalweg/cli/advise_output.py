@@ -136,6 +136,7 @@ def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page:
             "design": question.design.name,
             "at_us": question.design.at_us,
             "every_us": question.design.every_us,
+            "turns_of": question.design.unit,
             "by": list(question.segments),
             "cluster": question.clusters,
             "size_limit_bytes": question.size_limit_bytes,

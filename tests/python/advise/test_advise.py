@@ -273,6 +273,56 @@ def test_turns_that_had_both_algorithms_are_no_turns(tmp_path: Path) -> None:
     assert "mixed-turns" in codes(found)
 
 
+def pops(turns: pl.Expr, effect: float) -> pl.DataFrame:
+    """Traffic of two PoPs, one of them far slower, of which the second has the other algorithm in each turn."""
+    frame = Traffic(rows=80_000, hours=98, effect=lambda _: effect).frame()
+    is_second = pl.col("connection") % 2 == 1
+    has_treatment = (turns % 2 == 1) != is_second
+    frame = frame.filter(pl.when(has_treatment).then(pl.col("cc") == "bbr").otherwise(pl.col("cc") == "cubic"))
+    return frame.with_columns(
+        machine=pl.when(is_second).then(pl.lit("fra")).otherwise(pl.lit("lon")),
+        fct_us=pl.when(is_second).then(pl.col("fct_us") * 4).otherwise(pl.col("fct_us")),
+    )
+
+
+def test_pops_that_take_turns_each_by_itself_are_a_switchback(tmp_path: Path) -> None:
+    hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
+    frame = pops(hour + hour // 24, 0.8)
+    design = Design("switchback", unit="machine")
+    found = answer(tmp_path, frame, Question(segments=(), design=design, replicates=300))
+    assert found.parts[0].verdict == "bbr"
+    assert not codes(found) & {"mixed-turns", "same-hours"}
+    together = answer(tmp_path / "b", frame, Question(segments=(), design=Design("switchback"), replicates=300))
+    assert "mixed-turns" in codes(together), "without their name they have both at once"
+
+
+def test_a_pop_that_always_has_one_algorithm_is_left_out(tmp_path: Path) -> None:
+    hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
+    turning = pops(hour + hour // 24, 0.8)
+    stuck = pops(pl.lit(0), 0.8).filter(pl.col("cc") == "bbr")
+    stuck = stuck.with_columns(machine=pl.lit("ams"), fct_us=pl.col("fct_us") * 20)
+    frame = pl.concat([turning, stuck])
+    found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300))
+    assert "no-turns" in codes(found)
+    assert found.parts[0].verdict == "bbr"
+    medians = dict(frame.group_by("cc").agg(pl.col("fct_us").median()).iter_rows())
+    assert medians["bbr"] > medians["cubic"], "the negative control: with it BBR looks worse"
+    alone = answer(
+        tmp_path / "b", stuck, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300)
+    )
+    assert alone.parts[0].verdict == NOT_ENOUGH
+
+
+def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) -> None:
+    hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
+    frame = pops(hour + hour // 24, 0.8).with_columns(kind=pl.lit("close"), busy_goodput_bps=pl.col("goodput_bps"))
+    frame = frame.with_columns(
+        fct_us=pl.lit(None, dtype=pl.Int64), **{f"acked_{end}s_bytes": pl.col("acked_bytes") * end for end in (1, 3, 10)}
+    )
+    found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300))
+    assert [(each.difference.treatment.groups, each.difference.control.groups) for each in found.ages][0] == (64, 64)
+
+
 def test_turns_shorter_than_an_hour_are_told_from_the_hour(tmp_path: Path) -> None:
     """In the first half of each hour the one, in the second half the other one."""
     frame = Traffic(rows=40_000, effect=lambda _: 0.8, hours=48).frame()
