@@ -5,7 +5,7 @@ from typing import Any
 import ibis
 
 from thalweg.advise.built_in import number_of
-from thalweg.advise.question import HOUR_US, Question
+from thalweg.advise.question import HOUR_US, SECOND_US, Question
 from thalweg.advise.segments import whole
 from thalweg.records.schema import LATEST_US
 
@@ -22,10 +22,15 @@ HOURS_APART = 37
 
 DAY_HOURS = 24
 
+FOLDS = 8
+"""What is judged has no part in the class of its network: that is taken from the other seven folds of the records."""
+LEAST_SLOTS = 2 * FOLDS
+"""Folds consist of so many spans of time together, at least."""
+
 TURNS = 2**32
 """More than there are turns until the end of the calendar."""
 UNIT_DIGITS = 7
-"""Hexadecimal digits of the number of what takes turns by itself: so many that two of a thousand hardly ever share it."""
+"""Hexadecimal digits of the number of what takes turns by itself: of a thousand hardly ever two share theirs."""
 
 
 def began(rows: Any) -> Any:
@@ -79,8 +84,18 @@ def stratum(time_us: Any, question: Question, unit: Any = 0) -> Any:
 
 
 def pair(time_us: Any, question: Question, unit: Any = 0) -> Any:
-    """Number the pair of turns of a switchback: the next one's number is larger by 1, and two units' pairs may share one."""
+    """Number the pair of turns of a switchback: pairs of two units may share a number."""
     return whole(time_us, 2 * question.design.every_us) + unit
+
+
+def fold(time_us: Any, question: Question, length_us: int) -> Any:
+    """Number the fold of records of such a length that a row is in: of hours, or of pairs of turns, each is in the next
+    one. Where there are few hours, folds take turns sooner.
+    """
+    if question.design.name == "switchback":
+        return (pair(time_us, question) % FOLDS).cast("int8")
+    slot_us = max(min(HOUR_US, length_us // LEAST_SLOTS), SECOND_US)
+    return (whole(time_us, slot_us) % FOLDS).cast("int8")
 
 
 def group(time_us: Any, code: Any, question: Question, unit: Any = 0) -> Any:

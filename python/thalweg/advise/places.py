@@ -1,8 +1,9 @@
 """What is known of each destination: its network, where it is, how far away and how lossy.
 
 All of it is computed once per address that occurs in the records, and joined to the rows afterwards: there are a
-thousand times fewer addresses than rows. Where parts are columns of the records, each value of these at an address is a
-place of its own, so that one join tells everything.
+thousand times fewer addresses than rows. How lossy a network is for one fold of the records is taken from the others:
+what is judged has no part in its own class. Where parts are columns of the records, each value of these at an address
+is a place of its own, so that one join tells everything.
 """
 
 from collections.abc import Sequence
@@ -17,10 +18,8 @@ from thalweg.advise.built_in import number_of
 from thalweg.advise.engines import Engine
 from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
 
-SUMS = ("retransmits", "segments")
+LOSSES = ("retransmits", "segments")
 """What is summed up of the control."""
-ALL_SUMS = ("n", "rtt_sum_us", "rtt_n", "segments")
-"""What is summed up of both arms."""
 
 MANY = 20
 """Samples from which on a network has both arms for sure, if connections were assigned to them by lot."""
@@ -46,17 +45,15 @@ class Places:
     """Of these, those of networks that have both arms."""
 
 
-def places(
-    engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
-) -> Places:
+def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension], unit: str | None) -> Places:
     """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks, `unit`
     the column of what takes turns by itself.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
-    keys = ["address", *of_records]
-    found = engine.keep("places_alone", _counted(rows, keys))
+    found = engine.keep("places_alone", _counted(rows, ["address", *of_records]))
     networks = engine.keep("networks", _networks(found, _share_of_control(engine, found)))
-    whole = found.select(*keys, "network").distinct().inner_join(networks, "network")
+    keys = ["address", *of_records, "fold"]
+    whole = found.select(*keys, "network").distinct().inner_join(networks, ["network", "fold"])
     of_table = [each.name for each in dimensions if each.of == "table"]
     if table is not None and of_table:
         addresses = found.select(net_address="address").distinct()
@@ -68,7 +65,7 @@ def places(
     parts = engine.keep("parts", _numbered(whole, list(by))) if by else None
     whole = whole.mutate(unit=arms.unit(whole[f"part_{unit}"]) if unit else ibis.literal(0, type="int64"))
     joined = whole.mutate(part=ibis.literal(0, type="int64")) if parts is None else whole.inner_join(parts, list(by))
-    sums = engine.fetch(_assigned(networks)).row(0, named=True)
+    sums = engine.fetch(_assigned(found)).row(0, named=True)
     return Places(
         table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part", "unit")),
         keys=keys,
@@ -96,17 +93,18 @@ def network(address: Any) -> Any:
 
 
 def _counted(rows: Any, keys: Sequence[str]) -> Any:
-    """Count the samples of each place and arm, and sum up what tells how far away and how lossy it is."""
+    """Count the samples of each place, arm and fold, and sum up what tells how far away and how lossy it is."""
     is_known = rows["retransmits"].notnull() & (rows["segments"] > 0)
     nothing = ibis.literal(None, type="int64")
     some = rows.select(
         *keys,
         "arm",
+        "fold",
         "rtt_us",
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
         segments=ibis.ifelse(is_known, rows["segments"], nothing),
     )
-    found = some.group_by([*keys, "arm"]).agg(
+    found = some.group_by([*keys, "arm", "fold"]).agg(
         n=some.count(),
         rtt_sum_us=some["rtt_us"].sum(),
         rtt_n=some["rtt_us"].count(),
@@ -122,23 +120,30 @@ def _share_of_control(engine: Engine, places: Any) -> float:
 
 
 def _networks(places: Any, share_of_control: float) -> Any:
-    """Class the networks, and number them in the order of their names: by the round-trip times of both arms, and by
-    what the control retransmits.
+    """Class the networks, and number them in the order of their names: by the round-trip times of both arms, and for
+    each fold of the records by what the control retransmits in the others.
     """
     is_control = places["arm"] == arms.CONTROL
+    sums = {
+        "n": places["n"].sum(),
+        "segments": places["segments"].sum().fill_null(0),
+        **{f"control_{name}": places[name].sum(where=is_control).fill_null(0) for name in LOSSES},
+    }
+    own = places.group_by(["network", "fold"]).agg(**{f"own_{name}": each for name, each in sums.items()})
     whole = places.group_by("network").agg(
-        treatment=places["n"].sum(where=~is_control).fill_null(0),
-        control=places["n"].sum(where=is_control).fill_null(0),
-        **{name: places[name].sum(where=is_control).fill_null(0) for name in SUMS},
-        **{f"all_{name}": places[name].sum().fill_null(0) for name in ALL_SUMS},
+        rtt_sum_us=places["rtt_sum_us"].sum().fill_null(0),
+        rtt_n=places["rtt_n"].sum(),
+        **sums,
     )
-    is_known = segments.are_enough(whole["all_n"], whole["all_segments"], share_of_control)
-    return whole.select(
-        "network", "treatment", "control",
-        number=ibis.row_number().over(order_by=whole["network"]).cast("int64"),
-        code=number_of(whole["network"], 2),
-        rtt=segments.rtt_class(whole["all_rtt_sum_us"], whole["all_rtt_n"]),
-        loss=segments.loss_class(whole["retransmits"], whole["segments"], is_known),
+    whole = whole.mutate(number=ibis.row_number().over(order_by=whole["network"]).cast("int64"))
+    both = own.inner_join(whole, "network")
+    others = {name: both[name] - both[f"own_{name}"] for name in sums}
+    is_known = segments.are_enough(others["n"], others["segments"], share_of_control)
+    return both.select(
+        "network", "fold", "number",
+        code=number_of(both["network"], 2),
+        rtt=segments.rtt_class(both["rtt_sum_us"], both["rtt_n"]),
+        loss=segments.loss_class(others["control_retransmits"], others["control_segments"], is_known),
     )  # fmt: skip
 
 
@@ -156,8 +161,13 @@ def _numbered(places: Any, by: Sequence[str]) -> Any:
     return distinct.mutate(part=ibis.row_number().over(order_by=[distinct[name] for name in by]).cast("int64"))
 
 
-def _assigned(networks: Any) -> Any:
+def _assigned(places: Any) -> Any:
     """Count samples of all networks, of those with many, and of those among them that have both arms."""
+    is_control = places["arm"] == arms.CONTROL
+    networks = places.group_by("network").agg(
+        treatment=places["n"].sum(where=~is_control).fill_null(0),
+        control=places["n"].sum(where=is_control).fill_null(0),
+    )
     n = networks["treatment"] + networks["control"]
     is_both = ibis.least(networks["treatment"], networks["control"]) > 0
     return networks.agg(

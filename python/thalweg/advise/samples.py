@@ -50,6 +50,7 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
             is_transfer=is_transfer,
             is_small=(is_transfer & (_size(some) < question.size_limit_bytes)).fill_null(False),
             began_us=arms.began(some),
+            fold=arms.fold(arms.began(some), question, seen.last_us - seen.first_us),
             size_bytes=_size(some),
             fct_us=some["fct_us"],
             goodput_bps=some["goodput_bps"],
@@ -64,7 +65,7 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
     )
     return found.select(
         *of_records,
-        "arm", "began_us", "size_bytes", "address", "weight",
+        "arm", "began_us", "fold", "size_bytes", "address", "weight",
         metric=ibis.ifelse(found["is_small"], TIME, RATE).cast("int8"),
         value=ibis.ifelse(found["is_small"], found["fct_us"], _rate(found, seen)),
         **{name: _possible(found[name]) for name in ("rtt_us", "queue_us", "retransmits", "segments")},

@@ -212,6 +212,19 @@ def test_both_algorithms_in_one_network_at_once_ask_for_a_switchback(tmp_path: P
     assert "interference" not in codes(answer(tmp_path / "b", Traffic(clients=4000).frame()))
 
 
+def test_the_luck_of_a_network_is_not_taken_for_its_class(tmp_path: Path) -> None:
+    """All networks lose 1.5 %, at the edge of two classes, and what loses takes longer; the algorithms are alike."""
+    chance = np.random.default_rng(5)
+    frame = Traffic(rows=120_000).frame()
+    lost = chance.poisson(0.3, len(frame))
+    frame = frame.with_columns(segments=pl.lit(20), retransmits=pl.Series(lost)).with_columns(
+        fct_us=pl.when(pl.col("retransmits") > 0).then(pl.col("fct_us") * 3).otherwise(pl.col("fct_us"))
+    )
+    found = answer(tmp_path, frame, Question(segments=("retransmits",), replicates=300))
+    assert set(verdicts(found)) == {"0.5 to 1.5 %", "1.5 to 5 %"}
+    assert not set(verdicts(found).values()) & {"bbr", "cubic"}
+
+
 def test_losses_without_queues_are_said_to_be_no_congestion(tmp_path: Path) -> None:
     queued = answer(tmp_path, Traffic().frame())
     assert "loss-without-queues" not in codes(queued)
@@ -307,8 +320,9 @@ def test_a_pop_that_always_has_one_algorithm_is_left_out(tmp_path: Path) -> None
     assert found.parts[0].verdict == "bbr"
     medians = dict(frame.group_by("cc").agg(pl.col("fct_us").median()).iter_rows())
     assert medians["bbr"] > medians["cubic"], "the negative control: with it BBR looks worse"
+    both_stuck = pops(pl.lit(0), 0.8)
     alone = answer(
-        tmp_path / "b", stuck, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300)
+        tmp_path / "b", both_stuck, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300)
     )
     assert alone.parts[0].verdict == NOT_ENOUGH
 
@@ -317,10 +331,14 @@ def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) ->
     hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
     frame = pops(hour + hour // 24, 0.8).with_columns(kind=pl.lit("close"), busy_goodput_bps=pl.col("goodput_bps"))
     frame = frame.with_columns(
-        fct_us=pl.lit(None, dtype=pl.Int64), **{f"acked_{end}s_bytes": pl.col("acked_bytes") * end for end in (1, 3, 10)}
+        fct_us=pl.lit(None, dtype=pl.Int64),
+        **{f"acked_{end}s_bytes": pl.col("acked_bytes") * end for end in (1, 3, 10)},
     )
     found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300))
-    assert [(each.difference.treatment.groups, each.difference.control.groups) for each in found.ages][0] == (64, 64)
+    first, *_ = found.ages
+    assert min(first.treatment.groups, first.control.groups) > 49, (
+        "an hour is in 49 pairs of turns, at both of them in more"
+    )
 
 
 def test_turns_shorter_than_an_hour_are_told_from_the_hour(tmp_path: Path) -> None:
