@@ -68,10 +68,10 @@ test-rust: setup ## Rust tests and doc examples
 .PHONY: test-rust-and-studies
 test-rust-and-studies: setup
 	@tools/bootstrap bpf
-	@tools/together '$(MAKE) test-rust' '$(MAKE) studies agent-packages'
+	@tools/together '$(MAKE) test-rust' '$(MAKE) studies'
 
 # Most tests wait for programs that they start. Those of real kernels are in the first part.
-ADVICE = tests/python/advise tests/python/studies tests/python/test_guides.py tests/repository/test_policy_outcomes.py
+ADVICE = tests/python/advise tests/python/studies tests/repository/test_policy_outcomes.py
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
@@ -104,6 +104,7 @@ bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev 
 	@$(PY) bench/pages.py
 	@$(PY) bench/advising.py
 	@$(PY) bench/tuning.py --connections 80 --alone 16
+	@$(PY) bench/tuning_guest.py
 
 .PHONY: lockstep
 lockstep: setup ## record the kernel's controllers again, for the replay in crates/cc (root)

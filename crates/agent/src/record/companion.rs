@@ -55,6 +55,9 @@ pub trait Companion {
     /// A few times a second.
     fn tick(&mut self, away: &Away);
 
-    /// Recording ends; the programs are still at work.
-    fn end(&mut self);
+    /// Recording ends; the programs are still at work, and end whatever this gives.
+    ///
+    /// # Errors
+    /// If something is lost that the next one would need.
+    fn end(&mut self) -> Result<(), Problem>;
 }

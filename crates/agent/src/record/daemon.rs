@@ -127,16 +127,19 @@ pub fn record_with(
     if let Err(error) = rounds.walk_last()? {
         complain(&format!("connections that are open have no last row: {error}"));
     }
-    if let Some(companion) = &mut recorder.borrow_mut().companion {
-        companion.end();
-    }
+    let ended = recorder.borrow_mut().companion.as_mut().map_or(Ok(()), |companion| companion.end());
     drop(link);
     rounds.fetch()?;
     drop(rounds);
-    recorder.into_inner().writer.map_or(Ok(()), Writer::finish)?;
+    let written = recorder.into_inner().writer.map_or(Ok(()), Writer::finish);
+    if let (Err(_), Err(problem)) = (&written, &ended) {
+        complain(&problem.to_string());
+    }
+    written?;
     let counters = observed.snapshot().counters;
     let rows = counters.close_rows + counters.transfer_rows + counters.interim_rows;
-    say(&format!("recording has ended: {} connections closed, {rows} rows\n", counters.closed))
+    say(&format!("recording has ended: {} connections closed, {rows} rows\n", counters.closed))?;
+    ended
 }
 
 /// What the options and the machine say before anything is touched.

@@ -110,11 +110,9 @@ impl Chooser for Daemon {
         }
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Result<(), Problem> {
         let brain = locked(&self.shared.brain);
-        if let Some(Err(problem)) = locked(&self.shared.state).as_mut().map(|state| state.finish(&brain)) {
-            eprintln!("thalweg-agent: {problem}");
-        }
+        locked(&self.shared.state).as_mut().map_or(Ok(()), |state| state.finish(&brain))
     }
 
     fn tuning(&self) -> Arc<dyn Tuning> {

@@ -30,7 +30,10 @@ pub trait Chooser {
     fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel);
 
     /// It is over.
-    fn end(&mut self);
+    ///
+    /// # Errors
+    /// If what was learned cannot be kept.
+    fn end(&mut self) -> Result<(), Problem>;
 
     /// The part of it that others may ask.
     fn tuning(&self) -> Arc<dyn Tuning>;
@@ -116,9 +119,9 @@ impl Companion for Tuner {
         self.chooser.tick(away.share(now_us.saturating_sub(AWAY_US), now_us), maps);
     }
 
-    fn end(&mut self) {
-        self.chooser.end();
+    fn end(&mut self) -> Result<(), Problem> {
         // It lets go of the programs before this process does.
         self.keeper = None;
+        self.chooser.end()
     }
 }

@@ -50,6 +50,18 @@ fn one_that_ends_leaves_nothing() {
 }
 
 #[test]
+fn what_was_learned_and_cannot_be_written_in_the_end_is_an_error() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = stage.path("learned");
+    fs::create_dir(&folder).expect("a folder");
+    let state = folder.join("tune.json");
+    let agent = tune(&stage, ALL_CUBIC, &["--state", &state.display().to_string()]);
+    fs::rename(&folder, stage.path("elsewhere")).expect("it is another one's now");
+    assert_eq!(agent.process.end(Signal::TERM).0, Some(1));
+    assert_eq!(attached(&stage), 0);
+}
+
+#[test]
 fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_left() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();

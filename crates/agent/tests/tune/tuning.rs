@@ -24,7 +24,10 @@ pub fn command(stage: &Stage, settings: &str, options: &[&str]) -> Vec<String> {
     let file = stage.path("tune.toml");
     fs::write(&file, settings).expect("a file");
     let (file, state) = (file.display().to_string(), stage.path("tune.json").display().to_string());
-    let mut all = vec!["--config", &file, "--state", &state];
+    let mut all = vec!["--config", &file];
+    if !options.contains(&"--state") {
+        all.extend(["--state", &state]);
+    }
     if !options.contains(&"--arms") {
         // The default of the machine has to be among them: cubic or bbr.
         all.extend(["--arms", "reno,cubic,bbr"]);
