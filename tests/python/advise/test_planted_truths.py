@@ -61,7 +61,7 @@ def false(tried: list[planted_truths.Trial]) -> int:
 def test_clients_that_share_their_luck_fool_only_those_who_forget_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     assert false(planted_truths.trials("correlated", SEEDS, ROWS)) <= 1
 
-    def by_lot(time_us: Any, code: Any, question: Any) -> Any:
+    def by_lot(time_us: Any, code: Any, question: Any, unit: Any) -> Any:
         """Put each transfer into a group of its own luck: the microsecond in which it began."""
         return time_us % arms.GROUPS
 
