@@ -30,10 +30,15 @@ MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 HOST = "127.0.0.1"
 
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""These processes live too short for the compiler that makes the fastest code."""
+
 SETTINGS = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.executor.memory": "512m",
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
     "spark.sql.shuffle.partitions": "2",
     # With so few rows, compiling a query takes longer than running it.
     "spark.sql.codegen.wholeStage": "false",
@@ -98,6 +103,7 @@ def _started(folder: Path, name: str, main: str, arguments: Sequence[str]) -> It
     log = folder / f"{name}.log"
     environment = os.environ | {
         "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
         "SPARK_LOCAL_DIRS": str(folder), "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
     with log.open("wb") as said:
