@@ -78,7 +78,16 @@ class Found:
 
     def judged(self, case: Case) -> list[Fetched]:
         """Give the connections that count."""
-        first = len(self.tuned) // 2 + FOLLOWED if case.turns else SETTLED
+        return self._treated(self._first(case) + (FOLLOWED if case.turns else SETTLED))
+
+    def learning(self, case: Case) -> list[Fetched]:
+        """Give all, those by which was learned among them: from the first one on, or from where the path has turned."""
+        return self._treated(self._first(case))
+
+    def _first(self, case: Case) -> int:
+        return len(self.tuned) // 2 if case.turns else 0
+
+    def _treated(self, first: int) -> list[Fetched]:
         return [one for one, held in zip(self.tuned[first:], self.held_out[first:], strict=True) if not held]
 
 
@@ -128,8 +137,9 @@ def report(case: Case, found: Found) -> dict[str, Any]:
         told["beside_best"] = compared / best_bps - 1
         bar = "-5 %" if case.wanted else "-3 %"
         print(f"  bar       {100 * told['beside_best']:+.1f} % beside {best} alone; wanted: {bar} at least")
-        told["exploring"] = mean_bps / best_bps - 1
-        print(f"  exploring {100 * told['exploring']:+.1f} %: all judged connections, those that try others among them")
+        learning = [one.goodput_bps for one in found.learning(case)]
+        told["exploring"] = statistics.fmean(learning) / best_bps - 1
+        print(f"  exploring {100 * told['exploring']:+.1f} %: all {len(learning)}, the learning among them")
     print("\n".join("    " + line for line in found.status.splitlines()))
     return told | asdict(found)
 
