@@ -67,7 +67,6 @@ test-rust: setup ## Rust tests and doc examples
 # Rust's tests wait for guests, most of their time: what computes and is not timed has the rest.
 .PHONY: test-rust-and-studies
 test-rust-and-studies: setup
-	@tools/bootstrap bpf
 	@tools/together '$(MAKE) test-rust' '$(MAKE) studies'
 
 # Most tests wait for programs that they start. Those of real kernels are in the first part.
