@@ -84,10 +84,11 @@ def sizes(samples: Any) -> Any:
 
 
 def over_time(samples: Any, step_us: int) -> Any:
-    """Count values per step of time, which is of whole minutes."""
-    key = keys.metric_and_arm(samples["cell"]) * keys.BUCKETS + samples["bin"].cast("int64") % keys.BUCKETS
-    step = segments.whole(samples["minute"], step_us // MINUTE_US)
-    some = samples.select("weight", "value", step=step, key=key)
+    """Count values per step of time, which is of whole minutes, of the samples that are looked at."""
+    seen = samples.filter(samples["is_looked_at"])
+    key = keys.metric_and_arm(seen["cell"]) * keys.BUCKETS + seen["bin"].cast("int64") % keys.BUCKETS
+    step = segments.whole(seen["minute"], step_us // MINUTE_US)
+    some = seen.select("weight", "value", step=step, key=key)
     return some.group_by(["step", "key"]).agg(
         n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
     )

@@ -15,7 +15,7 @@ import polars as pl
 from thalweg.errors import Exit, ThalwegError
 from thalweg.scratch import Scratch
 
-MEMORY = "2.5GB"
+MEMORY = "2.7GB"
 """What DuckDB may take before it uses the disk: with Python beside it, within 4 GiB."""
 
 

@@ -85,7 +85,8 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
             place="--turns-of",
             expected="a column of the records, or a part KEY=VALUE of their folders, such as pop or machine",
         )
-    rows = reading.rows(engine, found.files, list(dict.fromkeys([*of_records, *([unit] if unit else [])])))
+    more = list(dict.fromkeys([*of_records, *([unit] if unit else [])]))
+    rows = reading.rows(engine, found.files, more)
     seen = looking.overview(engine, rows.all, question)
     judged = sampling.judged(engine, rows.all, question, seen)
     places = locating.places(engine, judged, table, chosen, unit)
@@ -94,7 +95,10 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
     settled = _settled(question, places)
     made = sampling.samples(engine, judged, places, settled, chosen, seen)
     samples = _Samples(engine, settled, chosen, places, made, Bootstrap(settled))
-    return _answer(samples, found, rows, seen, question)
+    lived = rows
+    if seen.rows > sampling.LOOKED_AT and len(found.files) >= reading.MANY_FILES:
+        lived = reading.rows(engine, reading.some_of(found.files), more, "lived")
+    return _answer(samples, found, lived, seen, question)
 
 
 def _settled(question: Question, places: Places) -> Question:
@@ -115,7 +119,7 @@ class _Whole:
     """By what is asked, if that is of the map."""
 
 
-def _answer(samples: _Samples, found: Found, rows: reading.Rows, seen: looking.Overview, asked: Question) -> Answer:
+def _answer(samples: _Samples, found: Found, lived: reading.Rows, seen: looking.Overview, asked: Question) -> Answer:
     engine, question, made = samples.engine, samples.question, samples.made
     strata = samples.fetch(counts.strata(made), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
@@ -134,7 +138,7 @@ def _answer(samples: _Samples, found: Found, rows: reading.Rows, seen: looking.O
             of_map = made.mutate(part=parts.number_of_map(made["cell"], samples.chosen))
             judged = _parts(replace(samples, made=of_map), lambda numbers: parts.of_map(numbers, samples.chosen))
         meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
-        of_ages = list(ages.ages(engine, rows, question, samples.bootstrap))
+        of_ages = list(ages.ages(engine, lived, question, samples.bootstrap))
         of_since = list(
             since.compared(engine.fetch(since.counted(made)), question, samples.bootstrap, sampling.METRICS)
         )

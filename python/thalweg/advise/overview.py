@@ -34,6 +34,8 @@ class Overview:
     """Sources that tell of connections alone."""
     first_us: int
     last_us: int
+    is_sampled: bool
+    """Whether some rows stand for several, of which the others were not recorded."""
     activated_us: int
     """When the treatment began, as far as the records go back."""
 
@@ -52,7 +54,10 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
     began = arms.began(rows)
     sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)
     counted = sane.group_by(["kind", "source", "cc", arms.is_untouched(sane).name("is_untouched")]).agg(
-        n=sane.count(), first_us=arms.began(sane).min(), last_us=sane["end_us"].max()
+        n=sane.count(),
+        first_us=arms.began(sane).min(),
+        last_us=sane["end_us"].max(),
+        stands_for=sane["sampled_one_in"].max().fill_null(1),
     )
     found = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN))
     closed = found.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
@@ -71,6 +76,7 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
         without_transfers=sorted(connections - transfers),
         first_us=int(closed["first_us"].min()),  # type: ignore[arg-type]
         last_us=int(closed["last_us"].max()),  # type: ignore[arg-type]
+        is_sampled=int(found["stands_for"].max()) > 1,  # type: ignore[arg-type]
         activated_us=begun_us if question.design.at_us is None else question.design.at_us,
     )
 

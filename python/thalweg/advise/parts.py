@@ -29,6 +29,11 @@ def number(rows: Any, dimensions: Sequence[Dimension]) -> Any:
     return (rows["part"] * HOURS + hour) * keys.CLASSES + size
 
 
+def type_of(places: Places) -> str:
+    """Name the narrowest type that has all numbers."""
+    return "int32" if places.n_parts * TAIL < 2**31 else "int64"
+
+
 def number_of_map(cell: Any, dimensions: Sequence[Dimension]) -> Any:
     """Number the part of a sample where parts are of the map, by one of its sides or by both."""
     place = keys.place_of(cell)

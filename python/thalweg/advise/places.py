@@ -13,7 +13,7 @@ from typing import Any
 
 import ibis
 
-from thalweg.advise import arms, prefixes, segments
+from thalweg.advise import arms, buckets, prefixes, segments
 from thalweg.advise.built_in import number_of
 from thalweg.advise.engines import Engine
 from thalweg.advise.segments import UNKNOWN_TEXT, Dimension
@@ -37,6 +37,8 @@ class Places:
     """Columns of the rows by which a place is found."""
     parts: Any
     """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
+    n_parts: int
+    """One, if no dimension is of places."""
     n: int
     """Samples."""
     n_many: int
@@ -70,6 +72,7 @@ def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[D
         table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part", "unit")),
         keys=keys,
         parts=parts,
+        n_parts=1 if parts is None else engine.fetch(parts.agg(n=parts.count())).item(),
         n=sums["n"] or 0,
         n_many=sums["n_many"] or 0,
         n_both=sums["n_both"] or 0,
@@ -94,13 +97,14 @@ def network(address: Any) -> Any:
 
 def _counted(rows: Any, keys: Sequence[str]) -> Any:
     """Count the samples of each place, arm and fold, and sum up what tells how far away and how lossy it is."""
-    is_known = rows["retransmits"].notnull() & (rows["segments"] > 0)
+    is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
     some = rows.select(
         *keys,
         "arm",
         "fold",
-        "rtt_us",
+        # What no network has is left out: sums have to fit into 64 bits.
+        rtt_us=ibis.ifelse(rows["rtt_us"].between(0, buckets.LARGEST), rows["rtt_us"], nothing),
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
         segments=ibis.ifelse(is_known, rows["segments"], nothing),
     )

@@ -5,6 +5,7 @@ name. What older versions did not write is empty. A part `key=value` of a file's
 it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,12 @@ COLUMNS: dict[str, str] = {
 """What is read of every file; other columns are not."""
 
 
+MANY_FILES = 64
+"""So many that some of them do where little is asked."""
+ONE_FILE_IN = 4
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
 @dataclass(frozen=True)
 class Rows:
     """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` and its name."""
@@ -57,8 +64,8 @@ class Rows:
         )
 
 
-def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = ()) -> Rows:
-    """Find the rows of files, which are read when something is asked of them."""
+def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
+    """Find the rows of files, which are read when something is asked of them; the engine knows them by a name."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     asked = {name for name, _ in wanted.values()}
     groups: dict[tuple[Any, ...], list[Path]] = {}
@@ -66,11 +73,19 @@ def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = 
         columns = tuple((name, str(schema[name])) for name in sorted(asked) if name in schema)
         groups.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
     alike = [
-        (engine.read(f"records_{number}", some), dict(columns), dict(of_path))
+        (engine.read(f"{name}_{number}", some), dict(columns), dict(of_path))
         for number, ((columns, of_path), some) in enumerate(sorted(groups.items()))
     ]
     whole = _together([_whole(table, wanted, there, of_path) for table, there, of_path in alike])
-    return Rows(engine.view("rows", whole), wanted, alike)
+    return Rows(engine.view(name, whole), wanted, alike)
+
+
+def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
+    """Choose one file in four: the same ones wherever their folder is.
+
+    They are spread evenly (as multiples of the golden ratio), so that no order of places and times is hit.
+    """
+    return {file: files[file] for number, file in enumerate(sorted(files)) if number * GOLDEN % 1 < ONE_FILE_IN**-1}
 
 
 def columns_of(files: Mapping[Path, pl.Schema]) -> set[str]:

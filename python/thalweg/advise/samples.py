@@ -22,11 +22,14 @@ from thalweg.records.schema import CLOSE, TRANSFER
 
 TIME = 0
 RATE = 1
+assert (TIME, RATE) == (False, True), "what is not small is a rate"
 METRICS = ("completion_time", "throughput")
 """By their number."""
 
 LOOKED_AT = 5_000_000
-"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen, and the mix in one row of four."""
+"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen; and in one row of four the mix, and
+how arms differ over time and since the activation. Over the lives of connections that is looked at in some files.
+"""
 ONE_GROUP_IN = 16
 ONE_ROW_IN = 4
 
@@ -66,9 +69,9 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
     return found.select(
         *of_records,
         "arm", "began_us", "fold", "size_bytes", "address", "weight",
-        metric=ibis.ifelse(found["is_small"], TIME, RATE).cast("int8"),
+        "rtt_us", "queue_us", "retransmits", "segments",
+        metric=(~found["is_small"]).cast("int8"),
         value=ibis.ifelse(found["is_small"], found["fct_us"], _rate(found, seen)),
-        **{name: _possible(found[name]) for name in ("rtt_us", "queue_us", "retransmits", "segments")},
     )  # fmt: skip
 
 
@@ -105,9 +108,9 @@ def samples(
     """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
-    since the activation), is_lossy; size, rtt and queue (empty where the mix is not looked at), network (where meetings
-    are looked at), and part (as `parts` numbers it, where they are asked for). Those that are kept are few and as
-    narrow as they can be: those of a hundred million rows just fit into memory. The others follow from them.
+    since the activation), is_lossy, is_looked_at; size, rtt and queue (with 24 bits, where it is looked at),
+    network (where meetings are), and part (as `parts` numbers it, where they are asked for). Those that are kept are
+    few and as narrow as they can be: those of a hundred million rows just fit into memory. The others follow from them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
@@ -115,46 +118,58 @@ def samples(
     value = ibis.least(rows["value"], buckets.LARGEST)
     group = arms.group(began_us, rows["code"], question, rows["unit"])
     is_lossy = (rows["retransmits"] > 0).fill_null(False)
+    looked_at = is_looked_at(began_us, seen)
     columns = {
         "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
         "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
         "value": value,
-        "weight": rows["weight"].cast("int16"),
         "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
-        # Two numbers in a byte.
-        "mark": (since.age(began_us, seen.activated_us) * 2 + is_lossy.cast("int8")).cast("int8"),
-        "size": _looked_at(rows["size_bytes"], began_us, seen),
-        "rtt": _looked_at(rows["rtt_us"], began_us, seen),
-        "queue": _looked_at(rows["queue_us"], began_us, seen),
+        # Three numbers in a byte.
+        "mark": (since.age(began_us, seen.activated_us) * 4 + looked_at.cast("int8") * 2 + is_lossy.cast("int8")).cast(
+            "int8"
+        ),
+        "size": _possible(rows["size_bytes"], looked_at),
+        "rtt": _possible(rows["rtt_us"], looked_at),
+        "queue": _possible(rows["queue_us"], looked_at),
     }
+    if seen.is_sampled:
+        columns["weight"] = rows["weight"].cast("int16")
     if question.design.name == "ab":
-        is_looked_at = group % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
-        columns["network"] = ibis.ifelse(is_looked_at, rows["number"], ibis.literal(None, type="int64")).cast("int32")
+        is_watched = group % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
+        columns["network"] = ibis.ifelse(is_watched, rows["number"], ibis.literal(None, type="int64")).cast("int32")
     if parts.are_asked(dimensions):
-        columns["part"] = parts.number(rows, dimensions)
+        columns["part"] = parts.number(rows, dimensions).cast(parts.type_of(places))
     # Turns may begin within a minute; hours do not.
     has_turns = question.design.name == "switchback"
     if has_turns:
         columns["stratum"] = arms.stratum(began_us, question, rows["unit"])
     kept = engine.keep("samples", rows.select(**columns))
-    one = ibis.literal(1, type="int32")
-    found = kept.mutate(age=(kept["mark"] >> one).cast("int8"), is_lossy=(kept["mark"] & 1) == 1)
+    found = kept.mutate(
+        age=(kept["mark"] >> ibis.literal(2, type="int32")).cast("int8"),
+        is_looked_at=(kept["mark"] & 2) == 2,
+        is_lossy=(kept["mark"] & 1) == 1,
+    )
+    if "part" in columns:
+        found = found.mutate(part=kept["part"].cast("int64"))
+    if not seen.is_sampled:
+        found = found.mutate(weight=ibis.literal(1, type="int16"))
     if not has_turns:
         found = found.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
     return found.drop("mark")
 
 
-def _looked_at(value: Any, began_us: Any, seen: Overview) -> Any:
-    """Keep a number, with 24 bits, in the rows of which the mix is looked at: which these are follows from the time,
-    also if that is in whole seconds.
+def is_looked_at(began_us: Any, seen: Overview) -> Any:
+    """Say which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
+    seconds.
     """
-    short = value.cast("float32")
     if seen.rows <= LOOKED_AT:
-        return short
+        return ibis.literal(True)
     lot = began_us + (began_us >> ibis.literal(10, type="int32"))
-    return ibis.ifelse((lot & (ONE_ROW_IN - 1)) == 0, short, ibis.literal(None, type="float32"))
+    return (lot & (ONE_ROW_IN - 1)) == 0
 
 
-def _possible(value: Any) -> Any:
-    """Leave out what no network has: sums have to fit into 64 bits."""
-    return ibis.ifelse(value.between(0, buckets.LARGEST), value, ibis.literal(None, type="int64"))
+def _possible(value: Any, looked_at: Any) -> Any:
+    """Keep a number, with 24 bits, where it is looked at; what no network has is left out."""
+    nothing = ibis.literal(None, type="float32")
+    short = ibis.ifelse(value.between(0, buckets.LARGEST), value.cast("float32"), nothing)
+    return ibis.ifelse(looked_at, short, nothing)

@@ -30,9 +30,10 @@ def age(time_us: Any, activated_us: int) -> Any:
 
 
 def counted(samples: Any) -> Any:
-    """Count values per span: columns key, n, weight, total."""
-    key = samples["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(samples["cell"], samples["bin"])
-    named = samples.select(key=key, weight=samples["weight"], value=samples["value"])
+    """Count values per span, of the samples that are looked at: columns key, n, weight, total."""
+    some = samples.filter(samples["is_looked_at"])
+    key = some["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(some["cell"], some["bin"])
+    named = some.select(key=key, weight=some["weight"], value=some["value"])
     return named.group_by("key").agg(
         n=named.count(), weight=named["weight"].sum(), total=(named["value"] * named["weight"]).sum()
     )

@@ -82,7 +82,7 @@ def command(
     ] = None,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="What DuckDB may use before it uses the disk.")
-    ] = "2.5GB",
+    ] = "2.7GB",
     policy: Annotated[Path | None, option("--policy", "FILE", "Write the rules that follow, for servers.")] = None,
     html: Annotated[Path | None, option("--html", "PAGE", "Write a page with figures, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thalweg.errors import Exit, ThalwegError
-from thalweg.records.imports.write import SCHEMA
+from thalweg.records.imports.write import FORM
 from thalweg.scratch import Scratch
 from thalweg.synth import clients, rows
 from thalweg.synth.chance import Purpose, stream
@@ -41,9 +41,6 @@ ROWS_PER_CONNECTION = 2.6
 
 LEAST_ROWS_PER_CONNECTION = 2
 """A transfer and the end."""
-
-TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
-"""Columns with a dictionary; numbers have none, which would be filled and then thrown away."""
 
 Listener = Callable[[int, int], None]
 """Is told how many files are written, of how many."""
@@ -133,9 +130,7 @@ def _write_all(world: World, planned: list[Piece], folder: Path, threads: int, l
 def write_piece(world: World, piece: Piece, file: Path) -> None:
     """Write a file."""
     # Without pyarrow's own schema beside it, whoever reads finds plain texts.
-    with pq.ParquetWriter(
-        file, rows.schema(), compression="zstd", compression_level=1, use_dictionary=TEXTS, store_schema=False
-    ) as writer:
+    with pq.ParquetWriter(file, rows.schema(), compression_level=1, store_schema=False, **FORM) as writer:
         for table in tables(world, piece):
             writer.write_table(table, row_group_size=GROUP_ROWS)
 
@@ -168,6 +163,6 @@ def _cannot_write(out: Path, error: OSError) -> ThalwegError:
         "cannot-write",
         f"records cannot be written to `{out}`: {(error.strerror or str(error)).lower()}",
         place=str(out),
-        hint="name another folder with --out DIR; a million rows need some 40 MB",
+        hint="name another folder with --out DIR; a million rows need some 45 MB",
         exit_code=Exit.CANNOT_WRITE,
     )

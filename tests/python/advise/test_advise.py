@@ -519,6 +519,26 @@ def test_of_many_rows_a_quarter_tells_whether_the_arms_are_alike(
     assert found.overall.losses
     n = found.overall.losses.n_lossy + found.overall.losses.n_clean
     assert n == pytest.approx(frame.filter(pl.col("cc") == "cubic").height / 4, rel=0.1)
+    assert found.over_time["n"].sum() == pytest.approx(frame.height / 4, rel=0.1)
+    assert found.n == frame.height, "all are judged"
+
+
+def test_of_many_files_one_in_four_tells_of_the_lives_of_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same ones wherever they are, and whatever else is in the name of their folder."""
+    frame = Traffic(changes={"kind": "close", "busy_goodput_bps": 1e6, "acked_1s_bytes": 1000}).frame()
+    for number in range(80):
+        for folder in ("here", "some where/else"):
+            write(tmp_path / folder / f"pop={number % 5}" / f"{number}.parquet", frame.gather_every(80, number))
+    question = Question(segments=())
+    all_of_them = advise([tmp_path / "here"], question)
+    monkeypatch.setattr("thalweg.advise.samples.LOOKED_AT", 1000)
+    some, again = (advise([tmp_path / folder], question) for folder in ("here", "some where/else"))
+    assert sum(age.treatment.n + age.control.n for age in all_of_them.ages) == frame.height
+    counted = sum(age.treatment.n + age.control.n for age in some.ages)
+    assert counted == pytest.approx(frame.height / 4, rel=0.1)
+    assert some.ages == again.ages
 
 
 def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import bad_fleet
 import numpy as np
+import polars as pl
 import pytest
 from made_up_records import NOON_US
 from made_up_traffic import HOUR_US, Traffic, write
@@ -49,6 +50,10 @@ def late(given: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.where(given["hour"] < 12, 0.2, 0.8)
 
 
+def in_turns(given: Mapping[str, np.ndarray]) -> np.ndarray:
+    return (given["hour"] % 2) * 1.0
+
+
 ASKED = {
     "side by side, weighted": (
         Question(replicates=100),
@@ -70,6 +75,10 @@ ASKED = {
             size_bytes=(500_000, 20_000_000),
         ),
     ),
+    "turns of each PoP, one of which had one arm for longer": (
+        Question(segments=("pop",), design=Design("switchback", unit="pop"), replicates=100, least_samples=50),
+        Traffic(rows=8000, clients=40, effect=lossy_gain, share=in_turns),
+    ),
 }
 
 
@@ -84,6 +93,8 @@ def test_spark_judges_as_duckdb_does(
     for number, pop in enumerate(("lon", "fra")):
         for part in range(2):
             some = frame.gather_every(4, 2 * number + part)
+            if question.design.unit and pop == "fra":
+                some = some.filter((pl.col("cc") == "cubic") | (pl.col("start_us") < NOON_US + 6 * HOUR_US))
             write(tmp_path / "records" / "day=2026-11-21" / f"pop={pop}" / f"{part}.parquet", some)
     (tmp_path / "table.csv").write_text(TABLE)
     places, table = [tmp_path / "records"], tmp_path / "table.csv"
