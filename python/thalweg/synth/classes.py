@@ -62,7 +62,7 @@ EDGE, FILL = "/system.slice/edge.service", "/system.slice/fill.service"
 CLASSES = (
     PathClass(
         "wireless", 0.4, 1500, {"5Mbps": 0.3, "12Mbps": 0.4, "25Mbps": 0.3}, {"50ms": 0.6, "90ms": 0.4},
-        {0.0: 0.74, 0.0005: 0.18, 0.005: 0.08}, PAGES, 0.4, 4.0, 64496, "Example Wireless", EDGE,
+        {0.0: 0.78, 0.0005: 0.16, 0.005: 0.06}, PAGES, 0.4, 4.0, 64496, "Example Wireless", EDGE,
     ),
     PathClass(
         "wireline", 0.3, 1200, {"20Mbps": 0.3, "50Mbps": 0.4, "100Mbps": 0.3}, {"15ms": 0.6, "35ms": 0.4},

@@ -4,10 +4,13 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from thalweg import records, synth
 
 CCS = ("cubic", "bbr")
+HOUR_US = 3_600_000_000
+REPLICATES = 100
 
 
 def world(rows: int = 20_000, **settings: object) -> synth.World:
@@ -45,24 +48,37 @@ class Ratio:
 
     value: float
     error: float
-    """Standard error of its logarithm, if values were lognormal and independent: pi / 2 of a mean's variance."""
+    """Standard error of its logarithm, by a bootstrap over clients and hours: what connections share is in it."""
 
     def is_near(self, truth: float) -> bool:
-        """Say whether the truth is within four standard errors, and one more for what connections share."""
-        return abs(math.log(self.value / truth)) < 5 * self.error
+        """Say whether the truth is within four standard errors."""
+        return abs(math.log(self.value / truth)) < 4 * self.error
 
 
 def medians(frame: pl.DataFrame, column: str, *, is_small: bool) -> dict[str, Ratio]:
     """Ratio of the medians of the two algorithms, by class, of transfers below or from 3 MB on."""
     size = pl.col("acked_bytes") < 3_000_000
     some = frame.filter((pl.col("kind") == "transfer") & (size if is_small else ~size))
-    found = some.group_by("class", "cc").agg(
-        pl.col(column).median(), (math.pi / 2 * pl.col(column).log().var() / pl.len()).alias("variance")
-    )
-    arms = {(kind, cc): (median, variance) for kind, cc, median, variance in found.iter_rows()}
+    cluster = pl.struct("remote_address", pl.col("start_us") // HOUR_US).rank("dense") - 1
+    some = some.with_columns(cluster.alias("cluster"))
+    chance = np.random.default_rng(1)
+    # A cluster counts as often as it is drawn (Poisson bootstrap): in both arms, if it is in both.
+    drawn = chance.poisson(1, (REPLICATES, some.select(pl.col("cluster").max() + 1).item()))
     return {
-        kind: Ratio(
-            arms[kind, "bbr"][0] / arms[kind, "cubic"][0], math.hypot(*(arms[kind, cc][1] ** 0.5 for cc in CCS))
-        )
-        for kind in found["class"].unique()
+        kind: _ratio(*(of_kind.filter(pl.col("cc") == cc).sort(column) for cc in CCS), column, drawn)
+        for (kind,), of_kind in some.partition_by("class", as_dict=True).items()
     }
+
+
+def _ratio(control: pl.DataFrame, treatment: pl.DataFrame, column: str, drawn: np.ndarray) -> Ratio:
+    values = [
+        np.log([_median(arm, column, weights[arm["cluster"]]) for weights in (np.ones_like(drawn[0]), *drawn)])
+        for arm in (control, treatment)
+    ]
+    logs = values[1] - values[0]
+    return Ratio(math.exp(logs[0]), float(logs[1:].std(ddof=1)))
+
+
+def _median(arm: pl.DataFrame, column: str, weights: np.ndarray) -> float:
+    below = np.cumsum(weights)
+    return float(arm[column][int(np.searchsorted(below, below[-1] / 2))])

@@ -30,6 +30,7 @@ def test_the_truth_is_what_the_article_says(pools: dict[str, Pool]) -> None:
     assert ratio["pop-to-pop", "goodput_bps"] < 1
     assert ratio["intra-pop", "goodput_bps"] < 1
     assert ratio["far-clean", "goodput_bps"] < 1
+    assert ratio["wireline", "fct_us"] < 1
 
 
 def test_the_records_show_the_truth(pools: dict[str, Pool], tmp_path: Path) -> None:
