@@ -42,9 +42,20 @@ FORMAT = 1
 SEEDS = 100
 TOGETHER = 4_000_000
 """Rows that are counted at once: those of some thirty seeds."""
-ROWS = {"none": 40_000, "tiny": 330_000, "reversed": 40_000, "paradox": 40_000, "correlated": 120_000}
+ROWS = {
+    "none": 40_000,
+    "none-by-path": 40_000,
+    "tiny": 330_000,
+    "reversed": 40_000,
+    "paradox": 40_000,
+    "correlated": 120_000,
+}
 """With 330,000 each algorithm has 100,000 transfers; with 40,000 eight of twelve classes and metrics can be judged.
 In those of `correlated` clusters have to be so large that to forget them does harm."""
+BY_PATH = {"none-by-path": "none"}
+"""Truths that are asked about by round-trip time and retransmissions, which are what the records of a seed show: so
+each seed by itself.
+"""
 OF_THE_WHOLE = ("tiny", "paradox")
 """Truths that are about everything together as well."""
 CONFIDENCE = 0.95
@@ -122,7 +133,7 @@ def trials(truth: str, seeds: Sequence[int], rows: int | None = None, *, told: b
         some = seeds[first : first + together]
         with tempfile.TemporaryDirectory(prefix="thalweg-planted-") as name:
             for seed in some:
-                _write(synth.Settings(rows, seed, 1, truth), Path(name))
+                _write(synth.Settings(rows, seed, 1, BY_PATH.get(truth, truth)), Path(name))
             found += _judged(truth, Path(name), some)
         if told:
             print(f"{truth}: {len(found)} of {len(seeds)} seeds", file=sys.stderr, flush=True)
@@ -145,6 +156,11 @@ def _machine(seed: int) -> str:
 
 def _judged(truth: str, folder: Path, seeds: Sequence[int]) -> Iterator[Trial]:
     """Have the records of some seeds judged, and take them apart again."""
+    if truth in BY_PATH:
+        for seed in seeds:
+            parts = advise([folder / f"{_machine(seed)}.parquet"], Question(), engine=_engine).parts
+            yield _trial(truth, parts, Question())
+        return
     prefixes = folder / synth.PREFIXES
     prefixes.write_text(fleet.prefixes(), encoding="utf-8")
     question = Question(segments=("machine", "class"))
@@ -153,16 +169,20 @@ def _judged(truth: str, folder: Path, seeds: Sequence[int]) -> Iterator[Trial]:
     wholes = advise([folder], asked, engine=_engine).parts if truth in OF_THE_WHOLE else ()
     for machine in map(_machine, seeds):
         parts = comparing.judged([part for part in by_class if part.names[0] == machine], question)
-        differences = [each.difference for part in parts for each in part.comparisons.values() if each.difference]
-        found = Trial(
-            [look for part in parts for look in _looks(truth, part, question)],
-            min(sum(each.treatment.n for each in differences), sum(each.control.n for each in differences)),
-        )
+        found = _trial(truth, parts, question)
         for whole in comparing.judged([part for part in wholes if part.names[0] == machine], question):
             said = [each.code for each in cautions.of_parts(parts, whole, question)]
             verdict = comparing.without_paradox(whole, parts).verdict
             found = replace(found, whole=verdict, is_called_paradox="paradox" in said)
         yield found
+
+
+def _trial(truth: str, parts: Sequence[Part], question: Question) -> Trial:
+    differences = [each.difference for part in parts for each in part.comparisons.values() if each.difference]
+    return Trial(
+        [look for part in parts for look in _looks(truth, part, question)],
+        min(sum(each.treatment.n for each in differences), sum(each.control.n for each in differences)),
+    )
 
 
 def _engine() -> DuckDb:
@@ -173,7 +193,7 @@ def _engine() -> DuckDb:
 def _looks(truth: str, part: Part, question: Question) -> Iterator[Look]:
     """Hold what is said of a class against what was planted: one ratio of all its completion times."""
     arms = (question.treatment, question.control)
-    ratio = PLANTED[truth].ratios.get(part.names[1], 1.0)
+    ratio = PLANTED[BY_PATH.get(truth, truth)].ratios.get(part.names[1], 1.0)
     better = None if ratio == 1 else arms[0] if ratio < 1 else arms[1]
     for metric, comparison in part.comparisons.items():
         effect = comparison.difference.median if comparison.difference else None
@@ -239,7 +259,7 @@ def table(found: Mapping[str, Any]) -> str:
     heads = (
         "Truth",
         "Transfers per algorithm",
-        "Classes and metrics judged",
+        "Parts and metrics judged",
         "Intervals that hold the truth",
         "Named",
         "Of them falsely, mean of the seeds",

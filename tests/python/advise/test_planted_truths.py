@@ -31,7 +31,7 @@ def test_of_those_named_no_more_are_false_than_promised(truth: str) -> None:
 
 
 def test_where_nothing_differs_hardly_any_seed_names_an_algorithm() -> None:
-    for truth in ("none", "correlated"):
+    for truth in ("none", "none-by-path", "correlated"):
         named = sum(share > 0 for share in TRUTHS[truth]["false_shares"])
         assert named <= stats.binom.ppf(0.99, planted_truths.SEEDS, FALSE), truth
 
