@@ -31,6 +31,7 @@ Numbers = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 MEDIAN = QUANTILES.index(0.5)
+FASTEST, SLOWEST = QUANTILES.index(0.05), QUANTILES.index(0.95)
 CONFIDENCE = 0.95
 LEAST_DEGREES = 1.0
 """Of freedom: one group that has nearly everything leaves none, and t has to have some."""
@@ -72,6 +73,11 @@ class Arm:
     def median(self) -> float:
         """What half of the samples are below."""
         return self.quantiles[MEDIAN]
+
+    @property
+    def jitter(self) -> float:
+        """How far apart the fastest and the slowest twentieth are."""
+        return self.quantiles[SLOWEST] - self.quantiles[FASTEST]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from thalweg.advise import QUANTILES, Answer, Arm, Gain
+from thalweg.advise import Answer, Arm, Gain
 from thalweg.advise.answer import gain
 from thalweg.advise.segments import LOSS_TITLES, RTT_TITLES
 from thalweg.report.figure import Figure, Scaled, Unit
@@ -18,7 +18,6 @@ METRICS: dict[str, tuple[str, str, Unit, float]] = {
 }
 """Title, axis, unit, and how much of the unit a number of the answer is."""
 
-JITTER = (QUANTILES.index(0.05), QUANTILES.index(0.95))
 GAIN = Scaled("gain", "ratio")
 POSITIVE = "Positive: the treatment is better, with less time or more throughput."
 
@@ -123,14 +122,13 @@ def _over_time(answer: Answer) -> Iterator[Figure]:
 
 
 def _sizes(answer: Answer) -> Iterator[Figure]:
-    low, high = JITTER
     yield from _by_size(answer, "sizes", "Completion time by size", "median completion time", lambda arm: arm.median)
     yield from _by_size(
         answer,
         "jitter",
         "Jitter of the completion time by size",
         "95th minus 5th percentile",
-        lambda arm: arm.quantiles[high] - arm.quantiles[low],
+        lambda arm: arm.jitter,
         "How far apart the slowest and the fastest twentieth are: steadier is lower.",
     )
 

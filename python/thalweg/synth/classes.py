@@ -8,9 +8,6 @@ docs/reference/synth.md argues for them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-TRANSFERS = 3
-"""Most objects that a connection carries: as many as one in the scenarios (requests.count) does."""
-
 CONTROL = "cubic"
 TREATMENT = "bbr"
 ARMS = (CONTROL, TREATMENT)
@@ -33,6 +30,8 @@ class PathClass:
     losses: Mapping[float, float]
     sizes: Mapping[str, float]
     """Sizes of objects, with the share of connections that carry such ones."""
+    transfers: int
+    """Most objects that a connection carries: as many as one in the scenario (requests.count) does."""
     another: float
     """Chance that one more object follows on the same connection."""
     think_s: float
@@ -61,28 +60,31 @@ EDGE, FILL = "/system.slice/edge.service", "/system.slice/fill.service"
 
 CLASSES = (
     PathClass(
-        "wireless", 0.4, 1500, {"5Mbps": 0.3, "12Mbps": 0.4, "25Mbps": 0.3}, {"50ms": 0.6, "90ms": 0.4},
-        {0.0: 0.78, 0.0005: 0.16, 0.005: 0.06}, PAGES, 0.4, 4.0, 64496, "Example Wireless", EDGE,
+        "wireless", 0.5, 1500, {"5Mbps": 0.3, "12Mbps": 0.4, "25Mbps": 0.3}, {"50ms": 0.6, "90ms": 0.4},
+        {0.0: 0.77, 0.0005: 0.165, 0.005: 0.065}, PAGES, 3, 0.4, 4.0, 64496, "Example Wireless", EDGE,
     ),
     PathClass(
-        "wireline", 0.3, 1200, {"20Mbps": 0.3, "50Mbps": 0.4, "100Mbps": 0.3}, {"15ms": 0.6, "35ms": 0.4},
-        {0.0: 0.5, 0.0002: 0.3, 0.002: 0.2}, PAGES, 0.4, 4.0, 64497, "Example Wireline", EDGE,
+        "wireline", 0.1, 1200, {"20Mbps": 0.3, "50Mbps": 0.4, "100Mbps": 0.3}, {"15ms": 0.6, "35ms": 0.4},
+        {0.0: 0.5, 0.0002: 0.3, 0.002: 0.2}, PAGES, 8, 0.9, 4.0, 64497, "Example Wireline", EDGE,
     ),
     PathClass(
-        "far-lossy", 0.1, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
-        {0.005: 0.5, 0.02: 0.5}, PAGES, 0.4, 4.0, 64498, "Example AS 1", EDGE,
+        "far-lossy", 0.14, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
+        {0.005: 0.5, 0.02: 0.5}, PAGES, 3, 0.4, 4.0, 64498, "Example AS 1", EDGE,
     ),
     PathClass(
-        "far-clean", 0.1, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
-        {0.0: 0.8, 1e-5: 0.2}, PAGES, 0.4, 4.0, 64499, "Example AS 2", EDGE,
+        "far-clean", 0.14, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
+        {0.0: 0.8, 1e-5: 0.2}, PAGES, 3, 0.4, 4.0, 64499, "Example AS 2", EDGE,
     ),
     PathClass(
-        "pop-to-pop", 0.06, 60, {"0.5Gbps": 0.4, "1Gbps": 0.6}, {"20ms": 0.5, "40ms": 0.5},
-        {1e-7: 1.0}, FILLS, 0.8, 30.0, 64500, "Example CDN", FILL,
+        "pop-to-pop", 0.07, 60, {"0.5Gbps": 0.4, "1Gbps": 0.6}, {"20ms": 0.5, "40ms": 0.5},
+        {1e-7: 1.0}, FILLS, 3, 0.8, 30.0, 64500, "Example CDN", FILL,
     ),
     PathClass(
-        "intra-pop", 0.04, 40, {"5Gbps": 0.5, "10Gbps": 0.5}, {"0.1ms": 0.5, "0.2ms": 0.5},
-        {1e-7: 1.0}, FILLS, 0.8, 30.0, 64500, "Example CDN", FILL,
+        "intra-pop", 0.05, 40, {"5Gbps": 0.5, "10Gbps": 0.5}, {"0.1ms": 0.5, "0.2ms": 0.5},
+        {1e-7: 1.0}, FILLS, 3, 0.8, 30.0, 64500, "Example CDN", FILL,
     ),
 )  # fmt: skip
 """Clients of four kinds, and two kinds of the CDN's own traffic."""
+
+TRANSFERS = max(kind.transfers for kind in CLASSES)
+"""Most objects that any connection carries."""

@@ -131,11 +131,11 @@ def _take(world: World, client: Integers, hour: Integers, arm: Integers, chance:
         cell = pool.cell(rate, world.clients.rtt[whose], world.clients.loss[whose], size, arm[here])
         connection = chance.integers(pool.connections, size=len(here))
         for name in MEASURED:
-            measured[name][here] = getattr(pool, name)[cell, connection]
+            measured[name][here, : kind.transfers] = getattr(pool, name)[cell, connection]
         early_bytes[here] = pool.acked_bytes[cell, connection]
         size_bytes[here] = sizes_bytes(kind)[size]
         handshake_us[here] = np.rint(path_rtts_us(kind)[world.clients.rtt[whose]])
-        follows = chance.random((len(here), TRANSFERS - 1)) < kind.another
+        follows = chance.random((len(here), kind.transfers - 1)) < kind.another
         transfers[here] = 1 + follows.cumprod(axis=1).sum(axis=1)
         think_us[here] = 1e6 * chance.exponential(kind.think_s, (len(here), TRANSFERS))
     return Taken(measured, early_bytes, size_bytes, handshake_us, transfers, think_us)

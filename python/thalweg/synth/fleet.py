@@ -36,7 +36,7 @@ RECORDS, TRUTH, PREFIXES = "records", "truth.json", "prefixes.csv"
 GROUP_ROWS = 131_072
 """Rows that are drawn and written together, as a row group: some 200 MB while they are made, per thread."""
 
-ROWS_PER_CONNECTION = 2.6
+ROWS_PER_CONNECTION = 3.0
 """About; if it is more, what was drawn too much is thrown away, and if it is less, there is a second try."""
 
 LEAST_ROWS_PER_CONNECTION = 2
@@ -163,6 +163,6 @@ def _cannot_write(out: Path, error: OSError) -> ThalwegError:
         "cannot-write",
         f"records cannot be written to `{out}`: {(error.strerror or str(error)).lower()}",
         place=str(out),
-        hint="name another folder with --out DIR; a million rows need some 45 MB",
+        hint="name another folder with --out DIR; a million rows need some 55 MB",
         exit_code=Exit.CANNOT_WRITE,
     )

@@ -7,11 +7,12 @@ quantile, and of means, is that number within a class.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from thalweg.scenario import quantities
-from thalweg.synth.classes import CLASSES, TRANSFERS, PathClass
+from thalweg.synth.classes import CLASSES, PathClass
 from thalweg.synth.pool import AGES_S, Floats, Pool, path_rtts_us, sizes_bytes
 
 PAYLOAD_BYTES = 1448
@@ -106,18 +107,19 @@ def planted_pool(kind: PathClass, ratio: float) -> Pool:
     fct_us = (rtt * rounds + 8e6 * size / rate) * arm
     segments = np.ceil(size / PAYLOAD_BYTES)
     retransmits = np.floor(segments * loss + rounding)
+    dense = partial(_dense, transfers=kind.transfers)
     return Pool(
         kind.shape,
-        _dense(fct_us),
-        _dense(segments + retransmits).astype(np.int64),
-        _dense(retransmits).astype(np.int64),
-        _dense(rtt),
-        _dense(1.2 * rtt),
-        _dense(1.5 * rtt),
+        dense(fct_us),
+        dense(segments + retransmits).astype(np.int64),
+        dense(retransmits).astype(np.int64),
+        dense(rtt),
+        dense(1.2 * rtt),
+        dense(1.5 * rtt),
         np.full((fct_us.size // CONNECTIONS, CONNECTIONS, len(AGES_S)), np.nan),
     )
 
 
-def _dense(values: Floats) -> Floats:
+def _dense(values: Floats, transfers: int) -> Floats:
     """Give every object of a connection the same."""
-    return np.repeat(values.reshape(-1, CONNECTIONS, 1), TRANSFERS, axis=2)
+    return np.repeat(values.reshape(-1, CONNECTIONS, 1), transfers, axis=2)

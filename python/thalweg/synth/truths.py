@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from thalweg import __version__
-from thalweg.synth.classes import ARMS, CLASSES, CONTROL, TRANSFERS, TREATMENT
+from thalweg.synth.classes import ARMS, CLASSES, CONTROL, TREATMENT
 from thalweg.synth.pool import Floats, sizes_bytes
 from thalweg.synth.settings import AB, FIRST_DAY, SIZE_LIMIT_BYTES, Settings
 from thalweg.synth.world import BUSY, LOAD, World
@@ -149,7 +149,7 @@ def _parts(world: World, number: int, arm: int, metric: str) -> Iterator[tuple[F
     """Go through a class's paths, hours and sizes: weights and values of the transfers there."""
     kind, pool = CLASSES[number], world.pools[number]
     busy = float(LOAD[BUSY].sum() / LOAD.sum())
-    follows = kind.another ** np.arange(TRANSFERS)
+    follows = kind.another ** np.arange(kind.transfers)
     sizes = sizes_bytes(kind)
     for rate, rtt, loss, weights, factors in _paths(world, number):
         for hours, at in ((1 - busy, rate), (busy, max(rate - 1, 0))):

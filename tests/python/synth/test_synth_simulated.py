@@ -17,7 +17,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pool]:
 def test_every_cell_has_the_same_connections(pools: dict[str, Pool]) -> None:
     for kind in CLASSES:
         pool = pools[kind.name]
-        assert pool.fct_us.shape[2] == 3
+        assert pool.fct_us.shape[2] == kind.transfers
         assert (pool.fct_us > 0).all()
         assert (pool.rtt_p95_us >= pool.rtt_min_us).all()
 
@@ -27,10 +27,10 @@ def test_the_truth_is_what_the_article_says(pools: dict[str, Pool]) -> None:
     ratio = {(each["class"], each["metric"]): each["ratio_of_means"] for each in said["segments"]}
     assert ratio["far-lossy", "goodput_bps"] > 1.5
     assert 1.03 < ratio["wireless", "goodput_bps"] < 1.1
-    assert ratio["pop-to-pop", "goodput_bps"] < 1
-    assert ratio["intra-pop", "goodput_bps"] < 1
+    assert ratio["pop-to-pop", "goodput_bps"] < 0.97
+    assert ratio["intra-pop", "goodput_bps"] < 0.97
     assert ratio["far-clean", "goodput_bps"] < 1
-    assert ratio["wireline", "fct_us"] < 1
+    assert ratio["wireline", "fct_us"] < 0.9
 
 
 def test_the_records_show_the_truth(pools: dict[str, Pool], tmp_path: Path) -> None:
