@@ -60,19 +60,19 @@ EDGE, FILL = "/system.slice/edge.service", "/system.slice/fill.service"
 
 CLASSES = (
     PathClass(
-        "wireless", 0.5, 1500, {"5Mbps": 0.3, "12Mbps": 0.4, "25Mbps": 0.3}, {"50ms": 0.6, "90ms": 0.4},
+        "wireless", 0.55, 1500, {"5Mbps": 0.3, "12Mbps": 0.4, "25Mbps": 0.3}, {"50ms": 0.6, "90ms": 0.4},
         {0.0: 0.77, 0.0005: 0.165, 0.005: 0.065}, PAGES, 3, 0.4, 4.0, 64496, "Example Wireless", EDGE,
     ),
     PathClass(
-        "wireline", 0.1, 1200, {"20Mbps": 0.3, "50Mbps": 0.4, "100Mbps": 0.3}, {"15ms": 0.6, "35ms": 0.4},
+        "wireline", 0.03, 1200, {"20Mbps": 0.3, "50Mbps": 0.4, "100Mbps": 0.3}, {"15ms": 0.6, "35ms": 0.4},
         {0.0: 0.5, 0.0002: 0.3, 0.002: 0.2}, PAGES, 8, 0.9, 4.0, 64497, "Example Wireline", EDGE,
     ),
     PathClass(
-        "far-lossy", 0.14, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
+        "far-lossy", 0.15, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
         {0.005: 0.5, 0.02: 0.5}, PAGES, 3, 0.4, 4.0, 64498, "Example AS 1", EDGE,
     ),
     PathClass(
-        "far-clean", 0.14, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
+        "far-clean", 0.15, 600, {"10Mbps": 0.4, "20Mbps": 0.4, "30Mbps": 0.2}, {"150ms": 0.5, "180ms": 0.5},
         {0.0: 0.8, 1e-5: 0.2}, PAGES, 3, 0.4, 4.0, 64499, "Example AS 2", EDGE,
     ),
     PathClass(

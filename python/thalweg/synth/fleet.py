@@ -36,7 +36,7 @@ RECORDS, TRUTH, PREFIXES = "records", "truth.json", "prefixes.csv"
 GROUP_ROWS = 131_072
 """Rows that are drawn and written together, as a row group: some 200 MB while they are made, per thread."""
 
-ROWS_PER_CONNECTION = 3.0
+ROWS_PER_CONNECTION = 2.75
 """About; if it is more, what was drawn too much is thrown away, and if it is less, there is a second try."""
 
 LEAST_ROWS_PER_CONNECTION = 2
