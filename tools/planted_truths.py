@@ -50,7 +50,7 @@ ROWS = {
     "paradox": 40_000,
     "correlated": 120_000,
 }
-"""With 322,000 each algorithm has 100,000 transfers; with 40,000 eight of twelve classes and metrics can be judged.
+"""With 322,000 each algorithm has 100,000 transfers; with 40,000 seven of twelve classes and metrics can be judged.
 In those of `correlated` clusters have to be so large that to forget them does harm."""
 BY_PATH = {"none-by-path": "none"}
 """Truths that are asked about by round-trip time and retransmissions, which are what the records of a seed show: so
