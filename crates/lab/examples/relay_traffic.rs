@@ -4,16 +4,20 @@
 //! relay_traffic receive PORT                     prints number and nanoseconds on the way of each
 //! relay_traffic echo PORT                        sends each back
 //! relay_traffic send TO COUNT SIZE GAP_US        sends IP packets of this size
-//! relay_traffic ping TO COUNT                    sends one after another, prints the nanoseconds until each is back
+//! relay_traffic ping TO COUNT                    sends one after another, prints the nanoseconds until each is back;
+//!                                                 one that does not come back is `lost`, and sent again
 //! relay_traffic sink PORT                        takes one TCP connection, prints how many bytes it brought
 //! relay_traffic source TO BYTES                  sends bytes over TCP
 //! ```
 
 use std::error::Error;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 use thalweg_lab::clock::monotonic_ns;
+
+/// How often a packet is sent again that does not come back.
+const TRIES: u32 = 3;
 
 /// Headers of IPv4 and UDP.
 const HEADERS: usize = 28;
@@ -77,12 +81,21 @@ fn send(to: &str, count: u64, size: usize, gap_us: u64) -> Outcome {
 fn ping(to: &str, count: u64) -> Outcome {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to)?;
-    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let mut buffer = [0; 2048];
-    for number in 0..count {
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let (mut buffer, mut tries, mut number) = ([0; 2048], 0, 0);
+    while number < count {
         socket.send(&write(number, 100))?;
-        let len = socket.recv(&mut buffer)?;
-        say(&format!("{}", monotonic_ns() - read(&buffer[..len]).1))?;
+        match socket.recv(&mut buffer) {
+            Ok(len) => {
+                say(&format!("{}", monotonic_ns() - read(&buffer[..len]).1))?;
+                (tries, number) = (0, number + 1);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && tries < TRIES => {
+                say("lost")?;
+                tries += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(())
 }
