@@ -34,8 +34,8 @@ FACTS = {"interference", "loss-without-queues"}
 """What is said of made-up records, and right: hours are full, and queues do not depend on losses there."""
 
 
-def judged(folder: Path, truth: str, *by: str) -> Answer:
-    settings = synth.Settings(rows=60_000, seed=1, days=2, truth=truth)
+def judged(folder: Path, truth: str, *by: str, seed: int = 1) -> Answer:
+    settings = synth.Settings(rows=60_000, seed=seed, days=2, truth=truth)
     synth.write(synth.make(settings), folder)
     question = Question(replicates=200, segments=by or DEFAULT_SEGMENTS)
     return advise([folder / synth.RECORDS], question, table=folder / synth.PREFIXES)
@@ -45,10 +45,13 @@ def codes(answer: Answer) -> set[str]:
     return {caution.code for caution in answer.cautions}
 
 
-def test_where_nothing_differs_nothing_is_warned_of(tmp_path: Path) -> None:
-    found = judged(tmp_path, "none")
-    assert not codes(found) - FACTS
-    assert not {part.verdict for part in found.parts} - {NO_DIFFERENCE, NOT_ENOUGH}
+def test_where_nothing_differs_hardly_any_seed_is_warned_of_or_judged(tmp_path: Path) -> None:
+    found = [judged(tmp_path / str(seed), "none", seed=seed) for seed in range(1, 9)]
+    said = [
+        (codes(each) - FACTS) | ({part.verdict for part in each.parts} - {NO_DIFFERENCE, NOT_ENOUGH}) for each in found
+    ]
+    # Sizes, round-trip times and verdicts: each may be wrong in one of twenty. More than 2 of 8 have a chance of 10 %.
+    assert sum(map(bool, said)) <= 2, said
 
 
 def test_a_planted_paradox_is_found(tmp_path: Path) -> None:
