@@ -4,7 +4,7 @@
     make bench                                         with the simulator's: some minutes, as root
     .venv/bin/python bench/recording.py --quick        a smoke test
     ... --only slowdown                                nine minutes: what connections lose
-    ... --only kernel                                  half a minute: what the program in the kernel costs
+    ... --only kernel                                  a minute: what the program in the kernel costs
     ... --only memory                                  a minute: 100,000 open connections
     ... --json FILE                                    everything that was measured, for programs
 
@@ -62,7 +62,9 @@ def main() -> None:
                 found[load.name] = slowdown.report(seen, load, window_s)
         if "kernel" in parts:
             windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
-            found["cost"] = price.measure(machine, windows, window_s).report()
+            for place in price.places():
+                print(f"  connections {place.name}:")
+                found[f"cost {place.name}"] = price.measure(machine, place, windows, window_s).report()
         if "memory" in parts:
             count, interim_s = (200, 1) if chosen.quick else (chosen.open, memory.INTERIM_S)
             found["memory"] = memory.report(memory.measure(machine, count, interim_s))

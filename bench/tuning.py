@@ -146,6 +146,7 @@ def report(case: Case, found: Found) -> dict[str, Any]:
 
 def cost(windows: int, window_s: float) -> dict[str, Any]:
     """Measure what the program in the kernel costs that records and chooses, for short connections, part by part."""
+    (place, *_) = price.places()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-bench-")))
         settings = folder / "cubic.toml"
@@ -164,8 +165,8 @@ def cost(windows: int, window_s: float) -> dict[str, Any]:
         ]
         machine = Machine(folder, stack)
         machine.inside(machine.server, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
-        found = dict(zip(TITLES, price.side_by_side(machine, kinds, windows, window_s), strict=True))
-    print("cost for short connections, in turns:")
+        found = dict(zip(TITLES, price.side_by_side(machine, kinds, place, windows, window_s), strict=True))
+    print(f"cost for short connections {place.name}, in turns:")
     for name, title in TITLES.items():
         print(f" {title}")
         found[name].report()

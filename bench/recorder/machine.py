@@ -100,9 +100,9 @@ class Machine:
         settings.write_text(NGINX.format(folder=folder, address=address, port=port, encrypted=encrypted))
         return [nginx(), "-c", settings, "-e", folder / "errors"]
 
-    def ask(self, seconds: float, port: int = PORT) -> None:
-        """Make connections for so long."""
-        self.inside(self.client, self.program, "ask", "10.9.0.1", port, seconds)
+    def ask(self, seconds: float, port: int, cpu: int) -> None:
+        """Make connections for so long, from a CPU."""
+        self.inside(self.client, "taskset", "--cpu-list", cpu, self.program, "ask", "10.9.0.1", port, seconds)
 
 
 def nginx() -> Path | None:

@@ -3,9 +3,16 @@
 The kernel's account holds the reading of two clocks at each call. So a program that does nothing is called beside the
 recorder, for the same: the difference is what is net. That program comes second, and finds in the caches what the first
 has brought there.
+
+The server stays on a CPU of its own. The client is beside it, so that a connection is on one CPU from its first packet
+to its last, as it is where packets are steered to the CPU of the process that wants them (RFS, or a worker for each
+queue of the card); or it is on another CPU. Over veth who sends a packet also does what receiving it takes: then the
+kernel's own socket, and what the program keeps of it, go from CPU to CPU with each packet, and the account holds the
+waiting for them.
 """
 
 import json
+import os
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -70,35 +77,54 @@ class Kind:
     options: tuple[str, ...] = ()
 
 
-def measure(machine: Machine, windows: int, window_s: float) -> Price:
+@dataclass(frozen=True)
+class Place:
+    """Where the two ends of connections are."""
+
+    name: str
+    client: int
+    """CPU."""
+    server: int
+
+
+def places() -> list[Place]:
+    """Return where connections are measured: on one CPU, and, where there are two, between them."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    last = others[-1] if others else first
+    apart = [Place("between two CPUs", first, last)] if others else []
+    return [Place("on one CPU", last, last), *apart]
+
+
+def measure(machine: Machine, place: Place, windows: int, window_s: float) -> Price:
     """Measure what recording costs: medians of some windows of time."""
-    (price,) = side_by_side(machine, [Kind("priced")], windows, window_s)
+    (price,) = side_by_side(machine, [Kind("priced")], place, windows, window_s)
     return price
 
 
-def side_by_side(machine: Machine, kinds: Sequence[Kind], windows: int, window_s: float) -> list[Price]:
+def side_by_side(machine: Machine, kinds: Sequence[Kind], place: Place, windows: int, window_s: float) -> list[Price]:
     """Measure several agents, each on servers of its own, in turns: what else the machine does hits all of them."""
     with ExitStack() as stack:
         stack.enter_context(accounts())
-        sides = [Side(machine, stack, kind, PORT + number) for number, kind in enumerate(kinds)]
+        sides = [Side(machine, stack, kind, place, PORT + number) for number, kind in enumerate(kinds)]
         for side in sides:
-            machine.ask(min(window_s, 1.0), side.port)
+            side.ask(min(window_s, 1.0))
             side.begin()
         for number in range(windows):
-            for place in range(len(sides)):
-                sides[(place + number) % len(sides)].look(window_s)
+            for turn in range(len(sides)):
+                sides[(turn + number) % len(sides)].look(window_s)
         return [side.end() for side in sides]
 
 
 class Side:
     """An agent at work on a server, which does nothing but in its windows."""
 
-    def __init__(self, machine: Machine, stack: ExitStack, kind: Kind, port: int) -> None:
-        self.machine, self.port = machine, port
-        place = stack.enter_context(cgroup(kind.name))
-        stack.enter_context(machine.serving("bare", port=port, cgroup=place))
-        self.agent = Agent(machine, *kind.options, command=kind.command, cgroup=place)
-        self.account = stack.enter_context(nothing(machine, place))
+    def __init__(self, machine: Machine, stack: ExitStack, kind: Kind, place: Place, port: int) -> None:
+        self.machine, self.place, self.port = machine, place, port
+        watched = stack.enter_context(cgroup(kind.name))
+        server = stack.enter_context(machine.serving("bare", port=port, cgroup=watched))
+        os.sched_setaffinity(server, {place.server})
+        self.agent = Agent(machine, *kind.options, command=kind.command, cgroup=watched)
+        self.account = stack.enter_context(nothing(machine, watched))
         self.gross: list[float] = []
         self.own: list[float] = []
         self.calls: list[float] = []
@@ -108,10 +134,14 @@ class Side:
         """What was until now does not count."""
         self.first = self.before = self.agent.status()
 
+    def ask(self, seconds: float) -> None:
+        """Make connections for so long."""
+        self.machine.ask(seconds, self.port, self.place.client)
+
     def look(self, window_s: float) -> None:
         """Make connections for a window of time, and look at what they have cost."""
         idle = self.account() if self.account else None
-        self.machine.ask(window_s, self.port)
+        self.ask(window_s)
         before, after = self.before, self.agent.status()
         runs, run_ns = (recorder(after)[key] - recorder(before)[key] for key in ("runs", "run_ns"))
         self.gross.append(run_ns / runs)
@@ -154,7 +184,7 @@ def accounts() -> Iterator[None]:
 
 
 @contextmanager
-def nothing(machine: Machine, place: Path) -> Iterator[Callable[[], Account] | None]:
+def nothing(machine: Machine, watched: Path) -> Iterator[Callable[[], Account] | None]:
     """Have a program called that does nothing, behind the recorder; None where nothing compiles or loads it."""
     clang = next(filter(None, map(shutil.which, CLANGS)), None)
     if clang is None or shutil.which("bpftool") is None:
@@ -162,17 +192,17 @@ def nothing(machine: Machine, place: Path) -> Iterator[Callable[[], Account] | N
         return
     source, built = SOURCES / "nothing.bpf.c", machine.folder / "nothing.bpf.o"
     run(clang, "-O2", "-target", "bpf", "-c", str(source), "-o", str(built))
-    pins = machine.folder / f"{place.name}-pins"
+    pins = machine.folder / f"{watched.name}-pins"
     pin = str(pins / "nothing")
     pins.mkdir(exist_ok=True)
     run("mount", "-t", "bpf", "bpf", str(pins))
     try:
         run("bpftool", "prog", "load", str(built), pin)
-        run("bpftool", "cgroup", "attach", str(place), "sock_ops", "pinned", pin, "multi")
+        run("bpftool", "cgroup", "attach", str(watched), "sock_ops", "pinned", pin, "multi")
         try:
             yield lambda: account_of(pin)
         finally:
-            run("bpftool", "cgroup", "detach", str(place), "sock_ops", "pinned", pin)
+            run("bpftool", "cgroup", "detach", str(watched), "sock_ops", "pinned", pin)
     finally:
         run("umount", str(pins))
 
