@@ -97,34 +97,60 @@ struct {
 /* What opens within this time opens at the same time. */
 #define AT_ONCE_US 100000
 
-/* ::ffff:192.0.2.7 is 192.0.2.7. */
-static __always_inline void as_ipv4(struct tune_key *peer)
+static __always_inline u32 netns_of(const struct tune_key *peer)
 {
-	u32 *words = (u32 *)peer->address;
+	return peer->scope;
+}
 
-	if (peer->address[0] || words[2] != __builtin_bswap32(0xffff))
-		return;
-	peer->family = 4;
-	words[0] = words[3];
+static __always_inline bool is_ipv4(const struct tune_key *peer)
+{
+	return (peer->scope >> 32 & 0xffff) == 4;
+}
+
+/* Two words, one behind the other in memory, as the eight bytes that they are: little-endian, as all that is done here with addresses. */
+static __always_inline u64 two_words(u32 first, u32 second)
+{
+	/* Read one by one: the kernel refuses a program that reads eight bytes of its context at once. */
+	barrier_var(first);
+	return (u64)second << 32 | first;
+}
+
+/*
+ * The peer's address in IPv4 and in IPv6. Members are written as they are read, eight bytes at once: eight that were written as
+ * four and four are not there until all that was written before has reached the cache, which can take longer than all else here.
+ */
+static __always_inline void set_ipv4(struct tune_key *peer, u32 netns, u32 address)
+{
+	peer->address[0] = two_words(address, 0);
 	peer->address[1] = 0;
+	peer->scope = TUNE_SCOPE(netns, 4, 0);
+}
+
+/* ::ffff:192.0.2.7 is 192.0.2.7. */
+static __always_inline void set_ipv6(struct tune_key *peer, u32 netns, u64 high, u64 low)
+{
+	u64 bits = __builtin_bswap64(low);
+
+	if (!high && bits >> 32 == 0xffff) {
+		set_ipv4(peer, netns, __builtin_bswap32(bits));
+		return;
+	}
+	peer->address[0] = high;
+	peer->address[1] = low;
+	peer->scope = TUNE_SCOPE(netns, 6, 0);
 }
 
 static __always_inline void peer_of(struct tune_key *peer, struct tcp_sock *tp)
 {
 	struct sock *sk = sock_of(tp);
+	u32 netns = sk->__sk_common.skc_net.net->ns.inum;
 
-	peer->netns = sk->__sk_common.skc_net.net->ns.inum;
-	peer->length = 0;
-	peer->address[0] = peer->address[1] = 0;
 	if (sk->__sk_common.skc_family == AF_INET) {
-		peer->family = 4;
-		*(u32 *)peer->address = sk->__sk_common.skc_daddr;
+		set_ipv4(peer, netns, sk->__sk_common.skc_daddr);
 		return;
 	}
-	peer->family = 6;
-	peer->address[0] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[0];
-	peer->address[1] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8];
-	as_ipv4(peer);
+	set_ipv6(peer, netns, eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[0]),
+		 eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8]));
 }
 
 /* The machine's own, private ones, and those of a link. */
@@ -133,7 +159,7 @@ static __always_inline bool is_private(const struct tune_key *peer)
 	u64 high = __builtin_bswap64(peer->address[0]);
 	u32 v4 = high >> 32;
 
-	if (peer->family == 4)
+	if (is_ipv4(peer))
 		return v4 >> 24 == 0 || v4 >> 24 == 10 || v4 >> 24 == 127 || v4 >> 22 == (100 << 2 | 1) ||
 		       v4 >> 16 == (169 << 8 | 254) || v4 >> 20 == (172 << 4 | 1) || v4 >> 16 == (192 << 8 | 168);
 	return high >> 57 == 0xfc >> 1 || high >> 54 == 0xfe80 >> 6 ||
@@ -151,8 +177,8 @@ static __always_inline u64 first_bits(u64 word, s32 bits)
 static __always_inline u32 override_of(const struct tune_key *peer)
 {
 	struct tune_prefix prefix = {
-		.bits = 8 + (peer->family == 4 ? 32 : 128),
-		.family = peer->family,
+		.bits = 8 + (is_ipv4(peer) ? 32 : 128),
+		.family = is_ipv4(peer) ? 4 : 6,
 	};
 	u32 *found;
 
@@ -163,27 +189,27 @@ static __always_inline u32 override_of(const struct tune_key *peer)
 
 static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 {
-	struct tune_key key = *peer;
+	u32 netns = netns_of(peer), only = 0;
 	struct tune_row *row;
-	u32 only = 0;
+	struct tune_key key;
 
 #pragma unroll
 	for (int at = 0; at < TUNE_LENGTHS; at++) {
-		u32 length = peer->family == 4 ? tune.lengths_v4[at] : tune.lengths_v6[at];
+		u32 length = is_ipv4(peer) ? tune.lengths_v4[at] : tune.lengths_v6[at];
 
 		/* Constants, so that the kernel leaves out what is behind. */
 		if (!tune.lengths_v4[at] && !tune.lengths_v6[at])
 			break;
 		if (!length)
 			break;
-		key.length = length;
+		key.scope = peer->scope | TUNE_SCOPE(0, 0, length);
 		key.address[0] = first_bits(peer->address[0], length);
 		key.address[1] = first_bits(peer->address[1], (s32)length - 64);
 		row = bpf_map_lookup_elem(&rows, &key);
 		if (row)
 			return row;
 	}
-	row = bpf_map_lookup_elem(&netns_rows, &key.netns);
+	row = bpf_map_lookup_elem(&netns_rows, &netns);
 	if (row)
 		return row;
 	row = bpf_map_lookup_elem(&usual_row, &only);
@@ -199,18 +225,17 @@ static __always_inline bool is_chosen_already(struct tcp_sock *tp)
 	       (u64)icsk->icsk_ca_ops != (u64)sock_of(tp)->__sk_common.skc_net.net->ipv4.tcp_congestion_control;
 }
 
-/* Draws from a row. Without ECN, the arms that need none share all among them. */
-static __noinline u32 draw(const struct tune_key *peer, bool is_outgoing, bool has_ecn)
+/* Draws from a row: this number decides. Without ECN, the arms that need none share all among them. */
+static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u32 number)
 {
 	const struct tune_draw *chances;
-	u32 number, holdout, plain = tune.plain_arms;
+	u32 holdout, plain = tune.plain_arms;
 	struct tune_row *row;
 
-	row = peer ? row_of(peer) : NULL;
+	row = row_of(peer);
 	if (!row)
 		return DRAWN(RECORD_UNTOUCHED, NO_ARM);
 	chances = is_outgoing ? &row->outgoing : &row->incoming;
-	number = bpf_get_prandom_u32();
 	holdout = chances->holdout;
 	if (holdout == ~0U || number < holdout)
 		return DRAWN(RECORD_HELD_OUT, NO_ARM);
@@ -232,16 +257,10 @@ static __noinline u32 draw(const struct tune_key *peer, bool is_outgoing, bool h
 	return DRAWN(RECORD_TREATED, chances->last & (TUNE_ARMS - 1));
 }
 
-/* Peers as numbers (MurmurHash3's finalizer). */
+/* Peers as numbers. */
 static __always_inline u64 tag_of(const struct tune_key *peer)
 {
-	u64 tag = peer->address[0] ^ (u64)peer->netns << 32;
-
-	tag = (tag ^ tag >> 33) * 0xff51afd7ed558ccdULL;
-	tag ^= peer->address[1] + peer->family;
-	tag = (tag ^ tag >> 33) * 0xff51afd7ed558ccdULL;
-	tag = (tag ^ tag >> 33) * 0xc4ceb9fe1a85ec53ULL;
-	return tag ^ tag >> 33;
+	return mixed(mixed(peer->address[0] ^ peer->scope << 32) ^ (peer->address[1] + (peer->scope >> 32)));
 }
 
 /* What is drawn is for a connection whose end will be told, for one whose end will not be, or for one that is yet to be. */
@@ -254,7 +273,7 @@ enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 				    enum drawing drawing)
 {
-	u32 drawn, was, is_shared, number, counted;
+	u32 drawn, was, is_shared, place, counted, number;
 	u64 tag, before, after;
 	struct client *client;
 	s64 age_us;
@@ -263,11 +282,13 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
 	if (!peer)
 		return 0;
 	tag = tag_of(peer);
-	number = tag & tune.client_mask;
-	counted = FLOW_IS_COUNTED | number << FLOW_CLIENT_SHIFT;
-	client = bpf_map_lookup_elem(&clients, &number);
+	/* A peer and a microsecond, mixed, are as good as the kernel's random numbers, which take fifteen times as long. */
+	number = mixed(tag ^ now_us);
+	place = tag & tune.client_mask;
+	counted = FLOW_IS_COUNTED | place << FLOW_CLIENT_SHIFT;
+	client = bpf_map_lookup_elem(&clients, &place);
 	if (!client)
-		return draw(peer, is_outgoing, has_ecn);
+		return DRAWN(RECORD_UNTOUCHED, NO_ARM);
 	before = client->drawn;
 	was = before & 0xff;
 	/* Another CPU's time may be ahead of ours by a little. */
@@ -284,7 +305,7 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
 		__sync_fetch_and_add(&client->open, 1);
 		return (was & ~IS_AHEAD) | is_shared | counted;
 	}
-	drawn = draw(peer, is_outgoing, has_ecn);
+	drawn = draw(peer, is_outgoing, has_ecn, number);
 	if (lasts || drawing == FOR_OTHERS)
 		return drawn;
 	after = now_us << 8 | drawn | (drawing == AHEAD ? IS_AHEAD : 0);
@@ -338,7 +359,7 @@ static __always_inline bool differs_from(struct tcp_sock *tp, u32 arm)
 	return name[0] != tune.names[2 * arm] || name[1] != tune.names[2 * arm + 1];
 }
 
-static __noinline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *tp, u32 arm)
+static __always_inline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *tp, u32 arm)
 {
 	u64 name[2], *count;
 
@@ -390,14 +411,13 @@ static __noinline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool
 		return as_flags(drawn);
 	if (word >= TUNE_ARM && word != ~0U) {
 		/* The operator's choice is no part of the comparison. */
-		if (tune.sets)
-			set_arm(ctx, tp, word - TUNE_ARM);
-		return as_flags(DRAWN(RECORD_UNTOUCHED, (word - TUNE_ARM) & (TUNE_ARMS - 1)));
+		drawn = DRAWN(RECORD_UNTOUCHED, (word - TUNE_ARM) & (TUNE_ARMS - 1));
+	} else {
+		if (word == TUNE_DATA_CENTER)
+			has_ecn = tp->ecn_flags & TCP_ECN_OK;
+		drawn = draw_together(&peer, is_outgoing, has_ecn, now_us, counts ? FOR_COUNTED : FOR_OTHERS);
 	}
-	if (word == TUNE_DATA_CENTER)
-		has_ecn = tp->ecn_flags & TCP_ECN_OK;
-	drawn = draw_together(&peer, is_outgoing, has_ecn, now_us, counts ? FOR_COUNTED : FOR_OTHERS);
-	if (tune.sets && GROUP_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && !set_arm(ctx, tp, ARM_OF(drawn)))
+	if (tune.sets && ARM_OF(drawn) != NO_ARM && !set_arm(ctx, tp, ARM_OF(drawn)))
 		drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM) | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED | FLOW_CLIENT));
 	return as_flags(drawn);
 }
@@ -409,7 +429,7 @@ static __noinline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool
 static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
 	struct tune_heart *beats;
-	struct tune_key peer = {};
+	struct tune_key peer;
 	u32 only = 0, drawn;
 	struct tcp_sock *tp;
 	u64 now_us;
@@ -420,18 +440,12 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		return 0;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp) {
-		peer.family = ctx->family == AF_INET ? 4 : 6;
-		if (peer.family == 4) {
-			*(u32 *)peer.address = ctx->remote_ip4;
-		} else {
-			u32 *words = (u32 *)peer.address;
-
-			words[0] = ctx->remote_ip6[0];
-			words[1] = ctx->remote_ip6[1];
-			words[2] = ctx->remote_ip6[2];
-			words[3] = ctx->remote_ip6[3];
-			as_ipv4(&peer);
-		}
+		/* Of its namespace nothing is known, and nothing is asked. */
+		if (ctx->family == AF_INET)
+			set_ipv4(&peer, 0, ctx->remote_ip4);
+		else
+			set_ipv6(&peer, 0, two_words(ctx->remote_ip6[0], ctx->remote_ip6[1]),
+				 two_words(ctx->remote_ip6[2], ctx->remote_ip6[3]));
 		return override_of(&peer) == TUNE_DATA_CENTER;
 	}
 	peer_of(&peer, tp);

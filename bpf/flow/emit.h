@@ -68,10 +68,10 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 		*(u32 *)event->local_address = sk->__sk_common.skc_rcv_saddr;
 		*(u32 *)event->remote_address = sk->__sk_common.skc_daddr;
 	} else {
-		event->local_address[0] = *(u64 *)&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8[0];
-		event->local_address[1] = *(u64 *)&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8[8];
-		event->remote_address[0] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[0];
-		event->remote_address[1] = *(u64 *)&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8];
+		event->local_address[0] = eight_at(&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8[0]);
+		event->local_address[1] = eight_at(&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8[8]);
+		event->remote_address[0] = eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[0]);
+		event->remote_address[1] = eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8]);
 	}
 	event->local_port = sk->__sk_common.skc_num;
 	event->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);

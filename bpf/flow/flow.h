@@ -101,17 +101,43 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and room.rs say what an open connection costs");
 
+/* MurmurHash3's finalizer: each bit of the result hangs on all of the number. */
+static __always_inline u64 mixed(u64 number)
+{
+	number = (number ^ number >> 33) * 0xff51afd7ed558ccdULL;
+	number = (number ^ number >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return number ^ number >> 33;
+}
+
+/* Linux 6.2 and newer: the verifier takes its word, and the kernel calls nothing. */
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
+
+/* A full socket of TCP's, as all are that the kernel calls for. */
+static __always_inline struct tcp_sock *tcp_sock_of(struct bpf_sock *sk)
+{
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	return bpf_skc_to_tcp_sock(sk);
+}
+
 static __always_inline struct sock *sock_of(struct tcp_sock *tp)
 {
 	return (struct sock *)tp;
+}
+
+/* Eight of the kernel's bytes at once. The compiler sees bytes, and would load them one by one: each with a check of its address. */
+static __always_inline u64 eight_at(const void *bytes)
+{
+	barrier_var(bytes);
+	return *(const u64 *)bytes;
 }
 
 static __always_inline void cc_name(struct tcp_sock *tp, u64 *name)
 {
 	const struct tcp_congestion_ops___kernels *ops = (void *)((struct inet_connection_sock *)tp)->icsk_ca_ops;
 
-	name[0] = *(const u64 *)&ops->name[0];
-	name[1] = *(const u64 *)&ops->name[8];
+	name[0] = eight_at(&ops->name[0]);
+	name[1] = eight_at(&ops->name[8]);
 }
 
 /* Has a connection in this state sent its FIN? */

@@ -26,16 +26,14 @@ static __always_inline u64 cookie_of(struct tcp_sock *tp)
 
 #define CALLS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG)
 
-/* Cookies are numbers in a row: mixed (MurmurHash3's finalizer), so that those that are taken are like the others. */
+/* Cookies are numbers in a row: mixed, so that those that are taken are like the others. */
 static __always_inline bool is_sampled(u64 cookie)
 {
 	u32 one_in = settings.sample_one_in;
 
 	if (one_in <= 1)
 		return true;
-	cookie = (cookie ^ cookie >> 33) * 0xff51afd7ed558ccdULL;
-	cookie = (cookie ^ cookie >> 33) * 0xc4ceb9fe1a85ec53ULL;
-	return (u32)(cookie >> 32) % one_in == 0;
+	return (u32)(mixed(cookie) >> 32) % one_in == 0;
 }
 
 static __always_inline struct flow *begin(struct tcp_sock *tp, u64 cookie, u32 flags, u64 now_us)
@@ -63,10 +61,10 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 	if (!is_sampled(cookie)) {
 		COUNT(unsampled);
 		if (tune.is_on)
-			choose(ctx, bpf_skc_to_tcp_sock(sk), flags, false);
+			choose(ctx, tcp_sock_of(sk), flags, false);
 		return;
 	}
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = tcp_sock_of(sk);
 	/* A packet has just come. Nothing was sent yet but what a SYN carried, which is the first transfer's. */
 	flow = tp ? begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp) : NULL;
 	if (!flow) {
@@ -214,7 +212,7 @@ static __always_inline u64 closed_us(struct tcp_sock *tp)
 static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
 {
 	bool is_close = !is_round_trip && ctx->args[1] == TCP_CLOSE;
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_sock *tp = tcp_sock_of(sk);
 	struct place place;
 	struct flow *flow;
 	bool is_all_acked;
@@ -243,7 +241,7 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 		on_round_trip(flow, tp, &now, ctx->args[0]);
 	else if (!(flow->flags & FLOW_IS_OVER))
 		finish(flow, tp, &now, is_all_acked);
-	if (tune.is_on && !is_round_trip && flow->flags & FLOW_IS_COUNTED)
+	if (!is_round_trip && flow->flags & FLOW_IS_COUNTED && tune.is_on)
 		leave_client(flow);
 	if (is_close) {
 		on_close(flow, tp, &now, state);
@@ -257,49 +255,44 @@ static __always_inline bool is_of_interest(u32 old, u32 new)
 	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
-/* What is asked of the program only where it chooses. Returns whether it was that. */
-static __always_inline bool on_question(struct bpf_sock_ops *ctx, u32 op)
+/* What is asked of the program only where it chooses: whether ECN is wanted, and what becomes of who retransmits. */
+static __always_inline void on_question(struct bpf_sock_ops *ctx, u32 op)
 {
+	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp;
-	struct bpf_sock *sk;
 	struct place place;
 
-	if (op == BPF_SOCK_OPS_NEEDS_ECN && tune.sets && tune.plain_arms < tune.arms) {
-		if (answer_ecn(ctx, ctx->sk))
+	if (op == BPF_SOCK_OPS_NEEDS_ECN) {
+		if (tune.sets && tune.plain_arms < tune.arms && answer_ecn(ctx, sk))
 			ctx->reply = 1;
-		return true;
+	} else if (tune.loss_shift) {
+		tp = sk ? tcp_sock_of(sk) : NULL;
+		if (tp && find(&place, cookie_of(tp)))
+			on_retransmit(ctx, tp, place.flow);
 	}
-	if (!tune.loss_shift || op != BPF_SOCK_OPS_RETRANS_CB)
-		return false;
-	sk = ctx->sk;
-	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	if (tp && find(&place, cookie_of(tp)))
-		on_retransmit(ctx, tp, place.flow);
-	return true;
 }
 
 SEC("sockops")
 int record_flows(struct bpf_sock_ops *ctx)
 {
-	bool is_opening, is_outgoing, is_round_trip;
+	bool is_round_trip, is_outgoing;
 	struct bpf_sock *sk;
 	u32 op = ctx->op;
 
 	is_round_trip = op == BPF_SOCK_OPS_RTT_CB;
-	if (tune.is_on && !is_round_trip && on_question(ctx, op))
-		return 1;
 	is_outgoing = op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB;
-	is_opening = is_outgoing || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
-	if (!is_round_trip && !is_opening &&
-	    !(op == BPF_SOCK_OPS_STATE_CB && is_of_interest(ctx->args[0], ctx->args[1])))
-		return 1;
-	sk = ctx->sk;
-	if (!sk)
-		return 1;
-	if (is_opening)
-		on_opening(ctx, sk, is_outgoing ? FLOW_OUTGOING : 0);
-	else
-		on_event(ctx, sk, is_round_trip);
+	if (is_round_trip || (op == BPF_SOCK_OPS_STATE_CB && is_of_interest(ctx->args[0], ctx->args[1]))) {
+		sk = ctx->sk;
+		if (sk)
+			on_event(ctx, sk, is_round_trip);
+	} else if (is_outgoing || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		sk = ctx->sk;
+		if (sk)
+			on_opening(ctx, sk, is_outgoing ? FLOW_OUTGOING : 0);
+	} else if (op == BPF_SOCK_OPS_NEEDS_ECN || op == BPF_SOCK_OPS_RETRANS_CB) {
+		if (tune.is_on)
+			on_question(ctx, op);
+	}
 	/* Whatever another program wants stays. */
 	return 1;
 }

@@ -36,10 +36,11 @@ struct tune_heart {
 /* An address in network order, or a prefix of one; an IPv4 address is in the first four bytes, also that of an IPv6 socket. */
 struct tune_key {
 	u64 address[2];
-	u32 netns;
-	u16 family; /* 4 or 6 */
-	u16 length;
+	u64 scope; /* TUNE_SCOPE: in one piece, as it is read */
 };
+
+/* A network namespace, 4 or 6, and how many bits the prefix has. */
+#define TUNE_SCOPE(netns, family, length) ((u64)(netns) | (u64)(family) << 32 | (u64)(length) << 48)
 
 /* The chances of those that one side opens. */
 struct tune_draw {

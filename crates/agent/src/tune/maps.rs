@@ -63,11 +63,6 @@ impl Bytes {
         self
     }
 
-    fn u16s(mut self, numbers: &[u16]) -> Bytes {
-        numbers.iter().for_each(|number| self.0.extend(number.to_ne_bytes()));
-        self
-    }
-
     fn bytes(mut self, bytes: &[u8]) -> Bytes {
         self.0.extend(bytes);
         self
@@ -124,11 +119,8 @@ fn family(prefix: Prefix) -> u8 {
 
 /// `struct tune_key`.
 pub fn key(key: RowKey) -> Vec<u8> {
-    Bytes::default()
-        .bytes(&octets(key.prefix.address()))
-        .u32s(&[key.netns])
-        .u16s(&[family(key.prefix).into(), key.prefix.length().into()])
-        .0
+    let scope = u64::from(key.netns) | u64::from(family(key.prefix)) << 32 | u64::from(key.prefix.length()) << 48;
+    Bytes::default().bytes(&octets(key.prefix.address())).u64s(&[scope]).0
 }
 
 /// So many random numbers of 32 bits there are.
