@@ -270,8 +270,8 @@ enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
  * What was drawn for the peer's other connections, and then the result has RECORD_SHARED; or else something new. Where the
  * connection is among those that the next one shares with, the result has FLOW_IS_COUNTED, and the place where.
  */
-static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
-				    enum drawing drawing)
+static __always_inline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
+					 enum drawing drawing)
 {
 	u32 drawn, was, is_shared, place, counted, number;
 	u64 tag, before, after;
@@ -279,8 +279,6 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
 	s64 age_us;
 	bool lasts;
 
-	if (!peer)
-		return 0;
 	tag = tag_of(peer);
 	/* A peer and a microsecond, mixed, are as good as the kernel's random numbers, which take fifteen times as long. */
 	number = mixed(tag ^ now_us);
@@ -328,20 +326,17 @@ static __noinline u32 draw_together(const struct tune_key *peer, bool is_outgoin
  * One of its client's connections has closed, or has sent its FIN with nothing before it left to be acknowledged. What was drawn since it
  * opened, for the same client or for another that has its place now, has not counted it.
  */
-static __noinline int leave_client(struct flow *flow)
+static __always_inline void leave_client(struct flow *flow)
 {
 	struct client *client;
 	u32 number;
 
-	if (!flow)
-		return 0;
 	number = flow->flags >> FLOW_CLIENT_SHIFT;
 	flow->flags &= ~FLOW_IS_COUNTED;
 	client = bpf_map_lookup_elem(&clients, &number);
 	/* It may have been drawn a little later, for a connection that opened at the same time. */
 	if (client && flow->opened_us + AT_ONCE_US >= client->drawn >> 8)
 		__sync_fetch_and_add(&client->open, -1);
-	return 0;
 }
 
 static __always_inline bool is_alive(const struct tune_heart *heart, u64 now_us)
@@ -364,7 +359,7 @@ static __always_inline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *t
 	u64 name[2], *count;
 
 	arm &= TUNE_ARMS - 1;
-	if (!tp || !differs_from(tp, arm))
+	if (!differs_from(tp, arm))
 		return true;
 	name[0] = tune.names[2 * arm];
 	name[1] = tune.names[2 * arm + 1];
@@ -386,7 +381,7 @@ static __always_inline u32 as_flags(u32 drawn)
  * Chooses for a connection that has just been established, and sets it; returns flags of its flow. `counts`: it will be told of
  * its end.
  */
-static __noinline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
+static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
 {
 	u32 only = 0, word = ~0U, drawn;
 	struct tune_heart *beats;
@@ -394,8 +389,6 @@ static __noinline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool
 	bool has_ecn = false;
 	u64 now_us;
 
-	if (!tp)
-		return 0;
 	now_us = tp->tcp_mstamp;
 	beats = bpf_map_lookup_elem(&heart, &only);
 	/* Nobody is there any more: as if nothing had ever been. */

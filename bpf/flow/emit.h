@@ -184,7 +184,7 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 }
 
 /* A connection that has closed. */
-static __noinline int emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
+static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
 {
 	struct record_counters *here = counters_here();
 	u64 number = here ? __sync_fetch_and_add(&here->closed, 1) : 0;
@@ -199,13 +199,12 @@ static __noinline int emit_close(struct tcp_sock *tp, struct flow *flow, const s
 	}
 	if (!event) {
 		COUNT(lost_events);
-		return 0;
+		return;
 	}
 	event->kind = RECORD_CLOSE;
 	fill_connection(event, tp, flow, now, state);
 	fill_last_transfer(event, flow, &flow->look);
 	submit(event, number);
-	return 0;
 }
 
 /*

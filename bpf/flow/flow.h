@@ -8,6 +8,7 @@
  *
  * Calls for one connection are far apart, as programs go: what each of them costs is the fetching of its code and data. So what is
  * rare is in functions that are not inlined, and most calls do not fetch; and what only long connections need is touched by them alone.
+ * What is not rare is inlined: a kernel that does not trust the processor's guesses pays for each return.
  *
  * Included by record.bpf.c.
  */

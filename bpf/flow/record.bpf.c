@@ -54,29 +54,25 @@ static __always_inline struct flow *begin(struct tcp_sock *tp, u64 cookie, u32 f
 static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock *sk, u32 flags)
 {
 	u64 cookie = bpf_get_socket_cookie(ctx);
+	struct tcp_sock *tp = tcp_sock_of(sk);
 	u32 calls = CALLS, choice = 0;
-	struct tcp_sock *tp;
-	struct flow *flow;
+	struct flow *flow = NULL;
 
-	if (!is_sampled(cookie)) {
-		COUNT(unsampled);
-		if (tune.is_on)
-			choose(ctx, tcp_sock_of(sk), flags, false);
+	if (!tp)
 		return;
-	}
-	tp = tcp_sock_of(sk);
 	/* A packet has just come. Nothing was sent yet but what a SYN carried, which is the first transfer's. */
-	flow = tp ? begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp) : NULL;
-	if (!flow) {
-		if (tune.is_on)
-			choose(ctx, tp, flags, false);
-		return;
-	}
+	if (is_sampled(cookie))
+		flow = begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp);
+	else
+		COUNT(unsampled);
 	if (tune.is_on) {
-		flow->flags |= choice = choose(ctx, tp, flags, true);
+		choice = choose(ctx, tp, flags, flow);
 		if (tune.loss_shift && tune.sets && (choice >> RECORD_GROUP_SHIFT & 3) == RECORD_TREATED)
 			calls |= BPF_SOCK_OPS_RETRANS_CB_FLAG;
 	}
+	if (!flow)
+		return;
+	flow->flags |= choice;
 	flow->look.at_us = flow->opened_us;
 	flow->look.jiffies = bpf_jiffies64();
 	/* Of the handshake. */
