@@ -56,7 +56,7 @@ def main() -> None:
             if not nginx():
                 print("bench: nginx is left out: there is none; to fetch it: tools/bootstrap nginx", file=sys.stderr)
             for load in slowdown.LOADS:
-                if (load.server != "bare" and not nginx()) or not load.cpus():
+                if (load.kind != "bare" and not nginx()) or not load.cpus():
                     continue
                 seen = slowdown.measure(machine, load, windows, window_s)
                 found[load.name] = slowdown.report(seen, load, window_s)

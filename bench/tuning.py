@@ -3,7 +3,7 @@
 
     .venv/bin/python bench/tuning.py                   about a quarter of an hour, as root
     .venv/bin/python bench/tuning.py --quick           half a minute: does it work?
-    ... --only "10 % loss"                             one case; `cost`: two minutes, what the kernel's side costs
+    ... --only "10 % loss"                             one case; `cost`: four minutes, what the kernel's side costs
     ... --policy bpftune                               another policy; also epsilon-greedy, ucb ...
     ... --json FILE                                    everything that was measured, for programs
 
@@ -144,9 +144,8 @@ def report(case: Case, found: Found) -> dict[str, Any]:
     return told | asdict(found)
 
 
-def cost(windows: int, window_s: float) -> dict[str, Any]:
+def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
     """Measure what the program in the kernel costs that records and chooses, for short connections, part by part."""
-    (place, *_) = price.places()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-bench-")))
         settings = folder / "cubic.toml"
@@ -217,7 +216,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
             told[case.name] = report(case, measure(case, Path(folder), count, alone, ["--policy", chosen.policy]))
     if chosen.only in (None, "cost"):
-        told["cost"] = cost(*((1, 1.0) if chosen.quick else (COST_WINDOWS, COST_WINDOW_S)))
+        windows, window_s = (1, 1.0) if chosen.quick else (COST_WINDOWS, COST_WINDOW_S)
+        for place in price.places():
+            told[f"cost {place.name}"] = cost(place, windows, window_s)
     if chosen.json:
         chosen.json.write_text(json.dumps(told, indent=2) + "\n")
 

@@ -3,7 +3,7 @@
  *
  *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes, and does nothing else
  *     connections ask ADDRESS PORT SECONDS     one request after the other; prints how many were answered
- *     connections turns ADDRESS PORT SECONDS PID PID [tls]
+ *     connections turns ADDRESS PORT SECONDS PID PID [tls | tls-again]
  *         asks the servers at PORT and PORT + 1, which are these processes, in turns: first, second, second, first, and so on;
  *         prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in ns.
  *         What is asked is "/page" by HTTP 1.0, so that it can be any web server that has RESPONSE_BYTES there
@@ -12,6 +12,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,10 @@ static int listen_at(const struct sockaddr_in *address)
 
 static int connect_to(const struct sockaddr_in *address)
 {
-	int connection = socket(AF_INET, SOCK_STREAM, 0);
+	int connection = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
 
+	/* As browsers do: who comes again sends the end of the handshake and the request one after the other. */
+	setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	if (connection < 0 || connect(connection, (const void *)address, sizeof(*address)))
 		fail("connect");
 	return connection;
@@ -105,11 +108,19 @@ int SSL_connect(SSL *ssl);
 int SSL_read(SSL *ssl, void *buffer, int bytes);
 int SSL_write(SSL *ssl, const void *buffer, int bytes);
 void SSL_free(SSL *ssl);
+typedef struct ssl_session_st SSL_SESSION;
+SSL_SESSION *SSL_get1_session(SSL *ssl);
+void SSL_SESSION_free(SSL_SESSION *session);
+int SSL_set_session(SSL *ssl, SSL_SESSION *session);
+int SSL_session_reused(const SSL *ssl);
+void SSL_set_shutdown(SSL *ssl, int how);
+#define SSL_SENT_SHUTDOWN 1
 
-static int is_encrypted;
+/* Who has been there brings the ticket that the server gave last time, and neither side signs anything (RFC 8446, section 2.2). */
+static int is_encrypted, comes_again;
 
-/* Each time with a handshake of its own, as a new visitor does it; who the server is does not matter. */
-static ssize_t ask_encrypted(int connection)
+/* Who the server is does not matter. */
+static ssize_t ask_encrypted(int connection, SSL_SESSION **ticket)
 {
 	static SSL_CTX *context;
 	ssize_t received, all = 0;
@@ -118,10 +129,22 @@ static ssize_t ask_encrypted(int connection)
 	if (!context)
 		context = SSL_CTX_new(TLS_client_method());
 	ssl = SSL_new(context);
-	if (!ssl || !SSL_set_fd(ssl, connection) || SSL_connect(ssl) != 1 || SSL_write(ssl, request, REQUEST_BYTES) <= 0)
+	if (!ssl || !SSL_set_fd(ssl, connection) || (*ticket && !SSL_set_session(ssl, *ticket)) || SSL_connect(ssl) != 1 ||
+	    SSL_write(ssl, request, REQUEST_BYTES) <= 0)
 		fail("TLS");
+	if (*ticket && !SSL_session_reused(ssl))
+		fail("the ticket is not taken");
 	while ((received = SSL_read(ssl, buffer, sizeof(buffer))) > 0)
 		all += received;
+	/* The server closes first, and remembers the connection for a minute: here there would soon be no ports left. */
+	while (read(connection, buffer, sizeof(buffer)) > 0)
+		;
+	if (comes_again) {
+		SSL_SESSION_free(*ticket);
+		*ticket = SSL_get1_session(ssl);
+		/* Else the library takes it for broken off, and its ticket for void. */
+		SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN);
+	}
 	SSL_free(ssl);
 	return all;
 }
@@ -137,10 +160,10 @@ static ssize_t ask_plainly(int connection)
 	return all;
 }
 
-static void ask_once(const struct sockaddr_in *address)
+static void ask_once(const struct sockaddr_in *address, SSL_SESSION **ticket)
 {
 	int connection = connect_to(address);
-	ssize_t all = is_encrypted ? ask_encrypted(connection) : ask_plainly(connection);
+	ssize_t all = is_encrypted ? ask_encrypted(connection, ticket) : ask_plainly(connection);
 
 	/* A web server says something of it first. */
 	if (all < RESPONSE_BYTES)
@@ -154,7 +177,7 @@ static void ask(const struct sockaddr_in *address, double seconds)
 	long answered = 0;
 
 	for (; now_ns(CLOCK_MONOTONIC) < end_ns; answered++)
-		ask_once(address);
+		ask_once(address, NULL);
 	printf("%ld\n", answered);
 }
 
@@ -176,6 +199,7 @@ static void ask_in_turns(const struct sockaddr_in *first, double seconds, char *
 {
 	struct sockaddr_in both[2] = { *first, *first };
 	long long end_ns = now_ns(CLOCK_MONOTONIC) + (long long)(1e9 * seconds);
+	SSL_SESSION *tickets[2] = { NULL };
 	clockid_t servers[2];
 
 	for (int which = 0; which < 2; which++)
@@ -189,7 +213,7 @@ static void ask_in_turns(const struct sockaddr_in *first, double seconds, char *
 			struct used before = used(servers[which]), after;
 
 			for (int number = 0; number < TURN; number++)
-				ask_once(&both[which]);
+				ask_once(&both[which], &tickets[which]);
 			after = used(servers[which]);
 			printf("%lld %lld %lld\n", after.client_ns - before.client_ns, after.server_ns - before.server_ns,
 			       after.clock_ns - before.clock_ns);
@@ -226,7 +250,8 @@ int main(int count, char **words)
 	else if (count > 4 && !strcmp(words[1], "ask"))
 		ask(&address, atof(words[4]));
 	else if (count > 6 && !strcmp(words[1], "turns")) {
-		is_encrypted = count > 7 && !strcmp(words[7], "tls");
+		is_encrypted = count > 7;
+		comes_again = is_encrypted && !strcmp(words[7], "tls-again");
 		ask_in_turns(&address, atof(words[4]), words + 5);
 	} else if (count > 4 && !strcmp(words[1], "hold"))
 		hold(&address, atoi(words[4]));

@@ -1,8 +1,8 @@
 """What short connections lose by being recorded, on a machine that has a CPU to spare, and on one that has nothing.
 
 A connection of nginx with TLS is what a visitor of a web server opens first: a handshake with its signature, a page
-from a file, a line in the log. One without TLS leaves out the handshake. One of the bare server is a read and a write,
-and the worst that can be asked of a recorder.
+from a file, a line in the log. Who comes again brings a ticket, and nobody signs. One without TLS leaves out the
+handshake. One of the bare server is a read and a write, and the worst that can be asked of a recorder.
 
 On each CPU that is to be busy a client asks two servers of its own in turns of some milliseconds. One of the two is in
 the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits both: to
@@ -51,13 +51,22 @@ MERGES = ("--rotate-size", "8MB")
 """Files are merged several times in the time that is measured."""
 
 
+KINDS = {
+    "nginx-tls": ("nginx-tls", ("tls",)),
+    "nginx-tls-again": ("nginx-tls", ("tls-again",)),
+    "nginx": ("nginx", ()),
+    "bare": ("bare", ()),
+}
+"""What is asked: a server, and the last words for connections.c."""
+
+
 @dataclass(frozen=True)
 class Load:
     """Which servers are asked, and how much."""
 
     name: str
-    server: str
-    """`nginx-tls`, `nginx` or `bare`."""
+    kind: str
+    """One of `KINDS`."""
     spare: bool
     """Whether the machine has a CPU to spare: then the clock counts."""
 
@@ -67,9 +76,7 @@ class Load:
 
 
 LOADS = tuple(
-    Load(f"slowdown_{server}_{'spare' if spare else 'busy'}", server, spare)
-    for server in ("nginx-tls", "nginx", "bare")
-    for spare in (True, False)
+    Load(f"slowdown_{kind}_{'spare' if spare else 'busy'}", kind, spare) for kind in KINDS for spare in (True, False)
 )
 
 
@@ -135,14 +142,14 @@ def bound(values: list[float]) -> tuple[float, float]:
 def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list[Window]:
     """Have two servers of a kind asked in turns, with a recorder at work."""
     found = []
+    server, how = KINDS[load.kind]
     with ExitStack() as stack:
         places = []
         for number, cpu in enumerate(load.cpus()):
             port, pids = PORT + 2 * number, []
             for side, cgroup in enumerate((machine.recorded, machine.other)):
-                pids.append(stack.enter_context(machine.serving(load.server, port=port + side, cgroup=cgroup)))
+                pids.append(stack.enter_context(machine.serving(server, port=port + side, cgroup=cgroup)))
                 os.sched_setaffinity(pids[side], {cpu})
-            how = ("tls",) if load.server == "nginx-tls" else ()
             ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES)
@@ -214,7 +221,7 @@ def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]
     left_out = statistics.fmean(window.left_out for window in windows)
     idle = statistics.fmean(window.idle for window in windows)
     stolen = statistics.fmean(window.stolen for window in windows)
-    print(f"  {load.server}, {'a CPU to spare' if load.spare else 'all CPUs busy'}: {per_s:.0f} connections a second")
+    print(f"  {load.kind}, {'a CPU to spare' if load.spare else 'all CPUs busy'}: {per_s:.0f} connections a second")
     if load.spare:
         print(f"    slowdown  connections last {percent(longer)} longer, at most {percent(longer_at_most)}")
     else:
