@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measure what `thalweg-agent record` costs: thousands of short connections a second, and very many that are open.
 
-    make bench                                         with the simulator's: some minutes, as root
+    make bench                                         with the simulator's: half an hour, as root
     .venv/bin/python bench/recording.py --quick        a smoke test
-    ... --only slowdown                                nine minutes: what connections lose
+    ... --only slowdown                                a quarter of an hour: what connections lose
     ... --only kernel                                  a minute: what the program in the kernel costs
     ... --only memory                                  a minute: 100,000 open connections
     ... --json FILE                                    everything that was measured, for programs

@@ -50,7 +50,7 @@ class Machine:
     """Two network namespaces with a cable between, two cgroups, and the program that makes connections."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.folder = folder
+        self.folder, self.stack = folder, stack
         self.recorded, self.other = (stack.enter_context(cgroup(name)) for name in ("recorded", "other"))
         self.program = folder / "connections"
         subprocess.run(["cc", "-O2", "-Wall", "-o", self.program, SOURCES / "connections.c", *LIBRARIES], check=True)
@@ -122,6 +122,8 @@ class Agent:
         line = [str(AGENT), command, "--out", str(machine.folder / f"{watched.name}-records"), *self.at]
         line += ["--listen", "127.0.0.1:0", "--cgroup", str(watched), *options]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+        # Should what is measured fail, it is not left behind.
+        machine.stack.callback(self.stop)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith(("recording", "tuning")):
             raise SystemExit("bench: the recorder does not start")
@@ -130,10 +132,14 @@ class Agent:
         """Return what it says of itself."""
         return dict(json.loads(run(str(AGENT), "status", "--json", *self.at)))
 
+    def stop(self) -> None:
+        """Have it end, if it has not ended before."""
+        self.process.terminate()
+        self.process.wait()
+
     def end(self) -> None:
         """End it as an administrator does."""
-        self.process.terminate()
-        self.process.communicate()
+        self.stop()
         if self.process.returncode != 0:
             raise SystemExit(f"bench: the recorder ended with {self.process.returncode}")
 
