@@ -25,7 +25,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const TRIED: usize = 9;
 /// Trying them takes this long at most.
 const LONGEST_TRIAL: Duration = Duration::from_millis(1_500);
-/// Between two looks at the clock, a thread that runs is not away for so long.
+/// Between two looks at the clock, a thread that runs is not away for so long, unless this machine itself is paused.
 const AWAY: Duration = Duration::from_micros(200);
 
 /// Bit of CAP_SYS_NICE.
@@ -52,7 +52,9 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
         return Ok(*slices);
     }
     let asked = *cpu;
-    let trial = thread::spawn(move || limit(0, &asked).map(|()| lengths(TRIED, LONGEST_TRIAL)));
+    // Between two slices the thread is away for the rest of the period. Shorter pauses are the machine's own, inside of a slice.
+    let away = AWAY.max(Duration::from_nanos(key.1.saturating_sub(key.0) / 2));
+    let trial = thread::spawn(move || limit(0, &asked).map(|()| lengths(Instant::now, away, TRIED, LONGEST_TRIAL)));
     let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).map_or(cpu.slice_ns, |length| Span(length.as_nanos() as u64));
@@ -83,13 +85,13 @@ pub(super) fn command(thread: u32, cpu: &Cpu) -> String {
 }
 
 /// Lengths of the calling thread's next slices; the first, which may have begun before, is left out.
-fn lengths(count: usize, longest: Duration) -> Vec<Duration> {
-    let began = Instant::now();
+fn lengths(clock: impl Fn() -> Instant, away: Duration, count: usize, longest: Duration) -> Vec<Duration> {
+    let began = clock();
     let (mut start, mut last) = (began, began);
     let mut lengths = Vec::new();
     while lengths.len() <= count && last - began < longest {
-        let now = Instant::now();
-        if now - last > AWAY {
+        let now = clock();
+        if now - last > away {
             lengths.push(last - start);
             start = now;
         }
@@ -182,6 +184,7 @@ fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     const CPU: Cpu = Cpu {
         slice_ns: Span::from_millis(10),
@@ -189,6 +192,20 @@ mod tests {
         per_packet_ns: Span::ZERO,
         per_ack_ns: Span::ZERO,
     };
+
+    #[test]
+    fn what_pauses_the_machine_within_a_slice_does_not_end_it() {
+        // A clock that is looked at each 0.1 ms: slices of 20 ms in every 80, and each holds a pause of 3 ms.
+        let (began, looks) = (Instant::now(), Cell::new(0_u64));
+        let clock = || {
+            let look = looks.replace(looks.get() + 1);
+            let (slice, within) = (look / 170, look % 170);
+            let paused = if within > 70 { 3_000 } else { 0 };
+            began + Duration::from_micros(80_000 * slice + 100 * within + paused)
+        };
+        let found = lengths(clock, Duration::from_millis(30), 5, Duration::from_secs(1));
+        assert_eq!(found, [Duration::from_micros(19_900); 5]);
+    }
 
     fn told(errno: i32, settings: &Settings) -> String {
         let error = refusal(&io::Error::from_raw_os_error(errno), &CPU, settings);
