@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from left_out import cannot
+from places import PLACES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOSSY = ("10 % loss", "10 % loss, 40 ms")
-PLACES = ["on one CPU", *(["between two CPUs"] if len(os.sched_getaffinity(0)) > 1 else [])]
-"""Where connections are measured: a machine with one CPU has one place."""
 
 
 @pytest.fixture(scope="module")
