@@ -9,13 +9,31 @@
 
 #include "flow.h"
 
-/* Room for the connections that close within the time in which nobody reads. */
-#define EVENTS_BYTES (4 << 20)
+/*
+ * Where events wait for the agent, which has this memory as well: see record_slot. The kernel's own ring buffer takes two functions, a
+ * lock and an interrupt's mask for each event, a quarter of all that is done for a short connection.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RECORD_SLOTS);
+	__type(key, u32);
+	__type(value, struct record_slot);
+} events SEC(".maps");
 
+/* The number of the next event. The slot follows from it, and the round. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} next_event SEC(".maps");
+
+/* Wakes the reader; what is in it says nothing. The kernel's least size is a page, whatever that is. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, EVENTS_BYTES);
-} events SEC(".maps");
+	__uint(max_entries, 4096);
+} alarm SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -40,20 +58,80 @@ static __always_inline struct record_counters *counters_here(void)
 			__sync_fetch_and_add(&here->member, 1);                                                        \
 	})
 
+/* Between two tries another program has taken a slot. */
+#define TRIES 16
+
+/* A slot that is the caller's until it is submitted, and where it is. */
+struct reserved {
+	struct record_slot *slot;
+	u32 at;
+};
+
+/* Takes the next slot for an event of so many bytes, if there is one that was read. */
+static __always_inline struct record_event *reserve(struct reserved *reserved, u64 bytes)
+{
+	struct record_slot *slot;
+	u64 *next, number;
+	u32 only = 0, at;
+	s64 ahead;
+
+	next = bpf_map_lookup_elem(&next_event, &only);
+	if (!next)
+		return NULL;
+#pragma clang loop unroll(disable)
+	for (int tries = 0; tries < TRIES; tries++) {
+		number = *(volatile u64 *)next;
+		at = number % RECORD_SLOTS;
+		slot = bpf_map_lookup_elem(&events, &at);
+		if (!slot)
+			return NULL;
+		ahead = *(volatile u64 *)&slot->turn - number / RECORD_SLOTS * 2;
+		/* Of the round before: full. */
+		if (ahead < 0)
+			return NULL;
+		if (!ahead && __sync_val_compare_and_swap(next, number, number + 1) == number) {
+			slot->bytes = bytes;
+			reserved->slot = slot;
+			reserved->at = at;
+			return &slot->event;
+		}
+	}
+	return NULL;
+}
+
+/* Gives a slot to the reader: whoever sees this sees the event. */
+static __always_inline void give(struct record_slot *slot)
+{
+	u64 turn = slot->turn + 1;
+
+#ifdef __TARGET_ARCH_x86
+	/* There, stores are seen in their order. */
+	barrier();
+	*(volatile u64 *)&slot->turn = turn;
+#else
+	__sync_lock_test_and_set(&slot->turn, turn);
+#endif
+}
+
 /* Whether there is much to read is asked for at one event in so many. */
 #define SELDOM 16
 
 /*
  * The reader looks several times a second by itself. It is woken when a quarter is full, and not by each event that comes then: a
- * wake-up costs more than everything else here. `number` counts events.
+ * wake-up costs more than everything else here.
  */
-static __always_inline void submit(void *event, u64 number)
+static __always_inline void submit(const struct reserved *reserved)
 {
-	u64 wakeup = BPF_RB_NO_WAKEUP;
+	u32 earlier = (reserved->at - RECORD_SLOTS / 4) % RECORD_SLOTS;
+	struct record_slot *slot;
 
-	if (number % SELDOM == 0 && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENTS_BYTES / 4)
-		wakeup = BPF_RB_FORCE_WAKEUP;
-	bpf_ringbuf_submit(event, wakeup);
+	give(reserved->slot);
+	if (reserved->at % SELDOM)
+		return;
+	slot = bpf_map_lookup_elem(&events, &earlier);
+	/* The reader's still. Where there are more alarms than find room, one was not heard yet. */
+	if (slot && slot->turn & 1)
+		bpf_ringbuf_output(&alarm, &earlier, sizeof(earlier), BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline void fill_endpoints(struct record_event *event, struct tcp_sock *tp)
@@ -186,25 +264,22 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 /* A connection that has closed. */
 static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
 {
-	struct record_counters *here = counters_here();
-	u64 number = here ? __sync_fetch_and_add(&here->closed, 1) : 0;
+	bool is_short = flow->samples < RECORD_RTT_FEW;
 	struct record_event *event;
+	struct reserved reserved;
 
-	if (flow->samples < RECORD_RTT_FEW) {
-		event = bpf_ringbuf_reserve(&events, RECORD_SHORT_BYTES, 0);
-	} else {
-		event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-		if (event)
-			fill_histogram(event, flow);
-	}
+	event = reserve(&reserved, is_short ? RECORD_SHORT_BYTES : sizeof(*event));
 	if (!event) {
 		COUNT(lost_events);
+		COUNT(lost_closes);
 		return;
 	}
+	if (!is_short)
+		fill_histogram(event, flow);
 	event->kind = RECORD_CLOSE;
 	fill_connection(event, tp, flow, now, state);
 	fill_last_transfer(event, flow, &flow->look);
-	submit(event, number);
+	submit(&reserved);
 }
 
 /*
@@ -215,10 +290,11 @@ static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, cons
 {
 	const struct sums *begin = &flow->begin;
 	struct record_event *event;
+	struct reserved reserved;
 
 	if (end->sent_bytes == begin->sent_bytes)
 		return 0;
-	event = bpf_ringbuf_reserve(&events, RECORD_TRANSFER_BYTES, 0);
+	event = reserve(&reserved, RECORD_TRANSFER_BYTES);
 	if (event) {
 		event->kind = RECORD_TRANSFER;
 		fill_span(event, tp, flow, end);
@@ -237,7 +313,7 @@ static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, cons
 		event->rtt_max_us = flow->transfer_rtt_max_us;
 		event->rtt_samples = flow->transfer_samples;
 		event->app_limited_samples = flow->transfer_app_limited;
-		submit(event, 0);
+		submit(&reserved);
 	} else {
 		COUNT(lost_events);
 	}

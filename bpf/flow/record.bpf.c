@@ -464,7 +464,8 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
  */
 static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 {
-	struct record_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	struct reserved reserved;
+	struct record_event *event = reserve(&reserved, sizeof(*event));
 
 	if (!event)
 		return false;
@@ -478,7 +479,7 @@ static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 	event->cc_at_open[1] = flow->cc_at_open[1];
 	fill_kept(event, flow, &flow->look);
 	fill_histogram(event, flow);
-	submit(event, 0);
+	submit(&reserved);
 	return true;
 }
 

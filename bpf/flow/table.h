@@ -9,8 +9,9 @@
  * a hash table takes 250 to 400 ns, making a socket's own storage 1400. An array takes an inlined bounds check. Cookies are
  * numbers in a row, so that connections that open together are neighbours. And so that one short connection after the other
  * would go through all of the array, of which no cache holds much, each is first sought a place in few sets, which a cache does
- * hold. A set that is full, because many connections that stay open share it, sends the next to its set among all, and
- * that one to a hash table of the kernel.
+ * hold. In a set the first place that is free is taken: where few are open at a time, it is the one that was left just now. A set
+ * that is full, because many connections that stay open share it, sends the next to its set among all, and that one to a hash
+ * table of the kernel.
  *
  * All memory is there from the start; the loader sets how much: a power of two of sets, and as many entries of the hash table.
  *
@@ -88,12 +89,13 @@ static __always_inline u32 near_set_of(u64 cookie)
 /* Where in a set a cookie is; WAYS: nowhere. */
 static __always_inline u32 way_of(struct set *set, u64 cookie)
 {
-	u32 way = cookie % WAYS;
+	u32 way;
 
-	if (set->cookies[way] == cookie)
-		return way;
+	/* Most often it has the first, and a loop costs more than that. */
+	if (set->cookies[0] == cookie)
+		return 0;
 #pragma clang loop unroll(disable)
-	for (way = 0; way < WAYS; way++)
+	for (way = 1; way < WAYS; way++)
 		if (set->cookies[way] == cookie)
 			break;
 	return way;
@@ -143,17 +145,17 @@ static __always_inline bool find(struct place *place, u64 cookie)
 static __always_inline u32 take_way(u32 set_number, u64 cookie)
 {
 	struct set *set = bpf_map_lookup_elem(&sets, &set_number);
-	u32 way = cookie % WAYS;
+	u32 way;
 	u64 taken;
 
 	if (!set)
 		return WAYS;
-	taken = __sync_val_compare_and_swap(&set->cookies[way], 0, cookie);
+	taken = __sync_val_compare_and_swap(&set->cookies[0], 0, cookie);
 	/* A socket that is connected again, and of whose first end nobody has told, has its place. */
 	if (!taken || taken == cookie)
-		return way;
+		return 0;
 #pragma clang loop unroll(disable)
-	for (way = 0; way < WAYS; way++)
+	for (way = 1; way < WAYS; way++)
 		if (!__sync_val_compare_and_swap(&set->cookies[way], 0, cookie))
 			break;
 	return way;

@@ -140,6 +140,20 @@ struct record_event {
 #define RECORD_TRANSFER_BYTES __builtin_offsetof(struct record_event, received_bytes)
 #define RECORD_SHORT_BYTES __builtin_offsetof(struct record_event, rtt_histogram)
 
+/*
+ * Between the programs, any number of which may write at a time, and the agent, which reads: so many slots, written and read one after
+ * the other, again and again. `turn` tells whose a slot is. In round n, counted from 0, it is 2 n while it is the writers', and 2 n + 1
+ * once it is the reader's, who makes it 2 n + 2. A multiple of a cache line long, and a power of two many.
+ */
+#define RECORD_SLOTS 8192
+
+struct record_slot {
+	u64 turn;
+	u64 bytes; /* how long the event is */
+	struct record_event event;
+	u64 unused[2];
+};
+
 /* What the loader sets before the programs are loaded. */
 struct record_settings {
 	u64 jiffy_us;
@@ -155,7 +169,7 @@ struct record_settings {
 struct record_counters {
 	u64 opened;
 	u64 joined;
-	u64 closed;
+	u64 lost_closes; /* among those that are lost */
 	u64 unsampled;
 	u64 lost_events;
 	u64 lost_connections;

@@ -1,8 +1,8 @@
 //! `record`: from start to end.
 //!
 //! ```text
-//!  kernel: program ─► ring buffer ─┐ several times a second
-//!          iterator ───────────────┴► events ─► rows ─► files, metrics
+//!  kernel: program ─► shared memory ─┐ several times a second
+//!          iterator ─────────────────┴► events ─► rows ─► files, metrics
 //! ```
 //!
 //! What can be refused is refused before anything is attached. The kernel takes the programs back when this process ends in
@@ -15,6 +15,7 @@ use super::cgroups::{Paths, Recorded, mount_point};
 use super::clock::{Clock, jiffy_ns};
 use super::companion::Companion;
 use super::event::Settings;
+use super::events::Events;
 use super::metrics::Metrics;
 use super::observed::{Kernel, Observed, now_us};
 use super::options::{Options, Privacy};
@@ -87,7 +88,10 @@ pub fn record_with(
     let word = companion.as_ref().map_or("recording", |companion| companion.opening_word());
     let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &told)?);
     let walker = Walker::new(Arc::clone(&program))?;
-    let events = program.map("events")?;
+    let events = Events::of(program.map("events")?).map_err(|error| {
+        Problem::failed("no-memory", "this process", error, "memory that it shares with the kernel's side", "look at ulimit -v")
+    })?;
+    let alarm = program.map("alarm")?;
     let kernel = observed.started(Kernel { program, walker });
 
     let recorder = RefCell::new(Recorder {
@@ -107,7 +111,7 @@ pub fn record_with(
         companion,
         away,
     });
-    let rounds = Rounds::new(&recorder, &events, &kernel.walker, observed.bell())?;
+    let rounds = Rounds::new(&recorder, events, &alarm, &kernel.walker, observed.bell())?;
 
     if let Some(companion) = &mut recorder.borrow_mut().companion {
         companion.loaded(&kernel.program)?;

@@ -386,11 +386,11 @@ pub struct Counters {
     pub opened: u64,
     /// Connections that were open already.
     pub joined: u64,
-    /// Recorded connections that closed while the kernel called the program for them.
-    pub closed: u64,
+    /// Connections whose end found no room.
+    pub lost_closes: u64,
     /// Connections that were left out.
     pub unsampled: u64,
-    /// Events that found no room.
+    /// Events that found no room, those of ends among them.
     pub lost_events: u64,
     /// Connections for which there was no memory.
     pub lost_connections: u64,
@@ -399,7 +399,7 @@ pub struct Counters {
 impl Counters {
     /// The names of the members, in the header's order.
     #[cfg(test)]
-    const MEMBERS: [&str; 6] = ["opened", "joined", "closed", "unsampled", "lost_events", "lost_connections"];
+    const MEMBERS: [&str; 6] = ["opened", "joined", "lost_closes", "unsampled", "lost_events", "lost_connections"];
 
     /// Adds up the CPUs' values.
     pub fn sum(cpus: &[Vec<u8>]) -> Counters {
@@ -409,8 +409,8 @@ impl Counters {
                 *sum += u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
             }
         }
-        let [opened, joined, closed, unsampled, lost_events, lost_connections] = sums;
-        Counters { opened, joined, closed, unsampled, lost_events, lost_connections }
+        let [opened, joined, lost_closes, unsampled, lost_events, lost_connections] = sums;
+        Counters { opened, joined, lost_closes, unsampled, lost_events, lost_connections }
     }
 }
 

@@ -8,6 +8,7 @@ mod clock;
 mod companion;
 mod daemon;
 pub mod event;
+mod events;
 mod http;
 #[cfg(test)]
 mod made_up;
@@ -26,6 +27,7 @@ mod snapshot;
 pub mod socket;
 mod sorting;
 mod status;
+mod sys;
 mod table;
 mod tally;
 mod terminal;

@@ -5,7 +5,7 @@ use super::away::Away;
 use super::bell::Bell;
 use super::cgroups;
 use super::clock::monotonic_us;
-use super::event::{self as kernel, Event, flag, state};
+use super::event::{Event, flag, state};
 use super::out::Health;
 use super::program::Program;
 use super::snapshot::{Counters, Observable, Open, OpenConnections, Snapshot, Tuning, Usage, Writer};
@@ -39,7 +39,6 @@ pub struct Observed {
     close_rows: AtomicU64,
     interim_rows: AtomicU64,
     transfer_rows: AtomicU64,
-    unseen: AtomicU64,
     clock_steps: AtomicU64,
     cgroups: Mutex<cgroups::Paths>,
     away: Arc<Away>,
@@ -91,7 +90,6 @@ impl Observed {
             close_rows: AtomicU64::new(0),
             interim_rows: AtomicU64::new(0),
             transfer_rows: AtomicU64::new(0),
-            unseen: AtomicU64::new(0),
             clock_steps: AtomicU64::new(0),
             cgroups: Mutex::new(cgroups),
             away,
@@ -110,16 +108,13 @@ impl Observed {
     }
 
     /// A row was made.
-    pub fn count_row(&self, kind: &str, is_unseen: bool) {
+    pub fn count_row(&self, kind: &str) {
         let counter = match kind {
             "close" => &self.close_rows,
             "interim" => &self.interim_rows,
             _ => &self.transfer_rows,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        if is_unseen {
-            self.unseen.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Rings when somebody wants to know how things stand.
@@ -141,28 +136,21 @@ impl Observed {
 
     /// How things stand, as far as events were fetched.
     pub fn snapshot(&self) -> Snapshot {
-        self.with(self.kernel_counters())
-    }
-
-    fn kernel_counters(&self) -> kernel::Counters {
-        self.kernel.get().map(|kernel| kernel.program.counters()).unwrap_or_default()
-    }
-
-    fn with(&self, kernel: kernel::Counters) -> Snapshot {
+        let kernel = self.kernel.get();
+        let counted = kernel.map(|kernel| kernel.program.counters()).unwrap_or_default();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = Counters {
-            opened: kernel.opened,
-            joined: kernel.joined,
-            closed: kernel.closed + read(&self.unseen),
-            unsampled: kernel.unsampled,
+            opened: counted.opened,
+            joined: counted.joined,
+            closed: read(&self.close_rows) + counted.lost_closes,
+            unsampled: counted.unsampled,
             close_rows: read(&self.close_rows),
             interim_rows: read(&self.interim_rows),
             transfer_rows: read(&self.transfer_rows),
-            lost_events: kernel.lost_events,
-            lost_connections: kernel.lost_connections,
+            lost_events: counted.lost_events,
+            lost_connections: counted.lost_connections,
             clock_steps: read(&self.clock_steps),
         };
-        let kernel = self.kernel.get();
         let now = monotonic_us();
         let away = self.away.share(now.saturating_sub(SHOWN_US), now);
         let maps_bytes = kernel.and_then(|kernel| kernel.program.maps_bytes());
@@ -181,11 +169,10 @@ impl Observed {
 }
 
 impl Observable for Observed {
-    /// Everything that ended before this was asked is counted, and of what the kernel counts as closed the rows are made.
+    /// Everything that ended before this was asked is counted.
     fn status(&self) -> Snapshot {
-        let kernel = self.kernel_counters();
         self.bell.ring();
-        self.with(kernel)
+        self.snapshot()
     }
 
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {

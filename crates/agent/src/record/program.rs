@@ -99,7 +99,7 @@ impl Program {
     }
 
     /// Goes over what is kept of connections: the programs tell of those that are no more, and forget them. Gives the number of those
-    /// for which there was no room in the ring buffer.
+    /// for which there was no room among the events.
     ///
     /// # Errors
     /// If the kernel does not run the program.

@@ -33,13 +33,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An event, as its bytes. One of another length is from another program: there is none.
-    pub fn take_bytes(&mut self, bytes: &[u8]) {
-        if let Some(event) = Event::parse(bytes) {
-            self.take(&event);
-        }
-    }
-
     /// An event.
     pub fn take(&mut self, event: &Event) {
         match event.kind() {
@@ -68,7 +61,7 @@ impl Recorder {
 
     fn row(&mut self, event: &Event, is_unseen: bool) {
         let row = self.assembler.row(event, &self.clock, is_unseen);
-        self.observed.count_row(row.kind, is_unseen);
+        self.observed.count_row(row.kind);
         self.tally.take(&row);
         if let Some(writer) = &mut self.writer {
             writer.take(row);

@@ -2,6 +2,7 @@
 
 use super::bell::Bell;
 use super::event::Event;
+use super::events::Events;
 use super::recorder::Recorder;
 use super::walk::{Walked, Walker};
 use crate::problem::Problem;
@@ -17,7 +18,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often events are fetched. The kernel wakes this thread when a quarter of the buffer is full.
+/// How often events are fetched. The kernel's side wakes this thread when a quarter of their room is full.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Rows of connections that stay open are late by less than this part of their interval.
@@ -37,10 +38,11 @@ const MOMENT: Duration = Duration::from_millis(5);
 /// The daemon's rounds.
 pub struct Rounds<'a> {
     recorder: &'a RefCell<Recorder>,
-    ring: RingBuffer<'a>,
+    events: RefCell<Events>,
+    alarm: RingBuffer<'a>,
     walker: &'a Walker,
     bell: &'a Bell,
-    /// Wakes when the ring buffer fills, and when the bell rings.
+    /// Wakes when there is an alarm, and when the bell rings.
     waiting: OwnedFd,
 }
 
@@ -51,19 +53,17 @@ impl<'a> Rounds<'a> {
     /// If there are no more file descriptors.
     pub fn new(
         recorder: &'a RefCell<Recorder>,
-        events: &'a MapHandle,
+        events: Events,
+        alarm: &'a MapHandle,
         walker: &'a Walker,
         bell: &'a Bell,
     ) -> Result<Rounds<'a>, Problem> {
         let mut ring = RingBufferBuilder::new();
-        let take = move |bytes: &[u8]| {
-            recorder.borrow_mut().take_bytes(bytes);
-            0
-        };
-        ring.add(events, take).map_err(unreadable)?;
-        let ring = ring.build().map_err(unreadable)?;
-        let waiting = wakes_for(&[events.as_fd(), bell.as_fd()]).map_err(unreadable)?;
-        Ok(Rounds { recorder, ring, walker, bell, waiting })
+        // What it says does not matter.
+        ring.add(alarm, |_| 0).map_err(unreadable)?;
+        let waiting = wakes_for(&[alarm.as_fd(), bell.as_fd()]).map_err(unreadable)?;
+        let alarm = ring.build().map_err(unreadable)?;
+        Ok(Rounds { recorder, events: RefCell::new(events), alarm, walker, bell, waiting })
     }
 
     /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`.
@@ -95,9 +95,12 @@ impl<'a> Rounds<'a> {
     /// If it cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
         let heard = self.bell.heard();
-        self.recorder.borrow_mut().clock.look();
-        self.ring.consume().map_err(unreadable)?;
-        self.recorder.borrow_mut().tick(Instant::now());
+        // Before the events: an alarm that comes while they are taken wakes once more.
+        self.alarm.consume().map_err(unreadable)?;
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.clock.look();
+        self.events.borrow_mut().take(&mut |event| recorder.take(event));
+        recorder.tick(Instant::now());
         self.bell.answer(heard);
         Ok(())
     }
@@ -118,7 +121,7 @@ impl<'a> Rounds<'a> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
-    /// A walk takes a second where connections are many, in which the ring buffer can fill: events are fetched meanwhile. And
+    /// A walk takes a second where connections are many, in which the room for events can fill: they are fetched meanwhile. And
     /// it can make more rows than there is memory for: where many wait for the disk, it waits as well.
     fn go(&self, shows_all: bool, take: &mut dyn FnMut(&mut Recorder, &Event)) -> Result<io::Result<Walked>, Problem> {
         let (sender, batches) = sync_channel::<Vec<Event>>(BATCHES);
@@ -155,7 +158,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits until there is something to do: the buffer fills, somebody rings, a signal comes, or it is time.
+    /// Waits until there is something to do: events are many, somebody rings, a signal comes, or it is time.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(2)), Some(&time)) {
@@ -176,9 +179,9 @@ fn wakes_for(files: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
 fn unreadable(error: impl std::fmt::Display) -> Problem {
     Problem::failed(
         "ring-buffer",
-        "the kernel's ring buffer",
+        "the kernel's side",
         error,
-        "events that can be read",
+        "to be woken by it",
         "report it with the output of `uname -r`",
     )
 }

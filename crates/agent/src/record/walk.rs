@@ -18,7 +18,7 @@ const SHOWS_ALL: u32 = 1;
 /// As much as the kernel fills at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// How often a walk searches while the ring buffer is too small for what is found, and how long that has to be emptied.
+/// How often a walk searches while the room for events is too small for what is found, and how long that has to be emptied.
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
@@ -80,8 +80,8 @@ impl Walker {
     }
 
     /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time, and
-    /// those of which only walks tell, are handed over; of those that are no more without anybody having told, the ring buffer
-    /// tells. With `shows_all` all that are open are handed over instead.
+    /// those of which only walks tell, are handed over; of those that are no more without anybody having told, events
+    /// tell. With `shows_all` all that are open are handed over instead.
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
@@ -102,7 +102,7 @@ impl Walker {
         Ok(walked)
     }
 
-    /// The ring buffer does not hold very many at once: somebody empties it meanwhile. What finds no room does with the next walk.
+    /// There is not room for very many events at once: somebody takes them meanwhile. What finds no room does with the next walk.
     fn search(&self) -> io::Result<()> {
         for _ in 0..SEARCHES {
             if self.program.search()? == 0 {

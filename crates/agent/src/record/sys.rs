@@ -1,0 +1,50 @@
+//! What Rust alone does not have: memory that changes while one looks at it.
+#![allow(unsafe_code)]
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr::{self, NonNull, null_mut};
+use std::sync::atomic::AtomicU64;
+
+/// The memory of a file, which others write as well.
+#[derive(Debug)]
+pub(super) struct Shared {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Shared {
+    /// The first bytes of a file.
+    ///
+    /// # Errors
+    /// If the kernel does not give it to be read and written.
+    pub(super) fn of(file: impl AsFd, length: usize) -> io::Result<Shared> {
+        // SAFETY: the kernel chooses where, so that nothing else is there.
+        let start =
+            unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Shared { start, length })
+    }
+
+    /// A number of eight bytes, at a multiple of them.
+    pub(super) fn number(&self, at: usize) -> &AtomicU64 {
+        assert!(at % 8 == 0 && at + 8 <= self.length, "it is within the memory");
+        // SAFETY: it is there as long as this is, and whoever writes it writes all of it at once.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
+    }
+
+    /// Copies bytes of which the caller knows that nobody writes them now.
+    pub(super) fn read(&self, at: usize, into: &mut [u8]) {
+        assert!(at + into.len() <= self.length, "they are within the memory");
+        // SAFETY: they are within it, and what is copied to is somebody else's.
+        unsafe { ptr::copy_nonoverlapping(self.start.as_ptr().add(at), into.as_mut_ptr(), into.len()) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: it is this one's, and nothing that was borrowed of it is left.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
