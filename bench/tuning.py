@@ -39,8 +39,6 @@ SETTLED = 20
 FOLLOWED = 30
 """So many connections after a change are for noticing."""
 ROOM_BYTES = 300_000
-COST_WINDOWS, COST_WINDOW_S = 40, 0.5
-"""Short ones: what else the machine does comes and goes, and has to hit all sides alike."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +164,13 @@ def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
         machine.inside(machine.server, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
         found = dict(zip(TITLES, price.side_by_side(machine, kinds, place, windows, window_s), strict=True))
     print(f"cost for short connections {place.name}, in turns:")
+    told = {}
     for name, title in TITLES.items():
         print(f" {title}")
-        found[name].report()
+        told[name] = found[name].report()
     print(f"  choosing takes {beside(found['chooses'], found['records'])} of each connection")
     print(f"  the change of an algorithm takes {beside(found['sets'], found['chooses'])}")
-    return {name: asdict(one) for name, one in found.items()}
+    return told
 
 
 TITLES = {
@@ -216,7 +215,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
             told[case.name] = report(case, measure(case, Path(folder), count, alone, ["--policy", chosen.policy]))
     if chosen.only in (None, "cost"):
-        windows, window_s = (1, 1.0) if chosen.quick else (COST_WINDOWS, COST_WINDOW_S)
+        windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
         for place in price.places():
             told[f"cost {place.name}"] = cost(place, windows, window_s)
     if chosen.json:

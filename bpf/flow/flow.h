@@ -58,7 +58,7 @@ enum flow_flag {
 
 /* Zero at the start, but for the first members. There is memory for as many as the loader says: each byte counts. */
 struct flow {
-	u64 opened_us;
+	u64 opened_us; /* 0: it has a place, and has not begun */
 	u64 cc_at_open[2];
 	u32 flags;
 	u32 netns;

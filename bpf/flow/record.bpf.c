@@ -402,7 +402,8 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	if (!this_walk || !event)
 		return 0;
 	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, state, now_us);
-	if (!flow)
+	/* Or one that another CPU is opening just now. */
+	if (!flow || !flow->opened_us)
 		return 0;
 	flow->walk = this_walk->number;
 	flow->rtt_min_us = smallest_rtt_us(flow, tp);

@@ -193,7 +193,10 @@ static __always_inline struct flow *take_place(u64 cookie)
 	return flow;
 }
 
-/* Whoever gets the place next has not been met by a walk: a search must not take it for gone. */
+/*
+ * Whoever gets the place next has not been met by a walk: a search must not take it for gone. Nor must a walk that meets it before it
+ * has begun tell what was there.
+ */
 static __always_inline void leave(const struct place *place, u64 cookie)
 {
 	if (!place->cookie) {
@@ -201,6 +204,7 @@ static __always_inline void leave(const struct place *place, u64 cookie)
 		return;
 	}
 	place->flow->walk = 0;
+	place->flow->opened_us = 0;
 	*(volatile u64 *)place->cookie = 0;
 }
 

@@ -76,6 +76,8 @@ def test_the_programs_are_called_some_times_for_each_connection(quick: tuple[str
     cost = quick[1][f"cost {place}"]
     assert 5 < cost["calls_per_connection"] < 20
     assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)
+    if cost["net_ns_per_connection"]:
+        assert 0 < cost["quiet_ns_per_connection"] <= max(cost["net_ns_per_connection"])
 
 
 def test_every_open_connection_has_had_a_row_when_the_memory_is_told(quick: tuple[str, dict[str, Any]]) -> None:

@@ -59,6 +59,8 @@ def test_what_the_kernels_side_costs_is_said(quick: dict[str, Any], kind: str, p
     cost = quick[f"cost {place}"][kind]
     assert 5 < cost["calls_per_connection"] < 20
     assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)
+    if cost["net_ns_per_connection"]:
+        assert 0 < cost["quiet_ns_per_connection"] <= max(cost["net_ns_per_connection"])
 
 
 @pytest.mark.parametrize("case", [*LOSSY, "no loss"])
