@@ -33,7 +33,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
-} alarm SEC(".maps");
+} waker SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -131,7 +131,7 @@ static __always_inline void submit(const struct reserved *reserved)
 	slot = bpf_map_lookup_elem(&events, &earlier);
 	/* The reader's still. Where there are more alarms than find room, one was not heard yet. */
 	if (slot && slot->turn & 1)
-		bpf_ringbuf_output(&alarm, &earlier, sizeof(earlier), BPF_RB_FORCE_WAKEUP);
+		bpf_ringbuf_output(&waker, &earlier, sizeof(earlier), BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline void fill_endpoints(struct record_event *event, struct tcp_sock *tp)

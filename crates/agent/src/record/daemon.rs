@@ -89,9 +89,15 @@ pub fn record_with(
     let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &told)?);
     let walker = Walker::new(Arc::clone(&program))?;
     let events = Events::of(program.map("events")?).map_err(|error| {
-        Problem::failed("no-memory", "this process", error, "memory that it shares with the kernel's side", "look at ulimit -v")
+        Problem::failed(
+            "no-memory",
+            "this process",
+            error,
+            "memory that it shares with the kernel's side",
+            "look at ulimit -v",
+        )
     })?;
-    let alarm = program.map("alarm")?;
+    let waker = program.map("waker")?;
     let kernel = observed.started(Kernel { program, walker });
 
     let recorder = RefCell::new(Recorder {
@@ -111,7 +117,7 @@ pub fn record_with(
         companion,
         away,
     });
-    let rounds = Rounds::new(&recorder, events, &alarm, &kernel.walker, observed.bell())?;
+    let rounds = Rounds::new(&recorder, events, &waker, &kernel.walker, observed.bell())?;
 
     if let Some(companion) = &mut recorder.borrow_mut().companion {
         companion.loaded(&kernel.program)?;

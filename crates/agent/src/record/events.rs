@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn slots_are_as_the_header_says() {
         assert!(HEADER.contains(&format!("#define RECORD_SLOTS {SLOTS}\n")));
-        let members = "\tu64 turn;\n\tu64 bytes; /* how long the event is */\n\tstruct record_event event;\n\tu64 unused[2];\n};";
+        let members =
+            "\tu64 turn;\n\tu64 bytes; /* how long the event is */\n\tstruct record_event event;\n\tu64 unused[2];\n};";
         assert!(HEADER.contains(&format!("struct record_slot {{\n{members}")));
         assert_eq!(SLOT_BYTES, EVENT_AT + Event::BYTES + 2 * 8);
         assert!(SLOTS.is_power_of_two() && SLOT_BYTES % 64 == 0);

@@ -39,10 +39,10 @@ const MOMENT: Duration = Duration::from_millis(5);
 pub struct Rounds<'a> {
     recorder: &'a RefCell<Recorder>,
     events: RefCell<Events>,
-    alarm: RingBuffer<'a>,
+    waker: RingBuffer<'a>,
     walker: &'a Walker,
     bell: &'a Bell,
-    /// Wakes when there is an alarm, and when the bell rings.
+    /// Wakes when events are many, and when the bell rings.
     waiting: OwnedFd,
 }
 
@@ -54,16 +54,16 @@ impl<'a> Rounds<'a> {
     pub fn new(
         recorder: &'a RefCell<Recorder>,
         events: Events,
-        alarm: &'a MapHandle,
+        waker: &'a MapHandle,
         walker: &'a Walker,
         bell: &'a Bell,
     ) -> Result<Rounds<'a>, Problem> {
         let mut ring = RingBufferBuilder::new();
         // What it says does not matter.
-        ring.add(alarm, |_| 0).map_err(unreadable)?;
-        let waiting = wakes_for(&[alarm.as_fd(), bell.as_fd()]).map_err(unreadable)?;
-        let alarm = ring.build().map_err(unreadable)?;
-        Ok(Rounds { recorder, events: RefCell::new(events), alarm, walker, bell, waiting })
+        ring.add(waker, |_| 0).map_err(unreadable)?;
+        let waiting = wakes_for(&[waker.as_fd(), bell.as_fd()]).map_err(unreadable)?;
+        let waker = ring.build().map_err(unreadable)?;
+        Ok(Rounds { recorder, events: RefCell::new(events), waker, walker, bell, waiting })
     }
 
     /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`.
@@ -95,8 +95,8 @@ impl<'a> Rounds<'a> {
     /// If it cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
         let heard = self.bell.heard();
-        // Before the events: an alarm that comes while they are taken wakes once more.
-        self.alarm.consume().map_err(unreadable)?;
+        // Before the events: what comes while they are taken wakes once more.
+        self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
         recorder.clock.look();
         self.events.borrow_mut().take(&mut |event| recorder.take(event));

@@ -21,8 +21,7 @@ impl Shared {
     /// If the kernel does not give it to be read and written.
     pub(super) fn of(file: impl AsFd, length: usize) -> io::Result<Shared> {
         // SAFETY: the kernel chooses where, so that nothing else is there.
-        let start =
-            unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
+        let start = unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Shared { start, length })
     }
