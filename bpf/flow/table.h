@@ -91,11 +91,8 @@ static __always_inline u32 way_of(struct set *set, u64 cookie)
 {
 	u32 way;
 
-	/* Most often it has the first, and a loop costs more than that. */
-	if (set->cookies[0] == cookie)
-		return 0;
 #pragma clang loop unroll(disable)
-	for (way = 1; way < WAYS; way++)
+	for (way = 0; way < WAYS; way++)
 		if (set->cookies[way] == cookie)
 			break;
 	return way;
@@ -150,14 +147,13 @@ static __always_inline u32 take_way(u32 set_number, u64 cookie)
 
 	if (!set)
 		return WAYS;
-	taken = __sync_val_compare_and_swap(&set->cookies[0], 0, cookie);
-	/* A socket that is connected again, and of whose first end nobody has told, has its place. */
-	if (!taken || taken == cookie)
-		return 0;
 #pragma clang loop unroll(disable)
-	for (way = 1; way < WAYS; way++)
-		if (!__sync_val_compare_and_swap(&set->cookies[way], 0, cookie))
+	for (way = 0; way < WAYS; way++) {
+		taken = __sync_val_compare_and_swap(&set->cookies[way], 0, cookie);
+		/* A socket that is connected again, and of whose first end nobody has told, has its place. */
+		if (!taken || taken == cookie)
 			break;
+	}
 	return way;
 }
 
