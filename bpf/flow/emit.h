@@ -21,13 +21,13 @@ struct {
 	__type(value, struct record_slot);
 } events SEC(".maps");
 
-/* The number of the next event. The slot follows from it, and the round. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} next_event SEC(".maps");
+	__type(value, struct record_progress);
+} progress SEC(".maps");
 
 /* Wakes the reader; what is in it says nothing. The kernel's least size is a page, whatever that is. */
 struct {
@@ -58,80 +58,67 @@ static __always_inline struct record_counters *counters_here(void)
 			__sync_fetch_and_add(&here->member, 1);                                                        \
 	})
 
-/* Between two tries another program has taken a slot. */
+/* Between two tries another program has taken a number. */
 #define TRIES 16
 
-/* A slot that is the caller's until it is submitted, and where it is. */
+/* A slot that is the caller's until it is submitted; the number of its event, counted from 0; and how many are to be read before it. */
 struct reserved {
 	struct record_slot *slot;
-	u32 at;
+	u64 number;
+	s64 unread;
 };
 
 /* Takes the next slot for an event of so many bytes, if there is one that was read. */
 static __always_inline struct record_event *reserve(struct reserved *reserved, u64 bytes)
 {
-	struct record_slot *slot;
-	u64 *next, number;
+	struct record_progress *so_far;
 	u32 only = 0, at;
-	s64 ahead;
+	u64 number;
 
-	next = bpf_map_lookup_elem(&next_event, &only);
-	if (!next)
+	so_far = bpf_map_lookup_elem(&progress, &only);
+	if (!so_far)
 		return NULL;
 #pragma clang loop unroll(disable)
 	for (int tries = 0; tries < TRIES; tries++) {
-		number = *(volatile u64 *)next;
+		number = *(volatile u64 *)&so_far->taken;
+		/* Negative where this one was interrupted in between, and others went on: then the number is taken. */
+		reserved->unread = number - *(volatile u64 *)&so_far->read;
+		if (reserved->unread >= RECORD_SLOTS)
+			return NULL;
+		if (__sync_val_compare_and_swap(&so_far->taken, number, number + 1) != number)
+			continue;
 		at = number % RECORD_SLOTS;
-		slot = bpf_map_lookup_elem(&events, &at);
-		if (!slot)
+		reserved->number = number;
+		reserved->slot = bpf_map_lookup_elem(&events, &at);
+		if (!reserved->slot)
 			return NULL;
-		ahead = *(volatile u64 *)&slot->turn - number / RECORD_SLOTS * 2;
-		/* Of the round before: full. */
-		if (ahead < 0)
-			return NULL;
-		if (!ahead && __sync_val_compare_and_swap(next, number, number + 1) == number) {
-			slot->bytes = bytes;
-			reserved->slot = slot;
-			reserved->at = at;
-			return &slot->event;
-		}
+		reserved->slot->bytes = bytes;
+		return &reserved->slot->event;
 	}
 	return NULL;
-}
-
-/* Gives a slot to the reader: whoever sees this sees the event. */
-static __always_inline void give(struct record_slot *slot)
-{
-	u64 turn = slot->turn + 1;
-
-#ifdef __TARGET_ARCH_x86
-	/* There, stores are seen in their order. */
-	barrier();
-	*(volatile u64 *)&slot->turn = turn;
-#else
-	__sync_lock_test_and_set(&slot->turn, turn);
-#endif
 }
 
 /* Whether there is much to read is asked for at one event in so many. */
 #define SELDOM 16
 
 /*
- * The reader looks several times a second by itself. It is woken when a quarter is full, and not by each event that comes then: a
- * wake-up costs more than everything else here.
+ * Gives the slot to the reader: whoever sees its number sees the event. The reader looks several times a second by itself. It is woken
+ * when a quarter is full, and not by each event that comes then: a wake-up costs more than everything else here.
  */
 static __always_inline void submit(const struct reserved *reserved)
 {
-	u32 earlier = (reserved->at - RECORD_SLOTS / 4) % RECORD_SLOTS;
-	struct record_slot *slot;
+	u64 number = reserved->number;
 
-	give(reserved->slot);
-	if (reserved->at % SELDOM)
-		return;
-	slot = bpf_map_lookup_elem(&events, &earlier);
-	/* The reader's still. Where there are more alarms than find room, one was not heard yet. */
-	if (slot && slot->turn & 1)
-		bpf_ringbuf_output(&waker, &earlier, sizeof(earlier), BPF_RB_FORCE_WAKEUP);
+#ifdef __TARGET_ARCH_x86
+	/* There, stores are seen in their order. */
+	barrier();
+	*(volatile u64 *)&reserved->slot->number = number + 1;
+#else
+	__sync_lock_test_and_set(&reserved->slot->number, number + 1);
+#endif
+	/* Where there is no room for it, the reader has not heard the one before yet. */
+	if (number % SELDOM == 0 && reserved->unread > RECORD_SLOTS / 4)
+		bpf_ringbuf_output(&waker, &number, sizeof(number), BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline void fill_endpoints(struct record_event *event, struct tcp_sock *tp)

@@ -142,16 +142,23 @@ struct record_event {
 
 /*
  * Between the programs, any number of which may write at a time, and the agent, which reads: so many slots, written and read one after
- * the other, again and again. `turn` tells whose a slot is. In round n, counted from 0, it is 2 n while it is the writers', and 2 n + 1
- * once it is the reader's, who makes it 2 n + 2. A multiple of a cache line long, and a power of two many.
+ * the other, again and again. Who writes takes the next number, unless that many are still to be read; the slot is its remainder. In a
+ * cache line of its own the reader says how many it has read: it writes nothing else, so that writers find slots as they have left them.
+ * A power of two many, and a multiple of a cache line long.
  */
 #define RECORD_SLOTS 8192
 
 struct record_slot {
-	u64 turn;
-	u64 bytes; /* how long the event is */
+	u64 number; /* of the last event that is there, counted from 1 */
+	u64 bytes;  /* how long it is */
 	struct record_event event;
 	u64 unused[2];
+};
+
+struct record_progress {
+	u64 taken;
+	u64 unused[7];
+	u64 read;
 };
 
 /* What the loader sets before the programs are loaded. */

@@ -88,7 +88,7 @@ pub fn record_with(
     let word = companion.as_ref().map_or("recording", |companion| companion.opening_word());
     let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &told)?);
     let walker = Walker::new(Arc::clone(&program))?;
-    let events = Events::of(program.map("events")?).map_err(|error| {
+    let events = Events::of(program.map("events")?, program.map("progress")?).map_err(|error| {
         Problem::failed(
             "no-memory",
             "this process",

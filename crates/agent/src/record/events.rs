@@ -10,26 +10,36 @@ use std::sync::atomic::Ordering;
 /// So many slots there are.
 const SLOTS: u64 = 8192;
 
-/// How long a slot is, and where in it the length of the event and the event are.
+/// How long a slot is, and where in it the number of the event, its length and the event are.
 const SLOT_BYTES: usize = 576;
+const NUMBER_AT: usize = 0;
 const LENGTH_AT: usize = 8;
 const EVENT_AT: usize = 16;
+
+/// How long what is told of the progress is, and where in it the reader tells of its own.
+const PROGRESS_BYTES: usize = 72;
+const READ_AT: usize = 64;
+
+/// After so many there is room for others.
+const BATCH: u64 = 256;
 
 /// The reader.
 #[derive(Debug)]
 pub struct Events {
-    memory: Shared,
-    /// The number of the next event.
-    next: u64,
+    slots: Shared,
+    progress: Shared,
+    /// How many were read.
+    read: u64,
 }
 
 impl Events {
-    /// Of a map that nobody has read yet.
+    /// Of maps that nobody has read yet.
     ///
     /// # Errors
-    /// If its memory cannot be shared.
-    pub fn of(map: impl AsFd) -> io::Result<Events> {
-        Ok(Events { memory: Shared::of(map, SLOTS as usize * SLOT_BYTES)?, next: 0 })
+    /// If their memory cannot be shared.
+    pub fn of(slots: impl AsFd, progress: impl AsFd) -> io::Result<Events> {
+        let slots = Shared::of(slots, SLOTS as usize * SLOT_BYTES)?;
+        Ok(Events { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
     }
 
     /// Takes all events that are there. One that is still being written, and those behind it, are there next time.
@@ -37,21 +47,28 @@ impl Events {
         let mut bytes = [0; Event::BYTES];
         // No more than there is room for: others write meanwhile.
         for _ in 0..SLOTS {
-            let slot = (self.next % SLOTS) as usize * SLOT_BYTES;
-            let (turn, ours) = (self.memory.number(slot), self.next / SLOTS * 2 + 1);
-            if turn.load(Ordering::Acquire) != ours {
+            let slot = (self.read % SLOTS) as usize * SLOT_BYTES;
+            if self.slots.number(slot + NUMBER_AT).load(Ordering::Acquire) != self.read + 1 {
                 break;
             }
-            let length = self.memory.number(slot + LENGTH_AT).load(Ordering::Relaxed);
+            let length = self.slots.number(slot + LENGTH_AT).load(Ordering::Relaxed);
             // One of another length is from another program: there is none.
             let event = bytes.get_mut(..length as usize).and_then(|bytes| {
-                self.memory.read(slot + EVENT_AT, bytes);
+                self.slots.read(slot + EVENT_AT, bytes);
                 Event::parse(bytes)
             });
-            turn.store(ours + 1, Ordering::Release);
-            self.next += 1;
+            self.read += 1;
+            if self.read % BATCH == 0 {
+                self.tell();
+            }
             event.iter().for_each(&mut *take);
         }
+        self.tell();
+    }
+
+    /// What was read may be written over.
+    fn tell(&self) {
+        self.progress.number(READ_AT).store(self.read, Ordering::Release);
     }
 }
 
@@ -62,36 +79,46 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// What the programs do: slots are filled one after the other, where the reader has given them back.
+    /// What the programs do: they fill slots one after the other, as far as they were read.
     struct Writer {
-        memory: Shared,
-        next: u64,
+        slots: Shared,
+        progress: Shared,
+        taken: u64,
     }
 
     impl Writer {
-        fn turn(&self) -> (usize, u64) {
-            ((self.next % SLOTS) as usize * SLOT_BYTES, self.next / SLOTS * 2)
+        /// Takes a slot, unless there is none.
+        fn take(&mut self, connection: u64, length: usize) -> Option<(usize, u64)> {
+            if self.taken - self.progress.number(READ_AT).load(Ordering::Acquire) >= SLOTS {
+                return None;
+            }
+            let slot = (self.taken % SLOTS) as usize * SLOT_BYTES;
+            self.taken += 1;
+            self.slots.number(slot + LENGTH_AT).store(length as u64, Ordering::Relaxed);
+            self.slots.number(slot + EVENT_AT).store(connection, Ordering::Relaxed);
+            Some((slot, self.taken))
+        }
+
+        fn submit(&self, (slot, number): (usize, u64)) {
+            self.slots.number(slot + NUMBER_AT).store(number, Ordering::Release);
         }
 
         /// Writes an event of this length, unless there is no room.
         fn write(&mut self, connection: u64, length: usize) -> bool {
-            let (slot, turn) = self.turn();
-            if self.memory.number(slot).load(Ordering::Acquire) != turn {
-                return false;
-            }
-            self.memory.number(slot + LENGTH_AT).store(length as u64, Ordering::Relaxed);
-            self.memory.number(slot + EVENT_AT).store(connection, Ordering::Relaxed);
-            self.memory.number(slot).store(turn + 1, Ordering::Release);
-            self.next += 1;
-            true
+            self.take(connection, length).map(|taken| self.submit(taken)).is_some()
         }
     }
 
     fn both() -> (Writer, Events) {
-        let file = memfd_create("events", MemfdFlags::CLOEXEC).unwrap();
-        ftruncate(&file, SLOTS * SLOT_BYTES as u64).unwrap();
-        let memory = Shared::of(&file, SLOTS as usize * SLOT_BYTES).unwrap();
-        (Writer { memory, next: 0 }, Events::of(&file).unwrap())
+        let file = |bytes: usize| {
+            let file = memfd_create("events", MemfdFlags::CLOEXEC).unwrap();
+            ftruncate(&file, bytes as u64).unwrap();
+            file
+        };
+        let (slots, progress) = (file(SLOTS as usize * SLOT_BYTES), file(PROGRESS_BYTES));
+        let events = Events::of(&slots, &progress).unwrap();
+        let slots = Shared::of(slots, SLOTS as usize * SLOT_BYTES).unwrap();
+        (Writer { slots, progress: Shared::of(progress, PROGRESS_BYTES).unwrap(), taken: 0 }, events)
     }
 
     fn taken(events: &mut Events) -> Vec<u64> {
@@ -103,9 +130,13 @@ mod tests {
     #[test]
     fn slots_are_as_the_header_says() {
         assert!(HEADER.contains(&format!("#define RECORD_SLOTS {SLOTS}\n")));
-        let members =
-            "\tu64 turn;\n\tu64 bytes; /* how long the event is */\n\tstruct record_event event;\n\tu64 unused[2];\n};";
-        assert!(HEADER.contains(&format!("struct record_slot {{\n{members}")));
+        let members = |structure: &str| {
+            let (_, body) = HEADER.split_once(&format!("struct {structure} {{\n")).unwrap();
+            let lines = body.lines().take_while(|line| *line != "};");
+            lines.map(|line| line.split(';').next().unwrap_or("").trim().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(members("record_slot"), ["u64 number", "u64 bytes", "struct record_event event", "u64 unused[2]"]);
+        assert_eq!(members("record_progress"), ["u64 taken", "u64 unused[7]", "u64 read"]);
         assert_eq!(SLOT_BYTES, EVENT_AT + Event::BYTES + 2 * 8);
         assert!(SLOTS.is_power_of_two() && SLOT_BYTES % 64 == 0);
     }
@@ -140,13 +171,11 @@ mod tests {
     #[test]
     fn an_event_that_is_still_being_written_holds_up_those_behind_it() {
         let (mut writer, mut events) = both();
-        let (slot, turn) = writer.turn();
-        writer.memory.number(slot + LENGTH_AT).store(Event::SHORT_BYTES as u64, Ordering::Relaxed);
-        writer.next += 1;
+        let first = writer.take(1, Event::SHORT_BYTES).unwrap();
         assert!(writer.write(2, Event::SHORT_BYTES));
         assert!(taken(&mut events).is_empty());
-        writer.memory.number(slot).store(turn + 1, Ordering::Release);
-        assert_eq!(taken(&mut events), [0, 2]);
+        writer.submit(first);
+        assert_eq!(taken(&mut events), [1, 2]);
     }
 
     #[test]
