@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::process::ExitCode;
-use thalweg_store::Error;
+use thalweg_store::{Error, Shortage};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Exit {
     Refused,
     /// The run directory cannot be written.
     NotWritable,
+    /// A resource of the machine is used up: open files, processes, memory. The same command can succeed later.
+    Temporary,
     /// Somebody asked to stop.
     Interrupted,
 }
@@ -26,6 +28,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Refused => 2,
             Exit::NotWritable => 3,
+            Exit::Temporary => thalweg_store::EXIT_TEMPORARY,
             Exit::Interrupted => 130,
         })
     }
@@ -59,6 +62,9 @@ impl From<Error> for Problem {
         let exit = match error {
             Error::OtherRun { .. } | Error::OtherPart { .. } | Error::NotARun { .. } | Error::BadRunFile { .. } => {
                 Exit::Refused
+            }
+            Error::Shortage { shortage, .. } if !matches!(shortage, Shortage::Disk | Shortage::Quota) => {
+                Exit::Temporary
             }
             _ => Exit::NotWritable,
         };

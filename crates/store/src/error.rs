@@ -1,6 +1,7 @@
 //! What can go wrong with a run directory.
 
-use std::io::{self, ErrorKind};
+use crate::shortage::Shortage;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a run directory cannot be used.
@@ -47,10 +48,12 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// There is no room for another file.
-    DiskFull {
+    /// A resource is used up: the disk, open files, memory.
+    Shortage {
         /// The run directory.
         directory: PathBuf,
+        /// The resource.
+        shortage: Shortage,
         /// What the system said.
         source: io::Error,
     },
@@ -66,11 +69,9 @@ pub enum Error {
 impl Error {
     /// Makes an error of the system's, for a file below the run directory `directory`.
     pub(crate) fn io(directory: &Path, path: &Path, source: io::Error) -> Error {
-        match source.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                Error::DiskFull { directory: directory.to_owned(), source }
-            }
-            _ => Error::Io { path: path.to_owned(), source },
+        match Shortage::of(&source) {
+            Some(shortage) => Error::Shortage { directory: directory.to_owned(), shortage, source },
+            None => Error::Io { path: path.to_owned(), source },
         }
     }
 
@@ -81,7 +82,7 @@ impl Error {
             Error::OtherRun { .. } | Error::OtherPart { .. } => "other-run",
             Error::NotARun { .. } => "not-a-run",
             Error::BadRunFile { .. } => "bad-run-file",
-            Error::DiskFull { .. } => "disk-full",
+            Error::Shortage { shortage, .. } => shortage.code(),
             Error::Io { .. } => "not-accessible",
         }
     }
@@ -93,7 +94,7 @@ impl Error {
             | Error::OtherRun { directory, .. }
             | Error::OtherPart { directory, .. }
             | Error::NotARun { directory, .. }
-            | Error::DiskFull { directory, .. } => directory.display().to_string(),
+            | Error::Shortage { directory, .. } => directory.display().to_string(),
             Error::BadRunFile { file: path, .. } | Error::Io { path, .. } => path.display().to_string(),
         }
     }
@@ -106,7 +107,8 @@ impl Error {
             Error::OtherRun { found, .. } | Error::OtherPart { found, .. } => found.clone(),
             Error::NotARun { file, .. } => format!("`{file}`, but no run.json"),
             Error::BadRunFile { why, .. } => why.clone(),
-            Error::DiskFull { source, .. } | Error::Io { source, .. } => source.to_string(),
+            Error::Shortage { shortage, source, .. } => format!("{} ({source})", shortage.what()),
+            Error::Io { source, .. } => source.to_string(),
         }
     }
 
@@ -117,7 +119,7 @@ impl Error {
             Error::OtherRun { expected, .. } | Error::OtherPart { expected, .. } => expected.clone(),
             Error::NotARun { .. } => "a run directory, or an empty or new one".to_owned(),
             Error::BadRunFile { .. } => "the run.json of a run directory".to_owned(),
-            Error::DiskFull { .. } => "room for the tables of an experiment".to_owned(),
+            Error::Shortage { .. } => "enough of it for the tables of an experiment".to_owned(),
             Error::Io { .. } => "to be allowed to read and write here".to_owned(),
         }
     }
@@ -139,10 +141,13 @@ impl Error {
             Error::BadRunFile { .. } => {
                 "thalweg writes this file whole or not at all: give the directory of a run, or a new one".to_owned()
             }
-            Error::DiskFull { .. } => format!(
+            Error::Shortage { shortage: Shortage::Disk | Shortage::Quota, .. } => format!(
                 "make room (df -h '{place}' shows how much there is) and give the same command again: \
                  finished experiments are kept"
             ),
+            Error::Shortage { shortage, .. } => {
+                format!("{}; then give the same command again: finished experiments are kept", shortage.hint())
+            }
             Error::Io { .. } => format!("look at ls -ld '{place}', or choose another directory with --out"),
         }
     }

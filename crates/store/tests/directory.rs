@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use thalweg_plan::plan::SweepValue;
-use thalweg_store::{Error, Id, RunDirectory, RunFile};
+use thalweg_store::{Error, Id, RunDirectory, RunFile, Shortage};
 use thalweg_trace::Sink;
 
 fn open(directory: &Path, run: &RunFile) -> RunDirectory {
@@ -253,10 +253,19 @@ fn a_torn_last_line_of_the_journal_is_removed_and_whole_ones_stay() {
 
 #[test]
 fn an_error_says_what_to_do_next() {
-    let full = Error::DiskFull {
+    let short_of = |shortage, errno| Error::Shortage {
         directory: PathBuf::from("runs/a b"),
-        source: std::io::Error::from(std::io::ErrorKind::StorageFull),
+        shortage,
+        source: std::io::Error::from_raw_os_error(errno),
     };
-    assert_eq!(full.to_string(), "runs/a b: found no storage space, expected room for the tables of an experiment");
+    let full = short_of(Shortage::Disk, 28);
+    assert_eq!(
+        full.to_string(),
+        "runs/a b: found a full disk (No space left on device (os error 28)), expected enough of it for the tables \
+         of an experiment"
+    );
+    let closed = short_of(Shortage::Descriptors, 24);
+    assert_eq!(closed.code(), "too-few-descriptors");
+    assert!(closed.hint().contains("ulimit -n") && !closed.hint().contains("df -h"), "{}", closed.hint());
     assert!(full.hint().contains("df -h 'runs/a b'") && full.hint().contains("the same command again"));
 }

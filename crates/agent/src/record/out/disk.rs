@@ -137,7 +137,7 @@ impl Disk {
         }
         self.lock = Lock::take(folder).map_err(|error| match error {
             Error::Busy { pid, .. } => io::Error::other(format!("{} writes there now", process(pid))),
-            Error::Io { source, .. } | Error::DiskFull { source, .. } => source,
+            Error::Io { source, .. } | Error::Shortage { source, .. } => source,
             other => io::Error::other(other),
         })?;
         Ok(())
@@ -185,7 +185,7 @@ fn refused(folder: &Path, error: Error) -> Problem {
             "one agent at a time",
             "end that one first, or choose another folder with --out",
         ),
-        Error::Io { source, .. } | Error::DiskFull { source, .. } => unusable(folder, source),
+        Error::Io { source, .. } | Error::Shortage { source, .. } => unusable(folder, source),
         other => unusable(folder, io::Error::other(other)),
     }
 }

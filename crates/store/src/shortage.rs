@@ -1,0 +1,92 @@
+//! Errors of the system that mean "not now": a resource is used up, nothing is missing or broken.
+//!
+//! A caller that retries later can succeed, so these errors must not be reported as a missing feature or a damaged file.
+//! Source: errno(3), open(2), fork(2), getrlimit(2).
+
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
+
+/// A resource of the process or the machine that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// The process has as many open files as `RLIMIT_NOFILE` allows (`EMFILE`).
+    Descriptors,
+    /// The machine has as many open files as `fs.file-max` allows (`ENFILE`).
+    MachineDescriptors,
+    /// Memory (`ENOMEM`).
+    Memory,
+    /// Processes or threads (`EAGAIN` from fork(2) or clone(2)).
+    Processes,
+    /// Disk space or inodes (`ENOSPC`).
+    Disk,
+    /// The user's disk quota (`EDQUOT`).
+    Quota,
+}
+
+/// Exit code of a program that stopped because of a [`Shortage`]: `EX_TEMPFAIL` of sysexits.h, "try again later".
+pub const EXIT_TEMPORARY: u8 = 75;
+
+impl Shortage {
+    /// The shortage that an error of the system reports; `None` for any other error.
+    ///
+    /// `EAGAIN` counts as a shortage of processes: a socket that would block must be handled before this is asked.
+    ///
+    /// ```
+    /// # use std::io::Error;
+    /// # use thalweg_store::Shortage;
+    /// assert_eq!(Shortage::of(&Error::from_raw_os_error(24)), Some(Shortage::Descriptors));
+    /// assert_eq!(Shortage::of(&Error::from_raw_os_error(2)), None);
+    /// ```
+    pub fn of(error: &io::Error) -> Option<Shortage> {
+        match error.kind() {
+            ErrorKind::StorageFull => Some(Shortage::Disk),
+            ErrorKind::QuotaExceeded => Some(Shortage::Quota),
+            ErrorKind::OutOfMemory => Some(Shortage::Memory),
+            ErrorKind::WouldBlock => Some(Shortage::Processes),
+            // The standard library has no kind for these two.
+            _ => match Errno::from_io_error(error)? {
+                Errno::MFILE => Some(Shortage::Descriptors),
+                Errno::NFILE => Some(Shortage::MachineDescriptors),
+                _ => None,
+            },
+        }
+    }
+
+    /// Stable name for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Shortage::Descriptors | Shortage::MachineDescriptors => "too-few-descriptors",
+            Shortage::Memory => "too-little-memory",
+            Shortage::Processes => "too-few-processes",
+            Shortage::Disk | Shortage::Quota => "disk-full",
+        }
+    }
+
+    /// What was found: a phrase to stand behind "found".
+    pub fn what(self) -> &'static str {
+        match self {
+            Shortage::Descriptors => "as many open files as this process may have",
+            Shortage::MachineDescriptors => "as many open files as this machine may have",
+            Shortage::Memory => "no memory left",
+            Shortage::Processes => "as many processes and threads as are allowed",
+            Shortage::Disk => "a full disk",
+            Shortage::Quota => "a used-up disk quota",
+        }
+    }
+
+    /// What to type or to change.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Shortage::Descriptors => "raise the limit: ulimit -n 4096, or LimitNOFILE=4096 in a systemd unit",
+            Shortage::MachineDescriptors => "close programs, or as root: sysctl -w fs.file-max=1000000",
+            Shortage::Memory => {
+                "close other programs, or raise MemoryMax= in a systemd unit; ulimit -v shows another limit"
+            }
+            Shortage::Processes => {
+                "close other programs, or raise the limit: ulimit -u, or TasksMax= in a systemd unit"
+            }
+            Shortage::Disk => "make room: df -h and df -i show how much there is",
+            Shortage::Quota => "make room: quota -s shows how much you may use",
+        }
+    }
+}
