@@ -41,7 +41,7 @@ def main() -> None:
     """Measure, print, and write where that is asked for."""
     parser = argparse.ArgumentParser(description="Measure what bbr_cpu costs for each ACK.")
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each rule (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     why_not = None if os.geteuid() == 0 else "root alone may load bbr_cpu"
     why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
@@ -67,8 +67,8 @@ def main() -> None:
     print(f"bbr_cpu: ns for an ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
     for rule, found in costs.items():
         print(f"  {rule:<9} {statistics.median(found):.0f} (from {min(found):.0f} to {max(found):.0f})")
-    if chosen.json:
-        chosen.json.write_text(json.dumps({"ns_per_ack": costs, "acks": acks}, indent=2) + "\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps({"ns_per_ack": costs, "acks": acks}, indent=2) + "\n")
 
 
 @contextmanager

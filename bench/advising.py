@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="200,000 rows, once: does it work?")
     parser.add_argument("--rows", type=int, help="rows of records to make")
     parser.add_argument("--records", type=Path, metavar="DIR", help="records that are there")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         records = chosen.records
@@ -66,8 +66,8 @@ def main() -> None:
             f" {run.samples:,} samples, {run.parts} parts",
             flush=True,
         )
-    if chosen.json:
-        chosen.json.write_text(json.dumps([asdict(run) for run in runs], indent=2) + "\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps([asdict(run) for run in runs], indent=2) + "\n")
 
 
 def judged(records: Path, by: str) -> Run:

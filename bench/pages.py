@@ -55,7 +55,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description="Measure how soon a large report opens.")
     parser.add_argument("--quick", action="store_true", help="a few points, opened once: does it work?")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
@@ -75,8 +75,8 @@ def main() -> None:
         low, high = min(page.opened_s), max(page.opened_s)
         print(f"{name:<16} {page.size_bytes / 1e6:6.2f} MB, opens in {page.typical_s:.2f} s [{low:.2f}, {high:.2f}]")
     print(f"goals: under {GOAL_BYTES / 1e6:g} MB, and {GOAL_S:g} s")
-    if chosen.json:
-        chosen.json.write_text(json.dumps({"report": asdict(ours), "peer": asdict(peer)}, indent=2) + "\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps({"report": asdict(ours), "peer": asdict(peer)}, indent=2) + "\n")
 
 
 def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
@@ -88,7 +88,7 @@ def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
     done = subprocess.run([*command, "--no-report"], check=False, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"bench: the grid did not run to its end: {done.stderr}")
-    report = [sys.executable, "-m", "thalweg", "report", str(run), "--output", str(ours)]
+    report = [sys.executable, "-m", "thalweg", "report", str(run), "--out", str(ours)]
     subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
     samples = pl.read_parquet(run / "samples" / "*.parquet", columns=["experiment", "t_us", "cwnd_packets"])
     altair.data_transformers.disable_max_rows()

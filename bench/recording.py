@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, help="measure this alone")
     parser.add_argument("--windows", type=int, default=slowdown.WINDOWS, help="for the slowdown (default: %(default)s)")
     parser.add_argument("--open", type=int, default=OPEN, help="connections for the memory (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     why_not = None if os.geteuid() == 0 else "root alone may record"
     why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
@@ -68,8 +68,8 @@ def main() -> None:
         if "memory" in parts:
             count, interim_s = (200, 1) if chosen.quick else (chosen.open, memory.INTERIM_S)
             found["memory"] = memory.report(memory.measure(machine, count, interim_s))
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=2) + "\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

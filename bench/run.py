@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how fast the simulator is, beside ns-3.")
     parser.add_argument("--quick", action="store_true", help="half a second of two cases, once: does it work?")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case is run (default: {RUNS})")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     runs = 1 if chosen.quick else chosen.runs
     missing = peer.why_not()
@@ -51,14 +51,14 @@ def main() -> None:
     memory = [(seconds, unsampled(seconds)) for seconds in ((1.0, 2.0) if chosen.quick else LENGTHS_S)]
     said = ", ".join(f"{side.peak_bytes / 2**20:.1f} MiB for {seconds:.0f} s" for seconds, side in memory)
     print(f"one CUBIC flow without samples: {said}")
-    if chosen.json:
+    if chosen.out:
         found = {
             "cases": [row.as_json() for row in rows],
             "peer_missing": missing,
             "cores": {"count": count, "gain": gain},
             "memory": [{"simulated_s": seconds, "peak_bytes": side.peak_bytes} for seconds, side in memory],
         }
-        chosen.json.write_text(json.dumps(found, indent=2) + "\n")
+        chosen.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def is_due(case: cases.Case, is_quick: bool) -> bool:

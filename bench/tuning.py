@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=200, help="in each case (default: %(default)s)")
     parser.add_argument("--alone", type=int, default=80, help="with each algorithm alone (default: %(default)s)")
     parser.add_argument("--policy", default="bayes", help="that of the agent (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     why_not = None if os.geteuid() == 0 else "root alone may tune"
     why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
@@ -218,8 +218,8 @@ def main() -> None:
         windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
         for place in price.places():
             told[f"cost {place.name}"] = cost(place, windows, window_s)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(told, indent=2) + "\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(told, indent=2) + "\n")
 
 
 if __name__ == "__main__":

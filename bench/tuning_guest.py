@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how `thalweg-agent tune` chooses among four algorithms.")
     parser.add_argument("--quick", action="store_true", help="two tables of few small connections: does it work?")
     parser.add_argument("--connections", type=int, default=80, help="in each table (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     kernel = guests.current()
     if reason := why_not(kernel):
@@ -221,8 +221,8 @@ def main() -> None:
             found = measure(kernel, POLICIES[policy], CONDITIONS[condition], count, size)
             report(condition, policy, found)
             told[condition][policy] = asdict(found)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(told, indent=2) + "\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(told, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--engine", default="sim", help="engine to use (default: sim)")
     parser.add_argument("--only", action="append", metavar="SLICE/PERIOD", help="only this; `whole`: a whole CPU")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="give a key another value")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for what was measured")
     chosen = parser.parse_args()
     wanted = chosen.only or [*CELLS, "whole"]
     found: dict[str, Any] = {}
@@ -71,8 +71,8 @@ def main() -> None:
                 for text, holds in bars:
                     failed += not holds
                     print(f"  {'holds ' if holds else 'FAILS '} {text}", flush=True)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     sys.exit(1 if failed else 0)
 
 

@@ -169,7 +169,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one_and_says_what_to_type(
     with pytest.raises(ThalwegError, match="No space left on device") as caught:
         report.write([run], output)
     assert caught.value.exit_code == Exit.CANNOT_WRITE
-    assert "--output" in (caught.value.hint or "")
+    assert "--out" in (caught.value.hint or "")
     assert output.read_text() == "the old one"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

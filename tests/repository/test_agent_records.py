@@ -163,7 +163,7 @@ def test_completion_times_stand_with_the_sizes_that_were_sent(recorded: Recorded
 
 def test_the_table_and_the_page_say_the_same(recorded: Recorded, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    table = recorded.thalweg("--html", str(page))
+    table = recorded.thalweg("--out", str(page))
     connections = sum(map(len, recorded.sent.values()))
     assert f"{2 * connections} connections closed, 2 connections still open, {2 * connections} transfers" in table
     lines: dict[str, list[str]] = {line.split()[0]: line.split() for line in table.splitlines() if line.strip()}

@@ -84,7 +84,7 @@ def command(
         str, typer.Option("--memory", metavar="SIZE", help="What DuckDB may use before it uses the disk.")
     ] = "2.7GB",
     policy: Annotated[Path | None, option("--policy", "FILE", "Write the rules that follow, for servers.")] = None,
-    html: Annotated[Path | None, option("--html", "PAGE", "Write a page with figures, too.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Write a page with figures, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Say where an algorithm helps, and where it hurts.
@@ -112,12 +112,12 @@ def command(
     answer = advise(places, question, table=prefixes, engine=lambda: _engine(spark, memory))
     if policy is not None:
         _write(answer, policy)
-    if html is not None:
+    if out is not None:
         from thalweg.report import advice as page
 
-        page.write(answer, places, html)
+        page.write(answer, places, out)
     if as_json:
-        output.data_json(advise_output.as_json(answer, places, policy, html))
+        output.data_json(advise_output.as_json(answer, places, policy, out))
         return
     advise_output.show(answer)
     for left_out in answer.left_out[:MOST_LEFT_OUT]:
@@ -129,7 +129,7 @@ def command(
             f"left out: {answer.untouched:,} rows of connections whose algorithm an application, a route or the"
             " administrator chose (assignment is untouched)"
         )
-    written = [str(file) for file in (policy, html) if file is not None]
+    written = [str(file) for file in (policy, out) if file is not None]
     if written:
         output.data("\n".join(["", *written]))
 

@@ -22,6 +22,7 @@ from thalweg.cli import (
     output,
     policy,
     records,
+    renamed,
     report,
     reproduce,
     results,
@@ -65,7 +66,7 @@ for name, module in {
     "schema": schema,
     "doctor": doctor,
 }.items():
-    commands.command(name, epilog=module.EPILOG)(module.command)
+    commands.command(name, cls=renamed.Command, epilog=module.EPILOG)(module.command)
 commands.add_typer(kernel.commands, name="kernel")
 commands.add_typer(synth.commands, name="synth")
 commands.add_typer(policy.commands, name="policy")
@@ -160,9 +161,9 @@ def _from_system(error: OSError) -> ThalwegError:
     what = f"`{error.filename}`" if error.filename else "standard output"
     why = (error.strerror or str(error)).lower()
     hints = {
-        errno.ENOSPC: "free some space, or name another place with --out or --output",
-        errno.EACCES: "name a place of your own with --out or --output",
-        errno.EROFS: "name a place that can be written with --out or --output",
+        errno.ENOSPC: "free some space, or name another place with --out",
+        errno.EACCES: "name a place of your own with --out",
+        errno.EROFS: "name a place that can be written with --out",
     }
     return ThalwegError(
         "system",

@@ -12,7 +12,7 @@ from thalweg.errors import ThalwegError
 if TYPE_CHECKING:
     from thalweg.records import Summary
 
-EPILOG = "Example: thalweg records /var/lib/thalweg/records --html week.html"
+EPILOG = "Example: thalweg records /var/lib/thalweg/records --out week.html"
 
 MOST_LEFT_OUT = 5
 """Files that are left out and named; the others are counted."""
@@ -22,7 +22,7 @@ def command(
     places: Annotated[
         list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
     ],
-    html: Annotated[Path | None, option("--html", "PAGE", "Write a page with figures, too.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Write a page with figures, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
     """Summarise records of live servers.
@@ -43,18 +43,18 @@ def command(
             expected="connections that have closed, or have been open for a minute",
             hint="use a newer thalweg" if others else "thalweg-agent status says how many it has seen",
         )
-    if html is not None:
+    if out is not None:
         from thalweg.report import records as page
 
-        page.write(summary, places, html)
+        page.write(summary, places, out)
     if as_json:
-        output.data_json(records_output.as_json(summary, places, html))
+        output.data_json(records_output.as_json(summary, places, out))
         return
     records_output.show(summary)
     _talk_of(summary)
-    if html is not None:
+    if out is not None:
         output.data("")
-        output.data(str(html))
+        output.data(str(out))
 
 
 def _talk_of(summary: "Summary") -> None:

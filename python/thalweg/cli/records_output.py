@@ -23,7 +23,7 @@ SHOWN = {
     "retransmit_ratio": "retransmitted",
     "buffer": "queue seen",
 }
-"""Measures in the table of algorithms, and their headings; `--json` and `--html` have them all."""
+"""Measures in the table of algorithms, and their headings; `--json` and `--out` have them all."""
 
 INSTEAD = {"serving_time": "goodput", "rtt_smoothed": "rtt_p95", "transfer_rtt_smoothed": "rtt_min"}
 """Measures that are shown only where another one, which says more, is not known of any row."""
@@ -177,7 +177,7 @@ def _per_cent(share: float | None) -> str:
 def _missing(summary: "Summary") -> str:
     """Name the columns that no row has, and those that many rows leave empty."""
     never = [each.column for each in summary.missing if _least(each) == 1]
-    named = ", ".join(never) if len(never) <= MOST_NEVER else f"{len(never)} columns, which --json and --html name"
+    named = ", ".join(never) if len(never) <= MOST_NEVER else f"{len(never)} columns, which --json and --out name"
     lines = [f"empty in every row: {named}"] if never else []
     some = [each for each in summary.missing if each.means and _most(each) >= MOSTLY and _least(each) < 1]
     if some:

@@ -8,20 +8,20 @@ import typer
 from thalweg.cli import figure_files, output
 from thalweg.cli.options import option
 
-EPILOG = "Example: thalweg report runs/quickstart-sim-* --output both.html"
+EPILOG = "Example: thalweg report runs/quickstart-sim-* --out both.html"
 
 NAME = "report.html"
 
 
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run directories.", show_default=False)],
-    to: Annotated[
+    out: Annotated[
         Path | None,
-        option("--output", "FILE", "Where to write it. [default: report.html in RUN_DIR, or here for several]"),
+        option("--out", "FILE", "Where to write it. [default: report.html in RUN_DIR, or here for several]"),
     ] = None,
     figures: Annotated[
         Path | None,
-        option("--figures", "DIR", "Write every figure as a file into DIR; the report only if --output is given."),
+        option("--figures", "DIR", "Write every figure as a file into DIR; the report only if --out is given."),
     ] = None,
     form: figure_files.Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print where it is as JSON.")] = False,
@@ -32,11 +32,11 @@ def command(
     """
     if figures is not None:
         _figures(runs, figures, form or figure_files.DEFAULT, as_json)
-        if to is None:
+        if out is None:
             return
     else:
         figure_files.only_with_figures(form, "thalweg report RUN_DIR")
-    target = to or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
+    target = out or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
     from thalweg.report import write
 
     write(runs, target)

@@ -52,7 +52,7 @@ def reports(parts: Sequence["Part"]) -> list[str]:
     for part in parts:
         there = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
         if there:
-            lines.append(shlex.join(["thalweg", "report", *there, "--output", f"{part.name}.html"]))
+            lines.append(shlex.join(["thalweg", "report", *there, "--out", f"{part.name}.html"]))
     return lines
 
 

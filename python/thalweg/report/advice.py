@@ -42,7 +42,7 @@ def write(answer: Answer, places: Sequence[Path], output: Path) -> None:
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(answer, places), "the page", "name another file with `thalweg advise DIR --html FILE`")
+    put(output, html(answer, places), "the page", "name another file with `thalweg advise DIR --out FILE`")
 
 
 def html(answer: Answer, places: Sequence[Path]) -> str:

@@ -69,7 +69,7 @@ def write(summary: Summary, places: Sequence[Path], output: Path) -> None:
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(summary, places), "the page", "name another file with `thalweg records DIR --html FILE`")
+    put(output, html(summary, places), "the page", "name another file with `thalweg records DIR --out FILE`")
 
 
 def html(summary: Summary, places: Sequence[Path]) -> str:

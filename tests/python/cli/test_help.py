@@ -93,6 +93,24 @@ def test_a_wrong_call_says_what_to_type(
     assert f"exit {done.returncode}\n{done.stderr}" == snapshot
 
 
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        (["report", "a run", "--output", "both.html"], "thalweg report 'a run' --out both.html"),
+        (["records", "r", "--html=week.html"], "thalweg records r --out=week.html"),
+        (["advise", "r", "--html", "advice.html"], "thalweg advise r --out advice.html"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_earlier_name_of_an_option_is_refused_with_its_present_name(
+    thalweg: Thalweg, typed: list[str], instead: str
+) -> None:
+    done = thalweg(*typed)
+    assert done.returncode == Exit.USAGE
+    assert "error[renamed-option]" in done.stderr
+    assert f"hint: {instead}\n" in done.stderr
+
+
 def test_the_version_is_printed(thalweg: Thalweg) -> None:
     assert thalweg("--version").stdout == f"thalweg {__version__}\n"
 

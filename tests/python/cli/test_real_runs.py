@@ -184,6 +184,6 @@ def test_a_run_directory_that_cannot_be_written_is_an_error(thalweg: Thalweg) ->
 def test_several_runs_share_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
     for seed in ("1", "2"):
         thalweg("run", "small.toml", "--no-report", "--out", f"run-{seed}", "--seed", seed)
-    done = thalweg("report", "run-1", "run-2", "--output", "both.html")
+    done = thalweg("report", "run-1", "run-2", "--out", "both.html")
     assert done.stdout == "both.html\n", done.stderr
     assert "run-2" in (tmp_path / "both.html").read_text()

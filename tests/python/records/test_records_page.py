@@ -125,4 +125,4 @@ def test_a_page_that_cannot_be_written_says_what_to_type(day: Path, tmp_path: Pa
     with pytest.raises(ThalwegError) as caught:
         page.write(summarise(read([day])), [day], tmp_path / "file" / "page.html")
     assert caught.value.exit_code == Exit.CANNOT_WRITE
-    assert "--html" in (caught.value.hint or "")
+    assert "--out" in (caught.value.hint or "")

@@ -197,7 +197,7 @@ def test_numbers_that_no_connection_has_make_no_nonsense_and_no_crash(
         made_up.closed(2, acked_bytes=most, busy_goodput_bps=float("nan"), buffer_bdp=-1.0, rtt_min_us=most),
     ]
     made_up.flushed(tmp_path / "r", 1, 1, rows)
-    done = thalweg("records", "r", "--html", "page.html")
+    done = thalweg("records", "r", "--out", "page.html")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
     assert summarise(read([tmp_path / "r"])).algorithms["cubic"].acked_bytes == pytest.approx(3 * most)

@@ -1,0 +1,39 @@
+"""Options that had another name: whoever types the earlier one is shown the present one."""
+
+import shlex
+from typing import Any
+
+from typer.core import TyperCommand
+
+from thalweg.cli import typed
+from thalweg.errors import ThalwegError
+
+RENAMED = {"--html": "--out", "--output": "--out"}
+"""Earlier names of options, and their present names."""
+
+
+class Command(TyperCommand):
+    """A subcommand that refuses earlier names of its options, and returns the command to type instead."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse `args`, the words after the subcommand.
+
+        Raises:
+            ThalwegError: One of them is the earlier name of an option of this command.
+        """
+        known = {name for parameter in self.params for name in parameter.opts}
+        for word in args[: args.index("--") if "--" in args else None]:
+            name = word.partition("=")[0]
+            if name not in known and RENAMED.get(name) in known:
+                raise ThalwegError(
+                    "renamed-option",
+                    f"the option `{name}` is now `{RENAMED[name]}`",
+                    place=name,
+                    hint=shlex.join(_present(each) for each in typed.words()),
+                )
+        return super().parse_args(ctx, args)
+
+
+def _present(word: str) -> str:
+    name, equals, value = word.partition("=")
+    return f"{RENAMED.get(name, name)}{equals}{value}"
