@@ -94,6 +94,40 @@ fn nothing_is_left_of_a_killed_engine() {
     wait_until_gone(&bench.path("tmp"));
 }
 
+/// The process that keeps the guest below `folder`: the folder's name has its id.
+fn keeper(folder: &Path) -> Pid {
+    let guest = fs::read_dir(folder).unwrap().flatten().next().unwrap().file_name().into_string().unwrap();
+    let id = guest.trim_start_matches("thalweg-guest-").split('-').next().unwrap();
+    Pid::from_raw(id.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_keeper() {
+    if !is_available() {
+        return;
+    }
+    let bench = long();
+    let mut running = Running::start(run(&bench));
+    wait_for_work(&bench.path("tmp"));
+    kill_process(keeper(&bench.path("tmp")), Signal::KILL).unwrap();
+    assert_eq!(running.child.wait().unwrap().code(), Some(1));
+    wait_until_gone(&bench.path("tmp"));
+}
+
+#[test]
+fn ctrl_c_ends_an_experiment_whose_keeper_is_stopped() {
+    if !is_available() {
+        return;
+    }
+    let bench = long();
+    let mut running = Running::start(run(&bench));
+    wait_for_work(&bench.path("tmp"));
+    kill_process(keeper(&bench.path("tmp")), Signal::STOP).unwrap();
+    kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
+    assert_eq!(running.child.wait().unwrap().code(), Some(130));
+    wait_until_gone(&bench.path("tmp"));
+}
+
 #[test]
 fn an_ordinary_user_runs_experiments_too() {
     if !is_available() {

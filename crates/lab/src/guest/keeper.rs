@@ -7,14 +7,14 @@
 //!
 //! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
 
+use super::folder::Folder;
 use super::seat::Seat;
 use super::{files, inside, sys};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -44,15 +44,6 @@ pub(crate) enum Answer {
 /// What the guest's clock shows at first: always the same, in nanoseconds since 1970.
 const START: &str = "time-travel-start=1700000000000000000";
 
-/// A folder that goes when it is dropped.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Does what standard input says.
 ///
 /// # Errors
@@ -61,19 +52,19 @@ pub fn keep() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line)?;
-    let folder = match make_folder() {
+    let folder = match Folder::make(&std::env::temp_dir()) {
         Ok(folder) => folder,
         Err(error) => return say(&Answer::Refused(format!("no folder can be made for the guest: {error}"))),
     };
     let seat = Seat::take("thalweg-guest");
-    let mut child = match start(&folder.0, &order) {
+    let mut child = match start(folder.path(), &order) {
         Ok(child) => child,
         Err(error) => {
             return say(&Answer::Refused(format!("{} cannot be started: {error}", order.kernel.display())));
         }
     };
     // Whatever goes wrong from here on, the guest ends first.
-    let told = say(&Answer::Started(folder.0.clone())).and_then(|()| wait(&child));
+    let told = say(&Answer::Started(folder.path().to_owned())).and_then(|()| wait(&child));
     let status = end(&mut child)?;
     drop(seat);
     if told? {
@@ -88,21 +79,6 @@ fn say(answer: &Answer) -> io::Result<()> {
     serde_json::to_writer(&mut stdout, answer)?;
     stdout.write_all(b"\n")?;
     stdout.flush()
-}
-
-/// A new folder, for nobody else to look into.
-fn make_folder() -> io::Result<Folder> {
-    let parent = std::env::temp_dir();
-    // Nobody else has our process id, but the folder of somebody who was killed may bear it.
-    for attempt in 0..100 {
-        let path = parent.join(format!("thalweg-guest-{}-{attempt}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(Folder(path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
-        }
-    }
-    Err(io::Error::other(format!("{} has too many folders named thalweg-guest-", parent.display())))
 }
 
 /// The kernel's arguments are the same every time, because it makes random numbers of them, too.

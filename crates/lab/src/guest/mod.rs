@@ -14,6 +14,7 @@
 //! [`keeper`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of the
 //! guest; `outside` asks for an experiment and takes what comes; [`Kernel`] finds the kernel that was built.
 
+mod folder;
 pub mod inside;
 pub mod keeper;
 mod kernel;

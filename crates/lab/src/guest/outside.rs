@@ -1,15 +1,17 @@
 //! What the engine does with a guest: starts it, watches it, takes what it says.
 
+use super::folder::remove_left;
 use super::keeper::{Answer, Order};
 use super::{Kernel, Task, Traits, Word, files};
 use crate::error::Error;
-use crate::net::holder::alone;
+use crate::net::holder::{alone, wait_for};
 use crate::run::{Failure, Job, Outcome, Performance, Rows};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link};
 use thalweg_trace::Sink;
@@ -20,8 +22,14 @@ use thalweg_units::{Bytes, MTU, Rate};
 /// which takes seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between two looks at whether somebody wants to stop.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How long a keeper may take to start its guest: milliseconds, unless it is stopped.
+const START: Duration = Duration::from_secs(30);
+
+/// How long a keeper may take to end its guest and remove the guest's folder before it is killed.
+const END: Duration = Duration::from_secs(5);
+
+/// Between two checks of whether the run is cancelled.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Lines of the console that are told when a guest has died.
 const LAST_LINES: usize = 8;
@@ -43,7 +51,7 @@ pub fn run(kernel: &Kernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Sink)
         traces: job.traces.clone(),
         traits: traits.clone(),
     };
-    let mut guest = Guest::start(kernel, job.engine, memory_mib(job.experiment), &task)?;
+    let mut guest = Guest::start(kernel, job.engine, memory_mib(job.experiment), &task, job.is_cancelled)?;
     let status = guest.wait(job.is_cancelled)?;
     let mut rows = Rows::new(job.experiment, sink);
     let last = guest.listen(&mut |word| match word {
@@ -73,7 +81,7 @@ pub fn probe(kernel: &Kernel, engine: &Path) -> Result<Traits, Error> {
         Failure::Failed(error) => error,
         Failure::Cancelled => Error::new("bad-guest", "the guest was stopped", "please report it"),
     };
-    let mut guest = Guest::start(kernel, engine, LEAST_MEMORY_MIB, &Task::Probe).map_err(told)?;
+    let mut guest = Guest::start(kernel, engine, LEAST_MEMORY_MIB, &Task::Probe, &|| false).map_err(told)?;
     let status = guest.wait(&|| false).map_err(told)?;
     let last = guest.listen(&mut Some);
     match last {
@@ -83,15 +91,23 @@ pub fn probe(kernel: &Kernel, engine: &Path) -> Result<Traits, Error> {
     }
 }
 
-/// A guest, and its keeper. Dropping it ends both, and waits for that.
+/// A guest, and its keeper. Dropping it ends both, removes the guest's folder, and takes at most [`END`].
 struct Guest {
     keeper: Child,
-    said: BufReader<ChildStdout>,
+    /// The keeper's standard input is open while this exists.
+    input: Option<Sender<()>>,
+    answers: Receiver<Answer>,
     folder: PathBuf,
 }
 
 impl Guest {
-    fn start(kernel: &Kernel, engine: &Path, memory_mib: u64, task: &Task) -> Result<Guest, Failure> {
+    fn start(
+        kernel: &Kernel,
+        engine: &Path,
+        memory_mib: u64,
+        task: &Task,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Guest, Failure> {
         let failed = |error: io::Error| {
             let message = format!("a keeper of guests ({}) cannot be started: {error}", engine.display());
             Failure::from(Error::new("no-process", message, "close other programs, then try again"))
@@ -101,62 +117,82 @@ impl Guest {
         let mut line = serde_json::to_vec(&order).map_err(|error| failed(error.into()))?;
         line.push(b'\n');
         let mut command = Command::new(engine);
-        command.args(["guest", "keep"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut keeper = alone(&mut command).spawn().map_err(failed)?;
-        let stdout = keeper.stdout.take().ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
-        let mut guest = Guest { keeper, said: BufReader::new(stdout), folder: PathBuf::new() };
-        // Its pipe ends with the guest, so it is kept.
-        if let Some(stdin) = guest.keeper.stdin.as_mut() {
-            stdin.write_all(&line).map_err(failed)?;
-        }
-        match guest.hear()? {
-            Answer::Started(folder) => {
+        command.args(["guest", "keep"]);
+        let mut guest = Guest::of(alone(&mut command), line).map_err(failed)?;
+        let began = Instant::now();
+        match guest.next_answer(is_cancelled, &mut || began.elapsed() < START)? {
+            Some(Answer::Started(folder)) => {
                 guest.folder = folder;
                 Ok(guest)
             }
-            Answer::Refused(why) => {
+            Some(Answer::Refused(why)) => {
                 Err(Error::new("no-guest", why, "see whether the temporary folder can be written: df -h").into())
             }
-            Answer::Ended(_) => Err(no_word().into()),
+            Some(Answer::Ended(_)) => Err(no_word().into()),
+            None => {
+                let message = format!("the keeper of a guest did not answer within {} s", START.as_secs());
+                Err(Error::new("no-guest", message, "close other programs, then try again").into())
+            }
         }
+    }
+
+    /// Starts a keeper and hands it a line. Threads serve its pipes, so that a keeper that is stopped delays nobody.
+    fn of(command: &mut Command, line: Vec<u8>) -> io::Result<Guest> {
+        let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let pipes = (keeper.stdin.take(), keeper.stdout.take());
+        let (input, is_open) = mpsc::channel::<()>();
+        let (answer, answers) = mpsc::channel();
+        let guest = Guest { keeper, input: Some(input), answers, folder: PathBuf::new() };
+        let (Some(mut stdin), Some(stdout)) = pipes else { return Err(io::Error::other("it has no pipes")) };
+        thread::Builder::new().spawn(move || {
+            if stdin.write_all(&line).is_ok() {
+                let _ = is_open.recv();
+            }
+        })?;
+        thread::Builder::new().spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            // A line that is cut short is no answer.
+            lines.map_while(|line| serde_json::from_str(&line).ok()).all(|said| answer.send(said).is_ok())
+        })?;
+        Ok(guest)
     }
 
     /// Waits until the guest has ended by itself, and says how.
     fn wait(&mut self, is_cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
+        let pulse_file = self.folder.join(files::PULSE);
         let (mut pulse, mut alive) = (0, Instant::now());
-        loop {
-            if self.has_said(&LOOK) {
-                return match self.hear()? {
-                    Answer::Ended(status) => Ok(status),
-                    Answer::Started(_) | Answer::Refused(_) => Err(no_word().into()),
-                };
-            }
-            if is_cancelled() {
-                return Err(Failure::Cancelled);
-            }
-            let now = fs::metadata(self.folder.join(files::PULSE)).map_or(0, |file| file.len());
+        let mut is_alive = || {
+            let now = fs::metadata(&pulse_file).map_or(0, |file| file.len());
             if now != pulse {
                 (pulse, alive) = (now, Instant::now());
             }
-            if alive.elapsed() > PATIENCE {
+            alive.elapsed() < PATIENCE
+        };
+        match self.next_answer(is_cancelled, &mut is_alive)? {
+            Some(Answer::Ended(status)) => Ok(status),
+            Some(Answer::Started(_) | Answer::Refused(_)) => Err(no_word().into()),
+            None => {
                 let silence = format!("the guest has given no sign of life for {} s", PATIENCE.as_secs());
-                return Err(self.with_console(&silence).into());
+                Err(self.with_console(&silence).into())
             }
         }
     }
 
-    /// Whether the keeper says something within this time. Two answers may have been read at once, and then the pipe is
-    /// empty although one of them has not been heard.
-    fn has_said(&self, within: &Timespec) -> bool {
-        let pipe = PollFd::new(self.said.get_ref(), PollFlags::IN);
-        !self.said.buffer().is_empty() || poll(&mut [pipe], Some(within)).is_ok_and(|ready| ready > 0)
-    }
-
-    /// The keeper's next answer.
-    fn hear(&mut self) -> Result<Answer, Error> {
-        let mut line = String::new();
-        // A line that is cut short is no answer, either.
-        self.said.read_line(&mut line).ok().and_then(|_| serde_json::from_str(&line).ok()).ok_or_else(no_word)
+    /// The keeper's next answer; `None` once `is_alive` returns false.
+    fn next_answer(
+        &mut self,
+        is_cancelled: &dyn Fn() -> bool,
+        is_alive: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Answer>, Failure> {
+        loop {
+            match self.answers.recv_timeout(LOOK) {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(RecvTimeoutError::Disconnected) => return Err(no_word().into()),
+                Err(RecvTimeoutError::Timeout) if is_cancelled() => return Err(Failure::Cancelled),
+                Err(RecvTimeoutError::Timeout) if !is_alive() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     /// Hands over what the guest has said, until something is the last of it.
@@ -189,8 +225,16 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         // The end of its input is what it waits for.
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        drop(self.input.take());
+        if wait_for(&mut self.keeper, END).is_none() {
+            // It is stopped, or cannot end the guest.
+            let _ = self.keeper.kill();
+            let _ = self.keeper.wait();
+        }
+        // A keeper that was killed has left it.
+        if !self.folder.as_os_str().is_empty() {
+            remove_left(&self.folder);
+        }
     }
 }
 
@@ -224,19 +268,39 @@ fn memory_mib(experiment: &Experiment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
+
+    /// A guest whose keeper is a shell script.
+    fn guest_of(script: &str) -> Guest {
+        Guest::of(Command::new("sh").args(["-c", script]), b"task\n".to_vec()).unwrap()
+    }
 
     #[test]
-    fn a_guest_that_ends_at_once_is_heard_to_end() {
-        // A pipe takes both lines in one write, so that one read takes both from it.
-        let says = r#"printf '{"Started":"/nowhere"}\n{"Ended":"exit status: 3"}\n'; read -r _"#;
-        let mut command = Command::new("sh");
-        let mut keeper = command.args(["-c", says]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(keeper.stdout.take().unwrap());
-        let mut guest = Guest { keeper, said, folder: PathBuf::new() };
-        assert!(matches!(guest.hear(), Ok(Answer::Started(_))));
-        let looks = Cell::new(0);
-        let is_tired = || looks.replace(looks.get() + 1) > 50;
-        assert_eq!(guest.wait(&is_tired).ok().as_deref(), Some("exit status: 3"));
+    fn both_answers_of_a_guest_that_ends_at_once_are_received() {
+        let mut guest = guest_of(r#"printf '{"Started":"/nowhere"}\n{"Ended":"exit status: 3"}\n'; read -r _"#);
+        let first = guest.next_answer(&|| false, &mut || true);
+        assert!(matches!(first, Ok(Some(Answer::Started(_)))));
+        assert_eq!(guest.wait(&|| false).ok().as_deref(), Some("exit status: 3"));
+    }
+
+    #[test]
+    fn a_stopped_keeper_delays_neither_a_cancelled_run_nor_its_end() {
+        // It does not read its order, which is longer than a pipe holds.
+        let began = Instant::now();
+        let mut guest = Guest::of(Command::new("sh").args(["-c", "kill -STOP $$"]), vec![b' '; 1 << 20]).unwrap();
+        let answer = guest.next_answer(&|| began.elapsed() > Duration::from_millis(100), &mut || true);
+        assert!(matches!(answer, Err(Failure::Cancelled)));
+        drop(guest);
+        assert!(began.elapsed() < 2 * END, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn the_folder_of_a_killed_keeper_is_removed() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        fs::write(folder.join(files::WORDS), "").unwrap();
+        let mut guest = guest_of("kill -KILL $$");
+        guest.folder = folder.clone();
+        assert!(guest.wait(&|| false).is_err());
+        drop(guest);
+        assert!(!folder.exists());
     }
 }

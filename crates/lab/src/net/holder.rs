@@ -24,7 +24,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long making or ending namespaces may take before we give up. Both take milliseconds; the rest is for machines
@@ -163,14 +164,9 @@ impl Holder {
     /// Ends the process, politely first, and waits for it.
     pub fn end(&mut self) {
         drop(self.child.stdin.take());
-        let give_up = Instant::now() + PATIENCE;
-        while let Ok(None) = self.child.try_wait() {
-            if Instant::now() > give_up {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if wait_for(&mut self.child, PATIENCE).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
     }
 }
@@ -185,6 +181,20 @@ impl Drop for Holder {
 /// the folders of system tools in its search path, which ordinary users of Debian do not have.
 pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
+}
+
+/// How a process ended; `None` if it has not within `patience`.
+pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    /// Between two checks.
+    const PAUSE: Duration = Duration::from_millis(1);
+    let until = Instant::now() + patience;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < until => thread::sleep(PAUSE),
+            _ => return None,
+        }
+    }
 }
 
 /// Our search path and the folders where system tools are.

@@ -7,12 +7,13 @@
 
 use super::Failure;
 use crate::error::Error;
+use crate::net::holder::wait_for;
 use crate::protocol::{Command, Event};
 use crate::vm;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -224,7 +225,7 @@ impl<'a> Crew<'a> {
         let words: Vec<String> = member.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
         let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" | ") };
         let end =
-            wait(&mut member.child, END).map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
+            wait_for(&mut member.child, END).map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
         let hint = "look for messages of the kernel (dmesg) that fit, then give the same command again";
         Error::new("host-died", format!("the host `{}` died ({end}); its last words: {words}", member.name), hint)
     }
@@ -236,7 +237,7 @@ impl Drop for Crew<'_> {
         self.members.iter_mut().for_each(|member| drop(member.pen.take()));
         let until = Instant::now() + END;
         for member in &mut self.members {
-            if wait(&mut member.child, until.saturating_duration_since(Instant::now())).is_none() {
+            if wait_for(&mut member.child, until.saturating_duration_since(Instant::now())).is_none() {
                 // With what it has started; each fails if nobody is there any more.
                 let _ = kill_process_group(Pid::from_child(&member.child), Signal::KILL);
                 let _ = member.child.kill();
@@ -284,20 +285,6 @@ fn keep_last_lines(stderr: Option<ChildStderr>, many: usize, kept: &Mutex<VecDeq
             kept.pop_front();
         }
         kept.push_back(String::from_utf8_lossy(&line).trim().to_owned());
-    }
-}
-
-/// How a process has ended; nothing if it has not after `patience`.
-fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    /// Between two looks.
-    const PAUSE: Duration = Duration::from_millis(2);
-    let until = Instant::now() + patience;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < until => thread::sleep(PAUSE),
-            _ => return None,
-        }
     }
 }
 

@@ -1,0 +1,136 @@
+//! The folder of a guest: private, locked while its keeper lives, removed with it.
+//!
+//! A keeper that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the process, tells
+//! such a folder from one in use: the engine removes it if it still runs, and else the next keeper does.
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Begins the names of these folders.
+const PREFIX: &str = "thalweg-guest-";
+
+/// A folder that is removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+impl Folder {
+    /// Makes a folder below `parent` that only this user can read, after removing the unlocked ones of this user.
+    ///
+    /// # Errors
+    /// It cannot be made or locked; the message names the path.
+    pub fn make(parent: &Path) -> io::Result<Folder> {
+        sweep(parent);
+        for attempt in 0..100 {
+            let path = parent.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
+            let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| lock(&path));
+            match made {
+                Ok(lock) => return Ok(Folder { path, _lock: lock }),
+                // A process with this id left it, or another keeper swept it between creation and lock.
+                Err(error) if is_lost_race(&error) => {}
+                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            }
+        }
+        Err(io::Error::other(format!("{} has too many folders named {PREFIX}", parent.display())))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Ends what a killed keeper left: the guest's processes, which work in its folder, and the folder.
+///
+/// Processes of the guest's programs can outlive its kernel's, which alone ends with the keeper.
+pub(super) fn remove_left(folder: &Path) {
+    let Ok(folder_itself) = fs::metadata(folder) else { return };
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let folder_itself = identity(folder_itself);
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        // Not readable: another user's, and so not of this guest.
+        let is_guests = fs::metadata(process.path().join("cwd")).is_ok_and(|cwd| identity(cwd) == folder_itself);
+        if let (Some(pid), true) = (pid, is_guests) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    let _ = fs::remove_dir_all(folder);
+}
+
+fn is_lost_race(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound | io::ErrorKind::WouldBlock)
+}
+
+/// Locks a folder without following a link.
+///
+/// # Errors
+/// `WouldBlock`: another process has it. `NotFound`: it was removed meanwhile.
+fn lock(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = open(path, flags, Mode::empty())?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    fs::symlink_metadata(path)?;
+    Ok(folder)
+}
+
+/// Removes the folders of this user's guests that no keeper holds.
+fn sweep(parent: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_guests = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        if is_guests && entry.metadata().is_ok_and(|folder| folder.is_dir() && folder.uid() == user) {
+            if let Ok(_lock) = lock(&entry.path()) {
+                remove_left(&entry.path());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    #[test]
+    fn a_folder_in_use_stays_and_one_without_a_keeper_is_removed_by_the_next() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join("thalweg-guest-1-0");
+        fs::create_dir(&left).unwrap();
+        let mut process = Command::new("sleep").arg("1000").current_dir(&left).spawn().unwrap();
+        fs::write(left.join("words.jsonl"), "{}").unwrap();
+        let first = Folder::make(parent.path()).unwrap();
+        assert!(!left.exists(), "no keeper held it");
+        assert_eq!(process.wait().unwrap().signal(), Some(libc::SIGKILL));
+        let second = Folder::make(parent.path()).unwrap();
+        assert!(first.path().exists() && second.path().exists());
+        drop((first, second));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn other_names_and_links_are_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::write(elsewhere.path().join("precious"), "").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), parent.path().join("thalweg-guest-1-0")).unwrap();
+        fs::create_dir(parent.path().join("another")).unwrap();
+        drop(Folder::make(parent.path()).unwrap());
+        assert!(elsewhere.path().join("precious").exists());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 2);
+    }
+}
