@@ -245,6 +245,9 @@ def _ask(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S
         raise _bad_engine(binary, f"no answer within {within_s} s") from None
     except UnicodeDecodeError:
         raise _bad_engine(binary, "its answer is not understood") from None
+    if answer.returncode == Exit.TEMPORARY:
+        what, _, hint = answer.stderr.strip().partition("\n  hint: ")
+        raise ThalwegError("too-few-descriptors", what, hint=hint or None, exit_code=Exit.TEMPORARY)
     if answer.returncode != 0:
         said = answer.stderr.strip().splitlines()
         raise _bad_engine(binary, said[0] if said else f"it ended with exit code {answer.returncode}")

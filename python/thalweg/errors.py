@@ -22,6 +22,8 @@ class Exit(IntEnum):
     """A file or directory cannot be written: permissions, a full disk."""
     MISSING = 4
     """Something is missing on this machine."""
+    TEMPORARY = 75
+    """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""
     INTERRUPTED = 130
     """Ctrl-C, or asked to terminate."""
 

@@ -1,8 +1,9 @@
-//! Facts about this machine and about how we were called, for run.json.
+//! Facts about this machine and about how we were called, for run.json, and the resources that a run needs.
 
 use crate::problem::{Exit, Problem};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fs;
-use thalweg_store::Host;
+use thalweg_store::{Host, Shortage};
 
 /// Environment variable with the command that the user gave, as a JSON array of its words.
 const COMMAND: &str = "THALWEG_COMMAND";
@@ -10,6 +11,37 @@ const COMMAND: &str = "THALWEG_COMMAND";
 /// CPUs that this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Open files that the program needs besides those of experiments: pipes, the journal, hosts, probes of the machine.
+const OPEN_FILES: u64 = 64;
+
+/// Open files of one running experiment: a file for each table, and what it reads.
+const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
+
+/// Raises the limit of open files as far as this process may, and returns how many experiments fit in it side by side, at
+/// least one. Hosts inherit the limit.
+///
+/// # Errors
+/// `too-few-descriptors`: not even one fits. A probe of the machine that ran out of descriptors would report that algorithms
+/// or rights are missing, so this is asked before anything else.
+pub fn experiments_that_fit() -> Result<usize, Problem> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // The limit stays what it was where this fails.
+    let _ = setrlimit(Resource::Nofile, limit);
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(usize::MAX) };
+    match limit.saturating_sub(OPEN_FILES) / OPEN_FILES_OF_EXPERIMENT {
+        0 => Err(Problem {
+            exit: Exit::Temporary,
+            code: Shortage::Descriptors.code(),
+            place: "the limit of open files".to_owned(),
+            found: limit.to_string(),
+            expected: format!("at least {}", OPEN_FILES + OPEN_FILES_OF_EXPERIMENT),
+            hint: Shortage::Descriptors.hint().to_owned(),
+        }),
+        fit => Ok(usize::try_from(fit).unwrap_or(usize::MAX)),
+    }
 }
 
 /// What is known about this machine; what cannot be found out is empty.

@@ -28,8 +28,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(options) => report(|output| run::run(&options, output)),
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
-        Command::Capabilities { json: true } => print(&format!("{:#}\n", capabilities::json())),
-        Command::Capabilities { json: false } => print(&capabilities::text()),
+        Command::Capabilities { json } => capabilities(json),
         Command::Live { seconds } => live(Duration::from_secs(seconds.into())),
         Command::Policy(Policy::Simulate(options)) => play(&options),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
@@ -37,6 +36,18 @@ fn main() -> ExitCode {
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
         Command::Guest(Guest::Boot { .. }) => exit_of("guest boot", vm::inside::boot()),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),
+    }
+}
+
+/// Prints what each engine can do here.
+fn capabilities(json: bool) -> ExitCode {
+    match machine::experiments_that_fit() {
+        Ok(_) if json => print(&format!("{:#}\n", capabilities::json())),
+        Ok(_) => print(&capabilities::text()),
+        Err(problem) => {
+            eprintln!("{problem}\n  hint: {}", problem.hint);
+            problem.exit.into()
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::{Bench, ENGINE, events, plan};
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 /// Changes a plan, runs it, and returns the error.
 fn refused(change: impl FnOnce(&mut Value)) -> Value {
@@ -172,4 +172,27 @@ fn merging_what_is_no_run_directory_is_refused() {
         .unwrap();
     assert_eq!((output.status.code(), &events(&output)[0]["code"]), (Some(2), &json!("bad-run-file")));
     assert!(!bench.path("out").exists());
+}
+
+/// What the engine says and how it ends where a process may have this many open files.
+fn with_open_files(limit: u32, arguments: &[&str]) -> Output {
+    let bench = Bench::with(&plan(2));
+    let script = format!("ulimit -n {limit}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh", ENGINE]).args(arguments);
+    if arguments == ["run"] {
+        command.arg("--plan").arg(bench.path("plan.json")).arg("--out").arg(bench.path("run"));
+    }
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_lack_of_open_files_is_named_and_can_be_tried_again() {
+    for arguments in [&["run"][..], &["capabilities", "--json"]] {
+        let output = with_open_files(20, arguments);
+        assert_eq!(output.status.code(), Some(75), "{arguments:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("found 20, expected at least 80") && told.contains("ulimit -n"), "{told}");
+    }
+    assert_eq!(with_open_files(100, &["run"]).status.code(), Some(0));
 }

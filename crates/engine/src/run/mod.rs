@@ -22,6 +22,7 @@ use work::{Halt, Work};
 
 /// Runs what is missing of a plan.
 pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
+    let fit = machine::experiments_that_fit()?;
     let plan = plan_file::read(&options.plan)?;
     let engine = find_engine(&plan.engine)?;
     let chosen = due::chosen(options, &plan)?;
@@ -33,7 +34,7 @@ pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     let run = RunFile::new(plan, env!("CARGO_PKG_VERSION"), &engine.result_version(), host, machine::command()?);
     let directory = RunDirectory::open(&options.out, run)?;
     let threads = options.threads.map_or_else(|| if engine.is_real_time() { 1 } else { machine::cores() }, usize::from);
-    execute(engine, &directory, &chosen, threads, output, &interrupted)
+    execute(engine, &directory, &chosen, threads.min(fit), output, &interrupted)
 }
 
 fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {

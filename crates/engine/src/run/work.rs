@@ -6,6 +6,7 @@ use crate::events::{Event, Output, seconds};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 use thalweg_store::{Error, ExperimentId, RunDirectory};
 
@@ -53,9 +54,13 @@ impl<'a> Work<'a> {
     /// Runs them in the order of the plan, `threads` at a time, until all are done or something makes us stop.
     pub fn do_all(&self, threads: usize) {
         std::thread::scope(|scope| {
-            for _ in 0..threads.min(self.pending.len()) {
-                scope.spawn(|| self.do_one_after_another());
+            // This thread works, too: where the system refuses more threads, experiments run with those that there are.
+            for _ in 1..threads.min(self.pending.len()) {
+                if thread::Builder::new().spawn_scoped(scope, || self.do_one_after_another()).is_err() {
+                    break;
+                }
             }
+            self.do_one_after_another();
         });
     }
 
