@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from thalweg.errors import Exit, ThalwegError
+from thalweg.errors import Exit, ThalwegError, shortage
 
 BINARY = "thalweg-engine"
 VARIABLE = "THALWEG_ENGINE"
@@ -174,7 +174,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
     try:
         answer = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
-        raise _bad_engine(binary, (error.strerror or str(error)).lower()) from None
+        raise shortage(error) or _bad_engine(binary, (error.strerror or str(error)).lower()) from None
     if answer.returncode != 0:
         said = next(iter(answer.stderr.strip().splitlines()), f"it ended with exit code {answer.returncode}")
         if not said.startswith(PLAYED):
@@ -240,7 +240,7 @@ def _ask(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S
     try:
         answer = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=within_s)
     except OSError as error:
-        raise _bad_engine(binary, (error.strerror or str(error)).lower()) from None
+        raise shortage(error) or _bad_engine(binary, (error.strerror or str(error)).lower()) from None
     except subprocess.TimeoutExpired:
         raise _bad_engine(binary, f"no answer within {within_s} s") from None
     except UnicodeDecodeError:

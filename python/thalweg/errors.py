@@ -4,6 +4,7 @@ A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and 
 is raised is a defect of thalweg.
 """
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -110,6 +111,32 @@ class ThalwegError(Exception):
             "line": source.line,
             "column": source.column,
         }
+
+
+_SHORTAGES = {
+    errno.EMFILE: "raise the limit of open files: ulimit -n 4096, or LimitNOFILE=4096 in a systemd unit",
+    errno.ENFILE: "close programs, or as root: sysctl -w fs.file-max=1000000",
+    errno.ENOMEM: "close other programs; ulimit -v shows a limit of this process",
+    errno.EAGAIN: "close other programs, or raise the limit of processes: ulimit -u, or TasksMax= in a systemd unit",
+}
+"""What to do about a resource that is used up, by the error of the system. A full disk has an exit code of its own."""
+
+
+def shortage(error: OSError) -> ThalwegError | None:
+    """Return the error of a resource that is used up, or `None` if the system reports something else.
+
+    Ask it before an error of the system is explained as a missing program or a damaged file.
+
+    >>> shortage(OSError(errno.EMFILE, "Too many open files")).exit_code
+    <Exit.TEMPORARY: 75>
+    >>> shortage(OSError(errno.ENOENT, "No such file or directory"))
+    """
+    hint = _SHORTAGES.get(error.errno or 0)
+    if hint is None:
+        return None
+    what = f"`{error.filename}`: " if error.filename else ""
+    why = (error.strerror or str(error)).lower()
+    return ThalwegError("short-of-resources", f"{what}{why}", hint=hint, exit_code=Exit.TEMPORARY)
 
 
 class ThalwegErrors(ThalwegError):

@@ -15,7 +15,8 @@ Results go to standard output, everything else (progress, warnings, errors) to s
 output closes it early, as `head` does, `thalweg` ends in silence.
 
 The program below it, `thalweg-engine`, has codes of its own: 0 all experiments are there; 1 an experiment failed; 2 bad
-usage, a bad plan, or a run directory of another plan; 3 the run directory cannot be written; 130 interrupted.
+usage, a bad plan, or a run directory of another plan; 3 the run directory cannot be written; 75 a
+resource of the machine is used up; 130 interrupted.
 """
 
 

@@ -32,7 +32,7 @@ from thalweg.cli import (
     synth,
     validate,
 )
-from thalweg.errors import Exit, ThalwegError
+from thalweg.errors import Exit, ThalwegError, shortage
 
 signal.signal(signal.SIGINT, interrupt)
 
@@ -105,7 +105,7 @@ def app() -> int:
         output.talk("interrupted")
         return Exit.INTERRUPTED
     except OSError as problem:
-        return _report(_from_system(problem), is_json)
+        return _report(shortage(problem) or _from_system(problem), is_json)
     except Exception as problem:
         if not _is_from_table(problem):
             raise

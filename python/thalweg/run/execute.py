@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from thalweg.engine import Engine
-from thalweg.errors import Exit, ThalwegError
+from thalweg.errors import Exit, ThalwegError, shortage
 from thalweg.plan import Plan
 from thalweg.processes import ends_with_parent
 from thalweg.run.signals import forwarding
@@ -136,7 +136,7 @@ def _started(
             preexec_fn=ends_with_parent(),
         )
     except OSError as error:
-        raise ThalwegError(
+        raise shortage(error) or ThalwegError(
             "bad-engine",
             f"`{arguments[0]}` cannot be started: {(error.strerror or '').lower()}",
             place=arguments[0],
@@ -187,8 +187,8 @@ def _died(code: int, words: str, out: Path) -> ThalwegError:
     why = f"signal {-code}" if code < 0 else f"exit code {code}"
     hint = f"what was finished is in `{out}`; the same command goes on from there"
     words = words.partition("stack backtrace:")[0].strip()
-    if code == -9 or "memory allocation" in words:
+    has_no_memory = "memory allocation" in words
+    if code == -9 or has_no_memory:
         hint += "\nwas memory short? fewer --threads need less"
-    return ThalwegError(
-        "engine-died", f"the engine died ({why})", found=words or None, hint=hint, exit_code=Exit.FAILED
-    )
+    exit_code = Exit.TEMPORARY if has_no_memory else Exit.FAILED
+    return ThalwegError("engine-died", f"the engine died ({why})", found=words or None, hint=hint, exit_code=exit_code)
