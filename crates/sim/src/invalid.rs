@@ -12,6 +12,9 @@ const LONGEST_PERIOD: Span = Span::from_secs(60);
 /// Most CPU time that a packet or an acknowledgement may take.
 const LONGEST_COST: Span = Span::from_secs(1);
 
+/// Connections that may be open at once. Each takes some 6 kB, and memory that runs out ends the whole process.
+pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
+
 /// Checks what no single part can check on its own.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
@@ -26,6 +29,10 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     for flow in &experiment.flows {
         check_flow(flow, experiment)?;
     }
+    let copies = experiment.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>();
+    if copies > MAX_OPEN_CONNECTIONS as u64 {
+        return Err(too_many(format!("{copies} parallel connections")));
+    }
     if experiment.duration_ns.is_none() {
         for (name, link) in [("forward", &experiment.forward), ("reverse", &experiment.reverse)] {
             check_passable(name, link)?;
@@ -33,6 +40,11 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
         check_background(experiment)?;
     }
     Ok(())
+}
+
+/// The error of an experiment with more connections at once than [`MAX_OPEN_CONNECTIONS`].
+pub(crate) fn too_many(found: impl ToString) -> Error {
+    Error::invalid("flows", found, format!("at most {MAX_OPEN_CONNECTIONS} connections open at once"))
 }
 
 fn check_host(name: &str, host: &Host) -> Result<(), Error> {

@@ -175,6 +175,10 @@ pub fn run(
         if is_cancelled() {
             return Err(Error::Cancelled);
         }
+        let open = simulation.open_connections();
+        if open > invalid::MAX_OPEN_CONNECTIONS {
+            return Err(invalid::too_many(format!("{open} open connections: more arrive than the path can carry")));
+        }
     }
     Ok(simulation.finish(sink))
 }

@@ -156,6 +156,11 @@ impl Simulation {
         true
     }
 
+    /// Connections that are open now.
+    pub(crate) fn open_connections(&self) -> usize {
+        self.open.len()
+    }
+
     /// Ends the experiment where it is: transfers under way get their rows, the links their last.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
         for id in std::mem::take(&mut self.open) {
