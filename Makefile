@@ -15,6 +15,9 @@ THALWEG := .venv/bin/thalweg
 CARGO := cargo --locked
 RELEASE := --release --workspace
 
+# Seconds for each driver of `make fuzz`.
+FUZZ_SECONDS ?= 60
+
 # What the demo runs: four mixes of large and medium flows from the ITC'18 study. A finished run is not run again.
 DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo
 
@@ -76,6 +79,13 @@ test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
 	@tools/together '$(PYTEST) $(ADVICE:%=--ignore=%) --ignore=tests/repository' '$(PYTEST) $(ADVICE)' \
 		'$(PYTEST) tests/repository $(ADVICE:%=--ignore=%)'
+
+# Tests whose names contain "fuzz" try random input for about a second each; here for the time given.
+.PHONY: fuzz
+fuzz: setup ## try random and hostile input for ten minutes, on every parser (FUZZ_SECONDS=60 for each driver)
+	@tools/bootstrap bpf
+	THALWEG_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(RELEASE) fuzz
+	THALWEG_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -k fuzz
 
 .PHONY: studies
 studies: setup ## run every study's quick set on the simulator: fails if a claim that held no longer holds (minutes)

@@ -60,6 +60,7 @@ PYTHON: Mapping[str, set[str]] = {
     "engine": {"errors"},
     "processes": set(),
     "scratch": set(),
+    "files": {"errors"},
     "scenario": set(),
     "plan": {"scenario"},
     "run": {"plan"},
@@ -78,7 +79,7 @@ PYTHON: Mapping[str, set[str]] = {
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
-PYTHON_SHARED = {"errors", "engine", "processes", "scratch"}
+PYTHON_SHARED = {"errors", "engine", "files", "processes", "scratch"}
 """What every layer may import."""
 
 

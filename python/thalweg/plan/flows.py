@@ -4,6 +4,7 @@ import hashlib
 from fractions import Fraction
 from pathlib import Path
 
+from thalweg.files import read_regular
 from thalweg.plan import models as plan
 from thalweg.scenario import models, quantities, rules_cc
 from thalweg.scenario.quantities import PerSecond
@@ -30,11 +31,15 @@ def resolve_flow(flow: models.Flow, folder: Path) -> plan.Flow:
     )
 
 
+LARGEST_FILE = 64 * 10**6
+"""Bytes of a kernel module or an eBPF object, debug information included."""
+
+
 def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
     """Say which file it is, and what is in it: another content is another experiment."""
     kind: plan.CcFileKind = "bpf" if table.bpf is not None else "module"
     file = (folder / (table.bpf or table.module or "")).absolute()
-    return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(file.read_bytes()).hexdigest())
+    return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(read_regular(file, LARGEST_FILE)).hexdigest())
 
 
 def _load(flow: models.Flow) -> plan.Load:

@@ -11,11 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError
+from thalweg.files import read_regular
 from thalweg.scenario import quantities
 
 PACKET_BITS = 1500 * 8
 """Bits that one line of a trace lets through."""
 
+LARGEST_FILE = 256 * 10**6
+"""Bytes: a minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
 
 LATEST_MS = quantities.LARGEST // 10**6
 """The last moment that a clock of nanoseconds can tell."""
@@ -29,7 +32,7 @@ def read(file: Path) -> tuple[int, ...]:
     """
     place = str(file)
     try:
-        text = file.read_text(encoding="ascii")
+        text = read_regular(file, LARGEST_FILE).decode("ascii")
     except FileNotFoundError:
         raise ThalwegError("no-trace", f"there is no trace file `{file}`", place=place) from None
     except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from thalweg.errors import ThalwegError
+from thalweg.files import read_regular
 
 Form = Literal["whole", "truncated", "hashed"]
 FORMS: tuple[str, ...] = get_args(Form)
@@ -24,6 +25,9 @@ KEY = Path("/var/lib/thalweg/address.key")
 """Where the agent has its key unless --key says otherwise."""
 MADE_BYTES = 32
 """Bytes of a new key: as many as the hash has (RFC 2104, section 3)."""
+LARGEST_KEY = 4096
+"""Bytes of a file with a key."""
+
 LEAST_BYTES = 16
 """Bytes that a key has at least: fewer could be tried out."""
 OTHERS = 0o077
@@ -104,7 +108,7 @@ def _key(file: Path) -> bytes:
     make = f"(umask 077; head -c {MADE_BYTES} /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > {shlex.quote(str(file))})"
     try:
         mode = file.stat().st_mode
-        text = file.read_text(encoding="ascii", errors="replace").strip()
+        text = read_regular(file, LARGEST_KEY).decode("ascii", errors="replace").strip()
     except FileNotFoundError:
         raise ThalwegError(
             "no-key",

@@ -1,0 +1,38 @@
+"""Reads files that others name, without waiting for a pipe or filling the memory."""
+
+import os
+import stat
+from pathlib import Path
+
+from thalweg.errors import ThalwegError
+
+
+def read_regular(file: Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; links are followed.
+
+    Raises `ThalwegError` if it is a pipe, a device or a socket, or larger, and `OSError` if it cannot be read.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for its writer.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(None, "is a directory", str(file))
+        if not stat.S_ISREG(mode):
+            raise ThalwegError(
+                "not-a-file",
+                f"`{file}` is a pipe, a device or a socket",
+                place=str(file),
+                expected="a regular file",
+                hint=f"copy what it holds into a file: cat '{file}' > copy",
+            )
+        content = opened.read(limit + 1)
+    if len(content) > limit:
+        raise ThalwegError(
+            "too-large",
+            f"`{file}` is larger than {limit // 10**6} MB",
+            place=str(file),
+            expected=f"at most {limit} bytes",
+            hint=f"ls -l '{file}'",
+        )
+    return content
