@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from thalweg import engine, plan, scenario
 from thalweg.errors import Exit, ThalwegError
-from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s
+from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s, signals
 
 SCENARIO = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
 
@@ -108,6 +108,19 @@ def test_a_second_signal_ends_an_engine_that_does_not_listen(
 
     def listener(event: dict[str, Any]) -> None:
         if event["event"] in ("listening", "stopping"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert behave("ignore", listener=listener).exit_code is Exit.INTERRUPTED
+
+
+def test_an_engine_that_does_not_end_in_time_is_killed(
+    behave: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signals, "END_WITHIN_S", 0.2)
+
+    def listener(event: dict[str, Any]) -> None:
+        if event["event"] == "listening":
             os.kill(os.getpid(), signal.SIGINT)
 
     assert behave("ignore", listener=listener).exit_code is Exit.INTERRUPTED
