@@ -12,8 +12,6 @@ and why, is in docs/concepts/advice.md; every flag and every number in docs/refe
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from thalweg.advise.answer import (
     NO_DIFFERENCE,
     NOT_COMPARABLE,
@@ -35,6 +33,7 @@ from thalweg.advise.question import Design, Question
 from thalweg.errors import Exit, ThalwegError
 from thalweg.processes import asked_to_end
 from thalweg.records.find import Found, LeftOut, find, nothing
+from thalweg.results.reading import damaged
 
 __all__ = [
     "NOT_COMPARABLE",
@@ -91,7 +90,7 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
             return judge(running, found, question, table)
         except EngineFailed as error:
             gone = [file for file in found.files if not file.exists()]
-            damaged = {} if gone else _damaged(found)
+            damaged = {} if gone else _damaged(found, running)
             if not gone and not damaged:
                 raise _failed(error, running.name) from error
             bad |= damaged
@@ -107,16 +106,10 @@ def _without(found: Found, bad: Mapping[Path, LeftOut], places: Sequence[Path]) 
     return Found(files, [*found.left_out, *bad.values()])
 
 
-def _damaged(found: Found) -> dict[Path, LeftOut]:
-    """Find the files that cannot be read to their ends."""
-    bad = {}
-    for file in found.files:
-        try:
-            pl.scan_parquet(file).select(pl.all().null_count()).collect(engine="streaming")
-        except (pl.exceptions.PolarsError, OSError) as error:
-            why = (str(error).splitlines() or [""])[0]
-            bad[file] = LeftOut(file, f"it is damaged where its rows are: {why}")
-    return bad
+def _damaged(found: Found, running: Engine) -> dict[Path, LeftOut]:
+    """Find the files that cannot be read to their ends: by polars, or where it can read all, by the engine."""
+    bad = dict(damaged(found.files)) or dict(running.damaged(found.files))
+    return {file: LeftOut(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
 
 
 def _failed(error: Exception, engine: str) -> ThalwegError:

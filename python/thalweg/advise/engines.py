@@ -5,14 +5,16 @@ and counts of whole numbers leave it, so that every engine gives the same.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import duckdb
 import ibis
 import polars as pl
 
 from thalweg.errors import Exit, ThalwegError
+from thalweg.results.reading import first_line
 from thalweg.scratch import Scratch
 
 MEMORY = "2.7GB"
@@ -49,6 +51,9 @@ class Engine(Protocol):
     def fetch(self, table: Any) -> pl.DataFrame:
         """Compute a table and hand it over."""
 
+    def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+        """Decode every row of Parquet files one by one; return those that fail, each with the reason."""
+
     def close(self) -> None:
         """Give back what was taken: memory, disk, processes."""
 
@@ -82,7 +87,7 @@ class DuckDb:
             self._scratch.remove()
             raise ThalwegError(
                 "bad-memory",
-                f"DuckDB did not start: {_first_line(error)}",
+                f"DuckDB did not start: {first_line(error)}",
                 place="--memory",
                 expected="a size such as 3GB",
             ) from None
@@ -124,6 +129,16 @@ class DuckDb:
             raise _failed(error) from error
         assert isinstance(found, pl.DataFrame), "a table is no column"
         return found
+
+    def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+        """Decode the files in a database of their own: a failure may have invalidated the one of the queries."""
+        for file in files:
+            with duckdb.connect() as alone:
+                try:
+                    # Texts are checked where they are used, so every column has to be.
+                    alone.execute(f"SELECT max(COLUMNS(*)) FROM read_parquet({_quoted(str(file))})").fetchall()
+                except Exception as error:
+                    yield file, _reason(error)
 
     def close(self) -> None:
         """Remove the database."""
@@ -180,7 +195,7 @@ class Spark:
         except Exception as error:
             raise ThalwegError(
                 "no-spark",
-                f"Spark at `{master}` did not answer: {_first_line(error)}",
+                f"Spark at `{master}` did not answer: {first_line(error)}",
                 place="--spark",
                 expected="the address of a cluster, such as spark://host:7077, or local[*]; and Java on this machine",
                 exit_code=Exit.MISSING,
@@ -221,6 +236,14 @@ class Spark:
         assert isinstance(found, pl.DataFrame), "a table is no column"
         return found
 
+    def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+        """Decode the files, each in a query of its own."""
+        for file in files:
+            try:
+                self._session.read.parquet(str(file)).selectExpr("max(hash(*))").collect()
+            except Exception as error:
+                yield file, _reason(error)
+
     def close(self) -> None:
         """Give back memory, and end the session, unless it was there before."""
         for frame in self._kept:
@@ -247,17 +270,21 @@ def _narrowed(query: str, schema: Any, quote: str = '"') -> str:
 
 def _failed(error: Exception) -> BaseException:
     """Explain why a query did not run; one that the user has interrupted did not fail."""
-    if INTERRUPTED.search(_first_line(error)):
+    if INTERRUPTED.search(first_line(error)):
         return KeyboardInterrupt()
-    return EngineFailed(_first_line(error))
+    return EngineFailed(first_line(error))
+
+
+def _reason(error: Exception) -> str:
+    """Return why a file could not be read; raise `KeyboardInterrupt` if the user has interrupted the query."""
+    failed = _failed(error)
+    if isinstance(failed, KeyboardInterrupt):
+        raise failed from error
+    return str(failed)
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _arrow(rows: pl.DataFrame) -> Any:

@@ -33,6 +33,9 @@ COLUMNS: dict[str, str] = {
 """What is read of every file; other columns are not."""
 
 
+FLOATS = ("Float32", "Float64")
+SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
+
 MANY_FILES = 64
 """So many that some of them do where little is asked."""
 ONE_FILE_IN = 4
@@ -113,13 +116,22 @@ def _together(tables: Sequence[Any]) -> Any | None:
 def _whole(
     table: Any, wanted: Mapping[str, tuple[str, str]], there: Mapping[str, str], of_path: Mapping[str, str]
 ) -> Any:
-    """Bring the columns into order; a number that no integer of 64 bits with a sign can hold counts as empty."""
+    """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,
+    and integers above 2^63 - 1.
+    """
     columns = {}
     for called, (name, dtype) in wanted.items():
         if name not in there:
             columns[called] = ibis.literal(of_path.get(name), type=dtype)
-        elif dtype == WHOLE and there[name] != "Int64":
-            columns[called] = table[name].try_cast(dtype)
-        else:
-            columns[called] = table[name].cast(dtype)
+            continue
+        column = table[name]
+        if there[name] in FLOATS:
+            # The difference is 0 of finite numbers alone. isnan(), isinf() and comparisons would not do: a file's
+            # statistics leave NaN out, and DuckDB 2.0 replaces all of these by what the statistics imply.
+            column = ibis.ifelse(column - column == 0, column, ibis.null())
+        if dtype == WHOLE:
+            column = column.try_cast(dtype)
+            if there[name] in SIGNED:
+                column = ibis.ifelse(column >= 0, column, ibis.null())
+        columns[called] = column.cast(dtype)
     return table.select(**columns)

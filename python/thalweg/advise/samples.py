@@ -42,7 +42,7 @@ HEAVIEST = 10_000
 
 def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any:
     """Give the rows that can be compared, with what all later steps need."""
-    some = rows.filter(arms.belongs(rows, question), _is_sample(rows, seen))
+    some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
     of_records = [name for name in some.columns if name.startswith("part_")]
     is_transfer = some["kind"] == TRANSFER if seen.without_transfers else ibis.literal(True)
     found = engine.view(
@@ -75,9 +75,10 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
     )  # fmt: skip
 
 
-def _is_sample(rows: Any, seen: Overview) -> Any:
+def _is_sample(rows: Any, question: Question, seen: Overview) -> Any:
     """Say which rows are something to compare; what sources do decides whether connections are."""
-    is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0)
+    is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
+    is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
     is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
     if not seen.without_transfers:
         return is_transfer
@@ -87,14 +88,13 @@ def _is_sample(rows: Any, seen: Overview) -> Any:
 
 
 def _rate(rows: Any, seen: Overview) -> Any:
-    """Give the throughput in whole bit/s; what is no number, or infinite, counts as the largest one."""
-    of_transfer = ibis.coalesce(rows["goodput_bps"], rows["size_bytes"].cast("float64") * 8e6 / rows["fct_us"])
+    """Give the throughput in whole bit/s."""
     if not seen.without_transfers:
-        rate = of_transfer
+        rate = rows["goodput_bps"]
     elif not seen.with_transfers:
         rate = rows["busy_goodput_bps"]
     else:
-        rate = ibis.ifelse(rows["is_transfer"], of_transfer, rows["busy_goodput_bps"])
+        rate = ibis.ifelse(rows["is_transfer"], rows["goodput_bps"], rows["busy_goodput_bps"])
     return ibis.least(ibis.greatest(rate, 0.0), float(buckets.LARGEST)).floor().cast("int64")
 
 

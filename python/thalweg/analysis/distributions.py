@@ -26,7 +26,7 @@ def transfer_distributions(run: Run) -> pl.DataFrame:
     goodputs = flows.filter(whole).select(
         *GROUP, pl.lit("transfer_goodput").alias("measure"), pl.col("goodput_bps").alias("value")
     )
-    return _distribute(pl.concat([times, goodputs]).collect())
+    return _distribute(run.collect(pl.concat([times, goodputs])))
 
 
 def rtt_distributions(run: Run) -> pl.DataFrame:
@@ -36,7 +36,7 @@ def rtt_distributions(run: Run) -> pl.DataFrame:
     """
     samples = trustworthy(run, run.scan("samples")).filter(pl.col("srtt_us").is_not_null())
     value = (pl.col("srtt_us") / MICROSECONDS).alias("value")
-    return _distribute(samples.select(*GROUP, pl.lit("rtt").alias("measure"), value).collect())
+    return _distribute(run.collect(samples.select(*GROUP, pl.lit("rtt").alias("measure"), value)))
 
 
 def _distribute(values: pl.DataFrame) -> pl.DataFrame:

@@ -29,4 +29,4 @@ def is_recorded(run: Run, measure: str) -> bool:
     if measure not in SOURCES:
         return True
     table, column = SOURCES[measure]
-    return bool(run.scan(table).select(pl.col(column).is_not_null().any()).collect().item())
+    return bool(run.collect(run.scan(table).select(pl.col(column).is_not_null().any())).item())

@@ -90,10 +90,10 @@ class _Reader:
         self.planned = {each["experiment"]: each for each in run.plan["experiments"]}
 
     def read(self, ids: Sequence[str]) -> pl.DataFrame:
-        flows = self.run.scan("flows", ids).collect()
-        queue = self.run.scan("queue", ids if self.needs_queue else []).select(QUEUE_COLUMNS).collect()
+        flows = self.run.collect(self.run.scan("flows", ids))
+        queue = self.run.collect(self.run.scan("queue", ids if self.needs_queue else []).select(QUEUE_COLUMNS))
         links = bottlenecks(queue)
-        samples = self.run.scan("samples", ids if self.needs_samples else []).select(SAMPLE_COLUMNS).collect()
+        samples = self.run.collect(self.run.scan("samples", ids if self.needs_samples else []).select(SAMPLE_COLUMNS))
         states = sample_measures(samples, self.rates, self.base_rtts, self.window)
         all_copies = self._copies(flows, samples) if self.needs_samples else {}
         of_path = path_measures(links, self.window)

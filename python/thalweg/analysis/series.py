@@ -112,19 +112,21 @@ class _Reader:
     """The rows of a few experiments, by experiment."""
 
     def __init__(self, run: Run, ids: list[str], quantities: Collection[str]) -> None:
-        self._samples = run.scan("samples", ids).select(
+        samples = run.scan("samples", ids).select(
             *EXPERIMENT, "flow", *CONNECTION, "t_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "srtt_us",
             "acked_bytes",
-        ).sort("t_us").collect()  # fmt: skip
+        )  # fmt: skip
+        self._samples = run.collect(samples.sort("t_us"))
         has_rate = pl.col("pacing_rate_bps") < UNLIMITED_BPS
         self._samples = self._samples.with_columns(pl.when(has_rate).then(pl.col("pacing_rate_bps")))
         if "inflight_bdp" in quantities:
             self._samples = _with_inflight_bdp(self._samples, run)
         keys = [QUANTITIES[name].key for name in quantities if QUANTITIES[name].key]
         state = run.scan("state", ids).filter(pl.col("key").is_in(keys))
-        self._state = state.sort("t_us").collect()
+        self._state = run.collect(state.sort("t_us"))
         queue = run.scan("queue", ids).filter(pl.col("link") == "forward")
-        self._queue = queue.select(*EXPERIMENT, "t_us", "backlog_bytes", "dropped_packets").sort("t_us").collect()
+        queue = queue.select(*EXPERIMENT, "t_us", "backlog_bytes", "dropped_packets").sort("t_us")
+        self._queue = run.collect(queue)
         self.samples, self.state, self.queue = (_Parts(frame) for frame in (self._samples, self._state, self._queue))
 
 

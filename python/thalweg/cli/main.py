@@ -106,10 +106,8 @@ def app() -> int:
         return Exit.INTERRUPTED
     except OSError as problem:
         return _report(shortage(problem) or _from_system(problem), is_json)
-    except Exception as problem:
-        if not _is_from_table(problem):
-            raise
-        return _report(_from_table(problem), is_json)
+    except MemoryError as problem:
+        return _report(_from_memory(problem), is_json)
 
 
 def _open_streams() -> None:
@@ -140,19 +138,13 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
     return problem.exit_code
 
 
-def _is_from_table(error: Exception) -> bool:
-    """Tell whether polars could not read a table. It is not imported for that: from then on it would catch Ctrl-C."""
-    polars = sys.modules.get("polars.exceptions")
-    return polars is not None and isinstance(error, polars.ComputeError)
-
-
-def _from_table(error: Exception) -> ThalwegError:
-    """Explain a table whose damage shows only where its rows are read."""
+def _from_memory(error: MemoryError) -> ThalwegError:
+    """Explain an allocation that failed: absurd times in a damaged table ask for series without end."""
     return ThalwegError(
-        "damaged-run",
-        f"a table of the run is damaged: {error}",
-        expected="whole Parquet files, as the engine wrote them",
-        hint="remove the damaged experiment's file from the run's folder flows/, and type the command of the run again",
+        "short-of-resources",
+        f"memory: {str(error).lower() or 'an allocation failed'}",
+        hint="free -h shows the memory of this machine",
+        exit_code=Exit.TEMPORARY,
     )
 
 

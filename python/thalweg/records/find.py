@@ -16,6 +16,7 @@ import polars as pl
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import ALWAYS, SCHEMA
+from thalweg.results.reading import Unreadable, fits, reading
 
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: when it began, and the numbers of its first and its last flush."""
@@ -179,25 +180,18 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOut]]:
 def _schema(file: Path) -> pl.Schema | str:
     """Read a file's columns from its end, or say why they are not those of records."""
     try:
-        found = pl.Schema(pl.read_parquet_schema(file))
+        with reading():
+            found = pl.Schema(pl.read_parquet_schema(file))
     except FileNotFoundError:
         raise gone(file) from None
     except PermissionError:
         return FORBIDDEN
-    except (pl.exceptions.PolarsError, OSError):
+    except Unreadable:
         is_readable = os.access(file, os.R_OK, effective_ids=True)
         return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
     if missing := [name for name in ALWAYS if name not in found]:
         return f"it holds no records: it has no column {missing[0]}"
     for name, dtype in SCHEMA.items():
-        if name in found and not _fits(found[name], dtype):
+        if name in found and not fits(found[name], dtype):
             return f"it holds no records: its column {name} is {found[name]}, not {dtype}"
     return found
-
-
-def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
-    if wanted == pl.UInt64:
-        return found.is_integer() or found == pl.Null
-    if wanted == pl.Float64:
-        return found.is_numeric() or found == pl.Null
-    return found in (wanted, pl.Null)

@@ -11,6 +11,7 @@ import polars as pl
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import Found, LeftOut, find, gone
 from thalweg.records.schema import CLOSE, INTERIM, KINDS, SCHEMA
+from thalweg.results.reading import Unreadable, damaged, finite, first_line, reading
 
 CONNECTION = ["source", "machine", "connection"]
 """What a connection is known by; machines may use the same numbers."""
@@ -75,24 +76,19 @@ class Records:
         Raises `ThalwegError` if a file is damaged where its rows are.
         """
         try:
-            return [query.collect(engine="streaming") for query in queries]
-        except (pl.exceptions.PolarsError, OSError) as error:
+            with reading():
+                return [query.collect(engine="streaming") for query in queries]
+        except (Unreadable, OSError) as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> ThalwegError:
         """Find out which file it is."""
         if vanished := next((file for file in self.files if not file.exists()), None):
             return gone(vanished)
-        bad, why = None, error
-        for file in self.files:
-            try:
-                pl.scan_parquet(file).select(pl.all().null_count()).collect()
-            except (pl.exceptions.PolarsError, OSError) as found:
-                bad, why = file, found
-                break
+        bad, why = next(damaged(self.files), (None, first_line(error)))
         return ThalwegError(
             "damaged-records",
-            f"{f'the file `{bad}` is' if bad else 'records are'} damaged: {(str(why).splitlines() or [''])[0]}",
+            f"{f'the file `{bad}` is' if bad else 'records are'} damaged: {why}",
             place=str(bad) if bad else None,
             expected="whole Parquet files, as thalweg-agent record and thalweg import wrote them",
             hint=f"move {bad} away, and type the command again" if bad else None,
@@ -119,7 +115,10 @@ def _keys(columns: Sequence[str]) -> list[pl.Expr]:
 
 
 def _whole(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
-    """Bring the columns into order; those that older versions did not write are empty."""
+    """Bring the columns into order; those that older versions did not write are empty, as are numbers that the column
+    cannot hold: NaN, the infinities, and negative integers.
+    """
     return rows.select(
-        (pl.col(name) if name in columns else pl.lit(None)).cast(dtype).alias(name) for name, dtype in SCHEMA.items()
+        (finite(name, columns[name]) if name in columns else pl.lit(None)).cast(dtype, strict=False).alias(name)
+        for name, dtype in SCHEMA.items()
     )

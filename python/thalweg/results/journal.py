@@ -19,7 +19,7 @@ def read(run: Path) -> list[dict[str, Any]]:
     for line in text.splitlines():
         try:
             event = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict) and "event" in event:
             events.append(event)

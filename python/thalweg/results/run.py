@@ -8,6 +8,7 @@ An experiment is complete when its file in flows/ exists; what else there is of 
 
 import json
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,8 @@ import polars as pl
 
 from thalweg.errors import ThalwegError
 from thalweg.results import journal, tables
+from thalweg.results.columns import TABLES
+from thalweg.results.reading import Unreadable, damaged, first_line, reading
 
 NOT_NEEDED = "not-needed.json"
 """File in a run directory: what a study could do without."""
@@ -129,36 +132,51 @@ class Run:
             return tables.scan(self.path, table, self.finished_ids if ids is None else ids)
         except PermissionError as error:
             raise _cannot_read(error, self.path) from None
-        except tables.DamagedTable as damaged:
-            again = shlex.join(self.command) if self.command else "the command that made the run"
-            raise ThalwegError(
-                "damaged-run",
-                f"`{damaged.file}` is no table of {table}: {damaged.why}",
-                place=str(damaged.file),
-                expected="a whole Parquet file, as the engine wrote it",
-                hint="to run that experiment again: "
-                f"rm -r {shlex.quote(str(self.path / 'flows' / damaged.file.name))} && {again}",
-            ) from None
+        except tables.DamagedTable as error:
+            raise self._damaged(error.file, error.why) from None
+
+    def collect(self, query: pl.LazyFrame) -> pl.DataFrame:
+        """Run a query on tables that `scan` returned.
+
+        Raises `ThalwegError` if a file is damaged where its rows are.
+        """
+        try:
+            with reading():
+                return query.collect()
+        except (Unreadable, OSError) as error:
+            files = sorted(file for name in TABLES for file in (self.path / name).glob("*.parquet"))
+            bad, why = next(damaged(files), (self.path, first_line(error)))
+            raise self._damaged(bad, why) from None
+
+    def _damaged(self, file: Path, why: str) -> ThalwegError:
+        again = shlex.join(self.command) if self.command else "the command that made the run"
+        return ThalwegError(
+            "damaged-run",
+            f"`{file}` is no table of {file.parent.name}: {why}",
+            place=str(file),
+            expected="a whole Parquet file, as the engine wrote it",
+            hint=f"to run that experiment again: rm -r {shlex.quote(str(self.path / 'flows' / file.name))} && {again}",
+        )
 
     def flows(self) -> pl.DataFrame:
         """Give one row per transfer, the sweep's columns attached."""
-        return self.with_sweep(self.scan("flows").collect())
+        return self.with_sweep(self.collect(self.scan("flows")))
 
     def samples(self) -> pl.DataFrame:
         """Give the connections at moments."""
-        return self.scan("samples").collect()
+        return self.collect(self.scan("samples"))
 
     def state(self) -> pl.DataFrame:
         """Give what only one congestion control has, at moments."""
-        return self.scan("state").collect()
+        return self.collect(self.scan("state"))
 
     def queue(self) -> pl.DataFrame:
         """Give the two directions of the path at moments."""
-        return self.scan("queue").collect()
+        return self.collect(self.scan("queue"))
 
     def packets(self) -> pl.DataFrame:
         """Give the packets offered to the path; there are none unless the scenario asked for `engine.record`."""
-        return self.scan("packets").collect()
+        return self.collect(self.scan("packets"))
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
@@ -173,7 +191,7 @@ class Run:
         """
         places = {(entry["experiment"], entry["repetition"]): entry["id"] for entry in self.meta["experiments"]}
         marked = self.scan("flows").select("experiment", "repetition", "untrustworthy").drop_nulls()
-        rows = marked.unique().sort("experiment", "repetition", "untrustworthy").collect().iter_rows()
+        rows = self.collect(marked.unique().sort("experiment", "repetition", "untrustworthy")).iter_rows()
         return [Untrustworthy(places[row[:2]], *row) for row in rows if row[:2] in places]
 
     @cached_property
@@ -182,7 +200,7 @@ class Run:
         try:
             noted = json.loads((self.path / NOT_NEEDED).read_text(encoding="utf-8"))
             return frozenset((int(experiment), int(repetition)) for experiment, repetition in noted["experiments"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             return frozenset()
 
     @cached_property
@@ -192,7 +210,7 @@ class Run:
         last = {
             event["id"]: event.get("measured")
             for event in self.events
-            if event["event"] == "finished" and event.get("id") in known
+            if event["event"] == "finished" and isinstance(id := event.get("id"), str) and id in known
         }
         return [
             Measured(known[id]["experiment"], known[id]["repetition"], numbers)
@@ -239,7 +257,7 @@ def _meta(directory: Path) -> dict[str, Any]:
             hint="`thalweg run FILE` prints the directory that it writes; by default it is under runs/",
         )
     try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
+        meta = json.loads(file.read_text(encoding="utf-8"), object_hook=lambda found: _Object(found, file))
     except FileNotFoundError:
         inside = sorted(child.parent.name for child in directory.glob("*/run.json"))
         hint = f"did you mean `{directory / inside[0]}`?" if inside else "name a directory that `thalweg run` wrote"
@@ -267,15 +285,30 @@ def _meta(directory: Path) -> dict[str, Any]:
         )
     wrong = f"format {found!r}" if type(found) is not int or found != FORMAT else _missing(meta)
     if wrong:
-        raise ThalwegError(
-            "damaged-run",
-            f"`{file}` does not describe a run",
-            place=place,
-            found=wrong,
-            expected=f"format {FORMAT}, as `thalweg run` writes it",
-            hint="restore the file, or run the scenario again into another directory",
-        )
+        raise _no_description(file, wrong)
     return dict(meta)
+
+
+def _no_description(file: Path, found: str) -> ThalwegError:
+    return ThalwegError(
+        "damaged-run",
+        f"`{file}` does not describe a run",
+        place=str(file.parent),
+        found=found,
+        expected=f"format {FORMAT}, as `thalweg run` writes it",
+        hint="restore the file, or run the scenario again into another directory",
+    )
+
+
+class _Object(dict[str, Any]):
+    """An object of run.json. A key that is missing is damage of the file, wherever it is asked for."""
+
+    def __init__(self, content: dict[str, Any], file: Path) -> None:
+        super().__init__(content)
+        self._file = file
+
+    def __missing__(self, key: str) -> Any:
+        raise _no_description(self._file, f"an object without `{key}`")
 
 
 def _cannot_read(error: OSError, around: Path) -> ThalwegError:
@@ -290,11 +323,11 @@ def _cannot_read(error: OSError, around: Path) -> ThalwegError:
 
 
 def _numbers(measured: dict[str, Any]) -> dict[str, float]:
-    """Keep what is a number; a journal is text that anybody may have touched."""
+    """Keep the finite numbers; a journal is text that anybody may have touched."""
     return {
-        str(name): float(value)
+        name: float(value)
         for name, value in measured.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     }
 
 

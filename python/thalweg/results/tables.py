@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from thalweg.results.columns import TABLES
+from thalweg.results.reading import Unreadable, finite, first_line, fits, reading
 
 DTYPES: dict[str, type[pl.DataType]] = {"u64": pl.UInt64, "f64": pl.Float64, "string": pl.String, "bool": pl.Boolean}
 
@@ -41,20 +42,29 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     if not files:
         return pl.LazyFrame(schema=schema)
     needed = [column.name for column in TABLES[table].columns if not column.is_optional]
-    for file in files:
-        _check(file, needed)
+    schemas = [(file, _schema(file, schema, needed)) for file in files]
     # The empty table in front brings optional columns that the files of an older version lack.
-    frames = [pl.LazyFrame(schema=schema), *(pl.scan_parquet(file) for file in files)]
+    frames = [pl.LazyFrame(schema=schema), *(_finite(pl.scan_parquet(file), found) for file, found in schemas)]
     return pl.concat(frames, how="diagonal_relaxed").sort(keys(table), maintain_order=True)
 
 
-def _check(file: Path, needed: Sequence[str]) -> None:
-    """Look at the file's end, where its columns are named: a file that was cut off has none."""
+def _schema(file: Path, wanted: pl.Schema, needed: Sequence[str]) -> pl.Schema:
+    """Read the file's end, where its columns are named: a truncated file has none."""
     try:
-        found = pl.read_parquet_schema(file)
+        with reading():
+            found = pl.Schema(pl.read_parquet_schema(file))
     except PermissionError as error:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file)) from error
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DamagedTable(file, str(error)) from None
+    except (Unreadable, OSError) as error:
+        raise DamagedTable(file, first_line(error)) from None
     if missing := [name for name in needed if name not in found]:
         raise DamagedTable(file, f"it has no column `{missing[0]}`")
+    for name, dtype in wanted.items():
+        if name in found and not fits(found[name], dtype):
+            raise DamagedTable(file, f"its column `{name}` is {found[name]}, not {dtype}")
+    return found
+
+
+def _finite(rows: pl.LazyFrame, columns: pl.Schema) -> pl.LazyFrame:
+    """Empty the floats that are not finite."""
+    return rows.with_columns(finite(name, dtype) for name, dtype in columns.items() if dtype.is_float())

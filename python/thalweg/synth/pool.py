@@ -110,7 +110,7 @@ def _axis(cells: Integers, shape: tuple[int, ...], axis: int) -> Integers:
 
 def _acked(run: Run, flows: pl.DataFrame, rtt_us: Floats) -> Floats:
     """Say what connections had delivered of their first object at some ages, between two samples on a straight line."""
-    samples = run.scan("samples").select(*CONNECTION, "t_us", "acked_bytes").sort(*CONNECTION, "t_us").collect()
+    samples = run.collect(run.scan("samples").select(*CONNECTION, "t_us", "acked_bytes").sort(*CONNECTION, "t_us"))
     series = samples.partition_by(CONNECTION, as_dict=True, include_key=False)
     spans = flows.with_columns(opened_us=flows["start_us"] + pl.Series(rtt_us)).filter(pl.col("transfer") == 0)
     found = np.full((spans.height, len(AGES_S)), np.nan)

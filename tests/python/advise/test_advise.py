@@ -592,3 +592,46 @@ def test_what_was_found_over_time_has_a_value_for_each_step_and_arm(tmp_path: Pa
     arms = found.over_time.group_by("arm").agg(pl.col("n").sum()).sort("arm")
     assert arms["n"].sum() == found.n
     assert found.over_time["start_us"].n_unique() > 90
+
+
+NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
+def test_a_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float, dtype: type[pl.DataType]) -> None:
+    frame = Traffic(size_bytes=(4_000_000, 9_000_000)).frame()
+    bad = pl.when(pl.col("cc") == "bbr").then(pl.lit(value)).otherwise(pl.col("goodput_bps")).cast(dtype)
+    found = answer(tmp_path, frame.with_columns(goodput_bps=bad))
+    assert found.n == frame.filter(pl.col("cc") == "cubic").height
+    assert found.overall.verdict == NOT_ENOUGH
+    assert not found.parts
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_a_connection_s_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float) -> None:
+    rows = [made_up.closed(n, cc=("bbr", "cubic")[n % 2], remote_address=f"198.51.{n % 100}.0/24") for n in range(2000)]
+    frame = whole(pl.DataFrame(rows))
+    bad = pl.when(pl.col("connection") < 400).then(pl.lit(value)).otherwise(pl.col("busy_goodput_bps"))
+    found = answer(tmp_path, frame.with_columns(busy_goodput_bps=bad))
+    assert found.n == 1600
+    compared = found.overall.comparisons["throughput"].difference
+    assert compared
+    assert compared.treatment.mean < 1e12
+    assert compared.control.mean < 1e12
+
+
+def test_a_class_that_is_not_a_number_is_unknown(tmp_path: Path) -> None:
+    bad = [float("nan"), float("inf"), float("-inf"), None]
+    frame = Traffic().frame()
+    frame = frame.with_columns(app_limited_share=pl.Series([bad[n % 4] for n in range(frame.height)], dtype=pl.Float64))
+    found = answer(tmp_path, frame, Question(segments=("app_limited_share",), replicates=300))
+    assert [part.title for part in found.parts] == ["unknown"]
+
+
+def test_numbers_below_zero_are_unknown(tmp_path: Path) -> None:
+    frame = Traffic().frame()
+    found = answer(tmp_path, frame.with_columns(rtt_min_us=pl.lit(-(2**63))), Question(replicates=300))
+    assert {part.names[0] for part in found.parts} == {"unknown"}
+    with pytest.raises(ThalwegError, match="none of 20,000 rows"):
+        answer(tmp_path, frame.with_columns(fct_us=pl.lit(-5)))

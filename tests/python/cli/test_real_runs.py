@@ -85,7 +85,7 @@ def test_rows_that_are_damaged_behind_a_whole_footer_are_an_error(thalweg: Thalw
     file.write_bytes(content)
     printed = thalweg("results", "out")
     assert printed.returncode == 2, printed.stderr
-    assert printed.stderr.startswith("error[damaged-run]: a table of the run is damaged")
+    assert printed.stderr.startswith(f"error[damaged-run]: `out/flows/{file.name}` is no table of flows: ")
     assert "Traceback" not in printed.stderr
 
 

@@ -239,3 +239,23 @@ def test_records_that_a_user_may_not_read_are_not_called_nothing(secret: str) ->
         (folder / secret).chmod(0o755)
     assert "sudo cp -rT" in (caught.value.hint or "")
     assert caught.value.place == str(folder / secret)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_floats_that_are_not_finite_are_empty(tmp_path: Path, value: float) -> None:
+    names = [name for name, dtype in SCHEMA.items() if dtype.is_float()]
+    file = made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    rows = pl.read_parquet(file)
+    rows.with_columns(pl.lit(value).alias(name) for name in names).write_parquet(file)
+    records = read([tmp_path])
+    assert names
+    assert records.collect(records.rows.select(names))[0].row(0) == (None,) * len(names)
+    (algorithm,) = summarise(read([tmp_path])).algorithms.values()
+    assert "busy_goodput" not in algorithm.spreads
+
+
+def test_negative_integers_are_empty(tmp_path: Path) -> None:
+    file = made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    pl.read_parquet(file).with_columns(rtt_min_us=pl.lit(-1)).write_parquet(file)
+    records = read([tmp_path])
+    assert records.collect(records.rows.select("rtt_min_us"))[0].item() is None

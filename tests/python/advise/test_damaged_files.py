@@ -1,0 +1,142 @@
+"""A damaged file ends no command in a traceback: it is named, whatever the library that read it made of it."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import made_up_runs
+import made_up_traffic
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from thalweg.cli.main import app
+from thalweg.errors import Exit
+from thalweg.results import open_run
+from thalweg.results.reading import Unreadable, reading
+
+FIXED = {"derandomize": True, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+
+SHORT = 4096
+"""Bytes at the end of a file that hold its description: half of the flips are there."""
+
+flips = st.tuples(st.booleans(), st.integers(0, 2**31), st.integers(0, 7))
+"""Near the end or anywhere, which byte, and which of its bits."""
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def thalweg(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """`thalweg` in this process: its exit code, and all that it printed."""
+
+    def run(*words: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["thalweg", *map(str, words)])
+        capfd.readouterr()
+        code = app()
+        return code, "".join(capfd.readouterr())
+
+    return run
+
+
+def flipped(content: bytes, flip: tuple[bool, int, int]) -> bytes:
+    is_near_end, number, bit = flip
+    size = len(content)
+    place = size - 1 - number % min(SHORT, size) if is_near_end else number % size
+    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A folder of records with two files, and the content of the one that is damaged."""
+    folder = tmp_path_factory.mktemp("records")
+    made_up_traffic.write(folder / "whole.parquet", made_up_traffic.Traffic(rows=1200, clients=40, seed=2).frame())
+    file = made_up_traffic.write(folder / "bad.parquet", made_up_traffic.Traffic(rows=300, clients=40).frame())
+    return folder, file.read_bytes()
+
+
+def damage_is_told(code: int, text: str, name: str) -> None:
+    """A command either went well, perhaps without the file, or named it in an error."""
+    assert code in (Exit.FINE, Exit.FAILED, Exit.USAGE), text
+    assert code == Exit.FINE or name in text, text
+    assert "engine-failed" not in text
+    assert "Traceback" not in text
+    assert "panicked" not in text
+
+
+@settings(max_examples=30, **FIXED)  # type: ignore[arg-type]
+@given(flip=flips)
+def test_records_with_a_flipped_bit_are_read_or_named(
+    thalweg: Run, records: tuple[Path, bytes], flip: tuple[bool, int, int]
+) -> None:
+    folder, content = records
+    (folder / "bad.parquet").write_bytes(flipped(content, flip))
+    damage_is_told(*thalweg("records", folder), name="bad.parquet")
+
+
+@settings(max_examples=4, **FIXED)  # type: ignore[arg-type]
+@given(flip=flips)
+def test_advice_on_records_with_a_flipped_bit_leaves_them_out(
+    thalweg: Run, records: tuple[Path, bytes], flip: tuple[bool, int, int]
+) -> None:
+    folder, content = records
+    (folder / "bad.parquet").write_bytes(flipped(content, flip))
+    code, text = thalweg("advise", folder, "--by", "machine", "--replicates", "100")
+    assert code == Exit.FINE, text
+    damage_is_told(code, text, "bad.parquet")
+
+
+@settings(max_examples=30, **FIXED)  # type: ignore[arg-type]
+@given(flip=flips)
+def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
+    thalweg: Run, tmp_path: Path, flip: tuple[bool, int, int]
+) -> None:
+    run = made_up_runs.grid(tmp_path, 1, 1).write() if not (tmp_path / "run").exists() else tmp_path / "run"
+    file = next((run / "flows").iterdir())
+    whole = file.read_bytes()
+    file.write_bytes(flipped(whole, flip))
+    try:
+        damage_is_told(*thalweg("results", run), name=file.name)
+    finally:
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])
+def test_what_is_no_whole_parquet_file_is_left_out(
+    thalweg: Run, records: tuple[Path, bytes], content: bytes | None
+) -> None:
+    folder, whole = records
+    (folder / "bad.parquet").write_bytes(whole[: len(whole) // 2] if content is None else content)
+    for command in ("records", "advise"):
+        code, text = thalweg(command, folder)
+        assert code == Exit.FINE, text
+        assert "bad.parquet: it is damaged, or no Parquet file" in text
+
+
+def test_a_panic_is_a_failure_to_read_and_leaves_no_stack_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    def panics() -> None:
+        with reading():
+            os.write(2, b"thread 'worker' panicked")
+            raise pl.exceptions.PanicException("a panic")
+
+    with pytest.raises(Unreadable):
+        panics()
+    with reading():
+        os.write(2, b"a warning")
+    assert capfd.readouterr().err == "a warning"
+
+
+def test_ctrl_c_is_no_failure_to_read() -> None:
+    with pytest.raises(KeyboardInterrupt), reading():
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_floats_of_a_run_that_are_not_finite_are_empty(tmp_path: Path) -> None:
+    run = made_up_runs.grid(tmp_path, 1, 1).write()
+    (file,) = (run / "flows").iterdir()
+    table = pl.read_parquet(file)
+    for value in (float("nan"), float("inf"), float("-inf")):
+        table.with_columns(goodput_bps=pl.lit(value), rtt_p95_us=pl.lit(value, pl.Float32)).write_parquet(file)
+        assert open_run(run).flows().select("goodput_bps", "rtt_p95_us").row(0) == (None, None)
