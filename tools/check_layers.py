@@ -57,6 +57,7 @@ PURE_DEPENDENCIES = {
 
 PYTHON: Mapping[str, set[str]] = {
     "errors": set(),
+    "printable": set(),
     "engine": {"errors"},
     "processes": set(),
     "scratch": set(),
@@ -79,7 +80,7 @@ PYTHON: Mapping[str, set[str]] = {
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
-PYTHON_SHARED = {"errors", "engine", "files", "processes", "scratch"}
+PYTHON_SHARED = {"errors", "printable", "engine", "files", "processes", "scratch"}
 """What every layer may import."""
 
 

@@ -5,11 +5,15 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from thalweg import printable
 from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 GAP = "  "
 """Between two columns."""
@@ -20,9 +24,9 @@ class NobodyReads(Exception):
 
 
 def data(text: str) -> None:
-    """Write a result."""
+    """Write a result; its control characters are escaped."""
     try:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable.lines(text) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise NobodyReads from None
@@ -31,12 +35,20 @@ def data(text: str) -> None:
 def data_json(value: Any) -> None:
     """Write a result as JSON; where standard output is not UTF-8, in ASCII."""
     is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-    data(json.dumps(value, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
+    data(printable.json_text(json.dumps(value, indent=2, ensure_ascii=not is_utf8, allow_nan=False)))
+
+
+def data_csv(frame: "pl.DataFrame") -> None:
+    """Write a result as CSV: cells of text, and headings, never start a formula; numbers stay as they are."""
+    import polars as pl
+
+    safe = frame.with_columns(pl.col(pl.String).map_elements(printable.csv_cell, return_dtype=pl.String))
+    data(safe.rename({name: printable.csv_cell(name) for name in safe.columns}).write_csv().rstrip("\n"))
 
 
 def talk(text: str) -> None:
-    """Write something that is no result."""
-    sys.stderr.write(text + "\n")
+    """Write something that is no result; control characters are escaped."""
+    sys.stderr.write(printable.lines(text) + "\n")
 
 
 def console() -> Console:
@@ -50,7 +62,7 @@ def error(problem: ThalwegError, *, as_json: bool) -> None:
         data_json({"errors": [each.as_dict() for each in problem.errors]})
         return
     terminal = console()
-    for line in (problem.text() + "\n").splitlines():
+    for line in printable.lines(problem.text()).split("\n"):
         style = "bold red" if line.startswith("error[") else "cyan" if line.startswith("  hint:") else None
         terminal.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
@@ -76,12 +88,14 @@ def counted(reasons: Iterable[str]) -> list[str]:
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
     """Write a table of texts; the columns `numbers` are aligned to the right, nothing is cut off.
 
+    Control characters in cells are escaped, so that a cell is always one line.
+
     >>> print(table(["flow", "n"], [["large", "10"], ["m", "9"]], numbers=[1]))
     flow    n
     large  10
     m       9
     """
-    lines = [list(headings), *map(list, rows)]
+    lines = [[printable.value(cell) for cell in line] for line in (headings, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
     return "\n".join(
         GAP.join(

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from thalweg import printable
 from thalweg.cli import output
 from thalweg.run import duration
 from thalweg.studies import UNJUDGED, Judged, Reproduced, Study, Verdict, lessons, texts
@@ -38,7 +39,9 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
         table.add_column(each.engine.name, ratio=2, overflow="fold")
     for claim in study.claims.claims:
         cells = [_cell(claim, each.judged[claim.id]) for each in reproduced]
-        table.add_row(_claim(claim), Text(texts.paper(claim)), *cells)
+        for cell in (row := [_claim(claim), Text(texts.paper(claim)), *cells]):
+            cell.plain = printable.lines(cell.plain)
+        table.add_row(*row)
     try:
         terminal.print(table)
     except BrokenPipeError:

@@ -39,7 +39,7 @@ def command(
     run = open_run(directory)
     summary = analysis.summary(run, measures=None if as_csv or as_json else SHOWN)
     if as_csv:
-        output.data(summary.write_csv().rstrip("\n"))
+        output.data_csv(summary)
         return
     status = analysis.status(run)
     if as_json:

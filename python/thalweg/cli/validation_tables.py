@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from thalweg import printable
 from thalweg.cli import output
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def show(sheet: Sheet, *, is_terminal: bool) -> None:
     for column, heading in enumerate(sheet.headings):
         table.add_column(heading, justify="right" if column in sheet.numbers else "left", overflow="fold")
     for row, hues in zip(sheet.rows, sheet.colours, strict=True):
-        table.add_row(*(Text(text, style=hue) for text, hue in zip(row, hues, strict=True)))
+        table.add_row(*(Text(printable.value(text), style=hue) for text, hue in zip(row, hues, strict=True)))
     Console().print(table)
 
 

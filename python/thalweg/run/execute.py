@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from thalweg import printable
 from thalweg.engine import Engine
 from thalweg.errors import Exit, ThalwegError, shortage
 from thalweg.plan import Plan
@@ -164,7 +165,7 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[Event]:
         try:
             event = json.loads(line)
         except ValueError:
-            sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.write(printable.lines(line.decode(errors="replace")))
             continue
         if isinstance(event, dict) and "event" in event:
             yield event

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from thalweg import printable
+
 LINE_EVERY_S = 10.0
 """How often a line is written where there is no terminal: a log of a long run stays readable."""
 
@@ -111,7 +113,7 @@ class Progress:
             self._say("further ones like that are counted at the end")
 
     def _say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable.lines(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:
