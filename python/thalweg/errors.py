@@ -23,6 +23,10 @@ class Exit(IntEnum):
     """A file or directory cannot be written: permissions, a full disk."""
     MISSING = 4
     """Something is missing on this machine."""
+    NO_EVIDENCE = 5
+    """There is no evidence: nothing could be compared or judged, or no experiment of a run can be used."""
+    INCOMPLETE = 6
+    """A part of the evidence is missing: experiments are untrustworthy, failed or not finished, and left out."""
     TEMPORARY = 75
     """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""
     INTERRUPTED = 130

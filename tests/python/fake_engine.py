@@ -7,13 +7,16 @@ babble. Two experiments are always there.
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-EXPERIMENTS = [{"id": f"{number:016x}", "experiment": number, "repetition": 0} for number in range(2)]
+EXPERIMENTS = [{"id": f"{number:08x}{0:08x}", "experiment": number, "repetition": 0} for number in range(2)]
 
 HONOURS = [
     *("name", "about", "source", "duration", "repetitions", "seed", "start_jitter", "sample_interval"),
@@ -90,9 +93,7 @@ def run(behaviour: str, out: Path) -> None:
             say("failed", **experiment, code="no-cc", message="no congestion control `bbr`\nhint: modprobe tcp_bbr")
         say("done", finished=0, failed=2, present=0, seconds=0.2)
         sys.exit(1)
-    out.mkdir(parents=True, exist_ok=True)
-    asked = os.environ.get("THALWEG_COMMAND")
-    (out / "run.json").write_text(json.dumps({"plan": plan, "command": asked and json.loads(asked)}))
+    write_run(out, plan, "" if behaviour == "fail" else "the host was busy")
     say("finished", **EXPERIMENTS[0], seconds=0.1, simulated_s=1.0, packets=5)
     say("started", **EXPERIMENTS[1])
     if behaviour == "fail":
@@ -102,6 +103,29 @@ def run(behaviour: str, out: Path) -> None:
         say("untrustworthy", id=EXPERIMENTS[1]["id"], experiment=1, repetition=0, reason="the host was busy")
     say("done", finished=1, failed=1, present=0, seconds=0.2)
     sys.exit(1 if behaviour == "fail" else 0)
+
+
+def write_run(out: Path, plan: Any, mark: str) -> None:
+    """Write a run whose first experiment is finished; so is the second, if it gets a mark."""
+    tables = """
+import sys
+from pathlib import Path
+from made_up_runs import MadeUpRun, experiment
+made = MadeUpRun(Path(sys.argv[1]), [experiment(0), experiment(1)])
+made.transfer(0, 0)
+if sys.argv[2]:
+    made.transfer(1, 0, untrustworthy=sys.argv[2])
+made.write()
+"""
+    # This process has no site-packages, which makes it quick to start; tables need them.
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    with tempfile.TemporaryDirectory() as folder:  # its name is UTF-8, which tables need
+        words = [sys.executable, "-c", tables, folder, mark]
+        subprocess.run(words, env=os.environ | {"PYTHONPATH": paths}, check=True)
+        shutil.copytree(folder, out, dirs_exist_ok=True)
+    asked = os.environ.get("THALWEG_COMMAND")
+    meta = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps(meta | {"plan": plan, "command": asked and json.loads(asked)}))
 
 
 def wait(behaviour: str) -> None:

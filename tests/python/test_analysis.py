@@ -206,6 +206,7 @@ def test_summary_has_the_sweep_in_the_order_of_the_scenario_and_flows_before_the
     summary = analysis.summary(open_run(made.write()))
     assert summary.columns == [
         "experiment", "flow.a.cc", "path.buffer", "flow", "cc", "measure", "unit", "n", "mean", "low", "high", "median",
+        "copies",
     ]  # fmt: skip
     assert summary["flow"].unique(maintain_order=True).to_list() == ["z", "a", None]
     assert summary.select("flow.a.cc", "path.buffer").unique(maintain_order=True).rows() == points
@@ -259,9 +260,12 @@ def test_repetitions_that_are_copies_of_one_another_are_recognised(tmp_path: Pat
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     made.transfer(0, 0)
     made.transfer(0, 1)
-    assert analysis.are_copies(analysis.summary(open_run(made.write())))
+    copies = open_run(made.write())
+    assert analysis.copied(copies) == {0}
+    row = analysis.summary(copies).row(0, named=True)
+    assert (row["n"], row["low"], row["high"], row["copies"]) == (2, None, None, True)
     made.transfer(0, 1, connection=1, retransmits=1)
-    assert not analysis.are_copies(analysis.summary(open_run(made.write())))
+    assert not analysis.copied(open_run(made.write()))
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_something_instead_of_nothing_is_larger_than_any_ratio(tmp_path: Path) -
     for name, timeouts in (("a", 0), ("b", 7)):
         made = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(2)])
         for repetition in range(2):
-            made.transfer(0, repetition, timeouts=timeouts * (100 + repetition))
+            made.transfer(0, repetition, timeouts=timeouts * (100 + repetition), segments=1000 + repetition)
         runs.append(open_run(made.write()))
     row = only(analysis.compare(*runs, measures=["timeouts"]), "timeouts")
     assert (row.change[0], row.size, row.verdict) == (None, math.inf, "real")
@@ -210,7 +210,7 @@ def test_steps_that_hide_how_a_number_varies_make_no_difference_real(tmp_path: P
     for name, timeouts, repetitions in (("a", 1, 2), ("b", 2, 2), ("c", 1, 4), ("d", 2, 4)):
         made = MadeUpRun(tmp_path / name, [experiment(0, n) for n in range(repetitions)])
         for n in range(repetitions):
-            made.transfer(0, n, timeouts=timeouts)
+            made.transfer(0, n, timeouts=timeouts, segments=1000 + n)
         runs[name] = open_run(made.write())
     assert only(analysis.compare(runs["a"], runs["b"], measures=["timeouts"]), "timeouts").verdict == "too few"
     assert only(analysis.compare(runs["c"], runs["d"], measures=["timeouts"]), "timeouts").verdict == "real"

@@ -346,7 +346,7 @@ def test_copies_and_cut_off_transfers_are_warned_about(tmp_path: Path) -> None:
         run.transfer(0, repetition)
         run.transfer(0, repetition, connection=1, completed=False, size_bytes=9_000_000)
     words = Text(written(run)).words
-    assert "they are copies, and the intervals say nothing" in words
+    assert "The repetitions are copies of one another" in words
     assert "start_jitter" in words
     assert "Some transfers were cut off by the end of the experiment." in words
 

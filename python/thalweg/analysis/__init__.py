@@ -8,10 +8,13 @@ The measures are defined in docs/reference/analysis.md.
 """
 
 from thalweg.analysis.comparison import Compared, Comparison, compare
+from thalweg.analysis.copies import caution as copies_caution
+from thalweg.analysis.copies import copied
 from thalweg.analysis.derived import KEYS as DERIVED
 from thalweg.analysis.derived import derived, derived_from
 from thalweg.analysis.difference import Difference, difference, half_width, holm
 from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
+from thalweg.analysis.evidence import Evidence, evidence, of_status
 from thalweg.analysis.fairness import jain
 from thalweg.analysis.harm import harm
 from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
@@ -21,7 +24,7 @@ from thalweg.analysis.recorded import is_recorded
 from thalweg.analysis.repetitions import repetitions
 from thalweg.analysis.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
 from thalweg.analysis.shares import CpuShare, is_of_a_share, shares
-from thalweg.analysis.status import Failure, Status, are_copies, status
+from thalweg.analysis.status import Failure, Status, status
 from thalweg.analysis.summary import flow_names, summary
 from thalweg.analysis.sweep import Axis, axes, quantity
 
@@ -37,6 +40,7 @@ __all__ = [
     "CpuShare",
     "Difference",
     "Estimate",
+    "Evidence",
     "Failure",
     "Line",
     "Measure",
@@ -44,13 +48,15 @@ __all__ = [
     "Quantity",
     "Series",
     "Status",
-    "are_copies",
     "axes",
     "compare",
+    "copied",
+    "copies_caution",
     "derived",
     "derived_from",
     "difference",
     "estimate",
+    "evidence",
     "flow_names",
     "half_width",
     "harm",
@@ -59,6 +65,7 @@ __all__ = [
     "is_recorded",
     "jain",
     "measured",
+    "of_status",
     "overlap",
     "quantity",
     "repetitions",

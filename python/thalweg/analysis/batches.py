@@ -16,12 +16,9 @@ def batches(run: Run, tables: Sequence[str], most_bytes: int = BATCH_BYTES) -> I
 
     An experiment that has more by itself is a batch of its own.
     """
-    marked = {mark.id for mark in run.untrustworthy}
     batch: list[str] = []
     total = 0
-    for id in run.finished_ids:
-        if id in marked:
-            continue
+    for id in run.trustworthy_ids:
         size = sum(_size(run, table, id) for table in tables)
         if batch and (total + size > most_bytes or len(batch) == BATCH_EXPERIMENTS):
             yield batch

@@ -27,13 +27,24 @@ USUAL = (
 PARTS = {"retransmit_ratio", "share", "utilisation", "utilisation_while_active", "jain"}
 """Measures that are a part of a whole: their change is a difference in points, that of others is relative."""
 
-Verdict = Literal["real", "too small", "not seen", "too few"]
-"""`too small`: real, and within the tolerance; `too few`: repetitions to say."""
+Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
+"""`too small`: real, and within the tolerance; `copies`: a side's repetitions are copies of one another; `too few`:
+repetitions to say."""
 
-ORDER: tuple[Verdict, ...] = ("real", "too small", "too few", "not seen")
+ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not seen")
 
-Values = Mapping[int, Mapping[tuple[str | None, str], tuple[str | None, Estimate]]]
-"""By experiment, then flow and measure: the congestion control and the mean."""
+
+@dataclass(frozen=True)
+class Value:
+    """A measure of one side."""
+
+    cc: str | None
+    mean: Estimate
+    is_copied: bool
+
+
+Values = Mapping[int, Mapping[tuple[str | None, str], Value]]
+"""By experiment, then flow and measure."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,8 @@ class Compared:
     p: float | None
     """Corrected for the number of tests."""
     verdict: Verdict
+    is_copied: bool = False
+    """Whether the repetitions of one side at least are copies of one another."""
 
     @property
     def is_relative(self) -> bool:
@@ -132,10 +145,10 @@ def _check(names: Collection[str], known: Collection[str], place: str) -> None:
 
 
 def _values(run: Run, measures: Sequence[str]) -> Values:
-    values: dict[int, dict[tuple[str | None, str], tuple[str | None, Estimate]]] = {}
+    values: dict[int, dict[tuple[str | None, str], Value]] = {}
     for row in summary(run, measures).iter_rows(named=True):
         mean = Estimate(row["n"], row["mean"], row["low"], row["high"], row["median"])
-        values.setdefault(row["experiment"], {})[row["flow"], row["measure"]] = row["cc"], mean
+        values.setdefault(row["experiment"], {})[row["flow"], row["measure"]] = Value(row["cc"], mean, row["copies"])
     return values
 
 
@@ -155,9 +168,11 @@ def _compare(
                 where = "".join(f", {key} = {value}" for key, value in pair.point.items())
                 alone.append(f"only {'B' if a is None else 'A'} has {measure} of {flow or 'the path'}{where}")
                 continue
-            apart = difference(a[1], b[1])
-            ccs = (a[0], b[0])
-            rows.append(Compared(pair, flow, ccs, measure, a[1], b[1], apart, apart.p, "too few"))
+            apart = difference(a.mean, b.mean)
+            is_copied = a.is_copied or b.is_copied
+            rows.append(
+                Compared(pair, flow, (a.cc, b.cc), measure, a.mean, b.mean, apart, apart.p, "too few", is_copied)
+            )
     return rows, alone
 
 
@@ -170,6 +185,8 @@ def _judged(rows: Sequence[Compared], tolerance: float) -> list[Compared]:
 
 
 def _verdict(row: Compared, tolerance: float) -> Verdict:
+    if row.is_copied:
+        return "copies"
     if row.p is None:
         return "too few"
     if row.p < 1 - CONFIDENCE:

@@ -6,8 +6,8 @@ J. Royal Statistical Society B 16, 1954). Of many tests some would find somethin
 chance that even one of them is a false alarm at 5 %, however the tests depend on each other (S. Holm, Scandinavian
 Journal of Statistics 6, 1979).
 
-Where neither side varies (a number that comes in steps, repetitions that are copies), the spread says nothing. Then the
-probability is the smallest that a permutation test can give, and there is no interval.
+Where neither side varies (a number that comes in steps), the spread says nothing. Then the probability is the smallest
+that a permutation test can give, and there is no interval.
 
 Left out: repetitions of the same number share a seed in two runs of one scenario. What they have in common makes the
 true uncertainty smaller than the one given here, never larger.

@@ -6,7 +6,6 @@ repetitions is about normal; with few repetitions of a skewed measure it is a ro
 interval may pass 1. One repetition has no interval.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -75,8 +74,3 @@ def overlap(a: Estimate, b: Estimate) -> bool | None:
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
     return max(a.low, b.low) <= min(a.high, b.high)
-
-
-def is_constant(low: float | None, high: float | None) -> bool:
-    """Say whether an interval has no width: every repetition gave the same value."""
-    return low is not None and high is not None and math.isclose(low, high, rel_tol=1e-12, abs_tol=0.0)

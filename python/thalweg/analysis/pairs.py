@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from thalweg.errors import ThalwegError
+from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run
 
 Point = Mapping[str, Any]
@@ -67,6 +67,7 @@ def of_runs(first: Run, second: Run) -> Pairing:
             f"no point of `{first.path}` is in `{second.path}`: {alone[0]}; {alone[-1]}",
             expected="two runs that share values of their sweeps",
             hint="`thalweg results` shows the points of a run",
+            exit_code=Exit.NO_EVIDENCE,
         )
     return Pairing(pairs, alone)
 

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-import polars as pl
-
-from thalweg.analysis.intervals import is_constant
 from thalweg.results import Run, Untrustworthy
 
 
@@ -50,9 +47,3 @@ def status(run: Run) -> Status:
         if entry["id"] not in finished and entry["id"] not in last
     )
     return Status(len(run.expected_ids), len(finished), failures, list(run.untrustworthy), not_needed)
-
-
-def are_copies(summary: pl.DataFrame) -> bool:
-    """Say whether the repetitions are copies of one another: several, and no measure of a flow differs between them."""
-    rows = summary.filter(pl.col("n") > 1, pl.col("flow").is_not_null())
-    return rows.height > 0 and all(is_constant(low, high) for low, high in rows.select("low", "high").iter_rows())

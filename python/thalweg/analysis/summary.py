@@ -7,11 +7,15 @@ from collections.abc import Collection
 
 import polars as pl
 
+from thalweg.analysis.copies import copied
 from thalweg.analysis.flows import EXPERIMENT
 from thalweg.analysis.intervals import summarise
 from thalweg.analysis.measures import MEASURES
 from thalweg.analysis.repetitions import repetitions
 from thalweg.results import Run
+
+ENDS = ("low", "high")
+"""Columns with the ends of the confidence interval."""
 
 
 def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -20,11 +24,13 @@ def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFr
     Who has `values`, as `repetitions` gives them, need not have them read again.
 
     Columns: experiment, the sweep's keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high
-    (95 % confidence interval, empty if n is 1), median. Rows are in the order of the sweep, then of the scenario's
-    flows with the path last, then of the measures.
+    (95 % confidence interval, empty if n is 1 or the repetitions are copies of one another), median, copies (whether
+    they are). Rows are in the order of the sweep, then of the flows with the path last, then of the measures.
     """
     by = ["experiment", "flow", "cc", "measure", "unit"]
     rows = summarise(repetitions(run, measures=measures) if values is None else values, by=by)
+    is_copied = pl.col("experiment").is_in(copied(run)) & (pl.col("n") > 1)
+    rows = rows.with_columns(is_copied.alias("copies"), *(pl.when(~is_copied).then(end).alias(end) for end in ENDS))
     order = {name: number for number, name in enumerate(flow_names(run))}
     place = {name: number for number, name in enumerate(MEASURES)}
     rows = run.with_sweep(rows).sort(
@@ -33,7 +39,7 @@ def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFr
         pl.col("measure").replace_strict(place, return_dtype=pl.Int64),
         maintain_order=True,
     )
-    return rows.select("experiment", *run.sweep_keys, *by[1:], "n", "mean", "low", "high", "median")
+    return rows.select("experiment", *run.sweep_keys, *by[1:], "n", "mean", *ENDS, "median", "copies")
 
 
 def flow_names(run: Run) -> list[str]:

@@ -9,6 +9,7 @@ from thalweg import engine
 from thalweg.cli import output
 from thalweg.cli.options import EngineName, File, Overrides
 from thalweg.cli.prepared import prepare
+from thalweg.plan import copies_warning
 from thalweg.plan.models import (
     BufferBytes,
     CapacitySteps,
@@ -36,7 +37,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> None:
     """Check a scenario, and show its experiments."""
-    plan, _ = prepare(file, engine_name, overrides or [])
+    plan, known = prepare(file, engine_name, overrides or [])
+    if warning := copies_warning(plan, known.engines[plan.engine]):
+        output.talk(f"warning: {warning}")
     if as_json:
         output.data_json(plan.model_dump())
         return

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli import comparison_output, output
+from thalweg.cli import comparison_output, evidence, output
 from thalweg.cli.options import option
 from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
+    from thalweg.analysis import Comparison
     from thalweg.results import Run
 
 MOST_ALONE = 5
@@ -57,7 +58,8 @@ def command(
 
     With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
 
-    Exit code 1 if there is a real difference larger than the tolerance, 0 if there is none.
+    Exit code 1 if there is a real difference larger than the tolerance, 0 if there is none, 5 if nothing could be
+    compared, 6 if experiments were left out and the others show no real difference.
     """
     if kernels or modules:
         if second is not None or by is not None:
@@ -80,12 +82,13 @@ def command(
     runs = [open_run(directory) for directory in (first, second) if directory is not None]
     other = runs[1] if second else None
     found = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
+    code, cautions = _evidence(runs, found, [*(measures or ()), *(flows or ())])
     if as_json:
-        output.data_json(comparison_output.as_json(runs, found, by, limit))
+        output.data_json(comparison_output.as_json(runs, found, by, limit, code, cautions))
     else:
         comparison_output.show(runs, found, by, limit, every=every)
-        _talk_of(runs, found.alone)
-    raise typer.Exit(Exit.FAILED if found.real else Exit.FINE)
+        _talk_of(cautions, found.alone)
+    raise typer.Exit(Exit.FAILED if found.real else code)
 
 
 def _tolerance(text: str) -> float:
@@ -106,20 +109,26 @@ def _tolerance(text: str) -> float:
     return value
 
 
-def _talk_of(runs: list["Run"], alone: Sequence[str]) -> None:
-    """Say what is not in the comparison, and what should make the reader doubt it."""
+def _evidence(runs: Sequence["Run"], found: "Comparison", named: Sequence[str]) -> tuple[Exit, list[str]]:
+    """Return the exit code where nothing real was found, and what should make the reader doubt the comparison."""
     from thalweg import analysis
 
+    codes, cautions = [Exit.FINE if found.rows else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
-        marked = {mark.id for mark in run.untrustworthy}
-        if marked:
-            output.talk(f"{name}: {len(marked)} experiments are untrustworthy, and left out")
-        if len(run.finished_ids) < len(run.expected_ids):
-            output.talk(f"{name}: {len(run.finished_ids)} of {len(run.expected_ids)} experiments are finished")
-        if analysis.are_copies(analysis.summary(run, measures=["goodput"])):
-            output.talk(
-                f"{name}: its repetitions are copies of one another, and say nothing of chance: set start_jitter"
-            )
+        held = analysis.evidence(run)
+        codes.append(evidence.code(held))
+        cautions += [f"{name}: {each}" for each in (held.caution, analysis.copies_caution(run)) if each]
+    compared = {each for row in found.rows for each in (row.measure, row.flow)}
+    if missed := [each for each in dict.fromkeys(named) if each not in compared]:
+        codes.append(Exit.INCOMPLETE)
+        cautions.append(f"{', '.join(missed)}: compared nowhere, since no point has a value on both sides")
+    return evidence.worst(codes), cautions
+
+
+def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
+    """Print what should make the reader doubt the comparison, and what is not in it."""
+    for caution in cautions:
+        output.talk(caution)
     for line in output.counted(alone)[:MOST_ALONE]:
         output.talk(f"not compared:{line[5:]}")
     if len(alone) > MOST_ALONE:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from thalweg.cli import output
+from thalweg.cli import evidence, output
 from thalweg.cli.results import UNITS
+from thalweg.errors import Exit
 
 if TYPE_CHECKING:
     from thalweg.analysis import Compared, Comparison
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 """Rows that are shown unless all are asked for."""
+
+EVIDENCE = {code: extent for extent, code in evidence.CODES.items()}
 
 METHOD = (
     "change: B against A with its 95 % interval (Welch for differences, Fieller for ratios; pts: points of a ratio);"
@@ -35,14 +38,20 @@ def show(runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: 
     output.talk(METHOD)
 
 
-def as_json(runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float) -> dict[str, Any]:
-    """Give everything that was compared."""
+def as_json(
+    runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, code: Exit, cautions: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything that was compared; `code` is the exit code where no difference is real."""
     return {
         "runs": [{"run": str(run.path), "name": run.name, "engine": run.engine} for run in runs],
         "by": by,
         "tolerance": tolerance,
         "method": METHOD,
+        "evidence": EVIDENCE[code],
+        "summary": _sentence(found, by, tolerance),
+        "cautions": list(cautions),
         "real": len(found.real),
+        "copies": len(found.of("copies")),
         "rows": [_row(row) for row in found.rows],
         "not_compared": list(found.alone),
     }
@@ -71,9 +80,13 @@ def _row(row: "Compared") -> dict[str, Any]:
 
 def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
     """Say in a sentence what came out."""
+    if not found.rows:
+        return f"Nothing was compared: {_why_nothing(found)}."
     rows, few, small = len(found.rows), len(found.of("too few")), len(found.of("too small"))
+    copies = len(found.of("copies"))
     aside = [
         *([f"{small} smaller than the tolerance of {tolerance * 100:g} %"] if small else []),
+        *([f"{copies} of repetitions that are copies of one another, so without a verdict"] if copies else []),
         *([f"{few} with too few repetitions to say"] if few else []),
     ]
     rest = f" ({', '.join(aside)})" if aside else ""
@@ -87,6 +100,13 @@ def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
         f"{len(found.real)} of {rows} differences are real{rest}; the largest: {_change(top)[0]} {_title(top)}"
         f" of {top.flow or 'the path'}{f' at {where}' if where else ''}."
     )
+
+
+def _why_nothing(found: "Comparison") -> str:
+    if not found.alone:
+        return "neither side has a value of these measures and flows"
+    more = f", and {len(found.alone) - 1} more like that" if found.alone[1:] else ""
+    return f"{found.alone[0]}{more}"
 
 
 def _table(rows: Sequence["Compared"], by: str | None) -> str:

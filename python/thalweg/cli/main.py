@@ -39,7 +39,9 @@ signal.signal(signal.SIGINT, interrupt)
 EPILOG = (
     "Begin with: thalweg run scenarios/quickstart.toml\n\n"
     "Exit codes: 0 fine; 1 something ran and failed, or a check did not hold; 2 wrong usage or scenario; "
-    "3 cannot write; 4 something is missing on this machine; 130 interrupted."
+    "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing was compared, or no experiment can "
+    "be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
+    "75 a resource of this machine is used up; 130 interrupted."
 )
 
 commands = typer.Typer(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import figure_files, guest_kernel, output, typed
+from thalweg.cli import evidence, figure_files, guest_kernel, output, typed
 from thalweg.cli.options import option
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
@@ -68,7 +68,7 @@ def command(
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
-    from thalweg import studies
+    from thalweg import analysis, studies
     from thalweg.cli import reproduce_output
 
     folders = list(studies.ready_made().values()) if name == studies.ALL else [studies.find(name)]
@@ -91,7 +91,7 @@ def command(
                     for run in sorted(place.glob("*/")):
                         forget_untrustworthy(run)
                 studies.run(each, place, partial(_run, study, known, threads), tell=output.talk)
-                ended = max(ended, each.exit_code)
+                ended = evidence.worst([ended, each.exit_code])
         done = [each for each in planned if each.judged]
         page, files = None, None
         if ended is not Exit.INTERRUPTED:
@@ -105,7 +105,7 @@ def command(
         elif done:
             reproduce_output.show(study, done, page, files)
         if check and not _is_as_recorded(study, done, quick=quick):
-            ended = max(ended, Exit.FAILED)
+            ended = evidence.worst([ended, Exit.FAILED])
         if record:
             _record(study, done, quick=quick)
         if policy is not None and done:
@@ -116,7 +116,13 @@ def command(
         output.data_json({"studies": told, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
     if ended is Exit.INTERRUPTED:
         output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
-    raise typer.Exit(ended)
+    held = [found for planned in whole for each in planned for found in each.evidence]
+    if not any(each.is_judged for planned in whole for each in planned):
+        held.append(analysis.Evidence("none", "no claim could be judged"))
+    for found in held:
+        if found.caution and ended is not Exit.INTERRUPTED:
+            output.talk(evidence.sentence(found.caution))
+    raise typer.Exit(evidence.worst([ended, *map(evidence.code, held)]))
 
 
 def _engines(name: str, known: "Capabilities") -> "list[Engine]":

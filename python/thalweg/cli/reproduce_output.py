@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from thalweg import printable
-from thalweg.cli import output
+from thalweg.cli import evidence, output
 from thalweg.run import duration
 from thalweg.studies import UNJUDGED, Judged, Reproduced, Study, Verdict, lessons, texts
 from thalweg.studies.models import Claim
@@ -79,6 +79,8 @@ def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
         "seconds": round(reproduced.seconds, 1),
         "experiments": reproduced.experiments,
         "failed": reproduced.failed,
+        "evidence": evidence.least(reproduced.evidence),
+        "cautions": [each.caution for each in reproduced.evidence if each.caution],
         "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
         "scaled": {part: tried.scaled for part, tried in reproduced.tried.items() if tried.plan and tried.scaled},
         "claims": [_judged(claim, reproduced.judged[claim.id]) for claim in study.claims.claims],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thalweg.cli import output
+from thalweg.cli import evidence, output
 from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
@@ -38,11 +38,12 @@ def command(
 
     run = open_run(directory)
     summary = analysis.summary(run, measures=None if as_csv or as_json else SHOWN)
+    status = analysis.status(run)
+    found = analysis.evidence(run)
+    cautions = [each for each in (found.caution, analysis.copies_caution(run)) if each]
     if as_csv:
         output.data_csv(summary)
-        return
-    status = analysis.status(run)
-    if as_json:
+    elif as_json:
         output.data_json(
             {
                 "run": str(directory),
@@ -51,24 +52,24 @@ def command(
                 "experiments": status.expected,
                 "finished": status.finished,
                 "failed": len(status.failures),
+                "evidence": found.extent,
+                "cautions": cautions,
                 "untrustworthy": [asdict(mark) for mark in status.untrustworthy],
                 "measured": [asdict(each) for each in analysis.measured(run)],
                 "method": analysis.METHOD,
                 "rows": summary.fill_nan(None).to_dicts(),
             }
         )
-        return
-    output.data(_table(summary, run.sweep_keys))
-    output.talk(f"n repetitions; {analysis.METHOD}")
+    elif summary.height:
+        output.data(_table(summary, run.sweep_keys))
+        output.talk(f"n repetitions; {analysis.METHOD}")
+    for caution in cautions:
+        output.talk(evidence.sentence(caution))
+    for reason in output.counted([mark.reason for mark in status.untrustworthy]):
+        output.talk(reason)
     if status.not_needed:
         output.talk(f"{status.not_needed} of {status.expected} experiments were not needed: a study was sure enough")
-    if status.missing or status.failures:
-        output.talk(f"{status.finished} of {status.expected} experiments are finished, {len(status.failures)} failed")
-    if status.untrustworthy:
-        marked = {mark.id for mark in status.untrustworthy}
-        output.talk(f"{len(marked)} of {status.expected} experiments are untrustworthy, and left out of the numbers:")
-        for line in output.counted([mark.reason for mark in status.untrustworthy]):
-            output.talk(line)
+    raise typer.Exit(evidence.code(found))
 
 
 def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:

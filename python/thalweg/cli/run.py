@@ -1,18 +1,23 @@
 """`thalweg run`: scenario in, run directory and report out."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thalweg import engine
-from thalweg.cli import guest_kernel, output, retry, typed
+from thalweg.cli import evidence, guest_kernel, output, retry, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
-from thalweg.run import Event, Outcome, Progress, default_directory, execute, real_time_s
+from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Evidence
+    from thalweg.results import Untrustworthy
 
 EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
 
@@ -55,10 +60,15 @@ def command(
     problem = _write_report(directory) if wanted else None
     if problem and as_json:
         raise problem
-    _print(outcome, directory, directory / REPORT if wanted and not problem else None, as_json=as_json)
+    held, marks, cautions = _evidence(outcome, directory)
+    report = directory / REPORT if wanted and not problem else None
+    if as_json:
+        output.data_json(_as_json(outcome, directory, report, held, marks, cautions))
+    else:
+        _print(outcome, directory, report, marks, cautions)
     if problem:
         raise problem
-    raise typer.Exit(outcome.exit_code)
+    raise typer.Exit(evidence.worst([outcome.exit_code, evidence.code(held)]))
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
@@ -72,22 +82,57 @@ def _write_report(directory: Path) -> ThalwegError | None:
     return None
 
 
-def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: bool) -> None:
-    if as_json:
-        output.data_json(
-            {
-                "run": str(directory),
-                "report": str(report) if report else None,
-                "experiments": outcome.experiments,
-                "present": outcome.present,
-                "finished": outcome.finished,
-                "failed": outcome.failed,
-                "untrustworthy": outcome.untrustworthy,
-                "interrupted": outcome.exit_code is Exit.INTERRUPTED,
-                "command": typed.words(),
-            }
-        )
-        return
+def _evidence(outcome: Outcome, directory: Path) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
+    """Return how much of the run can be used, whenever it was run, which experiments are untrustworthy, and cautions.
+
+    Where the directory cannot be read, or nothing in it is complete, the engine's events are what is known.
+    """
+    from thalweg import analysis
+    from thalweg.results import Untrustworthy, open_run
+
+    try:
+        run = open_run(directory)
+        held = analysis.evidence(run)
+        cautions = [each for each in (held.caution, analysis.copies_caution(run)) if each]
+        return held, run.untrustworthy, cautions
+    except ThalwegError:
+        keys = [each.name for each in fields(Untrustworthy)]
+        marks = [Untrustworthy(**{key: event[key] for key in keys}) for event in outcome.untrustworthy]
+        failures = [
+            analysis.Failure(*(event[key] for key in ("experiment", "repetition", "code", "message")))
+            for event in outcome.failed
+        ]
+        done = outcome.present + outcome.finished
+        held = analysis.of_status(analysis.Status(outcome.experiments, done, failures, marks))
+        return held, marks, [held.caution] if held.caution else []
+
+
+def _as_json(
+    outcome: Outcome,
+    directory: Path,
+    report: Path | None,
+    held: "Evidence",
+    marks: "Sequence[Untrustworthy]",
+    cautions: list[str],
+) -> dict[str, Any]:
+    return {
+        "run": str(directory),
+        "report": str(report) if report else None,
+        "experiments": outcome.experiments,
+        "present": outcome.present,
+        "finished": outcome.finished,
+        "failed": outcome.failed,
+        "untrustworthy": [asdict(mark) for mark in marks],
+        "evidence": held.extent,
+        "cautions": cautions,
+        "interrupted": outcome.exit_code is Exit.INTERRUPTED,
+        "command": typed.words(),
+    }
+
+
+def _print(
+    outcome: Outcome, directory: Path, report: Path | None, marks: "Sequence[Untrustworthy]", cautions: Sequence[str]
+) -> None:
     output.data(f"run     {directory}")
     if report:
         output.data(f"report  {report}")
@@ -97,25 +142,25 @@ def _print(outcome: Outcome, directory: Path, report: Path | None, *, as_json: b
         output.talk(f"interrupted: {done} of {outcome.experiments} experiments are finished; to go on: {again}")
     else:
         output.data(f"again   {again}")
-    if outcome.untrustworthy:
-        marked = {event["id"] for event in outcome.untrustworthy}
-        ran = f"{len(marked)} of the {outcome.finished} experiments that were run are"
-        output.talk(f"{ran} untrustworthy, and left out of the numbers: {_reasons(outcome.untrustworthy, 'reason')}")
-        output.talk(f"to run them again: {retry.command()}")
+    for caution in cautions if outcome.exit_code is not Exit.INTERRUPTED else ():
+        output.talk(evidence.sentence(caution))
+    if marks:
+        output.talk(f"untrustworthy: {_first([mark.reason for mark in marks])}")
+        output.talk(f"to run untrustworthy experiments again: {retry.command()}")
     if outcome.failed:
         output.error(_failed(outcome, again), as_json=False)
 
 
-def _reasons(events: Sequence[Event], key: str) -> str:
-    """Give the first reason, and say whether there are others."""
-    reasons = list(dict.fromkeys(str(event[key]).strip() for event in events))
+def _first(texts: Sequence[str]) -> str:
+    """Return the first reason, and whether there are others."""
+    reasons = list(dict.fromkeys(text.strip() for text in texts))
     more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
     return reasons[0] + (more if len(reasons) > 1 else "")
 
 
 def _failed(outcome: Outcome, again: str) -> ThalwegError:
     first = outcome.failed[0]
-    why = _reasons(outcome.failed, "message").replace("\n", "\n    ")
+    why = _first([str(event["message"]) for event in outcome.failed]).replace("\n", "\n    ")
     return ThalwegError(
         "experiments-failed",
         f"{len(outcome.failed)} of {outcome.experiments} experiments failed",

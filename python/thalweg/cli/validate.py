@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thalweg import engine
-from thalweg.cli import output, retry, typed, validation_output
+from thalweg.cli import evidence, output, retry, typed, validation_output
 from thalweg.cli.options import option
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
+    from thalweg.analysis import Evidence
     from thalweg.validate import Comparison, Grid, Part
 
 EPILOG = "Example: thalweg validate sim uml --quick"
@@ -66,10 +67,14 @@ def command(
             forget_untrustworthy(side.place(out or RUNS))
     ended = _run(parts, out or RUNS, known.binary, threads)
     comparison = Comparison.of(grid, parts)
+    held = _evidence(parts, comparison)
     if as_json:
-        output.data_json(validation_output.as_json(comparison, interrupted=ended is Exit.INTERRUPTED))
+        output.data_json(validation_output.as_json(comparison, held, interrupted=ended is Exit.INTERRUPTED))
     else:
         validation_output.show(comparison)
+    for each in held:
+        if each.caution and ended is not Exit.INTERRUPTED:
+            output.talk(evidence.sentence(each.caution))
     if any(side.status and side.status.untrustworthy for part in parts for side in part.sides):
         output.talk(f"some experiments are untrustworthy; to run them again: {retry.command()}")
     if ended is Exit.INTERRUPTED:
@@ -78,7 +83,7 @@ def command(
         _write(page, comparison, _command(first, second, grids or [], repetitions, quick=quick))
     if check and ended is Exit.FINE:
         ended = _check(comparison)
-    raise typer.Exit(ended)
+    raise typer.Exit(evidence.worst([ended, *map(evidence.code, held)]))
 
 
 def _check_place(page: Path) -> None:
@@ -114,6 +119,21 @@ def _write(place: Path, comparison: "Comparison", command: str) -> None:
         output.talk(f"a known reason explains nothing any more, remove it: {each.pattern}")
 
 
+def _evidence(parts: Sequence["Part"], comparison: "Comparison") -> "list[Evidence]":
+    """Return how much of each run can be used, and whether anything was compared."""
+    from thalweg import analysis
+
+    sides = dict.fromkeys(side for part in parts for side in part.sides if side.status)
+    held = [analysis.of_status(side.status) for side in sides if side.status]
+    found = [
+        analysis.Evidence(each.extent, each.caution and f"in {side.directory}: {each.caution}")
+        for side, each in zip(sides, held, strict=True)
+    ]
+    if not any(compared.error is not None for cell in comparison.cells for compared in cell.measures.values()):
+        found.append(analysis.Evidence("none", "nothing was compared: no point has a value on both engines"))
+    return found
+
+
 def _check(comparison: "Comparison") -> Exit:
     """Say which goals are not met; that nothing could be judged is no success either."""
     verdicts = [each.verdict for each in comparison.goals]
@@ -122,7 +142,7 @@ def _check(comparison: "Comparison") -> Exit:
         return Exit.FAILED
     if "met" not in verdicts:
         output.talk("--check: no goal could be judged: too few rows were compared")
-        return Exit.FAILED
+        return Exit.NO_EVIDENCE
     return Exit.FINE
 
 
@@ -163,5 +183,5 @@ def _run(parts: Sequence["Part"], folder: Path, binary: Path, threads: int | Non
             side.ran(place, outcome)
             if outcome.exit_code is Exit.INTERRUPTED:
                 return Exit.INTERRUPTED
-            ended = max(ended, outcome.exit_code)
+            ended = evidence.worst([ended, outcome.exit_code])
     return ended

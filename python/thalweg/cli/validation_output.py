@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from thalweg.cli import output
+from thalweg.cli import evidence, output
 from thalweg.cli import validation_tables as tables
 
 if TYPE_CHECKING:
+    from thalweg.analysis import Evidence
     from thalweg.validate import Compared, Comparison, Part
 
 MOST_SHOWN = 10
@@ -56,7 +57,7 @@ def reports(parts: Sequence["Part"]) -> list[str]:
     return lines
 
 
-def as_json(comparison: "Comparison", *, interrupted: bool) -> dict[str, Any]:
+def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, Any]:
     """Give everything as docs/reference/validation.md describes it."""
     return {
         "engines": list(comparison.engines),
@@ -64,6 +65,8 @@ def as_json(comparison: "Comparison", *, interrupted: bool) -> dict[str, Any]:
         "points": comparison.grid.cells,
         "points_left_out": comparison.grid.left_out,
         "interrupted": interrupted,
+        "evidence": evidence.least(held),
+        "cautions": [each.caution for each in held if each.caution],
         "cells": [
             asdict(cell) | {"measures": {name: _compared(each) for name, each in cell.measures.items()}}
             for cell in comparison.cells

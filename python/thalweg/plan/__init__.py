@@ -4,8 +4,9 @@ document = scenario.load("itc.toml")
 plan = make(document, engine, capabilities.engines)
 """
 
+from thalweg.plan.copies import warning as copies_warning
 from thalweg.plan.experiments import make
 from thalweg.plan.models import Experiment, Plan
 from thalweg.plan.possible import Possible, possible
 
-__all__ = ["Experiment", "Plan", "Possible", "make", "possible"]
+__all__ = ["Experiment", "Plan", "Possible", "copies_warning", "make", "possible"]

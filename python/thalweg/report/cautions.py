@@ -76,14 +76,8 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
         advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
         found.append(Caution(text, _shortened(items), advice, repeat))
-    if analysis.are_copies(content.summaries[number]):
-        found.append(
-            Caution(
-                f"{who}All repetitions gave the same numbers: they are copies, and the intervals say nothing.",
-                [],
-                'Nothing in the scenario is random. start_jitter = "1rtt" makes repetitions differ as real ones do.',
-            )
-        )
+    if copies := analysis.copies_caution(run):
+        found.append(Caution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
     elif content.summaries[number]["n"].max() == 1:
         text = f"{who}There is one repetition: the numbers have no confidence interval."
         found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))

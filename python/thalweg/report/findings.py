@@ -91,7 +91,8 @@ def _remark(best: Cell, worst: Cell | None) -> str:
         return ""
     overlapping = overlap(_estimate(best), _estimate(worst))
     if overlapping is None:
-        return "one repetition: it may be chance"
+        few = "copies of one repetition" if best.n > 1 and worst.n > 1 else "one repetition"
+        return f"{few}: it may be chance"
     return "the intervals overlap: no difference shown" if overlapping else "the intervals do not overlap"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from thalweg.errors import ThalwegError
+from thalweg.errors import Exit, ThalwegError
 from thalweg.results import journal, tables
 from thalweg.results.columns import TABLES
 from thalweg.results.reading import Unreadable, damaged, first_line, reading
@@ -83,6 +83,12 @@ class Run:
     def finished_ids(self) -> Sequence[str]:
         """The ids of the experiments that are complete, in the order of the plan."""
         return [id for id in self.expected_ids if (self.path / "flows" / f"{id}.parquet").exists()]
+
+    @property
+    def trustworthy_ids(self) -> list[str]:
+        """The ids of the complete experiments that are not marked untrustworthy, in the order of the plan."""
+        marked = {mark.id for mark in self.untrustworthy}
+        return [id for id in self.finished_ids if id not in marked]
 
     @property
     def is_finished(self) -> bool:
@@ -238,6 +244,7 @@ def open_run(path: str | PathLike[str]) -> Run:
             place=str(directory),
             hint="the same `thalweg run` command goes on where it stopped"
             + (f": {shlex.join(run.command)}" if run.command else ""),
+            exit_code=Exit.NO_EVIDENCE,
         )
     return run
 

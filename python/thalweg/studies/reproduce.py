@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from thalweg.analysis import Evidence, evidence
 from thalweg.engine import Capabilities, Engine
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run, open_run
 from thalweg.run import Outcome
 from thalweg.studies import of_records
+from thalweg.studies.bounds import UNJUDGED
 from thalweg.studies.data import PartData
 from thalweg.studies.judge import Judged, judge
 from thalweg.studies.load import Study
@@ -56,6 +58,18 @@ class Reproduced:
     def failed(self) -> int:
         """Experiments that failed now."""
         return sum(len(outcome.failed) for outcome in self.outcomes)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any claim could be judged."""
+        return any(each.verdict not in UNJUDGED for each in self.judged.values())
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """How much can be used of each part that is a run; the sentences name the directory."""
+        runs = [each.run for each in self.parts.values() if each.run]
+        found = [(run.path, evidence(run)) for run in runs]
+        return [Evidence(each.extent, each.caution and f"in {path}: {each.caution}") for path, each in found]
 
     @property
     def is_fresh(self) -> bool:

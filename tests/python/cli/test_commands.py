@@ -61,7 +61,7 @@ def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thal
 @pytest.mark.parametrize(
     ("behaviour", "code", "said"),
     [
-        ("finish", Exit.FINE, "is not to be trusted: the host was busy"),
+        ("finish", Exit.INCOMPLETE, "is not to be trusted: the host was busy"),
         ("fail", Exit.FAILED, "error[experiments-failed]: 1 of 2 experiments failed"),
         ("refuse", Exit.USAGE, "error[other-run]: the run directory is of another plan"),
         ("full", Exit.CANNOT_WRITE, "error[disk-full]: no space left on device"),
@@ -86,8 +86,9 @@ def test_an_engine_without_memory_is_told_in_a_few_lines(thalweg: Thalweg) -> No
 def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg: Thalweg) -> None:
     said = thalweg("run", "race.toml", "--no-report").stderr
     assert said.endswith(
-        "1 of the 2 experiments that were run are untrustworthy, and left out of the numbers: the host was busy\n"
-        "to run them again: thalweg run race.toml --no-report --retry-untrustworthy\n"
+        "1 of 2 experiments are untrustworthy, and left out of the numbers: the numbers are of the other 1 only.\n"
+        "untrustworthy: the host was busy\n"
+        "to run untrustworthy experiments again: thalweg run race.toml --no-report --retry-untrustworthy\n"
     )
 
 
@@ -195,7 +196,7 @@ def test_what_the_terminal_cannot_show_is_escaped(thalweg: Thalweg, tmp_path: Pa
 def test_a_directory_whose_name_is_no_utf_8_can_be_written_and_is_shown(thalweg: Thalweg, tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     done = thalweg("run", "race.toml", "--no-report", "--out", name)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == Exit.INCOMPLETE, done.stderr
     assert done.stdout.startswith("run     caf\\udce9\n")
     command = json.loads((tmp_path / name / "run.json").read_bytes().decode("utf-8"))["command"]
     assert command[-1] == "caf\\udce9"
@@ -263,9 +264,10 @@ def test_results_say_what_is_untrustworthy_and_why(thalweg: Thalweg, tmp_path: P
     for repetition, why in enumerate(late):
         run.transfer(0, repetition, untrustworthy=why)
     run.write()
-    assert "3 of 4 experiments are untrustworthy, and left out of the numbers:\n  2 x late\n  1 x busy\n" in (
-        thalweg("results", "run").stderr
-    )
+    done = thalweg("results", "run")
+    assert done.returncode == Exit.INCOMPLETE
+    sentence = "3 of 4 experiments are untrustworthy, and left out of the numbers: the numbers are of the other 1 only."
+    assert f"{sentence}\n  2 x late\n  1 x busy\n" in done.stderr
     told = json.loads(thalweg("results", "run", "--json").stdout)
     assert [(mark["repetition"], mark["reason"]) for mark in told["untrustworthy"]] == [
         (0, "late"),
@@ -274,11 +276,13 @@ def test_results_say_what_is_untrustworthy_and_why(thalweg: Thalweg, tmp_path: P
     ]
 
 
-def test_results_of_nothing_but_untrustworthy_experiments_are_an_empty_table(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_results_of_nothing_but_untrustworthy_experiments_are_no_success(thalweg: Thalweg, tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment()])
     run.transfer(0, 0, untrustworthy="late")
     run.write()
     done = thalweg("results", "run")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 1
-    assert "1 of 1 experiments are untrustworthy" in done.stderr
+    assert (done.returncode, done.stdout) == (Exit.NO_EVIDENCE, "")
+    assert "No experiment can be used: 1 of 1 experiments are untrustworthy" in done.stderr
+    as_json = thalweg("results", "run", "--json")
+    assert as_json.returncode == Exit.NO_EVIDENCE
+    assert json.loads(as_json.stdout)["evidence"] == "none"

@@ -107,7 +107,11 @@ def test_untrustworthy_experiments_are_run_again_only_where_that_is_asked_for(th
     words = ["run", "small.toml", "--no-report", "--out", "out", "--json"]
     assert thalweg(*words).returncode == 0
     mark(tmp_path / "out", 3)
-    assert json.loads(thalweg(*words).stdout)["finished"] == 0
+    again = thalweg(*words)
+    told = json.loads(again.stdout)
+    assert again.returncode == Exit.INCOMPLETE
+    assert (told["finished"], told["evidence"], len(told["untrustworthy"])) == (0, "part", 1)
+    assert told["untrustworthy"][0]["reason"] == "the host was busy"
     assert len(open_run(tmp_path / "out").untrustworthy) == 1
     done = thalweg(*words, "--retry-untrustworthy")
     told = json.loads(done.stdout)
@@ -187,3 +191,37 @@ def test_several_runs_share_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("report", "run-1", "run-2", "--out", "both.html")
     assert done.stdout == "both.html\n", done.stderr
     assert "run-2" in (tmp_path / "both.html").read_text()
+
+
+def test_a_run_of_nothing_but_untrustworthy_experiments_is_no_success(thalweg: Thalweg, tmp_path: Path) -> None:
+    words = ["run", "small.toml", "--no-report", "--out", "out", "--repetitions", "1"]
+    thalweg(*words)
+    for number in range(len(list((tmp_path / "out" / "flows").iterdir()))):
+        mark(tmp_path / "out", number)
+    again = thalweg(*words)
+    assert again.returncode == Exit.NO_EVIDENCE
+    assert "No experiment can be used: 6 of 6 experiments are untrustworthy" in again.stderr
+    assert "untrustworthy: the host was busy" in again.stderr
+    for command in (["results", "out"], ["compare", "out", "out"], ["compare", "out", "--by", "path.buffer"]):
+        for form in ([], ["--json"]):
+            done = thalweg(*command, *form)
+            assert done.returncode == Exit.NO_EVIDENCE, command
+            assert "no experiment can be used" in (done.stdout + done.stderr).lower()
+
+
+def test_repetitions_without_anything_random_are_copies_and_no_difference_is_real(
+    thalweg: Thalweg, tmp_path: Path
+) -> None:
+    still = (
+        SMALL.replace("start_jitter", "# start_jitter").replace("bbr", "cubic").replace('"cubic", "cubic"', '"cubic"')
+    )
+    (tmp_path / "still.toml").write_text(still)
+    for rtt in ("20ms", "20.01ms"):
+        thalweg("run", "still.toml", "--no-report", "--set", f"path.rtt={rtt}", "--out", rtt)
+    printed = thalweg("results", "20ms")
+    assert "[" not in printed.stdout, "there is no interval"
+    assert "are copies of one another" in printed.stderr
+    done = thalweg("compare", "20ms", "20.01ms", "--all")
+    assert done.returncode == Exit.FINE
+    assert done.stdout.startswith("No real difference in ")
+    assert {line.split()[-1] for line in done.stdout.splitlines()[3:]} == {"copies"}

@@ -96,6 +96,9 @@ def test_untrustworthy_cells_are_shown_and_can_be_run_again(thalweg: Thalweg, tm
             frame.with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
     done = thalweg(*words)
     assert "sim: 2 of 2 repetitions untrustworthy: the host was busy (2 rows)\n" in done.stdout
+    assert done.returncode == Exit.INCOMPLETE
+    assert "2 of 6 experiments are untrustworthy, and left out of the numbers" in done.stderr
+    assert json.loads(thalweg(*words, "--json").stdout)["evidence"] == "part"
     assert f"to run them again: thalweg {' '.join(words)} --retry-untrustworthy\n" in done.stderr
     again = thalweg(*words, "--retry-untrustworthy")
     assert "4 are there already" in again.stderr
@@ -152,7 +155,7 @@ def test_check_fails_where_a_goal_is_not_met(thalweg: Thalweg, monkeypatch: pyte
 def test_check_fails_where_nothing_could_be_judged(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(GRID.partition("[sweep]")[0])
     done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--check")
-    assert done.returncode == Exit.FAILED
+    assert done.returncode == Exit.NO_EVIDENCE
     assert "no goal could be judged" in done.stderr
 
 

@@ -1,0 +1,57 @@
+"""Whether the repetitions of a point will be copies of one another: nothing in the plan draws random numbers."""
+
+from thalweg.engine import Engine
+from thalweg.plan.models import (
+    Experiment,
+    Flow,
+    Link,
+    LoadSizes,
+    LossBernoulli,
+    Plan,
+    QueueFifo,
+    RepeatPoisson,
+)
+
+RANDOM_CC = ("bbr", "cdg")
+"""First letters of the algorithms that draw random numbers: BBR the phase in which it probes, CDG when it backs off."""
+
+
+def warning(plan: Plan, engine: Engine) -> str | None:
+    """Return a sentence on the points whose repetitions will be copies; None if there are none."""
+    if engine.is_real_time:
+        return None
+    points = {each.experiment: each for each in plan.experiments}
+    repeated = {each.experiment for each in plan.experiments if each.repetition > 0}
+    count = sum(not is_random(points[number]) for number in repeated)
+    if not count:
+        return None
+    where = "" if count == len(points) else f" at {count} of {len(points)} points"
+    return (
+        f"the repetitions{where} will be copies of one another: nothing in them is random, so they get no interval"
+        ' (start_jitter = "1rtt" makes them differ)'
+    )
+
+
+def is_random(experiment: Experiment) -> bool:
+    """Return whether an engine without noise of its own may draw random numbers that change the experiment."""
+    return (
+        experiment.start_jitter_ns > 0
+        or _is_link_random(experiment.forward)
+        or _is_link_random(experiment.reverse)
+        or any(host.delay_jitter_ns > 0 or host.qdisc is not None for host in experiment.hosts.values())
+        or any(map(_is_flow_random, experiment.flows))
+    )
+
+
+def _is_link_random(link: Link) -> bool:
+    loss = link.loss
+    loses = 0 < loss.ratio < 1 if isinstance(loss, LossBernoulli) else bool(loss.p or loss.loss_good)
+    return loses or not isinstance(link.queue, QueueFifo) or bool(link.jitter_ns or link.reorder or link.duplicate)
+
+
+def _is_flow_random(flow: Flow) -> bool:
+    """Return whether a flow is random; what is not known of a file counts as random."""
+    sizes = len(set(flow.load.sizes_bytes)) if isinstance(flow.load, LoadSizes) else 1
+    return (
+        flow.cc.startswith(RANDOM_CC) or flow.cc_file is not None or isinstance(flow.repeat, RepeatPoisson) or sizes > 1
+    )

@@ -1,0 +1,67 @@
+"""When repetitions are foreseen to be copies of one another."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up_engines import KERNEL, SIM
+from thalweg import plan, scenario
+
+STILL = """\
+repetitions = 3
+name = "x"
+duration = "5s"
+[path]
+rate = "40Mbps"
+rtt = "45ms"
+[[flow]]
+name = "a"
+cc = "cubic"
+"""
+
+
+def warned(tmp_path: Path, text: str) -> str | None:
+    (tmp_path / "x.toml").write_text(text)
+    return plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM, "kernel": KERNEL}), SIM)
+
+
+def test_repetitions_without_anything_random_will_be_copies(tmp_path: Path) -> None:
+    said = warned(tmp_path, STILL)
+    assert said is not None
+    assert said.startswith("the repetitions will be copies of one another")
+    assert 'start_jitter = "1rtt"' in said
+
+
+def test_one_repetition_is_no_copy(tmp_path: Path) -> None:
+    assert warned(tmp_path, STILL.replace("repetitions = 3\n", "")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'start_jitter = "1rtt"\n' + STILL,
+        STILL.replace("[path]\n", "[path]\nloss = 0.01\n"),
+        STILL.replace("[path]\n", '[path]\nloss = {model = "gilbert-elliott", p = 0.01, r = 0.5}\n'),
+        STILL.replace("[path]\n", '[path]\njitter = "1ms"\n'),
+        STILL.replace("[path]\n", "[path]\nreorder = 0.01\n"),
+        STILL.replace("[path]\n", "[path]\nduplicate = 0.01\n"),
+        STILL.replace("cubic", "bbr"),
+        STILL + '[path.reverse]\nrate = "1Mbps"\nloss = 0.01\n',
+        STILL + '[host.receiver]\ndelay_jitter = "1ms"\n',
+        STILL + '[flow.repeat]\narrivals = "poisson"\nrate = "2/s"\nsizes = ["10kB"]\n',
+    ],
+)
+def test_whatever_is_random_makes_repetitions_differ(tmp_path: Path, text: str) -> None:
+    assert warned(tmp_path, text) is None
+
+
+def test_an_engine_with_noise_of_its_own_makes_no_copies(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(STILL)
+    noisy = replace(SIM, is_real_time=True)
+    assert plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM}), noisy) is None
+
+
+def test_the_points_of_a_sweep_that_are_random_are_left_out(tmp_path: Path) -> None:
+    said = warned(tmp_path, STILL + '[sweep]\n"path.loss" = [0.0, 0.01, 0.02]\n')
+    assert said is not None
+    assert "at 1 of 3 points" in said
