@@ -32,7 +32,7 @@ RUST: Mapping[str, set[str]] = {
     "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},
     "policy": {"units"},
     "store": {"units", "plan", "trace"},
-    "lab": {"units", "plan", "trace", "link", "traffic"},
+    "lab": {"units", "plan", "trace", "link", "traffic", "store"},
     "lockstep": {"units", "plan"},
     "agent": {"units", "trace", "store", "policy"},
     "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},

@@ -269,9 +269,9 @@ fn a_missing_tool_is_told_with_its_package() {
 #[test]
 fn the_kernel_is_asked_what_it_has() {
     // Every Linux with queue disciplines has these.
-    let qdiscs = probe::qdiscs();
+    let qdiscs = probe::qdiscs().unwrap();
     assert!(qdiscs.contains("pfifo") && qdiscs.contains("bfifo"), "{qdiscs:?}");
-    assert!(probe::usable_algorithms().contains(&"reno".to_owned()));
+    assert!(probe::usable_algorithms().unwrap().contains(&"reno".to_owned()));
     assert!(probe::has_tool("ip") && !probe::has_tool("no-such-program"));
     let (link, why) = choose_link(&experiment()).expect("a link");
     assert_eq!((link, why.as_str()), (LinkKind::Relay, "it treats packets as the simulator does"));

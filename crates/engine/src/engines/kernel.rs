@@ -46,14 +46,14 @@ impl Engine for Kernel {
     }
 
     fn why_not(&self) -> Option<String> {
-        probe::namespaces().err().map(|error| in_one(&error))
+        probe::namespaces().and_then(|()| probe::usable_algorithms()).err().map(|error| in_one(&error))
     }
 
     fn controllers(&self) -> Vec<Controller> {
         if self.why_not().is_some() {
             return Vec::new();
         }
-        probe::usable_algorithms().into_iter().map(controller).collect()
+        probe::usable_algorithms().into_iter().flatten().map(controller).collect()
     }
 
     fn lacks(&self) -> Vec<Lack> {

@@ -89,8 +89,8 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         Task::Probe => {
             return Ok(Word::Traits(Traits {
                 release: rustix::system::uname().release().to_string_lossy().into_owned(),
-                algorithms: probe::usable_algorithms(),
-                qdiscs: probe::qdiscs(),
+                algorithms: probe::usable_algorithms()?,
+                qdiscs: probe::qdiscs()?,
             }));
         }
         Task::Run { experiment, id, traces, traits } => {

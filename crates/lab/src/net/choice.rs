@@ -13,7 +13,7 @@ use thalweg_plan::plan::{Emulator, Experiment};
 /// The experiment asks for a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or asks of netem what
 /// it cannot do (`not-on-netem`).
 pub fn choose_link(experiment: &Experiment) -> Result<(LinkKind, String), Error> {
-    let able = Able { relay: probe::packet_sockets, netem: || netem::check(experiment, &probe::qdiscs()) };
+    let able = Able { relay: probe::packet_sockets, netem: || netem::check(experiment, &probe::qdiscs()?) };
     choose(experiment.engine.link, able)
 }
 
@@ -29,7 +29,7 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment) -> Result<(LinkKind,
              time no time passes while a program runs",
             "leave engine.link out, or use --engine kernel",
         )),
-        wish => netem::check(experiment, &probe::qdiscs()).map(|()| {
+        wish => netem::check(experiment, &probe::qdiscs()?).map(|()| {
             let why = match wish {
                 Emulator::Auto => "in virtual time their timers are exact",
                 Emulator::Relay | Emulator::Netem => "the scenario says so",

@@ -121,7 +121,7 @@ impl Network {
         let (senders, receiver) = places::places(experiment)?;
         let shaping = match link {
             LinkKind::Relay => None,
-            LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs(), slack)?),
+            LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs()?, slack)?),
         };
         let mut shell = Shell::start()?;
         build::build(&mut shell, experiment, (&senders, &receiver), (link, seat))?;

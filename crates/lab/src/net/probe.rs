@@ -35,13 +35,13 @@ const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "
 
 /// What was found out about the kernel that we run on.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
-static ALGORITHMS: OnceLock<Vec<String>> = OnceLock::new();
-static DISCIPLINES: OnceLock<BTreeSet<String>> = OnceLock::new();
+static ALGORITHMS: OnceLock<Result<Vec<String>, Error>> = OnceLock::new();
+static DISCIPLINES: OnceLock<Result<BTreeSet<String>, Error>> = OnceLock::new();
 
 /// Believes what somebody has found out about this kernel earlier, instead of trying it again.
 pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
     // What was tried here already is known better.
-    let _ = (ALGORITHMS.set(algorithms), DISCIPLINES.set(qdiscs));
+    let _ = (ALGORITHMS.set(Ok(algorithms)), DISCIPLINES.set(Ok(qdiscs)));
 }
 
 /// Congestion controls that the kernel has, in this network namespace.
@@ -68,25 +68,34 @@ pub fn namespaces() -> Result<(), Error> {
 
 /// Congestion controls that a socket in a namespace of ours can be given. It has the kernel's restricted ones, too: in
 /// a namespace they are free to whoever made it.
-pub fn usable_algorithms() -> Vec<String> {
-    let find = || -> io::Result<Vec<String>> {
+///
+/// # Errors
+/// The system refuses what it takes to find out; the list is unknown then, not empty.
+pub fn usable_algorithms() -> Result<Vec<String>, Error> {
+    let find = || -> Result<Vec<String>, Error> {
         let names = algorithms();
         let questions = names.iter().filter_map(|name| CString::new(name.as_str()).ok()).map(Act::Algorithm);
-        let holder = Holder::start().map_err(io::Error::other)?;
-        let answers = holder.act(questions.collect())?;
+        let holder = Holder::start()?;
+        let answers = holder.act(questions.collect()).map_err(|error| refusal::explain(&error))?;
         Ok(names.into_iter().zip(answers).filter(|(_, answer)| answer.is_ok()).map(|(name, _)| name).collect())
     };
-    ALGORITHMS.get_or_init(|| find().unwrap_or_default()).clone()
+    ALGORITHMS.get_or_init(find).clone()
 }
 
 /// Queue disciplines that the kernel takes, of those that links are made of.
-pub fn qdiscs() -> BTreeSet<String> {
-    DISCIPLINES.get_or_init(|| accepted(QDISCS).unwrap_or_default()).clone()
+///
+/// # Errors
+/// As [`usable_algorithms`].
+pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
+    DISCIPLINES.get_or_init(|| accepted(QDISCS)).clone()
 }
 
 /// Queue disciplines that the kernel takes without parameters, of those that hosts usually have.
-pub(crate) fn host_qdiscs() -> BTreeSet<String> {
-    accepted(&OF_HOSTS.map(|name| (name, ""))).unwrap_or_default()
+///
+/// # Errors
+/// As [`usable_algorithms`].
+pub(crate) fn host_qdiscs() -> Result<BTreeSet<String>, Error> {
+    accepted(&OF_HOSTS.map(|name| (name, "")))
 }
 
 /// Those of these that the kernel takes, with these parameters.

@@ -38,7 +38,10 @@ pub(crate) fn command(name: &str) -> String {
 /// `no-qdisc`: the kernel does not have it, or wants parameters.
 pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Error> {
     shell.run(Some(&place.name), &command(name)).map_err(|error| {
-        let has = format!("this kernel has {}", Vec::from_iter(probe::host_qdiscs()).join(", "));
+        let has = match probe::host_qdiscs() {
+            Ok(there) => format!("this kernel has {}", Vec::from_iter(there).join(", ")),
+            Err(error) => format!("which ones this kernel has is unknown: {}", error.message),
+        };
         let hint = format!("take one that is there; as root, if it is a module: modprobe sch_{name}; or --engine vm");
         refused(&place.host, name, &error.message, &has, hint)
     })

@@ -6,6 +6,7 @@
 use crate::error::Error;
 use std::fs;
 use std::io;
+use thalweg_store::Shortage;
 
 /// Settings that can forbid namespaces: the value that does, and what mends it.
 const SWITCHES: &[(&str, &str, &str)] = &[
@@ -24,6 +25,13 @@ const SWITCHES: &[(&str, &str, &str)] = &[
 pub(crate) fn explain(error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         return missing_tool("unshare");
+    }
+    if let Some(shortage) = Shortage::of(error) {
+        return Error::new(
+            shortage.code(),
+            format!("a network namespace cannot be made: found {} ({error})", shortage.what()),
+            shortage.hint(),
+        );
     }
     explain_with(&error.to_string(), read)
 }
@@ -83,6 +91,13 @@ mod tests {
             assert!(error.message.contains(&format!("{name} is {forbids} ")), "{error}");
             assert!(error.hint.contains(&format!("sudo sysctl -w {name}=")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_resource_that_is_used_up_is_not_taken_for_a_refusal() {
+        let error = explain(&io::Error::from_raw_os_error(libc::EAGAIN));
+        assert_eq!(error.code, "too-few-processes");
+        assert!(error.hint.contains("ulimit -u") && !error.hint.contains("seccomp"), "{error}");
     }
 
     #[test]

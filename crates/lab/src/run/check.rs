@@ -30,7 +30,7 @@ pub fn check(job: &Job<'_>) -> Result<(), Error> {
         Some(guests) => job.experiment.flows.iter().try_for_each(|flow| guests.check(flow))?,
         None => {
             job.experiment.flows.iter().try_for_each(check_ours)?;
-            check_algorithms(job.experiment, &probe::usable_algorithms(), job.engine)?;
+            check_algorithms(job.experiment, &probe::usable_algorithms()?, job.engine)?;
         }
     }
     job.capture.map_or(Ok(()), check_capture)

@@ -115,7 +115,7 @@ fn carried(job: &Job<'_>, link: LinkKind, length: Length) -> Result<Rate, Failur
 }
 
 fn measure(job: &Job<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
-    let usable = job.guests.map_or_else(probe::usable_algorithms, |guests| guests.algorithms().to_vec());
+    let usable = job.guests.map_or_else(probe::usable_algorithms, |guests| Ok(guests.algorithms().to_vec()))?;
     let cc = ["cubic", "reno"].into_iter().find(|name| usable.iter().any(|usable| usable == name)).unwrap_or("bbr");
     let experiment = test(cc, length, link, job.experiment.engine.offloads);
     let traces = BTreeMap::new();

@@ -114,7 +114,7 @@ pub fn play() {
             let network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
             tell(&json!({ "commands": network.commands(), "dump": super::dump::live(network) }));
         }
-        "algorithms" => tell(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms() })),
+        "algorithms" => tell(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms().unwrap() })),
         "hold" => hold(),
         "echo" => echo(),
         "ping" => tell(&send_and_receive(&role)),
