@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import rules_amount, rules_cc, rules_flow, rules_host, rules_path, structure, sweep
+from thalweg.scenario import rules_amount, rules_arrival, rules_cc, rules_flow, rules_host, rules_path, structure, sweep
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.mistakes import Mistake, Mistakes
 from thalweg.scenario.places import name_of, show
@@ -149,6 +149,7 @@ def _rules(document: Document, swept: Mapping[str, Sequence[Value]], meant: set[
         rules_cc.check(raw, document.file.parent, mistakes)
         rules_host.check(raw, mistakes)
         rules_amount.check(raw, mistakes)
+        rules_arrival.check(raw, document.file.parent, mistakes)
         for mistake in mistakes:
             if not any(
                 address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead

@@ -122,6 +122,32 @@ def arrival_rate(text: str) -> int | PerSecond:
     return PerSecond(number) if unit == "/s" else rate(text)
 
 
+def rate_text(bps: int | Fraction) -> str:
+    """Write a rate in the largest unit that it reaches, to four digits.
+
+    >>> rate_text(24), rate_text(2_500_000)
+    ('24bps', '2.5Mbps')
+    """
+    return _text(bps, RATES)
+
+
+def time_text(ns: int | Fraction) -> str:
+    """Write a time in the largest unit up to seconds that it reaches, to four digits.
+
+    >>> time_text(500_000_000_000), time_text(1_500_000)
+    ('500s', '1.5ms')
+    """
+    return _text(ns, {unit: size for unit, size in TIMES.items() if unit != "min"})
+
+
+def _text(value: int | Fraction, units: Mapping[str, int]) -> str:
+    unit, size = max(
+        ((u, s) for u, s in units.items() if value >= s), key=lambda each: each[1], default=(next(iter(units)), 1)
+    )
+    number = float(value / Fraction(size))
+    return f"{number:.4g}{unit}" if number < 10_000 else f"{number:.0f}{unit}"
+
+
 def _split(text: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(text)
     if not match:

@@ -6,6 +6,7 @@ from typing import Any
 
 from thalweg.errors import ThalwegError
 from thalweg.scenario import quantities, traces, values, words
+from thalweg.scenario.carriers import Carrier
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
@@ -131,8 +132,8 @@ def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
     """Check that something gets through to the end, where only that ends the experiment."""
     name = ".".join(map(str, place))
     hint = 'add duration = "60s" at the top of the file'
-    if _loses_everything(link.get("loss")):
-        message = f"`{name}.loss` loses everything: nothing arrives, and nothing ends the experiment"
+    if _loses_everything_in_the_end(link.get("loss")):
+        message = f"`{name}.loss` loses everything in the end: nothing arrives then, and nothing ends the experiment"
         mistakes.add("missing-key", (*place, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
     steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
     if steps and steps[-1] == 0 and any(steps):
@@ -141,11 +142,11 @@ def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
         mistakes.add("missing-key", (*place, "steps", len(steps) - 1), message, expected=expected, hint=hint)
 
 
-def _loses_everything(loss: object) -> bool:
-    if isinstance(loss, dict):
-        stays_bad = loss.get("loss_good", 0) == 1 or loss.get("r") == 0
-        return loss.get("loss_bad", 1) == 1 and stays_bad
-    return loss == 1 and not isinstance(loss, bool)
+def _loses_everything_in_the_end(loss: object) -> bool:
+    """Return whether bursts get an end only by luck; what loses every packet from the first on is refused anyway."""
+    if not isinstance(loss, dict) or loss.get("loss_bad", 1) != 1:
+        return False
+    return bool(loss.get("r") == 0 and loss.get("p") not in (0, 1) and loss.get("loss_good", 0) != 1)
 
 
 def last_rate(link: Raw) -> int | None:
@@ -201,10 +202,12 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
     if room is None or rtt_ns == 0 or values.quantity(link, "rate", quantities.rate) == 0:
         return  # a path of no length or no rate has an error of its own
     if room < MTU_BYTES:
+        carrier = Carrier.of(link, folder)
+        why = f": {carrier}" if carrier and carrier.key != "rate" and not isinstance(buffer, int) else ""
         mistakes.add(
             "out-of-range",
             (*place, "buffer"),
-            f"`{name}` is {room} B, which has no room for a packet",
+            f"`{name}` is {room} B, which has no room for a packet{why}",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
             hint='buffer = "1packet" is the least',

@@ -20,6 +20,12 @@ PACKET_BITS = 1500 * 8
 LARGEST_FILE = 256 * 10**6
 """Bytes: a minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
 
+HINT = (
+    "each line of a trace is the time in ms of one 1500-byte packet, and the last one is the period;"
+    ' a rate that stays is rate = "24Mbps"'
+)
+"""What to know of traces when one carries far less than was meant."""
+
 LATEST_MS = quantities.LARGEST // 10**6
 """The last moment that a clock of nanoseconds can tell."""
 
@@ -67,6 +73,16 @@ def mean_rate_bps(times: Sequence[int]) -> Fraction:
     Fraction(12000000, 1)
     """
     return Fraction(len(times) * PACKET_BITS * 1000, times[-1])
+
+
+def in_words(times: Sequence[int]) -> str:
+    """Describe a trace by its mean rate and its period.
+
+    >>> in_words([500_000])
+    "the trace's mean rate is 24bps, and it repeats every 500s"
+    """
+    rate, period = quantities.rate_text(mean_rate_bps(times)), quantities.time_text(times[-1] * 10**6)
+    return f"the trace's mean rate is {rate}, and it repeats every {period}"
 
 
 def _bad(file: Path, line: int | None, message: str, found: str | None) -> ThalwegError:
