@@ -1,6 +1,6 @@
 """`thalweg import`: logs and dumps of other sources become records."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,8 @@ from thalweg.cli.options import option
 from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
-    from thalweg.records.imports import Imported, Importer
+    from thalweg.records.imports import Imported, Importer, Mapped, Notation
+    from thalweg.records.imports.convert import Reason
 
 EPILOG = (
     "Example: thalweg import nginx access.log --config /etc/nginx/nginx.conf --out records/\n\n"
@@ -21,9 +22,9 @@ EPILOG = (
 Given = Mapping[str, Any]
 
 OF_FORMAT = {
-    "nginx": {"--format-string", "--config", "--format-name"},
-    "varnish": {"--format-string"},
-    "csv": {"--map", "--map-file", "--delimiter"},
+    "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},
+    "varnish": {"--format-string", "--map", "--map-file"},
+    "csv": {"--map", "--map-file", "--delimiter", "--decimal", "--time-format"},
     "ndt": set[str](),
     "ss": {"--time"},
 }
@@ -43,11 +44,17 @@ def command(
     ] = None,
     maps: Annotated[
         list[str] | None,
-        option("--map", "COLUMN=HEADING[:UNIT]", "csv: a column of records, and the CSV's column that it is."),
+        option("--map", "COLUMN=FIELD[:UNIT]", "A column of records, and the field of the source that it is."),
     ] = None,
-    map_file: Annotated[Path | None, option("--map-file", "FILE", "csv: the same as TOML.")] = None,
+    map_file: Annotated[Path | None, option("--map-file", "FILE", "The same as TOML.")] = None,
     delimiter: Annotated[
         str | None, option("--delimiter", "TEXT", "csv: what separates fields. [default: a comma; of .tsv a tab]")
+    ] = None,
+    decimal: Annotated[
+        str | None, option("--decimal", "MARK", "csv: decimal mark, `.` or `,`; the other one separates thousands.")
+    ] = None,
+    time_format: Annotated[
+        str | None, option("--time-format", "FORMAT", "csv: format of times, as of strptime: '%d/%m/%Y %H:%M'.")
     ] = None,
     time: Annotated[
         str | None, option("--time", "TIME", "ss: when it was printed. [default: when the file was written]")
@@ -71,7 +78,8 @@ def command(
     """
     given = {
         "--format-string": format_string, "--config": config, "--format-name": format_name, "--map": maps,
-        "--map-file": map_file, "--delimiter": delimiter, "--time": time,
+        "--map-file": map_file, "--delimiter": delimiter, "--decimal": decimal, "--time-format": time_format,
+        "--time": time,
     }  # fmt: skip
     _check(form, given)
     from thalweg.records import imports
@@ -110,6 +118,7 @@ def _check(form: str, given: Given) -> None:
 
 def _nginx(given: Given) -> "Importer":
     from thalweg.records.imports import COMBINED, Nginx, log_format
+    from thalweg.records.imports.nginx_config import unescaped
 
     text, config, name = given["--format-string"], given["--config"], given["--format-name"]
     if text and config:
@@ -117,23 +126,40 @@ def _nginx(given: Given) -> "Importer":
     if name and not config:
         raise ThalwegError("bad-usage", "--format-name is a name in a --config", place="--format-name",
                            hint=f"--config /etc/nginx/nginx.conf --format-name {name}")  # fmt: skip
-    return Nginx(log_format(config, name) if config else text or COMBINED)
+    return Nginx(log_format(config, name) if config else unescaped(text) if text else COMBINED, _mapping(given))
 
 
 def _varnish(given: Given) -> "Importer":
     from thalweg.records.imports import Varnish
+    from thalweg.records.imports.varnish import DEFAULT
 
-    return Varnish(given["--format-string"]) if given["--format-string"] else Varnish()
+    return Varnish(given["--format-string"] or DEFAULT, _mapping(given))
 
 
 def _csv(given: Given) -> "Importer":
-    from thalweg.records.imports import Table, mapping
+    from thalweg.records.imports import Table
 
     delimiter = str(given["--delimiter"] or "").replace("\\t", "\t")
     if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
-        raise ThalwegError("bad-usage", f"{delimiter!r} is nothing that separates fields", place="--delimiter",
-                           expected="one character, and no quote", hint="--delimiter ';'")  # fmt: skip
-    return Table(mapping(given["--map"] or (), given["--map-file"]), delimiter)
+        raise ThalwegError("bad-usage", f"{delimiter!r} cannot separate fields", place="--delimiter",
+                           expected="one character, and not a quote", hint="--delimiter ';'")  # fmt: skip
+    return Table(_mapping(given), delimiter, _notation(given))
+
+
+def _mapping(given: Given) -> "Sequence[Mapped]":
+    from thalweg.records.imports import mapping
+
+    return mapping(given["--map"] or (), given["--map-file"])
+
+
+def _notation(given: Given) -> "Notation":
+    from thalweg.records.imports import Notation
+
+    decimal = given["--decimal"] or ""
+    if decimal not in ("", ".", ","):
+        raise ThalwegError("bad-usage", f"`{decimal}` is not a decimal mark", place="--decimal",
+                           expected="`.` or `,`", hint="--decimal ','")  # fmt: skip
+    return Notation(decimal, given["--time-format"] or "")
 
 
 def _ndt(given: Given) -> "Importer":
@@ -145,7 +171,7 @@ def _ndt(given: Given) -> "Importer":
 def _ss(given: Given) -> "Importer":
     from thalweg.records.imports import Ss
     from thalweg.records.imports.items import Unread
-    from thalweg.records.imports.values import instant
+    from thalweg.records.imports.times import instant
 
     try:
         return Ss(instant(given["--time"]) if given["--time"] else None)
@@ -162,14 +188,19 @@ IMPORTERS: Mapping[str, Callable[[Given], "Importer"]] = {
 def _talk_of(done: "Imported") -> None:
     again = f"; {done.replaced} of the files had been imported before, and are replaced" if done.replaced else ""
     output.talk(f"{done.rows} record{'s' * (done.rows != 1)}{again}")
-    for why, count in done.left_out.most_common():
-        output.talk(f"left out: {count} x {why}")
+    for why, reason in done.left_out.most_common():
+        output.talk(f"left out: {_counted(why, reason)}")
+    for what, reason in done.fallbacks.most_common():
+        output.talk(f"note: {_counted(what, reason)}")
     if done.unread:
         output.talk(f"{done.unread} line{'s' * (done.unread != 1)} could not be read:")
-        for line in done.first_unread:
-            output.talk(f"  {line}")
-        if done.unread > len(done.first_unread):
-            output.talk(f"  and {done.unread - len(done.first_unread)} more")
+        for _, reason in done.unread_lines.most_common():
+            output.talk(f"  {reason.count} x {reason.first}")
+
+
+def _counted(what: str, reason: "Reason") -> str:
+    """Say how many lines there are of a kind, and where the first one is."""
+    return f"{reason.count} x {what} (first {reason.first.file}:{reason.first.line})"
 
 
 def _as_json(done: "Imported") -> dict[str, Any]:
@@ -178,7 +209,15 @@ def _as_json(done: "Imported") -> dict[str, Any]:
         "replaced": done.replaced,
         "rows": done.rows,
         "columns": sorted(done.filled),
-        "left_out": dict(done.left_out.most_common()),
+        "left_out": done.left_out.counts(),
+        "fallbacks": [_reason(what, reason) for what, reason in done.fallbacks.most_common()],
         "unread": done.unread,
-        "first_unread": [{"file": str(line.file), "line": line.line, "why": line.why} for line in done.first_unread],
+        "first_unread": [_reason(what, reason) for what, reason in done.unread_lines.most_common()],
     }
+
+
+def _reason(what: str, reason: "Reason") -> dict[str, Any]:
+    first = reason.first
+    return {
+        "reason": what, "lines": reason.count, "file": str(first.file), "line": first.line, "why": first.why,
+    }  # fmt: skip

@@ -111,10 +111,10 @@ def test_a_folder_that_cannot_be_made_is_said_to_be_so(thalweg: Thalweg, tmp_pat
     ("arguments", "said"),
     [
         (["apache", "x", "--out", "r"], "nginx, varnish, csv, ndt, ss"),
-        (["ss", "x", "--out", "r", "--map", "a=b"], "--map is for csv, not for ss"),
+        (["ss", "x", "--out", "r", "--map", "a=b"], ", not for ss"),
         (["ndt", "x", "--out", "r", "--config", "b"], "--config is for nginx"),
         (["nginx", "x", "--out", "r", "--format-name", "b"], "--format-name is a name in a --config"),
-        (["ss", "x", "--out", "r", "--time", "noon"], "`noon` is no time"),
+        (["ss", "x", "--out", "r", "--time", "noon"], "not a time: `noon`"),
         (["ss", "x", "--out", "r"], "there is no file `x`"),
         (["ss", ".", "--out", "r"], "is a folder"),
         (["ss", "x", "--out", "r", "--addresses", "none"], "there is no form of addresses `none`"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from importing import AT_S, SAMPLES, imported
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Addresses, Nginx, log_format
+from thalweg.records.imports import Addresses, Nginx, log_format, mapping
 
 CONFIG = SAMPLES / "nginx.conf"
 LOG = SAMPLES / "nginx-tcp.log"
@@ -93,3 +93,50 @@ def test_whole_addresses_keep_the_peer_s_port(tmp_path: Path) -> None:
         ("2001:db8:1:2::3", 61000),
     ]
     assert rows[0]["local_address"] == "192.0.2.1"
+
+
+def test_the_configuration_is_read_as_nginx_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text(
+        r"""http {
+    # log_format commented '$status';
+    log_format ltsv 'time:$time_iso8601\thost:$remote_addr\t' "size:${bytes_sent}\t" ua:\"$http_user_agent\"\\\d;
+    server { listen 80; location ~ \.php$ { return 404; } }
+}"""
+    )
+    form = log_format(tmp_path / "a.conf", None)
+    assert form == 'time:$time_iso8601\thost:$remote_addr\tsize:${bytes_sent}\tua:"$http_user_agent"\\\\d'
+    (tmp_path / "a.log").write_text('time:2026-11-21T23:37:28+00:00\thost:203.0.113.5\tsize:7\tua:"x y"\\\\d\n')
+    (row,), _ = imported(Nginx(form), tmp_path / "a.log", out=tmp_path / "out")
+    assert (row["sent_bytes"], row["remote_address"]) == (7, "203.0.113.0/24")
+
+
+def test_formats_of_one_name_that_differ_are_not_chosen_from(tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text("http { log_format tcp '$msec'; } stream { log_format tcp '$msec $protocol'; }")
+    with pytest.raises(ThalwegError, match="several different log_formats `tcp`"):
+        log_format(tmp_path / "a.conf", None)
+
+
+STREAM = (
+    "$remote_addr:$remote_port [$time_local] $protocol $status $bytes_sent $bytes_received $session_time $upstream_addr"
+)
+
+
+def test_a_line_of_the_stream_module_is_a_connection(tmp_path: Path) -> None:
+    line = "{} [21/Nov/2026:23:37:28 +0000] {} 200 1000 300 2.500 10.0.0.1:80, 10.0.0.2:80\n"
+    (tmp_path / "a.log").write_text(line.format("2001:db8::1:50123", "TCP") + line.format("203.0.113.5:53", "UDP"))
+    (row,), done = imported(Nginx(STREAM), tmp_path / "a.log", out=tmp_path / "out", addresses=Addresses("whole"))
+    assert (row["kind"], row["sent_bytes"], row["received_bytes"]) == ("close", 1000, 300)
+    assert (row["remote_address"], row["remote_port"]) == ("2001:db8::1", 50123)
+    assert (row["start_us"], row["duration_us"]) == (AT_S * 1_000_000 - 2_500_000, 2_500_000)
+    assert "transfer" not in row
+    assert done.left_out.counts() == {"sessions that are not TCP": 1}
+
+
+def test_a_variable_of_the_format_may_be_the_algorithm(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("1795304248.000 bbr 21.5\n1795304248.000 - -\n")
+    form = "$msec $sent_http_x_cc $sent_http_x_rtt"
+    importer = Nginx(form, mapping(["cc=$sent_http_x_cc", "rtt_min_us=sent_http_x_rtt:ms"], None))
+    rows, _ = imported(importer, tmp_path / "a.log", out=tmp_path / "out", constants={"cc": "cubic"})
+    assert [(row["cc"], row.get("rtt_min_us")) for row in rows] == [("bbr", 21_500), ("cubic", None)]
+    with pytest.raises(ThalwegError, match="has no field `\\$cc`"):
+        Nginx(form, mapping(["cc=$cc"], None))

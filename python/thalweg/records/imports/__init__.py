@@ -6,11 +6,12 @@ What a source does not know stays empty. docs/reference/importing.md says for ea
 from thalweg.records.imports.addresses import Addresses
 from thalweg.records.imports.convert import Imported, convert
 from thalweg.records.imports.items import Importer
+from thalweg.records.imports.mapped import Mapped, Notation, mapping
 from thalweg.records.imports.ndt import Ndt
 from thalweg.records.imports.nginx import Nginx
 from thalweg.records.imports.nginx_config import COMBINED, log_format
 from thalweg.records.imports.ss import Ss
-from thalweg.records.imports.table import Mapped, Table, mapping
+from thalweg.records.imports.table import Table
 from thalweg.records.imports.varnish import Varnish
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Mapped",
     "Ndt",
     "Nginx",
+    "Notation",
     "Ss",
     "Table",
     "Varnish",

@@ -2,16 +2,19 @@
 
 import hashlib
 import hmac
+import re
 import shlex
 import string
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from thalweg.errors import ThalwegError
 from thalweg.files import read_regular
+from thalweg.records.imports.items import Unread
+from thalweg.records.imports.values import count
 
 Form = Literal["whole", "truncated", "hashed"]
 FORMS: tuple[str, ...] = get_args(Form)
@@ -33,6 +36,8 @@ LEAST_BYTES = 16
 OTHERS = 0o077
 """Rights of others than the owner of a file."""
 
+MAX_PORT = 65_535
+
 Address = IPv4Address | IPv6Address
 
 
@@ -46,9 +51,9 @@ class Addresses:
     def text(self, address: Address) -> str:
         """Write an address as it stands in a record.
 
-        >>> Addresses().text(parsed("198.51.100.7")), Addresses().text(parsed("2001:db8:1:2::3"))
+        >>> Addresses().text(IPv4Address("198.51.100.7")), Addresses().text(IPv6Address("2001:db8:1:2::3"))
         ('198.51.100.0/24', '2001:db8:1::/48')
-        >>> Addresses("hashed", b"secret").text(parsed("198.51.100.7"))
+        >>> Addresses("hashed", b"secret").text(IPv4Address("198.51.100.7"))
         'h:73a92d6adb7d024a'
         """
         return _text(self.form, self.key, address)
@@ -63,22 +68,57 @@ def _text(form: Form, key: bytes, address: Address) -> str:
     return "h:" + hmac.new(key, address.packed, hashlib.sha256).hexdigest()[:DIGITS]
 
 
+BRACKETED = re.compile(r"\[([^\[\]]+)\](?:%[^:\[\]]+)?(?::(\d{1,5}))?", re.ASCII)
+"""An address in brackets, perhaps with an interface and a port."""
+WITH_PORT = re.compile(r"([\d.]+)(?:%[^:]+)?:(\d{1,5})", re.ASCII)
+"""An IPv4 address with a port."""
+NO_ADDRESS = frozenset(("", "-", "null", "NULL"))
+
+
 @lru_cache(maxsize=65_536)
-def parsed(text: str) -> Address | None:
-    """Read an address; an IPv4 address in the clothes of an IPv6 address is IPv4, an interface is left out.
+def endpoint(text: str) -> tuple[Address | None, int | None]:
+    """Read an address, with or without a port; IPv4-mapped addresses become IPv4, an interface is dropped.
 
-    None: it is none, such as `unix:` or `-`.
+    Returns:
+        The address and the port. Both are `None` for what legitimately has no address: a UNIX socket, `-` or nothing.
 
-    >>> parsed("::ffff:198.51.100.7"), parsed("fe80::1%eth0"), parsed("unix:")
-    (IPv4Address('198.51.100.7'), IPv6Address('fe80::1'), None)
+    Raises:
+        Unread: It is not an address.
+
+    >>> endpoint("::ffff:198.51.100.7"), endpoint("[2001:db8::1]:443"), endpoint("unix:")
+    ((IPv4Address('198.51.100.7'), None), (IPv6Address('2001:db8::1'), 443), (None, None))
     """
+    if text in NO_ADDRESS or text.startswith("unix:"):
+        return None, None
+    match = BRACKETED.fullmatch(text) or WITH_PORT.fullmatch(text)
+    host, port = match.groups() if match else (text, None)
     try:
-        address = ip_address(text.partition("%")[0].strip("[]"))
+        address = ip_address(host.partition("%")[0])
     except ValueError:
-        return None
+        raise Unread("not an address", f"`{text}`") from None
+    if port is not None and int(port) > MAX_PORT:
+        raise Unread("a port above 65535", f"`{text}`")
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
-        return address.ipv4_mapped
-    return address
+        address = address.ipv4_mapped
+    return address, None if port is None else int(port)
+
+
+def ends(side: str, address: str, port: str = "") -> dict[str, Any]:
+    """Return the columns of one end of a connection; the address may contain the port.
+
+    Args:
+        side: `local` or `remote`.
+        address: What the source has for its address.
+        port: What the source has for its port, if it has it separately.
+
+    Raises:
+        Unread: The address or the port is malformed.
+    """
+    host, own_port = endpoint(address.strip())
+    number = count(port.strip())
+    if number is not None and number > MAX_PORT:
+        raise Unread("a port above 65535", f"`{port}`")
+    return {f"{side}_address": host, f"{side}_port": own_port if number is None else number}
 
 
 def with_key(form: str, key: Path | None) -> Addresses:

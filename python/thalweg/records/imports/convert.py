@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,22 +9,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from thalweg import printable
 from thalweg.errors import Exit, Source, ThalwegError
 from thalweg.records.imports.addresses import Address, Addresses
 from thalweg.records.imports.derived import complete
-from thalweg.records.imports.items import Importer, Unread, opened
+from thalweg.records.imports.items import NOTE, Assumed, Importer, Item, Unknown, Unread, opened
 from thalweg.records.imports.values import LARGEST
 from thalweg.records.imports.write import RecordFile
 
-MOST_WHY = 300
-"""Characters of a reason that are shown."""
-FEW = 5
-"""Lines that could not be read, and are shown."""
+MAX_REASONS = 5
+"""Reasons that an error names."""
 
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """A line that could not be read."""
+    """A line that is not a record, or not fully one."""
 
     file: Path
     line: int
@@ -33,6 +31,32 @@ class UnreadLine:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.why}"
+
+
+@dataclass
+class Reason:
+    """Lines that were treated alike for one reason."""
+
+    first: UnreadLine
+    count: int = 0
+
+
+class Tally(dict[str, Reason]):
+    """Lines by reason, each with the first of them."""
+
+    def add(self, reason: str, file: Path, line: int, *, found: str = "", lines: int = 1) -> None:
+        """Count a line, and those that belong to it."""
+        if reason not in self:
+            self[reason] = Reason(UnreadLine(file, line, f"{reason}: {found}" if found else reason))
+        self[reason].count += lines
+
+    def most_common(self) -> list[tuple[str, Reason]]:
+        """Return the reasons, the most frequent one first."""
+        return sorted(self.items(), key=lambda each: -each[1].count)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of lines by reason, the most frequent one first."""
+        return {reason: each.count for reason, each in self.most_common()}
 
 
 @dataclass
@@ -44,14 +68,24 @@ class Imported:
     replaced: int = 0
     """How many of them had been there before: the same lines had been imported."""
     rows: int = 0
-    unread: int = 0
+    unread_lines: Tally = field(default_factory=Tally)
     """Lines that could not be read."""
-    first_unread: list[UnreadLine] = field(default_factory=list)
-    """A few of them."""
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Lines that are no records, by the reason."""
+    left_out: Tally = field(default_factory=Tally)
+    """Lines that are not records."""
+    fallbacks: Tally = field(default_factory=Tally)
+    """Values that the source does not contain and that were assumed, or that had to be left empty."""
     filled: set[str] = field(default_factory=set)
     """Columns that some row has."""
+
+    @property
+    def unread(self) -> int:
+        """Number of lines that could not be read."""
+        return sum(each.count for each in self.unread_lines.values())
+
+    @property
+    def first_unread(self) -> list[UnreadLine]:
+        """The first line of each reason for which lines could not be read, in the order in which they were found."""
+        return [each.first for each in self.unread_lines.values()]
 
 
 def convert(
@@ -104,13 +138,15 @@ def _one(
     with opened(path, digest) as source:
         for item in importer.read(source):
             if item.left_out:
-                done.left_out[item.left_out] += 1
+                done.left_out.add(item.left_out, path, item.line)
                 continue
             try:
-                row = _row(item.values, given, addresses, item.unread)
+                row, notes = _row(item, given, addresses)
             except Unread as why:
-                _note(done, UnreadLine(path, item.line, _short(str(why))), item.lines, importer, strict)
+                _note(done, path, item, why, importer, strict)
                 continue
+            for note in notes:
+                done.fallbacks.add(note, path, item.line)
             written.add(row)
             done.rows += 1
             done.filled |= row.keys()
@@ -122,13 +158,11 @@ def _one(
     return f"{importer.source}-{at}-{digest.hexdigest()}.parquet"
 
 
-def _row(
-    values: Mapping[str, Any] | None, given: Mapping[str, Any], addresses: Addresses, unread: str
-) -> dict[str, Any]:
-    """Make a whole row of what a line says; raises `Unread`."""
-    if values is None:
-        raise Unread(unread)
-    row = {**given, **{name: value for name, value in values.items() if value is not None}}
+def _row(item: Item, given: Mapping[str, Any], addresses: Addresses) -> tuple[dict[str, Any], list[str]]:
+    """Make a row of a line, and report which of its values are assumed or left empty; raises `Unread`."""
+    if item.values is None:
+        raise item.unread or Unread("not a record")
+    row = {**given, **{name: value for name, value in item.values.items() if value is not None}}
     for name in ("local_address", "remote_address"):
         address = row.get(name)
         if isinstance(address, Address):
@@ -137,46 +171,50 @@ def _row(
     if addresses.form != "whole" and row.get("direction") != "out":
         # Who opens a connection has a port of his own for it, which tells connections of one network apart.
         row.pop("remote_port", None)
+    notes = [
+        value.why if name == NOTE else f"{name}: {value.why}"
+        for name, value in row.items()
+        if isinstance(value, Assumed | Unknown)
+    ]
+    row = {name: int(value) if isinstance(value, Assumed) else value for name, value in row.items() if _is_known(value)}
     row = complete(row)
     for name, value in row.items():
         if isinstance(value, str):
             # JSON can name halves of characters, which no text can hold.
-            row[name] = value if value.isascii() else value.encode(errors="replace").decode()
+            row[name] = printable.value(value if value.isascii() else value.encode(errors="replace").decode())
         elif not 0 <= value <= LARGEST:
-            raise Unread(f"{name} cannot be {value:.12g}")
-    return row
+            raise Unread(f"{name} is out of its range", f"{value:.12g}")
+    return row, notes
 
 
-def _short(why: str) -> str:
-    """Cut what quotes a file of which anything may be expected."""
-    return why if len(why) <= MOST_WHY else f"{why[:MOST_WHY]}..."
+def _is_known(value: Any) -> bool:
+    """Tell whether a value is more than a mark: neither one of ours, nor NaN or infinite."""
+    return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
 
 
-def _note(done: Imported, line: UnreadLine, lines: int, importer: Importer, strict: bool) -> None:
-    """Count a line that cannot be read, and those that go with it; or stop at it."""
+def _note(done: Imported, file: Path, item: Item, why: Unread, importer: Importer, strict: bool) -> None:
+    """Count a line that cannot be read, and those that belong to it; or stop at it."""
     if strict:
         raise ThalwegError(
             "unread-line",
-            f"line {line.line} cannot be read: {line.why}",
-            place=str(line.file),
+            f"line {item.line} cannot be read: {why}",
+            place=str(file),
             expected=importer.expected,
             hint="without --strict such lines are counted and left out",
-            source=Source(str(line.file), line.line),
+            source=Source(str(file), item.line),
             exit_code=Exit.FAILED,
         )
-    done.unread += lines
-    if len(done.first_unread) < FEW:
-        done.first_unread.append(line)
+    done.unread_lines.add(why.reason, file, item.line, found=why.found, lines=item.lines)
 
 
 def _nothing(importer: Importer, files: Sequence[Path], done: Imported) -> ThalwegError:
     names = ", ".join(f"`{file}`" for file in files)
-    reasons = [f"{count} x {why}" for why, count in done.left_out.most_common()]
-    reasons = [*(str(line) for line in done.first_unread[:1]), *reasons]
-    first = done.first_unread[0] if done.first_unread else None
+    unread = [f"{each.count} x {each.first}" for _, each in done.unread_lines.most_common()]
+    reasons = [*unread, *(f"{count} x {reason}" for reason, count in done.left_out.counts().items())][:MAX_REASONS]
+    first = next((each.first for _, each in done.unread_lines.most_common()), None)
     return ThalwegError(
         "no-records",
-        f"no line of {names} is a record" + (f": {'; '.join(reasons)}" if reasons else ": there is none"),
+        f"no line of {names} is a record: {'; '.join(reasons) or 'there is none'}",
         place=str(files[0]),
         expected=importer.expected,
         hint=importer.hint,

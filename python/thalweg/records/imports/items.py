@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from thalweg import printable
 from thalweg.errors import Exit, ThalwegError
 
 GZIP = b"\x1f\x8b"
@@ -33,8 +34,46 @@ class Digest(Protocol):
         """Go on with more bytes."""
 
 
+NOTE = "note"
+"""Key of a row beside its columns: an `Unknown` there is reported, and is not about one column."""
+MAX_QUOTED = 100
+"""Characters of a line that a message quotes."""
+
+
 class Unread(Exception):
-    """A line that should be a record, and cannot be read."""
+    """A line that should be a record and cannot be read.
+
+    `reason` is a fixed text, by which such lines are counted; `found` quotes what the line has.
+    """
+
+    def __init__(self, reason: str, found: str = "") -> None:
+        """Store the reason and a printable quotation."""
+        super().__init__(reason)
+        self.reason = reason
+        short = found if len(found) <= MAX_QUOTED else f"{found[:MAX_QUOTED]}..."
+        self.found = printable.value(short)
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.found}" if self.found else self.reason
+
+
+class Assumed(int):
+    """A value that the source does not contain: a fallback, which is reported with its reason."""
+
+    why: str
+
+    def __new__(cls, value: int, why: str) -> "Assumed":
+        """Mark a value."""
+        assumed = super().__new__(cls, value)
+        assumed.why = why
+        return assumed
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Stands for a value that is left empty although the source could have it; the reason is reported."""
+
+    why: str
 
 
 class LeftOut(Exception):
@@ -48,7 +87,7 @@ class Item:
     line: int
     values: dict[str, Any] | None = None
     """Values of columns by their names; None: it is no row."""
-    unread: str = ""
+    unread: Unread | None = None
     """Why it cannot be read."""
     left_out: str = ""
     """Why it is left out."""
@@ -61,35 +100,38 @@ def item(line: int, row: Callable[..., dict[str, Any]], *given: Any) -> Item:
     try:
         return Item(line, row(*given))
     except Unread as why:
-        return Item(line, unread=str(why))
+        return Item(line, unread=why)
     except LeftOut as why:
         return Item(line, left_out=str(why))
 
 
-def rows_of_csv(reader: Any, text: "Lines", is_row: Callable[[Any], bool]) -> Iterator[tuple[int, Any] | Item]:
+def rows_of_csv(
+    reader: Any, text: "Lines", is_row: Callable[[Any], bool], *, skipped: int = 0
+) -> Iterator[tuple[int, Any] | Item]:
     """Give the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item.
 
     A quote that is opened and not closed makes one row of all lines behind it, up to the longest field. These lines
-    count as not read: `is_row` tells whether a row has the fields that it should.
+    count as not read: `is_row` tells whether a row has the fields that it should. `skipped` is the number of lines
+    before those that the reader gets.
     """
     while True:
-        before = reader.line_num
+        before = reader.line_num + skipped
         try:
             row = next(reader)
             why = TOO_LONG if text.was_cut() else ""
         except StopIteration:
             return
         except csv.Error as error:
-            row, why = None, f"no CSV: {error}"
+            row, why = None, f"not CSV: {error}"
             text.was_cut()
-        lines = reader.line_num - before
+        lines = reader.line_num + skipped - before
         if not why and lines > 1 and not is_row(row):
             why = "a quote is opened and not closed"
         if why:
-            behind = f", and so the {lines - 1} lines behind it" if lines > 1 else ""
-            yield Item(before + 1, unread=why + behind, lines=max(1, lines))
+            following = f"the {lines - 1} lines after it are lost too" if lines > 1 else ""
+            yield Item(before + 1, unread=Unread(why, following), lines=max(1, lines))
         else:
-            yield reader.line_num, row
+            yield reader.line_num + skipped, row
 
 
 class Lines:
@@ -150,14 +192,6 @@ class Source:
         """Give the lines with their numbers, from 1, without their ends."""
         for number, line in enumerate(self.text, 1):
             yield number, line.rstrip("\r\n")
-
-    def items(self, row: Callable[[int, str], dict[str, Any]]) -> Iterator[Item]:
-        """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
-        for number, line in self.lines():
-            if self.text.was_cut():
-                yield Item(number, unread=TOO_LONG)
-            elif line:
-                yield item(number, row, self.number(number), line)
 
     def number(self, line: int) -> int:
         """Give a line a number that no line of another file has, as far as 32 bits of a file's name can tell."""

@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from thalweg.records.imports.items import LONGEST, TOO_LONG, Item
+from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Unread
 
 NO_JSON = (ValueError, RecursionError)
 """What reading JSON may end with: no JSON, numbers of thousands of digits, brackets in brackets without end."""
+NOT_JSON = "not JSON"
+"""Reason for which lines are counted."""
 BETWEEN = " \t\r\n,[]"
 """What may stand between two values: a list is told by its brackets alone."""
 
@@ -48,7 +50,7 @@ def values_of_json(first: int, pieces: Iterator[str]) -> Iterator[tuple[int, Any
             elif more:
                 why = TOO_LONG
             if why:
-                yield line, Item(line, unread=f"no JSON: {why}")
+                yield line, Item(line, unread=Unread(why) if why == TOO_LONG else Unread(NOT_JSON, why))
             return
         text, place = rest + more, 0
 

@@ -4,6 +4,7 @@ A field ends where the literal text behind it appears first. So a line of any co
 written by whoever sends requests to a server, and none of them may make reading it slow.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ class Field:
     """Whether it may hold several values with `, ` or ` : ` between them."""
     last: str = ""
     """What its value ends with, if that is known: a time in brackets has a space in it."""
+    is_address: bool = False
+    """Whether it is an address, which may contain colons."""
+    port: str = ""
+    """The field that follows the last colon of this one."""
 
 
 Part = str | Field
@@ -35,6 +40,7 @@ class LineForm:
         Raises `ThalwegError` if two fields follow one another with nothing in between: nobody can tell where the first
         one ends.
         """
+        parts = list(_with_ports(parts))
         for one, other in itertools.pairwise(parts):
             if isinstance(one, Field) and isinstance(other, Field):
                 raise ThalwegError(
@@ -44,7 +50,8 @@ class LineForm:
                     expected="a space, or another text, between two fields",
                     hint="change the log's format, and import what is logged from then on",
                 )
-        self.names = {part.name for part in parts if isinstance(part, Field)}
+        fields = [part for part in parts if isinstance(part, Field)]
+        self.names = {name for part in fields for name in (part.name, part.port) if name}
         """Names of the fields."""
         self._steps = list(_steps(parts))
 
@@ -55,17 +62,32 @@ class LineForm:
         for field, literal in self._steps:
             if field is None:
                 if not line.startswith(literal, place):
-                    raise Unread(f"`{literal}` should stand at column {place + 1}")
+                    raise Unread("not a line of the format", f"`{literal}` is missing at column {place + 1}")
                 place += len(literal)
                 continue
             end = len(line) if not literal else _end(field, line, literal, place)
             if end < 0:
-                raise Unread(f"no `{literal}` behind `{field.name}`")
+                raise Unread("not a line of the format", f"`{literal}` is missing after `{field.name}`")
             found[field.name] = line[place:end]
+            if field.port:
+                found[field.name], _, found[field.port] = line[place:end].rpartition(":")
             place = end + len(literal)
         if place != len(line):
-            raise Unread(f"more than the format says, from column {place + 1} on")
+            raise Unread("not a line of the format", f"text after its end, from column {place + 1}")
         return found
+
+
+def _with_ports(parts: Sequence[Part]) -> Iterator[Part]:
+    """Join an address, a colon and a port to one field: only the last colon of an IPv6 address ends it."""
+    place = 0
+    while place < len(parts):
+        match parts[place : place + 3]:
+            case [Field(is_address=True) as address, ":", Field() as port]:
+                yield dataclasses.replace(address, port=port.name)
+                place += 3
+            case [part, *_]:
+                yield part
+                place += 1
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[tuple[Field | None, str]]:

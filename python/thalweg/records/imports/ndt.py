@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from thalweg.records.imports import values
-from thalweg.records.imports.addresses import parsed
+from thalweg.records.imports import times, values
+from thalweg.records.imports.addresses import ends
 from thalweg.records.imports.items import (
     TOO_LONG,
+    Assumed,
     Item,
     LeftOut,
     Lines,
@@ -29,7 +30,7 @@ from thalweg.records.imports.items import (
     item,
     rows_of_csv,
 )
-from thalweg.records.imports.json_values import NO_JSON, values_of_json
+from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, values_of_json
 from thalweg.records.schema import CLOSE
 
 MARKS_S = (1, 3, 10, 30)
@@ -74,12 +75,12 @@ class Ndt:
         elif is_whole and begin:
             yield from self._of_csv(head, source.text)
         elif begin:
-            yield Item(number, unread=TOO_LONG)
+            yield Item(number, unread=Unread(TOO_LONG))
 
     def _of_json_lines(self, first: int, head: str, text: Lines) -> Iterator[Item]:
         for number, line in enumerate(itertools.chain([head], text), first):
             if text.was_cut():
-                yield Item(number, unread=TOO_LONG)
+                yield Item(number, unread=Unread(TOO_LONG))
             elif line.strip():
                 yield item(number, lambda text: self._row(_decoded(text)), line)
 
@@ -89,14 +90,14 @@ class Ndt:
         try:
             _ = reader.fieldnames
         except csv.Error as error:
-            yield Item(1, unread=f"no CSV: {error}")
+            yield Item(1, unread=Unread(f"not CSV: {error}"))
             return
         for each in rows_of_csv(reader, text, lambda row: TOO_MANY not in row and None not in row.values()):
             yield each if isinstance(each, Item) else item(each[0], lambda flat: self._row(_nested(flat)), each[1])
 
     def _row(self, row: Any) -> dict[str, Any]:
         if not isinstance(row, dict):
-            raise Unread("it is no object")
+            raise Unread("not a JSON object")
         found = _Row(row)
         download = found.first("raw.Download", "Download")
         upload = found.first("raw.Upload", "Upload")
@@ -121,7 +122,7 @@ def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
     except NO_JSON as error:
-        raise Unread(f"no JSON: {error}") from None
+        raise Unread(NOT_JSON, str(error)) from None
 
 
 def _first(text: Lines) -> tuple[int, str]:
@@ -157,7 +158,7 @@ class _Row:
     def time(self, *paths: str) -> int | None:
         """Give the first of these as UNIX time in microseconds."""
         value = self.first(*paths)
-        return None if value is None else values.instant(str(value))
+        return None if value is None else times.instant(str(value))
 
 
 def _ends(row: _Row) -> dict[str, Any]:
@@ -166,18 +167,25 @@ def _ends(row: _Row) -> dict[str, Any]:
     name = f"{machine}-{site}" if site and machine else machine or site
     start = row.time("raw.Download.StartTime", "Download.StartTime", "a.TestTime", "TestTime")
     end = row.time("raw.Download.EndTime", "Download.EndTime")
-    # Of a row without times of its own, the time of the test is all that is known.
-    start, end = (None, start) if end is None else (start, end)
+    if end is None and start is not None:
+        end = Assumed(start, "the start of the test: the row has no other time")
+        start = None
     return {
         "start_us": start,
         "end_us": end,
         "duration_us": None if start is None or end is None else max(0, end - start),
         "machine": None if name is None else str(name),
-        "local_address": parsed(str(row.first("raw.ServerIP", "ServerIP", "server.IP") or "-")),
-        "local_port": _whole(row.number(1, "raw.ServerPort", "ServerPort", "server.Port")),
-        "remote_address": parsed(str(row.first("raw.ClientIP", "ClientIP", "client.IP") or "-")),
-        "remote_port": _whole(row.number(1, "raw.ClientPort", "ClientPort", "client.Port")),
+        **_end("local", row, "Server"),
+        **_end("remote", row, "Client"),
     }
+
+
+def _end(side: str, row: _Row, name: str) -> dict[str, Any]:
+    """Return the address and the port of the server or the client."""
+    of_view = name.lower()
+    address = row.first(f"raw.{name}IP", f"{name}IP", f"{of_view}.IP")
+    port = row.first(f"raw.{name}Port", f"{name}Port", f"{of_view}.Port")
+    return ends(side, "-" if address is None else str(address), "-" if port is None else str(port))
 
 
 def _summary(row: _Row) -> dict[str, Any]:
@@ -196,7 +204,7 @@ def _series(download: Any) -> list[Json]:
         try:
             measured = json.loads(measured)
         except NO_JSON:
-            raise Unread("its ServerMeasurements are no JSON") from None
+            raise Unread("ServerMeasurements are not JSON") from None
     return [each for each in measured if isinstance(each, dict)] if isinstance(measured, Sequence) else []
 
 
@@ -276,7 +284,7 @@ def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for heading, value in row.items():
         if heading == TOO_MANY:
-            raise Unread("more fields than the heading has")
+            raise Unread("number of fields differs from that of the heading")
         if value in (None, ""):
             continue
         *folders, name = heading.strip().replace(".", "_").split("_")

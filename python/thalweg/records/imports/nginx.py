@@ -1,19 +1,23 @@
-"""nginx's access logs: a line per request, which becomes a transfer.
+"""nginx's access logs: a line per request, which becomes a transfer, or of its stream module a line per connection.
 
 nginx looks at its clock when the last byte is in the socket's send buffer, not when the client has it, and it waits for
 its upstream meanwhile. So $request_time is the row's duration and never a completion time. RTT and window are those of
 the moment in which the line was written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from thalweg.records.imports import values
-from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, Source, Unread
+from thalweg.records.imports import times, values
+from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.items import Item, LeftOut, Source, Unread
+from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.nginx_config import COMBINED, line_form
-from thalweg.records.schema import TRANSFER
+from thalweg.records.imports.prefixes import log_items
+from thalweg.records.schema import CLOSE, TRANSFER
 
+STREAM = {"session_time", "protocol", "bytes_received"}
+"""Variables that only the stream module has."""
 TIMES = ("msec", "time_iso8601", "time_local")
 """Variables that say when the line was written, the most exact one first."""
 
@@ -29,14 +33,16 @@ class Nginx:
     )  # fmt: skip
     """Columns that it can fill."""
 
-    def __init__(self, form: str = COMBINED) -> None:
-        """Take what `log_format` has in nginx.conf.
+    def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:
+        """Take what `log_format` has in nginx.conf, and which of its variables become which columns besides.
 
-        Raises `ThalwegError` if it is no format.
+        Raises `ThalwegError` if it is not a format, or if it lacks a variable of the map.
         """
         self._form = line_form(form)
         self._text = form
         self._time = next((name for name in TIMES if name in self._form.names), None)
+        self._is_stream = bool(STREAM & self._form.names)
+        self._mapped = of_fields(mapped, self._form.names, "$")
 
     @property
     def expected(self) -> str:
@@ -50,32 +56,40 @@ class Nginx:
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read a log."""
-        return source.items(self._row)
+        return log_items(source, self._row)
 
     def _row(self, number: int, line: str) -> dict[str, Any]:
         found = self._form.read(line)
-        if self._time is None:
-            raise Unread("its format has no time: none of $msec, $time_iso8601 and $time_local")
-        serial, request = found.get("connection", "-"), found.get("connection_requests", "-")
-        connection, requests = values.count(serial), values.count(request)
+        if found.get("protocol", "TCP") != "TCP":
+            raise LeftOut("sessions that are not TCP")
+        mapped = mapped_row(self._mapped, found.__getitem__)
+        if self._time is None and not {"end_us", "start_us"} & mapped.keys():
+            raise Unread("the format has no time: none of $msec, $time_iso8601 and $time_local")
+        connection = values.count(found.get("connection", "-"))
+        requests = values.count(found.get("connection_requests", "-"))
+        sent = found.get("bytes_sent", found.get("body_bytes_sent", "-"))
         return {
-            "end_us": values.instant(found[self._time]),
+            "end_us": times.instant(found[self._time]) if self._time else None,
             "connection": number if connection is None else connection,
-            "kind": TRANSFER,
-            "transfer": 0 if connection is None else None if requests is None else max(0, requests - 1),
+            "kind": CLOSE if self._is_stream else TRANSFER,
+            "transfer": None if self._is_stream else _place(connection, requests),
             "machine": _text(found.get("hostname")),
-            "duration_us": values.count(found.get("request_time", "-"), 1e6),
-            "local_address": parsed(found.get("server_addr", "-")),
-            "local_port": values.count(found.get("server_port", "-")),
-            "remote_address": parsed(found.get("remote_addr", "-")),
-            "remote_port": values.count(found.get("remote_port", "-")),
+            "duration_us": values.count(found.get("session_time", found.get("request_time", "-")), 1e6),
+            **ends("local", found.get("server_addr", "-"), found.get("server_port", "-")),
+            **ends("remote", found.get("remote_addr", "-"), found.get("remote_port", "-")),
             "direction": "in",
-            "sent_bytes": values.count(found.get("bytes_sent", found.get("body_bytes_sent", "-"))),
-            "received_bytes": values.count(found.get("request_length", "-")),
+            "sent_bytes": values.count(sent),
+            "received_bytes": values.count(found.get("request_length", found.get("bytes_received", "-"))),
             # The kernel's average is 0 as long as it has no sample.
             "rtt_smoothed_us": values.count(found.get("tcpinfo_rtt", "-")) or None,
+            **mapped,
         }
 
 
+def _place(connection: int | None, requests: int | None) -> int | None:
+    """Return the number of a transfer within its connection; each has its own connection where none is known."""
+    return 0 if connection is None else None if requests is None else max(0, requests - 1)
+
+
 def _text(value: str | None) -> str | None:
-    return None if value in (None, *values.NOTHING) else value
+    return None if value is None or value in values.NOTHING else value

@@ -13,7 +13,23 @@ COMBINED = (
 """What nginx writes when its configuration names no format; it says nothing of TCP."""
 
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-TOKEN = re.compile(r"""#[^\n]*|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([{};])|([^\s;{}"'#][^\s;{}]*)""", re.S)
+TOKEN = re.compile(
+    r"""[ \t\r\n]+|\#[^\n]*|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([{};])|((?:\\.|\$\{|[^ \t\r\n;{\\])+)|(.)""", re.S
+)
+"""Spaces, a comment, a word in double, single or no quotes, a mark, or a stray backslash at the end."""
+ESCAPED = re.compile(r"\\([\"'\\trn])")
+MEANINGS = {"t": "\t", "r": "\r", "n": "\n"}
+ADDRESSES = ("remote_addr", "server_addr", "realip_remote_addr", "upstream_addr")
+"""Variables that hold an address, which a port may follow."""
+
+
+def unescaped(text: str) -> str:
+    r"""Replace escapes as nginx's parser of its configuration does; of other characters the backslash stays.
+
+    >>> unescaped(r"a\tb\"c\d")
+    'a\tb"c\\d'
+    """
+    return ESCAPED.sub(lambda match: MEANINGS.get(match[1], match[1]), text)
 
 
 def line_form(text: str) -> LineForm:
@@ -27,7 +43,7 @@ def line_form(text: str) -> LineForm:
         if match.start() > end:
             parts.append(text[end : match.start()])
         name = match[1] or match[2]
-        parts.append(Field(name, is_list=name.startswith("upstream_")))
+        parts.append(Field(name, is_list=name.startswith("upstream_"), is_address=name in ADDRESSES))
         end = match.end()
     if end < len(text):
         parts.append(text[end:])
@@ -56,10 +72,19 @@ def log_format(config: Path, name: str | None) -> str:
             place="--config",
             hint="--config /etc/nginx/nginx.conf",
         ) from None
-    formats = {"combined": COMBINED, **dict(_formats(text))}
+    found = list(_formats(text))
+    formats = {"combined": COMBINED, **dict(found)}
     named = [each for each in formats if each != "combined"]
     if name is None and len(named) == 1:
         name = named[0]
+    if len({form for each, form in found if each == name}) > 1:
+        raise ThalwegError(
+            "no-format",
+            f"`{config}` has several different log_formats `{name}`",
+            place="--config",
+            expected="one format of that name: http and stream may each have their own",
+            hint="--format-string '...', with the text of the right one",
+        )
     if name in formats:
         return formats[name]
     what = f"no log_format `{name}`" if name else f"{len(named)} formats of logs" if named else "no log_format"
@@ -75,17 +100,14 @@ def log_format(config: Path, name: str | None) -> str:
 
 
 def _formats(text: str) -> Iterator[tuple[str, str]]:
-    """Give the formats of a configuration by their names; the parts of one are joined as nginx does."""
+    """Yield the formats of a configuration with their names; the parts of one are joined as nginx does."""
     words: list[str] = []
     for match in TOKEN.finditer(text):
-        if match[0].startswith("#"):
-            continue
-        if match[3]:
+        double, single, mark, word, _ = match.groups()
+        if mark:
             if len(words) > 2 and words[0] == "log_format":
                 parts = words[2:]
                 yield words[1], "".join(parts[1:] if parts[0].startswith("escape=") else parts)
             words = []
-        else:
-            words.append(
-                next(re.sub(r"\\(.)", r"\1", part) for part in (match[1], match[2], match[4]) if part is not None)
-            )
+        elif (part := next((each for each in (double, single, word) if each is not None), None)) is not None:
+            words.append(unescaped(part))

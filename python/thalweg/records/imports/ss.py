@@ -1,12 +1,12 @@
 """Dumps of `ss -tin`, and what `ss -E` prints of connections that close.
 
 A connection that is open gives an interim row, and each dump replaces the one before it; one that `ss -E` saw closing
-gives a row of a whole connection. A dump says nothing of its own time: a line with nothing but a time stands for all
-that follow it, and without one it is the time at which the file was written.
+gives a row of a whole connection. A dump says nothing of its own time: a line with a time holds for all that follow it,
+and without one it is when the file was last written, which is reported. After a line whose time cannot be read,
+connections have none until the next one.
 
-ss leaves out what is zero. Which counters the kernel has shows from those that it prints; of an older kernel a counter
-that is not there stays empty. The kernel counts SYN and FIN among the bytes acknowledged, which is undone here. It has
-forgotten the algorithm of a connection that closes: it is known only of one that a dump of the same import saw open.
+The kernel counts SYN and FIN among the bytes acknowledged, which is undone here. It has forgotten the algorithm of a
+connection that closes: it is known only of one that a dump of the same import saw open.
 """
 
 import re
@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
-from thalweg.records.imports import values
-from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, LeftOut, Source, Unread, item
+from thalweg.records.imports import ss_sockets, values
+from thalweg.records.imports.addresses import endpoint
+from thalweg.records.imports.items import NOTE, Assumed, Item, LeftOut, Source, Unknown, Unread, item
+from thalweg.records.imports.ss_fields import Fields
+from thalweg.records.imports.ss_sockets import HEADINGS, OTHERS, STATES, Socket, Time, pieces
 from thalweg.records.schema import CLOSE, INTERIM
 
-OPEN = {"ESTAB", "CLOSE-WAIT", "LAST-ACK", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSING"}
 CLOSED = "UNCONN"
 NO_INFO = {
     "LISTEN": "listening sockets",
@@ -29,25 +30,14 @@ NO_INFO = {
     "TIME-WAIT": "connections in TIME-WAIT: all is forgotten",
 }
 """States of which there is nothing to read, and how a person says them."""
-OTHERS = ("udp", "u_str", "u_dgr", "u_seq", "nl", "raw", "icmp6", "p_raw", "p_dgr", "v_str", "v_dgr", "tipc", "xdp")
-"""What stands in the column Netid for sockets that are not TCP."""
+NO_STATE = "kind: the dump has no column State, and the connection counts as open"
+OF_FILE = "when the file was last written, because no line before it has a time"
 
-FLAGS = {"ts", "sack", "ecn", "ecnseen", "fastopen", "<->", "-->", "<--", "---", "--"}
-"""Words before the first number of a connection that are not its algorithm."""
 PROCESSES = re.compile(r"users:\(\(.*?\)\)(?=\s|$)")
 """Names of processes may hold anything."""
-BBR = re.compile(r"\bbbr:\(bw:([\d.]+[KMGT]?)bps,mrtt:([\d.]+)")
-PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-RATE = re.compile(r"([\d.]+)([KMGT]?)(?:bps)?")
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MOST_CCS = 2**18
 """Connections whose algorithm is remembered until they close: those that were seen last."""
-LONGEST_SOCKET = 2**20
-"""Characters of all that ss says of a socket."""
-MOST_DIGITS = 16
-"""Hexadecimal digits of a cookie."""
-INITIAL_REORDERING = 3
-"""Packets: what the kernel assumes until it knows better, and what ss leaves out (RFC 6675: DupThresh)."""
 
 
 class Ss:
@@ -73,44 +63,45 @@ class Ss:
     def read(self, source: Source) -> Iterator[Item]:
         """Read dumps."""
         at_us = self._at_us
-        for number, text in _sockets(source):
-            if len(text) > LONGEST_SOCKET:
-                yield Item(number, unread=f"it is longer than {LONGEST_SOCKET:,} characters")
+        is_lost = False
+        for piece in pieces(source):
+            if isinstance(piece, Time):
+                if piece.unread is not None:
+                    yield Item(piece.line, unread=piece.unread)
+                at_us = self._at_us if piece.at_us is None else piece.at_us
+                is_lost = at_us is None
                 continue
-            if (said := _time(text)) is not None:
-                at_us = said
-                continue
-            if at_us is None:
-                at_us = source.changed_us
-            yield item(number, self._row, text, at_us)
+            if at_us is None and not is_lost:
+                at_us = Assumed(source.changed_us, OF_FILE)
+            yield item(piece.line, self._row, piece, at_us)
 
-    def _row(self, text: str, at_us: int) -> dict[str, Any]:
-        words = PROCESSES.sub("", text).split()
+    def _row(self, socket: Socket, at_us: int | None) -> dict[str, Any]:
+        if len(socket.text) > ss_sockets.LONGEST_SOCKET:
+            raise Unread(f"it is longer than {ss_sockets.LONGEST_SOCKET:,} characters")
+        words = PROCESSES.sub("", socket.text).split()
         words = words[1:] if words[:1] in (["tcp"], ["mptcp"]) else words
-        if not words:
-            raise Unread("no state of a connection stands there")
-        if words[0] in OTHERS:
-            raise LeftOut("sockets that are not TCP")
-        if words[0] in ("State", "Netid", "Recv-Q"):
-            raise LeftOut("headings")
-        if words[0] in NO_INFO:
-            raise LeftOut(NO_INFO[words[0]])
-        if words[0] not in OPEN and words[0] != CLOSED:
-            raise Unread(f"`{words[0]}` is no state of a connection")
-        if len(words) < 5 or not (words[1].isdecimal() and words[2].isdecimal()):
+        state = _state(words)
+        words = words if state is None else words[1:]
+        if len(words) < 4 or not (words[0].isdecimal() and words[1].isdecimal()):
             raise Unread("two queues and two addresses should follow the state")
-        local, local_port = _endpoint(words[3])
-        remote, remote_port = _endpoint(words[4])
-        if words[4].endswith(":*"):
+        local, local_port = _endpoint(words[2])
+        remote, remote_port = _endpoint(words[3])
+        if words[3].endswith(":*"):
             raise LeftOut(NO_INFO["LISTEN"])
-        fields = _Fields(words[5:])
+        fields = Fields(words[4:], is_cut=socket.is_cut)
         if not fields.has_info:
             raise LeftOut("connections without TCP information: ss needs -i")
+        if state is None and not fields.has_rtt:
+            raise LeftOut(NO_INFO["SYN-SENT"])
+        if socket.is_ambiguous:
+            raise Unread("its text was wrapped where it can be joined in two ways: ss needs a pipe or a wider terminal")
+        if at_us is None:
+            raise Unread("the time in the line before it cannot be read")
         connection = fields.cookie
         if connection is None:
-            digest = blake2b(f"{words[3]} {words[4]}".encode(), digest_size=8)
+            digest = blake2b(f"{words[2]} {words[3]}".encode(errors="replace"), digest_size=8)
             connection = int.from_bytes(digest.digest())
-        is_closed = words[0] == CLOSED
+        is_closed = state == CLOSED
         cc = fields.cc
         if cc is not None:
             self._remember(connection, cc)
@@ -120,12 +111,13 @@ class Ss:
             "end_us": at_us,
             "connection": connection,
             "kind": CLOSE if is_closed else INTERIM,
+            NOTE: Unknown(NO_STATE) if state is None else None,
             "local_address": local,
             "local_port": local_port,
             "remote_address": remote,
             "remote_port": remote_port,
             "cc": cc,
-            **fields.columns(" ".join(words)),
+            **fields.columns(),
         }
 
     def _remember(self, connection: int, cc: str) -> None:
@@ -136,129 +128,34 @@ class Ss:
         self._ccs[connection] = sys.intern(cc)
 
 
-class _Fields:
-    """What ss prints of a connection behind its addresses."""
-
-    def __init__(self, words: list[str]) -> None:
-        self._words = words
-        self._values: dict[str, str] = {}
-        for number, word in enumerate(words):
-            name, colon, value = word.partition(":")
-            if colon:
-                self._values.setdefault(name, value)
-            elif word == "delivery_rate" and number + 1 < len(words):
-                self._values[word] = words[number + 1]
-        self.has_info = "rto" in self._values or "rtt" in self._values or "segs_out" in self._values
-
-    @property
-    def cookie(self) -> int | None:
-        """The kernel's number of the socket, which -e prints."""
-        digits = self._values.get("sk", "")
-        if len(digits) > MOST_DIGITS:
-            raise Unread("its cookie is longer than any")
-        try:
-            return int(digits, 16)
-        except ValueError:
-            return None
-
-    @property
-    def cc(self) -> str | None:
-        """The congestion control: the last plain word before the first number of TCP."""
-        last = None
-        for word in self._words:
-            if word.startswith(("wscale:", "rto:")):
-                return last
-            if ":" not in word and word not in FLAGS:
-                last = word
+def _state(words: list[str]) -> str | None:
+    """Return the state of a socket, the first word; `None` if ss was asked for one state and prints none."""
+    if not words:
+        raise Unread("not a line of ss")
+    if words[0] in OTHERS:
+        raise LeftOut("sockets that are not TCP")
+    if words[0] in HEADINGS:
+        raise LeftOut("headings")
+    if words[0] in NO_INFO:
+        raise LeftOut(NO_INFO[words[0]])
+    if words[0] in STATES:
+        return words[0]
+    if len(words) > 1 and words[0].isdecimal() and words[1].isdecimal():
         return None
-
-    def columns(self, text: str) -> dict[str, Any]:
-        """Give values of columns."""
-        known = self._values
-        has_counters = "segs_out" in known
-        segments = self._count("data_segs_out", 0 if has_counters else None)
-        # bytes_sent came with Linux 4.19, and with it all that is asked for here.
-        is_recent = "bytes_sent" in known or (has_counters and segments == 0)
-        zero = 0 if is_recent else None
-        sent, again = self._count("bytes_sent", zero), self._count("bytes_retrans", zero)
-        acked = self._count("bytes_acked", 0 if has_counters else None)
-        if acked is not None and sent is not None and again is not None:
-            acked = min(acked, sent - again)
-        bbr = BBR.search(text)
-        return {
-            "cgroup": known.get("cgroup"),
-            "sent_bytes": sent,
-            "acked_bytes": acked,
-            "received_bytes": self._count("bytes_received", 0 if has_counters else None),
-            "retransmitted_bytes": again,
-            "segments": segments,
-            "retransmits": values.count(known["retrans"].partition("/")[2]) if "retrans" in known else 0,
-            "segments_out": self._count("segs_out", None),
-            "segments_in": self._count("segs_in", 0 if has_counters else None),
-            "reordering": self._count("reordering", INITIAL_REORDERING),
-            "reorderings": self._count("reord_seen", zero),
-            "ecn": "ecn" in self._words,
-            "ce_packets": self._count("delivered_ce", zero),
-            "mss_bytes": self._count("mss", None),
-            "rtt_min_us": self._ms("minrtt", None),
-            "rtt_smoothed_us": self._ms("rtt", None),
-            "delivery_rate_bps": _rate(known["delivery_rate"]) if "delivery_rate" in known else None,
-            "delivery_rate_app_limited": "app_limited" in self._words if "delivery_rate" in known else None,
-            "busy_us": self._ms("busy", zero),
-            "rwnd_limited_us": self._ms("rwnd_limited", zero),
-            "sndbuf_limited_us": self._ms("sndbuf_limited", zero),
-            "bbr_bw_bps": _rate(bbr[1]) if bbr else None,
-            "bbr_min_rtt_us": values.count(bbr[2], 1e3) if bbr else None,
-        }
-
-    def _count(self, name: str, absent: int | None) -> int | None:
-        return values.count(self._values[name]) if name in self._values else absent
-
-    def _ms(self, name: str, absent: int | None) -> int | None:
-        """Read milliseconds: of `29.4/3.1` the first, of `44ms(12.3%)` those before the unit."""
-        if name not in self._values:
-            return absent
-        match = re.match(r"[\d.]+", self._values[name])
-        return values.count(match[0] if match else self._values[name], 1e3)
+    raise Unread("not a line of ss", f"`{words[0]}`")
 
 
-def _sockets(source: Source) -> Iterator[tuple[int, str]]:
-    """Join the lines of each socket: those behind the first begin with a space."""
-    at, text = 0, ""
-    for number, line in source.lines():
-        if line[:1] in (" ", "\t") and text:
-            # One character more than the longest is enough to know that it is longer.
-            text += line[: LONGEST_SOCKET + 1 - len(text)] if len(text) <= LONGEST_SOCKET else ""
-        elif line.strip():
-            if text:
-                yield at, text
-            at, text = number, line
-    if text:
-        yield at, text
-
-
-def _time(text: str) -> int | None:
-    """Read a line that holds nothing but a time, as `date +%s` and `date --iso-8601=seconds` write it."""
-    text = text.strip()
-    if not text[:1].isdigit():
-        return None
-    try:
-        return values.instant(text)
-    except Unread:
-        return None
-
-
-def _endpoint(text: str) -> tuple[Any, int | None]:
+def _endpoint(text: str) -> tuple[Any, int | Unknown | None]:
     match = ENDPOINT.fullmatch(text)
     if match is None:
-        raise Unread(f"`{text}` is no address with a port")
+        raise Unread("not an address with a port", f"`{text}`")
     host, port = match.groups()
-    address = parsed(host)
-    if address is None and host != "*":
-        raise Unread(f"`{host}` is no address: ss prints names without -n")
-    return address, values.count(port) if port.isdecimal() else None
-
-
-def _rate(text: str) -> int | None:
-    match = RATE.fullmatch(text)
-    return values.count(match[1], PREFIXES[match[2]]) if match else None
+    if host.partition("%")[0] == "*":
+        return None, None
+    try:
+        address, _ = endpoint(host)
+    except Unread:
+        raise Unread("a name instead of an address: ss needs -n", f"`{host}`") from None
+    if not (port.isdecimal() and port.isascii()):
+        return address, None if port == "*" else Unknown("a service name instead of a number: ss needs -n")
+    return address, values.count(port)

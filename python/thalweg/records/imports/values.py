@@ -1,21 +1,29 @@
-"""Texts of logs become values of columns: numbers with units, and times. What is empty, or `-`, is not known."""
+"""Texts of logs become values of columns: numbers with units. What is empty, `-`, NaN or infinite is unknown."""
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 from thalweg.records.imports.items import Unread
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 LARGEST = 2**64 - 1
 """What a column of whole numbers can hold."""
 MOST_DIGITS = 20
 """Digits of that."""
 
-NOTHING = ("", "-", "null", "NULL", "NaN", "nan")
-"""Texts that stand for a value that there is not."""
+NOTHING = frozenset(("", "-", "null", "NULL", "None", "NA", "N/A", "\\N"))
+"""Texts that stand for an unknown value."""
+UNDEFINED = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+"""Results of computing with unknown values."""
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+COMMA = "a decimal comma or a thousands separator"
+"""Reason for which a number is not read."""
+GROUPED = re.compile(r"[+-]?\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d*)?|[+-]?\d+,\d+", re.ASCII)
+"""Numbers with thousands separators or a decimal comma."""
+MARKED = {
+    ",": re.compile(r"([+-]?(?:\d{1,3}(?:\.\d{3})+|\d+))(?:,(\d*))?", re.ASCII),
+    ".": re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+))(?:\.(\d*))?", re.ASCII),
+}
+"""By the decimal mark: numbers whose thousands may be separated by the other mark."""
 
 UNITS = {
     "us": {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 60e6},
@@ -25,31 +33,39 @@ UNITS = {
 }
 """By the last word of a column's name: the units of its values, and how much of its own unit each is."""
 
-MONTHS = {name: number for number, name in enumerate(
-    ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}  # fmt: skip
-LOG_TIME = re.compile(r"\[?(\d{2})/([A-Z][a-z]{2})/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})\]?")
-"""Time as the common log format has it: `21/Nov/2026:23:37:28 +0100`."""
+
+def is_unknown(text: str) -> bool:
+    """Tell whether a text stands for an unknown value.
+
+    >>> is_unknown("-"), is_unknown("-Infinity"), is_unknown("0")
+    (True, True, False)
+    """
+    return text in NOTHING or UNDEFINED.fullmatch(text) is not None
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a decimal number."""
+    return NUMBER.fullmatch(text) is not None
 
 
 def number(text: str, unit: float = 1.0) -> float | None:
-    """Read a number and give it in another unit; None where there is none.
+    """Read a number and convert its unit; `None` if it is unknown.
 
     >>> number("1.5", 1e6), number("-")
     (1500000.0, None)
     """
-    if text in NOTHING:
+    if is_unknown(text):
         return None
-    try:
-        value = float(text) * unit
-    except ValueError:
-        raise Unread(f"`{_short(text)}` is no number") from None
+    if not is_number(text):
+        raise Unread(COMMA if GROUPED.fullmatch(text) else "not a number", f"`{text}`")
+    value = float(text) * unit
     if not math.isfinite(value):
-        raise Unread(f"`{_short(text)}` is no finite number")
+        raise Unread("a number that is too large", f"`{text}`")
     return value
 
 
 def count(text: str, unit: float = 1.0) -> int | None:
-    """Read a number that has no sign and no fraction once it is in the unit asked for; None where there is none.
+    """Read a number that is neither negative nor, in the target's unit, a fraction; `None` if it is unknown.
 
     >>> count("0.204", 1e6), count("12")
     (204000, 12)
@@ -62,62 +78,35 @@ def count(text: str, unit: float = 1.0) -> int | None:
             return None
         value = round(amount)
     if not 0 <= value <= LARGEST:
-        raise Unread(f"`{_short(text)}` is {'less than nothing' if value < 0 else 'too much'}")
+        raise Unread("a negative number" if value < 0 else "a number that is too large", f"`{text}`")
     return value
 
 
+def with_point(text: str, mark: str) -> str:
+    """Convert a number with a decimal mark and perhaps thousands separators; other texts are returned as they are.
+
+    >>> with_point("1.000.000", ","), with_point("800,5", ","), with_point("1,000.5", "."), with_point("-", ",")
+    ('1000000', '800.5', '1000.5', '-')
+    """
+    match = MARKED[mark].fullmatch(text)
+    if match is None:
+        if is_number(text) and "." in text:
+            raise Unread(f"a decimal point, and --decimal says that it is `{mark}`", f"`{text}`")
+        return text
+    return re.sub("[.,]", "", match[1]) + (f".{match[2]}" if match[2] else "")
+
+
 def truth(text: str) -> bool | None:
-    """Read what is true or false; None where it is neither.
+    """Read a truth value; `None` if it is unknown.
 
     >>> truth("true"), truth("0"), truth("-")
     (True, False, None)
     """
-    if text in NOTHING:
+    if is_unknown(text):
         return None
     lower = text.lower()
     if lower in ("true", "t", "yes", "y", "1"):
         return True
     if lower in ("false", "f", "no", "n", "0"):
         return False
-    raise Unread(f"`{_short(text)}` is neither true nor false")
-
-
-def instant(text: str) -> int | None:
-    """Read a UNIX time in seconds, a date and time of ISO 8601 (without a zone: UTC), or one of the common log format.
-
-    Gives microseconds.
-
-    >>> instant("1795304248.123"), instant("2026-11-21T23:37:28.123Z"), instant("21/Nov/2026:23:37:28 +0000")
-    (1795304248123000, 1795304248123000, 1795304248000000)
-    """
-    if text in NOTHING:
-        return None
-    try:
-        return count(text, 1e6)
-    except Unread:
-        return _written(text)
-
-
-@lru_cache(maxsize=4096)
-def _written(text: str) -> int:
-    if match := LOG_TIME.fullmatch(text):
-        day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
-        zone = timedelta(hours=int(hours), minutes=int(minutes))
-        try:
-            at = datetime(int(year), MONTHS[month], int(day), int(hour), int(minute), int(second), tzinfo=UTC)
-            at += -zone if sign == "+" else zone
-        except (KeyError, ValueError, OverflowError):
-            raise Unread(f"`{_short(text)}` is no time") from None
-    else:
-        try:
-            at = datetime.fromisoformat(text.removesuffix(" UTC"))
-        except ValueError:
-            raise Unread(f"`{_short(text)}` is no time") from None
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    if at < EPOCH:
-        raise Unread(f"`{_short(text)}` is before 1970")
-    return (at - EPOCH) // MICROSECOND
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    raise Unread("neither true nor false", f"`{text}`")

@@ -6,14 +6,16 @@ the clock stops when the last byte is in the socket's send buffer: the time take
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import values
-from thalweg.records.imports.addresses import parsed
-from thalweg.records.imports.items import Item, Source, Unread
+from thalweg.records.imports import times, values
+from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.items import Assumed, Item, Source, Unread
 from thalweg.records.imports.log_lines import Field, LineForm, Part
+from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
+from thalweg.records.imports.prefixes import log_items
 from thalweg.records.schema import TRANSFER
 
 DEFAULT = '%h %l %u %t "%r" %s %b "%{Referer}i" "%{User-agent}i"'
@@ -35,22 +37,23 @@ class Varnish:
 
     source = "varnish"
     fills = (
-        "end_us", "connection", "kind", "transfer", "source", "start_us", "duration_us", "ip_version",
-        "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes", "reordering", "mss_bytes",
-        "rtt_smoothed_us",
+        "end_us", "connection", "kind", "transfer", "source", "machine", "start_us", "duration_us",
+        "ip_version", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes", "reordering",
+        "mss_bytes", "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that it can fill."""
 
-    def __init__(self, form: str = DEFAULT) -> None:
-        """Take what varnishncsa gets with -F.
+    def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
+        """Take what varnishncsa gets with -F, and which of its fields become which columns besides.
 
-        Raises `ThalwegError` if it is no format.
+        Raises `ThalwegError` if it is not a format, or if it lacks a field of the map.
         """
         self._text = form
         self._form = _line_form(form)
         names = self._form.names
         self._taken = next((name for name in TAKEN if name in names), None)
         self._began = next((name for name in BEGAN if name in names), None)
+        self._mapped = of_fields(mapped, names, "%")
         self._info = [name for name in names if name.startswith("{VCL_Log:")]
 
     @property
@@ -65,19 +68,19 @@ class Varnish:
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read a log."""
-        return source.items(self._row)
+        return log_items(source, self._row)
 
     def _row(self, number: int, line: str) -> dict[str, Any]:
         found = self._form.read(line)
+        mapped = mapped_row(self._mapped, found.__getitem__)
         info = _info(" ".join(found[name] for name in self._info))
         row: dict[str, Any] = {
             "connection": number,
             "kind": TRANSFER,
             "transfer": 0,
             "duration_us": values.count(found[self._taken], TAKEN[self._taken]) if self._taken else None,
-            "start_us": values.instant(found[self._began]) if self._began else None,
-            "remote_address": parsed(found.get("h", "-")),
-            "remote_port": values.count(found.get("{VSL:ReqStart[2]}x", "-")),
+            "start_us": times.instant(found[self._began]) if self._began else None,
+            **ends("remote", found.get("h", "-"), found.get("{VSL:ReqStart[2]}x", "-")),
             "direction": "in",
             "sent_bytes": values.count(found.get("O", found.get("b", "-"))),
             "received_bytes": values.count(found.get("I", "-")),
@@ -87,12 +90,12 @@ class Varnish:
         }
         if row["sent_bytes"] is None and found.get("b") == "-":
             row["sent_bytes"] = 0
-        row |= {column: values.instant(found[name]) for name, column in EXACT.items() if name in found}
+        row |= {column: times.instant(found[name]) for name, column in EXACT.items() if name in found}
+        row |= mapped
         if row.get("start_us") is None and row.get("end_us") is None:
-            raise Unread("its format has no time: neither %t nor %{VSL:Timestamp:Resp[1]}x")
+            raise Unread("no time: neither %t nor %{VSL:Timestamp:Resp[1]}x")
         if row.get("end_us") is None and row["duration_us"] is None:
-            # Without the time that it took, a request ended when it was received: to the second, that is often so.
-            row["end_us"] = row["start_us"]
+            row["end_us"] = Assumed(row["start_us"], "when the request was received: its duration is unknown")
             row["start_us"] = None
         return row
 
@@ -113,7 +116,7 @@ def _line_form(text: str) -> LineForm:
             parts.append(literal)
             literal = ""
         name = match[2] if match[1] is None else f"{{{match[1]}}}{match[2]}"
-        parts.append(Field(name, last="]" if name == "t" else ""))
+        parts.append(Field(name, last="]" if name == "t" else "", is_address=name == "h"))
     if literal + text[end:]:
         parts.append(literal + text[end:])
     if not any(isinstance(part, Field) for part in parts):

@@ -1,0 +1,280 @@
+"""The map of the user: which fields of a source become which columns of records, and in which unit they are.
+
+    --map end_us=finished:s --map acked_bytes=size --map fct_us=time:ms
+
+or the same in a file:
+
+    end_us = {from = "finished", unit = "s"}
+    acked_bytes = "size"
+    fct_us = {from = "time", unit = "ms"}
+    cc = {value = "cubic"}
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import Source as Place
+from thalweg.errors import ThalwegError
+from thalweg.records.imports import times, values
+from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.items import Assumed, Unknown, Unread
+from thalweg.records.schema import COLUMNS
+
+TIMES = ("start_us", "end_us")
+"""Columns that may hold dates as well."""
+ADDRESSES = ("local_address", "remote_address")
+KEYS = {"from", "unit", "value"}
+OWN = ("source", "ip_version")
+"""Columns that are not for the user to fill: where a row comes from, and the version of its address."""
+EXCEL = "excel"
+"""Unit of a spreadsheet's times: days since 1899-12-30."""
+EXCEL_EPOCH = 25_569
+"""1970-01-01 in that unit."""
+DAY_MS = 86_400_000
+DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
+"""A number whose dot separates thousands in some countries and decimals in others."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What becomes of a column of ours."""
+
+    column: str
+    source: str = ""
+    """The field of the source; empty: there is a value."""
+    unit: str = ""
+    """Unit of the field; empty: that of the column's name, for times seconds or a date."""
+    value: str = ""
+    """The same value in every row."""
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a source writes numbers and times."""
+
+    decimal: str = ""
+    """Decimal mark, `.` or `,`; empty: a point, and what could mean something else is rejected."""
+    time_format: str = ""
+    """Format of times for `datetime.strptime`; empty: any that has one meaning."""
+    is_european: bool = False
+    """Whether semicolons separate the fields: then commas usually separate decimals, and dots thousands."""
+
+
+def mapped_row(
+    mapped: Sequence[Mapped], field: Callable[[str], str | Unknown], notation: Notation | None = None
+) -> dict[str, Any]:
+    """Read the mapped columns of a line.
+
+    Args:
+        mapped: The map.
+        field: Returns the text of a field of the line.
+        notation: How numbers and times are written there.
+
+    Raises:
+        Unread: A value does not fit its column.
+    """
+    row: dict[str, Any] = {}
+    notation = notation or Notation()
+    names = {each.column for each in mapped}
+    for each in mapped:
+        text = field(each.source) if each.source else each.value
+        if isinstance(text, Unknown):
+            row[each.column] = text
+            continue
+        try:
+            found = list(_columns(each, text.strip(), notation))
+        except Unread as why:
+            raise Unread(f"{each.column}: {why.reason}", why.found) from None
+        # A port that is mapped takes precedence over the port of an address.
+        row |= {name: value for name, value in found if name == each.column or name not in names}
+    return row
+
+
+def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, Any]]:
+    """Yield the column of a field, and for an address with a port the column of that."""
+    if mapped.column in ADDRESSES and not (text.startswith("h:") or "/" in text) and not values.is_unknown(text):
+        found = ends(mapped.column.partition("_")[0], text)
+        yield from ((name, value) for name, value in found.items() if value is not None)
+    elif (value := _value(mapped, text, notation)) is not None:
+        yield mapped.column, value
+
+
+def _value(mapped: Mapped, text: str, notation: Notation) -> Any:
+    """Read a field as what its column holds; an address that was truncated or hashed before stays as it is."""
+    kind = COLUMNS[mapped.column].kind
+    if kind == "string":
+        return None if text in values.NOTHING else text
+    if values.is_unknown(text):
+        return None
+    if mapped.column == "connection" and not (text.isdecimal() and text.isascii()):
+        return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest())
+    if kind == "bool":
+        return values.truth(text)
+    unit = units(mapped.column).get(mapped.unit, 1.0)
+    if mapped.column in TIMES and not mapped.unit and notation.time_format:
+        return times.formatted(text, notation.time_format)
+    text = _number(text, notation, is_integer=kind == "u64" and unit == 1.0)
+    if mapped.column in TIMES and not mapped.unit:
+        return times.instant(text)
+    if mapped.unit == EXCEL:
+        return _of_spreadsheet(text)
+    return values.count(text, unit) if kind == "u64" else values.number(text, unit)
+
+
+def _of_spreadsheet(text: str) -> int | None:
+    """Read the number of a day, to the millisecond: it has no more digits."""
+    days = values.number(text)
+    if days is None:
+        return None
+    if days < EXCEL_EPOCH:
+        raise Unread("a time before 1970", f"`{text}`")
+    return Assumed(round((days - EXCEL_EPOCH) * DAY_MS) * 1000, times.NO_ZONE)
+
+
+def _number(text: str, notation: Notation, *, is_integer: bool) -> str:
+    """Return a number with a decimal point; raises `Unread` if it could be another number."""
+    if notation.decimal:
+        return values.with_point(text, notation.decimal)
+    if DOT.fullmatch(text) and (is_integer or notation.is_european):
+        raise Unread("a dot that separates either thousands or decimals: see --decimal", f"`{text}`")
+    if values.GROUPED.fullmatch(text):
+        raise Unread(f"{values.COMMA}: see --decimal", f"`{text}`")
+    return text
+
+
+def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
+    """Read the map: `COLUMN=FIELD[:UNIT]`, and a TOML file with a key per column; settings take precedence.
+
+    Raises:
+        ThalwegError: There is no such column of ours, or no such unit of it.
+
+    >>> mapping(["end_us=finished:s"], None)
+    [Mapped(column='end_us', source='finished', unit='s', value='')]
+    """
+    mapped: dict[str, Mapped] = {} if file is None else {each.column: each for each in _from_file(file)}
+    mapped |= {each.column: each for each in map(_from_setting, settings)}
+    return list(mapped.values())
+
+
+def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:
+    """Return a map that says when a row ended.
+
+    Raises:
+        ThalwegError: It does not.
+    """
+    columns = {each.column for each in mapped}
+    if "end_us" not in columns and not {"start_us", "duration_us"} <= columns:
+        raise ThalwegError(
+            "no-time",
+            "the map does not say when a row ended",
+            place="--map",
+            expected="end_us, or start_us and duration_us",
+            hint="--map end_us=HEADING:s for UNIX time in seconds; a date needs no unit",
+        )
+    return mapped
+
+
+def _from_setting(text: str) -> Mapped:
+    column, equals, source = text.partition("=")
+    if not equals or not source:
+        raise ThalwegError(
+            "bad-map",
+            f"`--map {text}` names no field",
+            place="--map",
+            expected="COLUMN=FIELD, or COLUMN=FIELD:UNIT",
+            hint="--map end_us=time:s",
+        )
+    heading, colon, unit = source.rpartition(":")
+    if colon and unit in units(column):
+        return _checked(Mapped(column, heading, unit))
+    return _checked(Mapped(column, source))
+
+
+def _from_file(file: Path) -> Iterator[Mapped]:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ThalwegError("cannot-read", f"the map `{file}` cannot be read: {why}", place="--map-file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ThalwegError("bad-map", f"the map `{file}` is not valid TOML: {error}", place="--map-file") from None
+    for column, entry in content.items():
+        given: Mapping[str, Any] = {"from": entry} if isinstance(entry, str) else entry
+        is_table = isinstance(given, dict) and given.keys() <= KEYS
+        if not is_table or ("from" in given) == ("value" in given) or given.get("from") == "":
+            raise ThalwegError(
+                "bad-map",
+                f"in the map `{file}`, `{column}` has neither a field nor a value",
+                place=column,
+                found=str(entry),
+                expected='a field, {from = "field", unit = "s"}, or {value = "cubic"}',
+                source=Place(str(file)),
+            )
+        value = given.get("value", "")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        yield _checked(Mapped(column, str(given.get("from", "")), str(given.get("unit", "")), text))
+
+
+def _checked(mapped: Mapped) -> Mapped:
+    if mapped.column not in COLUMNS or mapped.column in OWN:
+        raise ThalwegError(
+            "no-column",
+            f"records have no column `{mapped.column}` that could be mapped",
+            place="--map",
+            expected="a column of docs/reference/records.md",
+            hint=f"did you mean {_nearest(mapped.column)}?",
+        )
+    if mapped.unit and mapped.unit not in units(mapped.column):
+        known = ", ".join(units(mapped.column)) or "none: it has no unit"
+        raise ThalwegError(
+            "no-unit",
+            f"`{mapped.unit}` is not a unit of {mapped.column}",
+            place="--map",
+            expected=known,
+        )
+    return mapped
+
+
+def _nearest(column: str) -> str:
+    return (difflib.get_close_matches(column, COLUMNS, 1, 0.0) or ["end_us"])[0]
+
+
+def units(column: str) -> Mapping[str, float]:
+    """Return the units that a column's values may come in, each with its size in the column's own unit.
+
+    >>> sorted(units("rtt_min_us")), units("cc")
+    (['min', 'ms', 'ns', 's', 'us'], {})
+    """
+    known = values.UNITS.get(column.rpartition("_")[2], {})
+    return {**known, EXCEL: 0.0} if column in TIMES else known
+
+
+def of_fields(mapped: Sequence[Mapped], fields: Collection[str], sign: str) -> list[Mapped]:
+    """Check a map of the fields of a log's format.
+
+    Args:
+        mapped: The map.
+        fields: Names of the format's fields.
+        sign: What a user may write before a field's name: `$` or `%`.
+
+    Raises:
+        ThalwegError: The format has no such field.
+    """
+    plain = [replace(each, source=each.source.removeprefix(sign)) for each in mapped]
+    for each in plain:
+        if each.source and each.source not in fields:
+            raise ThalwegError(
+                "no-field",
+                f"the log's format has no field `{sign}{each.source}`",
+                place="--map",
+                found=", ".join(f"`{sign}{name}`" for name in sorted(fields)),
+                expected=f"the field that becomes {each.column}",
+                hint=f"--map {each.column}=FIELD, with a field of the format",
+            )
+    return plain

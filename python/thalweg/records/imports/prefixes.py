@@ -1,0 +1,116 @@
+"""Log lines inside the lines of another program: containerd, Docker, syslog and journald put a prefix before them.
+
+A line is read without the prefix that it seems to have. If that is not of the log's format, it is read as it stands: a
+format may begin like a prefix. containerd and Docker split long lines, which are joined again.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Source, Unread, item
+from thalweg.records.imports.json_values import NO_JSON
+
+CONTAINERD = re.compile(r"\d{4}-\d\d-\d\dT\S+ (stdout|stderr) ([FP])(?::\S*)? ", re.ASCII)
+"""Log files of Kubernetes: time, stream, and whether the line is full or partial."""
+RFC_3164 = re.compile(
+    r"(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) "
+    r"(?:(\S*[^\s:]) )?[^\s:\[\]]+(?:\[\d*\])?: ",
+    re.ASCII,
+)
+"""syslog: time, perhaps a host, and the program; also what journalctl prints and rsyslog writes with ISO times."""
+RFC_5424 = re.compile(
+    r'<\d{1,3}>1 \S+ (\S+) \S+ \S+ \S+ (?:-|(?:\[(?:[^\]\\"]|"(?:[^"\\]|\\.)*")*\])+) \ufeff?', re.ASCII
+)
+"""syslog with structured data."""
+STAMPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ", re.ASCII)
+"""Docker and kubectl with `--timestamps`."""
+COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
+"""Docker Compose: the name of the container."""
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A line inside a line."""
+
+    text: str
+    host: str | None = None
+    """Name of the machine that wrote it."""
+    stream: str = ""
+    """Parts of lines are joined within a stream."""
+    is_partial: bool = False
+    """Whether the line goes on in the next one of its stream."""
+
+
+def log_items(source: Source, row: Callable[[int, str], dict[str, Any]]) -> Iterator[Item]:
+    """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
+    parts: dict[str, str] = {}
+    number = 0
+    for number, line in source.lines():
+        if source.text.was_cut():
+            yield Item(number, unread=Unread(TOO_LONG))
+        elif (wrapped := unwrapped(line)) is None:
+            if line:
+                yield item(number, row, source.number(number), line)
+        else:
+            text = parts.pop(wrapped.stream, "") + wrapped.text
+            if len(text) > LONGEST:
+                yield Item(number, unread=Unread(TOO_LONG))
+            elif wrapped.is_partial:
+                parts[wrapped.stream] = text
+            elif text:
+                yield _either(number, source.number(number), row, replace(wrapped, text=text), line)
+    for _ in parts:
+        yield Item(number, unread=Unread("a part of a line whose end is missing"))
+
+
+def _either(
+    line_number: int, number: int, row: Callable[[int, str], dict[str, Any]], wrapped: Wrapped, line: str
+) -> Item:
+    """Read a line without its prefix, or else as it stands."""
+    inner = item(line_number, row, number, wrapped.text)
+    if inner.values is None and not inner.left_out:
+        outer = item(line_number, row, number, line)
+        return inner if outer.values is None else outer
+    if inner.values is not None and wrapped.host is not None and inner.values.get("machine") is None:
+        inner.values["machine"] = wrapped.host
+    return inner
+
+
+def unwrapped(line: str) -> Wrapped | None:
+    """Find the line inside a line.
+
+    >>> unwrapped("Nov 14 22:13:20 web1 nginx[7]: GET /")
+    Wrapped(text='GET /', host='web1', stream='', is_partial=False)
+    >>> unwrapped("2023-11-14T22:13:20.1Z stdout P GET /")
+    Wrapped(text='GET /', host=None, stream='stdout', is_partial=True)
+    """
+    if line.startswith("{"):
+        return _of_json(line)
+    if match := CONTAINERD.match(line):
+        return Wrapped(line[match.end() :], stream=match[1], is_partial=match[2] == "P")
+    if match := RFC_5424.match(line) or RFC_3164.match(line):
+        return Wrapped(line[match.end() :], host=None if match[1] == "-" else match[1])
+    if match := STAMPED.match(line) or COMPOSED.match(line):
+        return Wrapped(line[match.end() :])
+    return None
+
+
+def _of_json(line: str) -> Wrapped | None:
+    """Find the line inside an object of Docker's json-file driver, or of `journalctl -o json`."""
+    if '"log"' not in line and '"MESSAGE"' not in line:
+        return None
+    try:
+        found = json.loads(line)
+    except NO_JSON:
+        return None
+    if not isinstance(found, dict):
+        return None
+    if isinstance(log := found.get("log"), str) and "stream" in found:
+        return Wrapped(log.rstrip("\r\n"), stream=str(found["stream"]), is_partial=not log.endswith("\n"))
+    if isinstance(message := found.get("MESSAGE"), str):
+        host = found.get("_HOSTNAME")
+        return Wrapped(message, host=host if isinstance(host, str) else None)
+    return None

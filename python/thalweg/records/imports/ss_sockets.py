@@ -1,0 +1,170 @@
+"""The lines of a dump of ss become sockets and times.
+
+A socket's lines after the first begin with a space. Text that was wrapped at the width of a terminal does not: such a
+line is joined to the one before it if that is possible in one way only. A line between sockets may hold the time.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from thalweg.records.imports import times
+from thalweg.records.imports.items import Source, Unread
+from thalweg.records.imports.ss_fields import ORDER, WORDS
+
+LONGEST_SOCKET = 2**20
+"""Characters of all that ss says of a socket."""
+STATES = frozenset(
+    ("ESTAB", "CLOSE-WAIT", "LAST-ACK", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSING", "UNCONN", "LISTEN", "SYN-SENT",
+     "SYN-RECV", "TIME-WAIT")
+)  # fmt: skip
+OTHERS = frozenset(
+    ("udp", "u_str", "u_dgr", "u_seq", "nl", "raw", "icmp6", "p_raw", "p_dgr", "v_str", "v_dgr", "tipc", "xdp")
+)
+"""Values of the column Netid for sockets that are not TCP."""
+HEADINGS = frozenset(("State", "Netid", "Recv-Q"))
+WITHOUT_STATE = re.compile(r"(?:(?:mp)?tcp +)?\d+ +\d+ +\S+:\S+ +\S+:\S+", re.ASCII)
+"""How a socket begins if ss was asked for one state: there is no column for it then."""
+
+KEYS = "|".join(name for name in ORDER if name not in WORDS)
+CCS = "bbr2|bbr3|bbr|bic|cdg|cubic|dctcp|highspeed|htcp|hybla|illinois|lp|nv|reno|scalable|vegas|veno|westwood|yeah"
+WORD = re.compile(
+    rf"(?:{KEYS}):[\d.]+(?:[,/][\d.]+)?(?:ms)?(?:\([\d.]+%\))?"
+    rf"|bbr:\([^()]*\)|dctcp:\([^()]*\)|send|pacing_rate|delivery_rate|app_limited|{CCS}|ts|sack|ecn|ecnseen|fastopen"
+    r"|[\d.]+[KMGT]?bps|users:\(\(.*\)\)|(?:timer|skmem):\([^()]*\)|(?:uid|ino):\d+|sk:[\da-f]+|cgroup:[^\s<>:]+"
+    r"|<->|-->|<--|\[?[\da-fA-F:.*]+(?:%[\w.-]+)?\]?:(?:\d+|\*)",
+    re.ASCII,
+)
+"""A complete word of what ss prints of a socket."""
+
+EPOCH = re.compile(
+    r"(?<![\w.:])(?:([1-3]\d{9})(?:[.,](\d{1,9}))?|([1-3]\d{12})|([1-3]\d{15})|([1-3]\d{18}))(?![\w.:])", re.ASCII
+)
+"""UNIX time since 2001, in s, ms, us or ns."""
+ISO = re.compile(
+    r"(?<![\w.:])\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?(?![\w:])", re.ASCII
+)
+WEEKDAY = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b")
+LABEL = re.compile(r"[A-Za-z_ ]{1,30}[:=]\s*")
+CLOCK = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b|\b\d{4}-\d\d-\d\d\b", re.ASCII)
+ORNAMENTS = " \t=#*-_<>[]()|:"
+
+
+@dataclass
+class Socket:
+    """All that ss printed of a socket, or one other line."""
+
+    line: int
+    text: str
+    lines: int = 1
+    is_cut: bool = False
+    """Whether its end may be missing: nothing follows it, not even the end of the line."""
+    is_ambiguous: bool = False
+    """Whether it was wrapped where two readings are possible."""
+
+    def add(self, line: str) -> None:
+        """Add a line; one character more than the longest socket has is enough to know that it is longer."""
+        self.lines += 1
+        self.text += line[: max(0, LONGEST_SOCKET + 1 - len(self.text))]
+
+
+@dataclass(frozen=True)
+class Time:
+    """A line that holds the time of what follows it."""
+
+    line: int
+    at_us: int | None
+    unread: Unread | None = None
+    """Why it cannot be read."""
+
+
+def pieces(source: Source) -> Iterator[Socket | Time]:
+    """Yield sockets and times of a dump, and lines that are neither as sockets."""
+    current: Socket | None = None
+    has_end = True
+    for number, raw in enumerate(source.text, 1):
+        line = raw.rstrip("\r\n")
+        has_end = line != raw or not raw
+        if not line.strip():
+            continue
+        is_socket = _begins_socket(line)
+        if current is not None and line[0] in " \t":
+            current.add(line)
+        elif current is not None and not is_socket and (time := _time(number, line)) is None and _joins(current, line):
+            continue
+        else:
+            if current is not None:
+                yield current
+            current = None
+            time = None if is_socket else _time(number, line)
+            if time is None:
+                current = Socket(number, line)
+            else:
+                yield time
+    if current is not None:
+        current.is_cut = not has_end
+        yield current
+
+
+def _begins_socket(line: str) -> bool:
+    words = line.split(None, 2)
+    first = words[1] if words[0] in ("tcp", "mptcp") and len(words) > 1 else words[0]
+    return first in STATES or first in HEADINGS or words[0] in OTHERS or WITHOUT_STATE.match(line) is not None
+
+
+def _joins(socket: Socket, line: str) -> bool:
+    """Join a line that was wrapped to the socket that it belongs to, if there is one."""
+    first, _, rest = line.partition(" ")
+    before, last = (socket.text.split() or [""])[:1], (socket.text.split() or [""])[-1]
+    if before == [last]:
+        return False
+    is_one = not socket.text[-1].isspace() and WORD.fullmatch(last + first) is not None
+    is_two = WORD.fullmatch(last) is not None and WORD.fullmatch(first) is not None
+    if not is_one and not is_two:
+        return False
+    socket.is_ambiguous |= is_one and is_two
+    socket.add(f"{'' if is_one else ' '}{first} {rest}")
+    return True
+
+
+def _time(number: int, line: str) -> Time | None:
+    """Read a line that holds a time, perhaps with a label or ornaments; `None` if it holds none."""
+    try:
+        at_us = _instant(line)
+    except Unread as why:
+        return Time(number, None, why)
+    return None if at_us is None else Time(number, at_us)
+
+
+def _instant(line: str) -> int | None:
+    text = line.strip(ORNAMENTS)
+    label = LABEL.match(text)
+    candidates = [text, *([text[label.end() :]] if label else []), *_tails(text)]
+    for candidate in candidates:
+        if WEEKDAY.search(candidate) or ISO.fullmatch(candidate) or CLOCK.search(candidate):
+            try:
+                return times.instant(candidate)
+            except Unread as why:
+                if why.reason != times.NOT_A_TIME:
+                    raise
+    found = [times.instant(match[0].replace("_", "T")) for match in ISO.finditer(text)] or [
+        _of_epoch(match) for match in EPOCH.finditer(text)
+    ]
+    if len(set(found)) == 1:
+        return found[0]
+    if found or CLOCK.search(text):
+        raise Unread("a line with several times" if found else times.NOT_A_TIME, f"`{text}`")
+    return None
+
+
+def _tails(text: str) -> Iterator[str]:
+    """Yield the text from each day of the week on: `watch` prints a command and a host before the time."""
+    for match in WEEKDAY.finditer(text):
+        yield text[match.start() :].rstrip(ORNAMENTS)
+
+
+def _of_epoch(match: re.Match[str]) -> int:
+    seconds, fraction, milli, micro, nano = match.groups()
+    if seconds:
+        return int(seconds) * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0"))
+    return int(milli) * 1000 if milli else int(micro) if micro else int(nano) // 1000

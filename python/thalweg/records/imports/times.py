@@ -1,0 +1,199 @@
+"""Dates and times of logs, and what is assumed where one has no time zone.
+
+Read are UNIX time, ISO 8601, the common log format, HAProxy's, what `date` and `date -R` print in English, and dates of
+spreadsheets that name the day first and separate it with dots. A date such as 11/12/2023 has two meanings: it is
+rejected, with the option that names its format. Abbreviations of time zones that several countries use are rejected.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+
+from thalweg.records.imports import values
+from thalweg.records.imports.items import Assumed, Unread
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+NO_ZONE = "it has no time zone, and counts as UTC"
+"""Why a time is a fallback."""
+NOT_A_TIME = "not a time"
+
+MONTHS = {
+    name: number
+    for number, full in enumerate(
+        ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+         "december"), 1)
+    for name in (full, full[:3])
+}  # fmt: skip
+WEEKDAYS = {
+    name: number
+    for number, full in enumerate(
+        ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"))
+    for name in (full, full[:3])
+}  # fmt: skip
+ZONES = {
+    "UTC": 0, "GMT": 0, "UT": 0, "Z": 0, "WET": 0, "WEST": 60, "CET": 60, "CEST": 120, "EET": 120, "EEST": 180,
+    "MSK": 180, "JST": 540, "KST": 540, "AEST": 600, "AEDT": 660, "NZST": 720, "NZDT": 780, "EST": -300,
+    "EDT": -240, "MST": -420, "MDT": -360, "PDT": -420, "AKST": -540, "AKDT": -480, "HST": -600,
+}  # fmt: skip
+"""Minutes east of Greenwich, of the abbreviations that have one meaning (CST, IST, BST and others have several)."""
+
+SLASHED = re.compile(
+    r"\[?(\d{1,2})/([A-Za-z]{3})/(\d{4}):(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?: ([+-]\d{4}))?\]?", re.ASCII
+)
+"""Time of the common log format, `21/Nov/2026:23:37:28 +0100`, and of HAProxy, with milliseconds and no zone."""
+DOTTED = re.compile(
+    r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T,]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?", re.ASCII
+)
+"""Date of a spreadsheet whose language names the day first."""
+TWO_MEANINGS = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(\d{2}|\d{4})\b.*", re.ASCII)
+YEAR_FIRST = re.compile(r"\d{4}/\d{2}/\d{2}(?!\d)", re.ASCII)
+CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?", re.ASCII)
+OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
+WORDS = 8
+"""Words of the longest date."""
+
+
+def instant(text: str) -> int | None:
+    """Read a UNIX time in seconds, or a date and time.
+
+    Returns:
+        UNIX time in microseconds, marked as assumed where the time has no zone; `None` if there is no value.
+
+    Raises:
+        Unread: It is not a time, or a date that has two meanings.
+
+    >>> instant("1795304248.123"), instant("2026-11-21T23:37:28.123Z"), instant("21/Nov/2026:23:37:28 +0000")
+    (1795304248123000, 1795304248123000, 1795304248000000)
+    >>> instant("Sat, 21 Nov 2026 23:37:28 +0000") == instant("Sat Nov 21 11:37:28 PM UTC 2026") == 1795304248000000
+    True
+    """
+    if values.is_number(text) or values.is_unknown(text):
+        return values.count(text, 1e6)
+    return _written(text)
+
+
+def formatted(text: str, form: str) -> int | None:
+    """Read a time of a format of `datetime.strptime`; see `instant`.
+
+    >>> formatted("11/21/2026 11:37 PM", "%m/%d/%Y %I:%M %p")
+    1795304220000000
+    """
+    return None if values.is_unknown(text) else _formatted(text, form)
+
+
+@lru_cache(maxsize=4096)
+def _formatted(text: str, form: str) -> int:
+    try:
+        return _microseconds(datetime.strptime(text, form), text)
+    except (ValueError, re.error):
+        raise Unread("not a time of the format of --time-format", f"`{text}`") from None
+
+
+@lru_cache(maxsize=4096)
+def _written(text: str) -> int:
+    try:
+        return _microseconds(_parsed(text), text)
+    except (ValueError, OverflowError):
+        raise Unread(NOT_A_TIME, f"`{text}`") from None
+
+
+def _parsed(text: str) -> datetime:
+    if match := SLASHED.fullmatch(text):
+        day, month, year, hour, minute, second, fraction, zone = match.groups()
+        return _at(year, _month(month, text), day, hour, minute, second, fraction, _zone(zone) if zone else None)
+    if match := DOTTED.fullmatch(text):
+        day, month, year, hour, minute, second, fraction = match.groups()
+        return _at(year, int(month), day, hour or 0, minute or 0, second or 0, fraction, None)
+    if TWO_MEANINGS.fullmatch(text):
+        raise Unread(
+            "a date with several meanings: name its format with --time-format, such as '%d/%m/%Y %H:%M'", f"`{text}`"
+        )
+    if YEAR_FIRST.match(text):
+        text = text.replace("/", "-", 2)
+    try:
+        return datetime.fromisoformat(re.sub(r"[ T]?UTC$", "+00:00", text))
+    except ValueError:
+        return _of_words(text)
+
+
+def _of_words(text: str) -> datetime:
+    """Read the words of a date in any order, as `date` prints them in English."""
+    words = text.replace(",", " ").split()
+    if not 1 <= len(words) <= WORDS:
+        raise Unread(NOT_A_TIME, f"`{text}`")
+    found: dict[str, str] = {}
+    for word in words:
+        kind = _kind(word)
+        if kind in found or not kind:
+            raise Unread(NOT_A_TIME, f"`{text}`")
+        found[kind] = word
+    if "clock" in found and "month" not in found:
+        raise Unread("a time without a date", f"`{text}`")
+    if "clock" in found and "year" not in found:
+        raise Unread("a time without a year", f"`{text}`")
+    clock = CLOCK.fullmatch(found.get("clock", ""))
+    if clock is None or not {"month", "day"} <= found.keys():
+        raise Unread(NOT_A_TIME, f"`{text}`")
+    hour, minute, second, fraction = clock.groups()
+    if half := found.get("half"):
+        if not 1 <= int(hour) <= 12:
+            raise Unread(NOT_A_TIME, f"`{text}`")
+        hour = str(int(hour) % 12 + 12 * (half.upper() == "PM"))
+    zone = _zone(found["zone"]) if "zone" in found else None
+    at = _at(
+        found["year"], _month(found["month"], text), found["day"].rstrip("."), hour, minute, second or 0, fraction, zone
+    )
+    if "weekday" in found and WEEKDAYS[found["weekday"].lower()] != at.weekday():
+        raise Unread("a date whose day of the week is wrong", f"`{text}`")
+    return at
+
+
+def _kind(word: str) -> str:
+    lower = word.lower()
+    if lower in WEEKDAYS:
+        return "weekday"
+    if lower in MONTHS:
+        return "month"
+    if CLOCK.fullmatch(word):
+        return "clock"
+    if re.fullmatch(r"\d{4}", word, re.ASCII):
+        return "year"
+    if re.fullmatch(r"\d{1,2}\.?", word, re.ASCII):
+        return "day"
+    if lower in ("am", "pm"):
+        return "half"
+    return "zone" if OFFSET.fullmatch(word) or re.fullmatch(r"[A-Z]{1,5}", word) else ""
+
+
+def _month(name: str, text: str) -> int:
+    number = MONTHS.get(name.lower())
+    if number is None:
+        raise Unread(NOT_A_TIME, f"`{text}`")
+    return number
+
+
+def _zone(name: str) -> timezone:
+    if match := OFFSET.fullmatch(name):
+        minutes = 60 * int(match[2]) + int(match[3] or 0)
+        return timezone(timedelta(minutes=minutes if match[1] == "+" else -minutes))
+    if name not in ZONES:
+        raise Unread("a time zone that is unknown or has several meanings", f"`{name}`")
+    return timezone(timedelta(minutes=ZONES[name]))
+
+
+def _at(
+    year: str, month: int, day: str, hour: str | int, minute: str | int, second: str | int, fraction: str | None,
+    zone: timezone | None,
+) -> datetime:  # fmt: skip
+    micro = int((fraction or "0")[:6].ljust(6, "0"))
+    return datetime(int(year), month, int(day), int(hour), int(minute), int(second), micro, tzinfo=zone)
+
+
+def _microseconds(at: datetime, text: str) -> int:
+    aware = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    if aware < EPOCH:
+        raise Unread("a time before 1970", f"`{text}`")
+    value = (aware - EPOCH) // MICROSECOND
+    return Assumed(value, NO_ZONE) if at.tzinfo is None else value
