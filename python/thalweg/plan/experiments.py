@@ -6,7 +6,7 @@ from thalweg.engine import Engine
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import honours, seeds
 from thalweg.plan.models import Experiment, Plan
-from thalweg.plan.resolve import resolve
+from thalweg.plan.resolve import Resolver
 from thalweg.plan.traces import Traces
 from thalweg.scenario import Document, sweep
 
@@ -19,14 +19,14 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     Raises `ThalwegErrors` if `engine` does not honour something; `others` are asked who does.
     """
     raw = document.raw
-    assignments = list(sweep.points(raw.get("sweep", {})))
-    points = [sweep.apply(raw, assignment) for assignment in assignments]
-    if errors := honours.check(document, points, engine, others):
+    swept = raw.get("sweep", {})
+    if errors := honours.check(document, swept, engine, others):
         raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
     traces = Traces()
+    resolver = Resolver(document.file.parent, traces)
     experiments: list[Experiment] = []
-    for number, (assignment, point) in enumerate(zip(assignments, points, strict=True)):
-        resolved = resolve(point, document.file.parent, traces)
+    for number, (assignment, point) in enumerate(sweep.scenarios(raw, swept)):
+        resolved = resolver.resolve(point)
         settings = {key: seeds.number(value) for key, value in assignment.items()}
         for repetition in range(raw.get("repetitions", 1)):
             seed = seeds.derive(raw.get("seed", 1), assignment, repetition)

@@ -4,31 +4,52 @@ An engine lists the keys that it honours (`path.rate`, `host.*.sndbuf_max`), and
 choices (`path.queue=fifo`, `flow.cc=name`). A key that no engine lists is declared but not built yet.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
-from thalweg.scenario import words
+from thalweg.scenario import sweep, words
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
+from thalweg.scenario.sweep import Value
 
 NAMED = ("host", "cc_params")
 """Tables whose keys are names of the user's."""
 
 
 def check(
-    document: Document, points: Iterable[Raw], engine: Engine, others: Mapping[str, Engine]
+    document: Document, swept: Mapping[str, Sequence[Value]], engine: Engine, others: Mapping[str, Engine]
 ) -> list[ThalwegError]:
-    """Find what `engine` does not honour at the points of the document; each mistake once."""
+    """Find what `engine` does not honour at the points of the document's sweep; each mistake once.
+
+    Whether a value is honoured depends on its key alone, so every value is looked at once, not every point.
+    """
+    base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
+    for address, values in swept.items():
+        base = sweep.put(base, sweep.locate(address, document.raw), values[0])
     found: dict[tuple[str, str], ThalwegError] = {}
-    for raw in points:
-        for place, value in _leaves(raw, ()):
-            if error := _honoured(place, value, raw, engine, others):
+
+    def note(errors: Iterable[ThalwegError | None]) -> None:
+        for error in errors:
+            if error:
                 found.setdefault((str(error.place), error.message), error)
-        for error in _algorithms(raw, engine, others):
-            found.setdefault((str(error.place), error.message), error)
+
+    note(_honoured(place, value, base, engine, others) for place, value in _leaves(base, ()))
+    for address, values in swept.items():
+        place = sweep.locate(address, document.raw)
+        note(_honoured(place, value, base, engine, others) for value in values)
+    for index, flow in enumerate(base.get("flow", [])):
+        address = name_of(("flow", index, "cc"), base)
+        names = swept.get(address, [flow.get("cc")])
+        params = {
+            *flow.get("cc_params", {}),
+            *(key.removeprefix(f"{address}_params.") for key in swept if key.startswith(f"{address}_params.")),
+        }
+        for name in names:
+            if isinstance(name, str):
+                note(_algorithm(name, sorted(params), address, engine, others))
     for error in found.values():
         error.source = document.source(_place_in_file(error, document))
     return list(found.values())
@@ -101,27 +122,24 @@ def _error(code: str, what: str, place: str, who: list[str], engine: Engine, hin
     return ThalwegError(code, f"no engine honours {what} yet", place=place, hint=hint)
 
 
-def _algorithms(raw: Raw, engine: Engine, others: Mapping[str, Engine]) -> Iterator[ThalwegError]:
-    """Check names and parameters of congestion controls."""
-    for index, flow in enumerate(raw.get("flow", [])):
-        name = flow.get("cc")
-        if not isinstance(name, str):
-            continue
-        place = name_of(("flow", index, "cc"), raw)
-        known = engine.algorithms.get(name)
-        if known is None:
-            yield _no_algorithm(name, place, engine, others)
-            continue
-        for param in flow.get("cc_params", {}):
-            if param not in known.params:
-                yield ThalwegError(
-                    "unknown-cc-param",
-                    f"`{name}` has no parameter `{param}`",
-                    place=f"{place}_params.{param}",
-                    found=param,
-                    expected=words.one_of(known.params) if known.params else "no parameters",
-                    hint=words.did_you_mean(param, list(known.params)),
-                )
+def _algorithm(
+    name: str, params: Sequence[str], place: str, engine: Engine, others: Mapping[str, Engine]
+) -> Iterator[ThalwegError]:
+    """Check the name and the parameters of a congestion control."""
+    known = engine.algorithms.get(name)
+    if known is None:
+        yield _no_algorithm(name, place, engine, others)
+        return
+    for param in params:
+        if param not in known.params:
+            yield ThalwegError(
+                "unknown-cc-param",
+                f"`{name}` has no parameter `{param}`",
+                place=f"{place}_params.{param}",
+                found=param,
+                expected=words.one_of(known.params) if known.params else "no parameters",
+                hint=words.did_you_mean(param, list(known.params)),
+            )
 
 
 def _no_algorithm(name: str, place: str, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError:

@@ -6,8 +6,11 @@ The point has been checked, so that what is looked up here is there and well-for
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from thalweg.errors import ThalwegError
 from thalweg.plan import models as plan
@@ -35,29 +38,66 @@ class Resolved:
         return plan.Experiment(**self.fields, **numbers)
 
 
-def resolve(raw: Raw, folder: Path, traces: Traces) -> Resolved:
-    """Resolve a point; `folder` is where relative names of traces are looked up, `traces` collects what it uses."""
-    point = models.Scenario.model_validate(raw)
-    path = point.path
-    rtt_ns = quantities.time(path.rtt)
-    one_way = rtt_ns // 2
-    backward = path.reverse or models.Reverse()
-    return Resolved(
-        {
-            "duration_ns": _optional(quantities.time, point.duration),
-            "sample_interval_ns": quantities.time(point.sample_interval),
-            "start_jitter_ns": in_time(point.start_jitter, rtt_ns),
-            "rtt_ns": rtt_ns,
-            "forward": _link(path, folder, traces, rtt_ns, one_way),
-            "reverse": _link(backward, folder, traces, rtt_ns, rtt_ns - one_way),
-            "hosts": {
-                name: _host(point.host.get(name, models.Host())) for name in sorted({"sender", "receiver", *point.host})
+class Resolver:
+    """Resolves the points of one sweep; what several points share is resolved once."""
+
+    def __init__(self, folder: Path, traces: Traces) -> None:
+        """Look up relative names of traces in `folder`; `traces` collects those that are used."""
+        self._folder = folder
+        self._traces = traces
+        self._parts = self._how()
+        self._known: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+
+    def resolve(self, raw: Raw) -> Resolved:
+        """Resolve a point, as `sweep.scenarios` returns it."""
+        fields: dict[str, Any] = {}
+        for key, resolve in self._parts.items():
+            value = raw.get(key)
+            at = key, id(value)
+            if at not in self._known:
+                # The value is kept, so that no other one gets its id.
+                self._known[at] = value, resolve(_read(key, raw))
+            fields |= self._known[at][1]
+        fields["start_jitter_ns"] = in_time(_read("start_jitter", raw), fields["rtt_ns"])
+        return Resolved(fields)
+
+    def _how(self) -> dict[str, Callable[[Any], dict[str, Any]]]:
+        """Return how each key of the scenario's top is resolved that depends on no other."""
+        return {
+            "duration": lambda text: {"duration_ns": _optional(quantities.time, text)},
+            "sample_interval": lambda text: {"sample_interval_ns": quantities.time(text)},
+            "path": self._path,
+            "host": lambda hosts: {
+                "hosts": {
+                    name: _host(hosts.get(name, models.Host())) for name in sorted({"sender", "receiver", *hosts})
+                }
             },
-            "flows": [resolve_flow(flow, folder) for flow in point.flow],
-            "background": [_background(each) for each in point.background],
-            "engine": _choices(point.engine or models.Engine()),
+            "flow": lambda flows: {"flows": [resolve_flow(flow, self._folder) for flow in flows]},
+            "background": lambda background: {"background": [_background(each) for each in background]},
+            "engine": lambda engine: {"engine": _choices(engine or models.Engine())},
         }
-    )
+
+    def _path(self, path: models.Path) -> dict[str, Any]:
+        rtt_ns = quantities.time(path.rtt)
+        one_way = rtt_ns // 2
+        backward = path.reverse or models.Reverse()
+        return {
+            "rtt_ns": rtt_ns,
+            "forward": _link(path, self._folder, self._traces, rtt_ns, one_way),
+            "reverse": _link(backward, self._folder, self._traces, rtt_ns, rtt_ns - one_way),
+        }
+
+
+@cache
+def _adapter(key: str) -> TypeAdapter[Any]:
+    return TypeAdapter(models.Scenario.model_fields[key].annotation)
+
+
+def _read(key: str, raw: Raw) -> Any:
+    """Return the value of a key of the scenario's top as its model, or its default."""
+    if key in raw:
+        return _adapter(key).validate_python(raw[key])
+    return models.Scenario.model_fields[key].get_default(call_default_factory=True)
 
 
 def in_time(text: str, rtt_ns: int) -> int:

@@ -14,6 +14,9 @@ SEED_BITS = 53
 """Seeds are whole numbers that JSON readers hold exactly even where all numbers are doubles."""
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+
+
 def derive(seed: int, assignment: Mapping[str, Value], repetition: int) -> int:
     """Derive the seed of an experiment.
 
@@ -23,7 +26,7 @@ def derive(seed: int, assignment: Mapping[str, Value], repetition: int) -> int:
     False
     """
     canonical = {key: number(value) for key, value in assignment.items()}
-    text = json.dumps([seed, canonical, repetition], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = _encode([seed, canonical, repetition])
     digest = hashlib.sha256(text.encode("ascii")).digest()
     return int.from_bytes(digest[:8], "big") & ((1 << SEED_BITS) - 1)
 

@@ -1,8 +1,9 @@
 """Checks a whole scenario, its sweep included, and reports every mistake once."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
@@ -31,53 +32,83 @@ def check(document: Document) -> None:
 
 
 def find(document: Document) -> list[ThalwegError]:
-    """Give every mistake of a scenario."""
-    errors = structure.check(document, document.raw)
-    right, places, in_sweep = _sweep(document, {_identity(error) for error in errors})
-    set_by_sweep = {name_of(place, document.raw) for place in places}
-    errors = [e for e in (*errors, *in_sweep) if not (e.code == "missing-key" and e.place in set_by_sweep)]
-    if too_many := _too_many(document, right):
+    """Return every mistake of a scenario."""
+    in_structure = structure.check(document, document.raw)
+    base = structure.sound(document.raw, in_structure)
+    errors = list(in_structure.values())
+    right, set_by_sweep, in_sweep = _sweep(document, base, {_identity(error) for error in errors})
+    errors = [*(error for error in errors if not _is_set(error, set_by_sweep)), *in_sweep]
+    if too_many := _too_many(document, base, right):
         return [*errors, too_many]
-    return [*errors, *_rules(document, right, structure.addresses_meant(errors))]
+    return [*errors, *_rules(document, base, right, structure.addresses_meant(errors))]
 
 
 def _identity(error: ThalwegError) -> tuple[str | None, ...]:
     return error.code, error.place, error.found
 
 
+def _is_set(error: ThalwegError, set_by_sweep: set[str]) -> bool:
+    """Whether an error is about a key that is missing, and that the sweep sets."""
+    return error.code == "missing-key" and error.place in set_by_sweep
+
+
 def _sweep(
-    document: Document, known: set[tuple[str | None, ...]]
-) -> tuple[dict[str, list[Value]], list[Place], list[ThalwegError]]:
-    """Check the keys and values of the sweep one by one; gives what is right of it, and the places that it sets."""
+    document: Document, base: Raw, known: set[tuple[str | None, ...]]
+) -> tuple[dict[str, list[Value]], set[str], list[ThalwegError]]:
+    """Check the keys and values of the sweep one by one.
+
+    Returns:
+        What is right of the sweep, the names of the places that it sets, and its mistakes.
+    """
     raw = document.raw
     given = raw.get("sweep")
     rest = {
         key: value for key, value in raw.items() if key != "sweep"
     }  # or each value would be checked with all others
-    right: dict[str, list[Value]] = {}
-    places: list[Place] = []
+    places: dict[str, Place] = {}
     errors: list[ThalwegError] = []
+    swept: dict[str, list[Value]] = {}
     for address, values in (given if isinstance(given, dict) else {}).items():
         if not isinstance(values, list) or not all(isinstance(value, bool | int | float | str) for value in values):
             continue  # has an error from the structure already
+        if not sweep.is_known(address, base):
+            continue  # what is around the key has an error from the structure already
         found = _values(address, values)
         try:
-            place = sweep.locate(address, raw)
+            places[address] = sweep.locate(address, base)
         except ThalwegError as unknown:
             found.append(unknown)
         else:
-            places.append(place)
-            if not found:
-                right[address] = []
-            for value in values if not found else ():
-                wrong = [
-                    e for e in structure.check(document, sweep.put(rest, place, value)) if _identity(e) not in known
-                ]
-                errors += _in_sweep(wrong, address, document)
-                if not wrong:
-                    right[address].append(value)
+            swept[address] = values if not found else []
         errors += _in_sweep(found, address, document)
-    return {address: values for address, values in right.items() if values}, places, errors
+    set_by_sweep = {name_of(place, raw) for place in places.values()}
+    right: dict[str, list[Value]] = {}
+    for address, values in swept.items():
+        if around := next((each for each in places if _is_around(places[each], places[address])), None):
+            errors += _in_sweep([_twice(address, around)], address, document)
+            continue
+        right[address] = []
+        for value in values:
+            found = list(structure.check(document, sweep.put(rest, places[address], value)).values())
+            wrong = [each for each in found if _identity(each) not in known and not _is_set(each, set_by_sweep)]
+            errors += _in_sweep(wrong, address, document)
+            if not wrong:
+                right[address].append(value)
+    return {address: values for address, values in right.items() if values}, set_by_sweep, errors
+
+
+def _is_around(place: Place, other: Place) -> bool:
+    return len(place) < len(other) and other[: len(place)] == place
+
+
+def _twice(address: str, around: str) -> ThalwegError:
+    return ThalwegError(
+        "conflict",
+        f"`{address}` is a key of `{around}`, which the sweep replaces",
+        place=address,
+        expected="either of the two in the sweep",
+        hint=f"remove `{around}` or `{address}` from [sweep]",
+    )
 
 
 def _in_sweep(errors: Sequence[ThalwegError], address: str, document: Document) -> Sequence[ThalwegError]:
@@ -87,8 +118,8 @@ def _in_sweep(errors: Sequence[ThalwegError], address: str, document: Document) 
     return errors
 
 
-def _too_many(document: Document, swept: Mapping[str, Sequence[Value]]) -> ThalwegError | None:
-    repetitions = document.raw.get("repetitions")
+def _too_many(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]]) -> ThalwegError | None:
+    repetitions = base.get("repetitions")
     many = prod(map(len, swept.values())) * (repetitions if isinstance(repetitions, int) else 1)
     if many <= MOST_EXPERIMENTS:
         return None
@@ -133,30 +164,47 @@ def _kind(value: Value) -> str:
     return "true or false" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
-def _rules(document: Document, swept: Mapping[str, Sequence[Value]], meant: set[str]) -> list[ThalwegError]:
+Rule = Callable[[Raw, Path, Mistakes], None]
+"""A rule gets the keys of the scenario's top that it reads, the folder of the scenario's files, and notes mistakes."""
+
+RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
+    (rules_path.check, ("path", "duration")),
+    (rules_path.check_hosts, ("host", "flow")),
+    (rules_flow.check, ("flow", "host", "duration")),
+    (rules_flow.check_background, ("background", "path", "duration")),
+    (rules_cc.check, ("flow",)),
+    (rules_host.check, ("host",)),
+    (rules_amount.check, ("flow", "duration", "sample_interval")),
+    (rules_arrival.check, ("path", "flow", "duration")),
+)
+"""Every rule, with the keys that it gets. Where two points of the sweep share them, it is applied once."""
+
+
+def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], meant: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
     What is missing only because its key is misspelled, and was `meant`, is no further mistake.
     """
     at: dict[Mistake, list[Assignment]] = {}
-    points = list(sweep.points(swept))
+    points: list[Assignment] = []
     in_files: dict[Any, ThalwegError] = {}
-    for assignment in points:
-        raw = sweep.apply(document.raw, assignment)
-        mistakes = Mistakes()
-        rules_path.check(raw, document.file.parent, mistakes)
-        rules_flow.check(raw, mistakes)
-        rules_cc.check(raw, document.file.parent, mistakes)
-        rules_host.check(raw, mistakes)
-        rules_amount.check(raw, mistakes)
-        rules_arrival.check(raw, document.file.parent, mistakes)
-        for mistake in mistakes:
-            if not any(
-                address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead
-            ):
-                at.setdefault(mistake, []).append(assignment)
-        for error in mistakes.errors:
-            in_files.setdefault((error.source, error.message), error)
+    # Parts that points share are the same objects, which `sweep.scenarios` keeps as long as it is iterated.
+    known: dict[tuple[int, ...], Mistakes] = {}
+    for assignment, raw in sweep.scenarios(base, swept):
+        points.append(assignment)
+        for number, (rule, keys) in enumerate(RULES):
+            parts = (number, *[id(raw.get(key)) for key in keys])
+            mistakes = known.get(parts)
+            if mistakes is None:
+                mistakes = known[parts] = Mistakes()
+                rule({key: raw[key] for key in keys if key in raw}, document.file.parent, mistakes)
+            for mistake in mistakes:
+                if not any(
+                    address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead
+                ):
+                    at.setdefault(mistake, []).append(assignment)
+            for error in mistakes.errors:
+                in_files.setdefault((error.source, error.message), error)
     errors = [_error(mistake, where, points, document) for mistake, where in list(at.items())[:MOST_MISTAKES]]
     if len(at) > MOST_MISTAKES:
         errors.append(_more(len(at) - MOST_MISTAKES, errors[-1].source))
@@ -204,6 +252,7 @@ def overridden(document: Document, settings: Mapping[str, Value | list[Value]]) 
     A list is what the sweep then tries. Raises `ThalwegErrors` if a key is unknown.
     """
     raw: Raw = document.raw
+    base = structure.sound(raw, structure.check(document, raw))
     places, errors = set(document.not_in_file), list[ThalwegError]()
     for address, value in settings.items():
         try:
@@ -213,14 +262,17 @@ def overridden(document: Document, settings: Mapping[str, Value | list[Value]]) 
             error.code = "bad-set-key"
             errors.append(error)
             continue
-        if isinstance(value, list):
-            raw = {**raw, "sweep": {**raw.get("sweep", {}), address: value}}
+        if not sweep.is_known(address, base):
+            continue  # the file has a mistake around the key, which the check reports
+        swept = raw.get("sweep", {})
+        if isinstance(value, list) and isinstance(swept, dict):
+            raw = {**raw, "sweep": {**swept, address: value}}
             places.add(("sweep", address))
-            continue
-        raw = sweep.put(raw, place, value)
-        places.add(place)
-        if isinstance(raw.get("sweep"), dict) and address in raw["sweep"]:
-            raw = {**raw, "sweep": {key: values for key, values in raw["sweep"].items() if key != address}}
+        elif not isinstance(value, list):
+            raw = sweep.put(raw, place, value)
+            places.add(place)
+            if isinstance(swept, dict) and address in swept:
+                raw["sweep"] = {key: each for key, each in swept.items() if key != address}
     if errors:
         raise ThalwegErrors(errors)
     return Document(document.file, document.text, raw, frozenset(places))

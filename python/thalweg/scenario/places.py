@@ -12,6 +12,11 @@ from thalweg.scenario.texts import EXPECTED
 
 Schema = dict[str, Any]
 
+MAX_SHOWN_BITS = 128
+"""Larger whole numbers are described by their length; TOML's own have 64 bits."""
+
+LOG10_OF_2 = 0.30103
+
 
 @cache
 def schema() -> Schema:
@@ -85,6 +90,8 @@ def show(given: Any) -> str:
         return "a list" if given else "an empty list"
     if isinstance(given, bool):
         return str(given).lower()
+    if isinstance(given, int) and given.bit_length() > MAX_SHOWN_BITS:
+        return f"a number of {int(given.bit_length() * LOG10_OF_2) + 1} digits"
     text = f'"{given}"' if isinstance(given, str) else str(given)
     return text if len(text) <= 60 else text[:57] + '..."'
 

@@ -6,9 +6,11 @@ than the base unit is a mistake: nothing is rounded in silence.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import TypeVar
 
 LARGEST = 2**64 - 1
 """Largest value of a quantity, in its base unit."""
@@ -52,6 +54,15 @@ class PerSecond:
     arrivals: Fraction
 
 
+T = TypeVar("T")
+
+
+def _cached(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Keep what texts were read as: the points of a sweep have most of them in common."""
+    return lru_cache(maxsize=4096)(parse)
+
+
+@_cached
 def rate(text: str) -> int:
     """Read a rate in bits per second.
 
@@ -61,6 +72,7 @@ def rate(text: str) -> int:
     return _whole(text, RATES)
 
 
+@_cached
 def size(text: str) -> int:
     """Read a size in bytes.
 
@@ -70,6 +82,7 @@ def size(text: str) -> int:
     return _whole(text, SIZES)
 
 
+@_cached
 def time(text: str) -> int:
     """Read a time in nanoseconds.
 
@@ -79,6 +92,7 @@ def time(text: str) -> int:
     return _whole(text, TIMES)
 
 
+@_cached
 def time_or_rtt(text: str) -> int | Rtts:
     """Read a time in nanoseconds, or in round-trip times.
 
@@ -89,6 +103,7 @@ def time_or_rtt(text: str) -> int | Rtts:
     return Rtts(number) if unit == "rtt" else time(text)
 
 
+@_cached
 def buffer(text: str) -> int | Bdps | PacketCount:
     """Read a room: bytes, bandwidth-delay products, or packets.
 
@@ -103,6 +118,7 @@ def buffer(text: str) -> int | Bdps | PacketCount:
     return size(text)
 
 
+@_cached
 def size_or_unlimited(text: str) -> int | None:
     """Read a size in bytes, or `unlimited`, which is None.
 
@@ -112,6 +128,7 @@ def size_or_unlimited(text: str) -> int | None:
     return None if text.strip() == "unlimited" else size(text)
 
 
+@_cached
 def arrival_rate(text: str) -> int | PerSecond:
     """Read arrivals per second, or the load that they offer in bits per second.
 

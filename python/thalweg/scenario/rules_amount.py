@@ -4,6 +4,7 @@ What can be foreseen is counted: samples of flows that go on to the end, and ran
 """
 
 from fractions import Fraction
+from pathlib import Path
 
 from thalweg.scenario import quantities, rules_repeat, values
 from thalweg.scenario.document import Raw
@@ -19,7 +20,7 @@ MOST_ARRIVALS = 10_000_000
 """Connections of a flow in one experiment, as for `repeat.count`."""
 
 
-def check(raw: Raw, mistakes: Mistakes) -> None:
+def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
     """Check the amounts of samples and of arrivals."""
     interval = values.quantity(raw, "sample_interval", quantities.time, "10ms")
     if interval and interval < SHORTEST_SAMPLE_INTERVAL_NS:

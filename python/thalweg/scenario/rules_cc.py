@@ -49,6 +49,8 @@ def _check(table: Raw, place: Place, name: str, folder: Path, mistakes: Mistakes
             hint='cc = {module = "mine.ko"}, or the name of one that is there: cc = "cubic"',
         )
         return
+    if values.MALFORMED in table.values():
+        return
     file = folder / str(table[named[0]])
     if not file.is_file():
         near = (

@@ -1,5 +1,6 @@
 """Rules between the keys of [[flow]] and [[background]]."""
 
+from pathlib import Path
 from typing import Any
 
 from thalweg.scenario import quantities, rules_path, rules_repeat, values, words
@@ -8,8 +9,8 @@ from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
 
 
-def check(raw: Raw, mistakes: Mistakes) -> None:
-    """Check the flows and the background traffic."""
+def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
+    """Check the flows."""
     flows = list(values.tables(raw, "flow"))
     if raw.get("flow", []) == []:
         mistakes.add(
@@ -38,6 +39,11 @@ def check(raw: Raw, mistakes: Mistakes) -> None:
                 instead=("duration", f"flow.{name}"),
             )
     rules_repeat.check_until(flows, mistakes)
+
+
+def check_background(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
+    """Check the background traffic."""
+    duration = values.quantity(raw, "duration", quantities.time)
     for index, background in values.tables(raw, "background"):
         _times(background, ("background", index), f"background.{index}", duration, mistakes)
         if values.quantity(background, "rate", quantities.rate) == 0:
@@ -48,10 +54,10 @@ def check(raw: Raw, mistakes: Mistakes) -> None:
                 expected="a rate above zero",
             )
     if "duration" not in raw:
-        _background(raw, mistakes)
+        _endless(raw, mistakes)
 
 
-def _background(raw: Raw, mistakes: Mistakes) -> None:
+def _endless(raw: Raw, mistakes: Mistakes) -> None:
     """Check that UDP without end leaves something to the flows, where only their end ends the experiment."""
     endless = [(index, table) for index, table in values.tables(raw, "background") if "stop" not in table]
     udp = sum(values.quantity(table, "rate", quantities.rate) or 0 for _, table in endless)

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from pathlib import Path
 
 from thalweg.scenario import quantities, values
 from thalweg.scenario.document import Raw
@@ -31,7 +32,7 @@ QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
 """Names of queue disciplines: a kernel keeps 16 bytes of them."""
 
 
-def check(raw: Raw, mistakes: Mistakes) -> None:
+def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
     """Check the hosts."""
     for name, host in values.table(raw, "host").items():
         if not isinstance(host, dict):

@@ -31,7 +31,7 @@ QUEUE_PARAMETERS = {
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check the path and the hosts; relative names of traces are looked up in `folder`."""
+    """Check the path; relative names of traces are looked up in `folder`."""
     path = values.table(raw, "path")
     if values.quantity(path, "rtt", quantities.time) == 0:
         mistakes.add(
@@ -53,7 +53,6 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
         _queue(path["reverse"], place, mistakes)
         if "duration" not in raw:
             _passable(path["reverse"], place, mistakes)
-    _hosts(raw, mistakes)
 
 
 def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
@@ -233,7 +232,8 @@ def _queue(link: Raw, place: Place, mistakes: Mistakes) -> None:
             )
 
 
-def _hosts(raw: Raw, mistakes: Mistakes) -> None:
+def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
+    """Check whom hosts belong to, and the limits of their buffers."""
     hosts = values.table(raw, "host")
     senders = {flow["host"] for _, flow in values.tables(raw, "flow") if isinstance(flow.get("host"), str)} | {"sender"}
     for name, host in hosts.items():

@@ -5,7 +5,7 @@ what was found, what was expected (from the JSON Schema) and what was probably m
 value or a table" only the branch that was meant is reported.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,10 +18,15 @@ from thalweg.scenario.models import Scenario
 from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
 from thalweg.scenario.positions import Place
 from thalweg.scenario.texts import EXPECTED
+from thalweg.scenario.values import MALFORMED
 
 
-def check(document: Document, raw: Raw) -> list[ThalwegError]:
-    """Check `raw`, the values of `document` or those of one of its sweep points."""
+def check(document: Document, raw: Raw) -> dict[Place, ThalwegError]:
+    """Check `raw`, the values of `document` or those of one of its sweep points.
+
+    Returns:
+        The mistake at each place that has one.
+    """
     try:
         Scenario.model_validate(raw)
     except ValidationError as error:
@@ -31,8 +36,31 @@ def check(document: Document, raw: Raw) -> list[ThalwegError]:
             found.setdefault(place, _translate(details, place, node, document, raw))
         # `name is missing` where `nam` was found is one mistake.
         meant = addresses_meant(found.values())
-        return [each for each in found.values() if not (each.code == "missing-key" and each.place in meant)]
-    return []
+        return {
+            place: each for place, each in found.items() if not (each.code == "missing-key" and each.place in meant)
+        }
+    return {}
+
+
+def sound(raw: Raw, mistakes: Mapping[Place, ThalwegError]) -> Raw:
+    """Return the scenario as the rules between keys read it: every value in it has the structure of the schema.
+
+    Unknown keys are left out, and MALFORMED stands where a value is wrong. The sweep is left out: its values are checked
+    one by one, at the places that they set.
+    """
+    right = {key: value for key, value in raw.items() if key != "sweep"}
+    for place, mistake in mistakes.items():
+        if place[0] == "sweep" or mistake.code == "missing-key":
+            continue
+        inside: Any = right
+        for key in place[:-1]:
+            inside[key] = inside[key].copy()
+            inside = inside[key]
+        if mistake.code == "unknown-key":
+            del inside[place[-1]]
+        else:
+            inside[place[-1]] = MALFORMED
+    return right
 
 
 def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:

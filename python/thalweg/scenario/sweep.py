@@ -14,6 +14,7 @@ from thalweg.scenario import words
 from thalweg.scenario.document import Raw
 from thalweg.scenario.places import Schema, resolve, schema
 from thalweg.scenario.positions import Place
+from thalweg.scenario.values import MALFORMED
 
 Value = bool | int | float | str
 Assignment = dict[str, Value]
@@ -60,6 +61,24 @@ def locate(address: str, raw: Raw) -> Place:
     return tuple(place)
 
 
+def is_known(address: str, base: Raw) -> bool:
+    """Whether all tables and lists around the key of an address are well-formed, or absent.
+
+    `base` is a scenario as `structure.sound` returns it.
+    """
+    keys, value = address.split("."), base
+    for position, key in enumerate(keys):
+        if value is MALFORMED:
+            return False
+        if isinstance(value, list):
+            named = {flow.get("name"): flow for flow in reversed(value) if isinstance(flow, dict)}
+            numbered = {str(number): each for number, each in enumerate(value)}
+            value = (named if keys[:position] == ["flow"] else numbered).get(key)
+        else:
+            value = _get(value, key)
+    return True
+
+
 def put(raw: Raw, place: Place, value: Value) -> Raw:
     """Give a copy of `raw` with `value` at `place`; tables on the way are made."""
     return dict(_put(raw, place, value))
@@ -75,12 +94,33 @@ def points(sweep: Mapping[str, Sequence[Value]]) -> Iterator[Assignment]:
         yield dict(zip(sweep, values, strict=True))
 
 
-def apply(raw: Raw, assignment: Assignment) -> Raw:
-    """Give the scenario of one point: without its sweep, with the values in their places."""
-    point = {key: value for key, value in raw.items() if key != "sweep"}
-    for address, value in assignment.items():
-        point = put(point, locate(address, raw), value)
-    return point
+def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[Assignment, Raw]]:
+    """Return every point: what it sets, and its scenario, which has no sweep.
+
+    Scenarios share what is equal in them: the value of a key of the top is one and the same object in all scenarios in
+    which the sweep sets the same values below that key.
+
+    >>> both = scenarios({"path": {"rtt": "1ms"}, "flow": []}, {"path.rate": ["1bps", "2bps"]})
+    >>> [scenario["path"] for _, scenario in both]
+    [{'rtt': '1ms', 'rate': '1bps'}, {'rtt': '1ms', 'rate': '2bps'}]
+    """
+    base = {key: value for key, value in raw.items() if key != "sweep"}
+    places = [locate(address, raw) for address in swept]
+    below: dict[str, list[int]] = {}
+    for number, place in enumerate(places):
+        below.setdefault(str(place[0]), []).append(number)
+    known: dict[tuple[str, tuple[Value, ...]], Any] = {}
+    for assignment in points(swept):
+        values, scenario = tuple(assignment.values()), base.copy()
+        for key, numbers in below.items():
+            variant = key, tuple(values[number] for number in numbers)
+            if variant not in known:
+                part = base.get(key)
+                for number in numbers:
+                    part = _put(part, places[number][1:], values[number])
+                known[variant] = part
+            scenario[key] = known[variant]
+        yield assignment, scenario
 
 
 def _put(inside: Any, place: Place, value: Value) -> Any:

@@ -37,6 +37,8 @@ def read(file: Path) -> tuple[int, ...]:
     Raises `ThalwegError`, whose place is the file, if there is none or a line is wrong.
     """
     place = str(file)
+    if file.exists() and not file.is_file():
+        raise ThalwegError("no-trace", f"`{file}` is not a regular file", place=place)
     try:
         text = read_regular(file, LARGEST_FILE).decode("ascii")
     except FileNotFoundError:
@@ -47,6 +49,10 @@ def read(file: Path) -> tuple[int, ...]:
         ) from None
     except UnicodeDecodeError:
         raise _bad(file, None, "the file is not plain text", None) from None
+    except ValueError:
+        raise ThalwegError(
+            "no-trace", f"`{file}` is not the name of a file: it has a null character", place=place
+        ) from None
     times: list[int] = []
     for number, line in enumerate(text.splitlines(), 1):
         word = line.strip()

@@ -1,7 +1,8 @@
 """Values of a scenario, looked up leniently.
 
 The rules between keys are checked even where another key is malformed, so that all mistakes of a file are reported at
-once. What is absent has the default of the schema; what is malformed is None here, and has an error of its own.
+once. They read a scenario whose structure was checked (`structure.sound`): a value is of its kind, absent, or MALFORMED,
+which has an error of its own. What is absent has the default of the schema; a quantity that is malformed is None here.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +18,20 @@ from thalweg.scenario.quantities import Bdps, PacketCount, QuantityError
 T = TypeVar("T")
 
 NANOS = 10**9
+
+
+class _Malformed:
+    """Stands where the value of a key is wrong: the key is there, and its value is unknown."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+MALFORMED = _Malformed()
+"""The only value of its kind."""
 
 
 def table(raw: Any, key: str) -> Raw:

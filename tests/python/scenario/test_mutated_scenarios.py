@@ -1,0 +1,77 @@
+"""Whatever a scenario's structure, `check` ends with a plan or with mistakes of its own, never in a traceback.
+
+A few seconds of mutations run always; THALWEG_FUZZ_SECONDS=600 runs as many as fit into ten minutes.
+"""
+
+import os
+import re
+import time
+import tomllib
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, seed, settings
+from mutations import mutated
+from thalweg import engine, plan
+from thalweg.errors import ThalwegError
+from thalweg.scenario import check
+from thalweg.scenario.document import Document
+
+ROOT = Path(__file__).parents[3]
+
+SECONDS = float(os.environ.get("THALWEG_FUZZ_SECONDS", "0"))
+EXAMPLES = 150
+"""Mutations of a batch: two to three seconds."""
+
+
+def originals() -> list[dict[str, Any]]:
+    """Return the ready-made scenarios, and those of the documentation."""
+    texts = [file.read_text("utf-8") for file in sorted((ROOT / "scenarios").rglob("*.toml"))]
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        texts += re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    parsed = [tomllib.loads(text) for text in texts]
+    return [raw for raw in parsed if "path" in raw]
+
+
+ORIGINALS = originals()
+ENGINES = engine.capabilities().engines
+
+
+def explained_or_planned(raw: dict[str, Any]) -> None:
+    """Check and plan a scenario as `thalweg check` does.
+
+    Raises:
+        Exception: Anything but an error of ours: a defect.
+    """
+    document = Document(ROOT / "scenarios" / "x.toml", "", raw)
+    try:
+        check.check(document)
+        made = plan.make(document, ENGINES["sim"], ENGINES)
+    except ThalwegError as problem:
+        for error in problem.errors:
+            assert error.text().startswith(f"error[{error.code}]: ")
+            assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", error.text()), "a terminal shows it as it is"
+        return
+    assert made.experiments
+
+
+def batch(number: int) -> Callable[[], None]:
+    """Return a test of EXAMPLES mutations; each number makes others."""
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @seed(number)
+    @given(raw=mutated(ORIGINALS))
+    def test(raw: dict[str, Any]) -> None:
+        explained_or_planned(raw)
+
+    return test
+
+
+def test_a_mutated_scenario_is_explained_or_planned() -> None:
+    end = time.monotonic() + SECONDS
+    for number in count(1):
+        batch(number)()
+        if time.monotonic() >= end:
+            break
