@@ -1,6 +1,8 @@
 """From a scenario to its plan."""
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegErrors
@@ -22,15 +24,8 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     swept = raw.get("sweep", {})
     if errors := honours.check(document, swept, engine, others):
         raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
-    traces = Traces()
-    resolver = Resolver(document.file.parent, traces)
-    experiments: list[Experiment] = []
-    for number, (assignment, point) in enumerate(sweep.scenarios(raw, swept)):
-        resolved = resolver.resolve(point)
-        settings = {key: seeds.number(value) for key, value in assignment.items()}
-        for repetition in range(raw.get("repetitions", 1)):
-            seed = seeds.derive(raw.get("seed", 1), assignment, repetition)
-            experiments.append(resolved.experiment(experiment=number, repetition=repetition, sweep=settings, seed=seed))
+    with _no_collection():
+        experiments, traces = _experiments(document, swept)
     return Plan(
         format=FORMAT,
         engine=engine.name,
@@ -41,3 +36,28 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
         traces=traces.by_name,
         experiments=experiments,
     )
+
+
+def _experiments(document: Document, swept: Mapping[str, Sequence[sweep.Value]]) -> tuple[list[Experiment], Traces]:
+    raw, traces = document.raw, Traces()
+    resolver = Resolver(document.file.parent, traces)
+    experiments: list[Experiment] = []
+    for number, (assignment, point) in enumerate(sweep.scenarios(raw, swept)):
+        resolved = resolver.resolve(point)
+        settings = {key: seeds.number(value) for key, value in assignment.items()}
+        for repetition in range(raw.get("repetitions", 1)):
+            seed = seeds.derive(raw.get("seed", 1), assignment, repetition)
+            experiments.append(resolved.experiment(experiment=number, repetition=repetition, sweep=settings, seed=seed))
+    return experiments, traces
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the garbage collector wait: experiments have no cycles, and going through all of them takes as long again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -90,7 +90,8 @@ class Resolver:
 
 @cache
 def _adapter(key: str) -> TypeAdapter[Any]:
-    return TypeAdapter(models.Scenario.model_fields[key].annotation)
+    kind: Any = models.Scenario.model_fields[key].annotation
+    return TypeAdapter(kind)
 
 
 def _read(key: str, raw: Raw) -> Any:

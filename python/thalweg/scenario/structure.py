@@ -45,8 +45,8 @@ def check(document: Document, raw: Raw) -> dict[Place, ThalwegError]:
 def sound(raw: Raw, mistakes: Mapping[Place, ThalwegError]) -> Raw:
     """Return the scenario as the rules between keys read it: every value in it has the structure of the schema.
 
-    Unknown keys are left out, and MALFORMED stands where a value is wrong. The sweep is left out: its values are checked
-    one by one, at the places that they set.
+    Unknown keys are left out, and MALFORMED stands where a value is wrong. The sweep is left out: its values are
+    checked one by one, at the places that they set.
     """
     right = {key: value for key, value in raw.items() if key != "sweep"}
     for place, mistake in mistakes.items():

@@ -66,7 +66,8 @@ def is_known(address: str, base: Raw) -> bool:
 
     `base` is a scenario as `structure.sound` returns it.
     """
-    keys, value = address.split("."), base
+    keys = address.split(".")
+    value: Any = base
     for position, key in enumerate(keys):
         if value is MALFORMED:
             return False

@@ -37,8 +37,6 @@ def read(file: Path) -> tuple[int, ...]:
     Raises `ThalwegError`, whose place is the file, if there is none or a line is wrong.
     """
     place = str(file)
-    if file.exists() and not file.is_file():
-        raise ThalwegError("no-trace", f"`{file}` is not a regular file", place=place)
     try:
         text = read_regular(file, LARGEST_FILE).decode("ascii")
     except FileNotFoundError:

@@ -77,6 +77,15 @@ CASES = {
     "table of a union has a mistake": GOOD.replace("[path]\n", '[path]\nloss = {model = "gilbert", p = 0.1}\n'),
     "value of a union has a mistake": GOOD.replace("[path]\n", '[path]\nqueue = "fqcodel"\n'),
     "parameter of another queue": GOOD.replace("[path]\n", '[path]\nqueue = {name = "pie", flows = 3}\n'),
+    "list of tables instead of a table, with a key in the sweep": GOOD.replace("[path]", "[[path]]")
+    + '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n',
+    "one flow instead of a list, with a key in the sweep": HEAD
+    + FLOW.replace("[[flow]]", "[flow]")
+    + '[sweep]\n"flow.a.size" = ["1MB", "2MB"]\n',
+    "sweep of a key and of a table around it": GOOD + '[sweep]\n"path.loss" = [0.1, 0.2]\n"path.loss.p" = [0.1]\n',
+    "sweep that completes a table": GOOD + '[sweep]\n"path.loss.model" = ["gilbert-elliott"]\n"path.loss.p" = [0.1]\n',
+    "hexadecimal number of thousands of digits": GOOD.replace("[path]\n", "[path]\nloss = 0x" + "f" * 5000 + "\n"),
+    "yes instead of a share": GOOD + "[host.sender]\ncpu_share = true\n",
     "one flow instead of a list": HEAD + FLOW.replace("[[flow]]", "[flow]"),
     "list instead of one path": GOOD.replace("[path]", "[[path]]"),
     "rate and trace": GOOD.replace("[path]\n", '[path]\nsteps = [{at = "0s", rate = "1Mbps"}]\n'),
