@@ -18,7 +18,7 @@ table! {
         key: kind: &'static str,
         /// Number of the transfer within the connection, from 0; empty: the row is no transfer.
         key: transfer: Option<u64>,
-        /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, ndt or ss.
+        /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3, ndt or ss.
         : source: &'static str,
         /// Host name of the machine.
         : machine: Option<Arc<str>>,

@@ -25,6 +25,9 @@ OF_FORMAT = {
     "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},
     "varnish": {"--format-string", "--map", "--map-file"},
     "csv": {"--map", "--map-file", "--delimiter", "--decimal", "--time-format"},
+    "json": {"--map", "--map-file", "--decimal", "--time-format"},
+    "haproxy": {"--format-string", "--map", "--map-file"},
+    "iperf3": set[str](),
     "ndt": set[str](),
     "ss": {"--time"},
 }
@@ -32,11 +35,12 @@ OF_FORMAT = {
 
 
 def command(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="nginx, varnish, csv, ndt or ss.", show_default=False)],
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(OF_FORMAT)}.", show_default=False)],
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="What to read; .gz as well.", show_default=False)],
     out: Annotated[Path, option("--out", "DIR", "Folder for the records; it is made.")],
     format_string: Annotated[
-        str | None, option("--format-string", "TEXT", "nginx, varnish: the log's format. [default: the server's own]")
+        str | None,
+        option("--format-string", "TEXT", "Format of nginx, varnish, haproxy. [default: the server's own]"),
     ] = None,
     config: Annotated[Path | None, option("--config", "FILE", "nginx: the nginx.conf that has its log_format.")] = None,
     format_name: Annotated[
@@ -51,10 +55,11 @@ def command(
         str | None, option("--delimiter", "TEXT", "csv: what separates fields. [default: a comma; of .tsv a tab]")
     ] = None,
     decimal: Annotated[
-        str | None, option("--decimal", "MARK", "csv: decimal mark, `.` or `,`; the other one separates thousands.")
+        str | None,
+        option("--decimal", "MARK", "csv, json: decimal mark, . or ,; the other separates thousands."),
     ] = None,
     time_format: Annotated[
-        str | None, option("--time-format", "FORMAT", "csv: format of times, as of strptime: '%d/%m/%Y %H:%M'.")
+        str | None, option("--time-format", "FORMAT", "csv, json: format of times, as of strptime: '%d/%m/%Y %H:%M'.")
     ] = None,
     time: Annotated[
         str | None, option("--time", "TIME", "ss: when it was printed. [default: when the file was written]")
@@ -162,6 +167,24 @@ def _notation(given: Given) -> "Notation":
     return Notation(decimal, given["--time-format"] or "")
 
 
+def _json(given: Given) -> "Importer":
+    from thalweg.records.imports import JsonLines
+
+    return JsonLines(_mapping(given), _notation(given))
+
+
+def _haproxy(given: Given) -> "Importer":
+    from thalweg.records.imports import Haproxy
+
+    return Haproxy(given["--format-string"] or "", _mapping(given))
+
+
+def _iperf3(given: Given) -> "Importer":
+    from thalweg.records.imports import Iperf3
+
+    return Iperf3()
+
+
 def _ndt(given: Given) -> "Importer":
     from thalweg.records.imports import Ndt
 
@@ -181,7 +204,8 @@ def _ss(given: Given) -> "Importer":
 
 
 IMPORTERS: Mapping[str, Callable[[Given], "Importer"]] = {
-    "nginx": _nginx, "varnish": _varnish, "csv": _csv, "ndt": _ndt, "ss": _ss,
+    "nginx": _nginx, "varnish": _varnish, "csv": _csv, "json": _json, "haproxy": _haproxy, "iperf3": _iperf3,
+    "ndt": _ndt, "ss": _ss,
 }  # fmt: skip
 
 

@@ -208,7 +208,7 @@ RECORDS: dict[str, Table] = {
                 "string",
                 False,
                 False,
-                "Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, ndt or ss.",
+                "Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3, ndt or ss.",
             ),
             Column("machine", "string", True, False, "Host name of the machine."),
             Column("start_us", "u64", True, False, "When the span began: UNIX time."),

@@ -22,6 +22,7 @@ def imported(importer: Importer, *files: Path, out: Path, **options: Any) -> tup
         for row in pl.read_parquet(file).iter_rows(named=True)
     ]
     assert done.rows == len(rows)
-    if hasattr(importer, "fills") and not options.get("constants"):
-        assert done.filled <= set(importer.fills)
+    if hasattr(importer, "fills"):
+        mapped = {each.column for each in getattr(importer, "_mapped", ())}
+        assert done.filled <= {*importer.fills, *mapped, *options.get("constants", ())}
     return rows, done

@@ -12,7 +12,7 @@ import pytest
 from importing import SAMPLES, imported
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records import imports
-from thalweg.records.imports import Addresses, Ndt, Nginx, Ss, Table, Varnish, mapping
+from thalweg.records.imports import Addresses, Haproxy, Iperf3, Ndt, Nginx, Ss, Table, Varnish, mapping
 from thalweg.records.imports.addresses import with_key
 from thalweg.records.schema import SCHEMA
 
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_made_is_said_to_be_so(thalweg: Thalweg, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["apache", "x", "--out", "r"], "nginx, varnish, csv, ndt, ss"),
+        (["apache", "x", "--out", "r"], "nginx, varnish, csv, json, haproxy, iperf3, ndt, ss"),
         (["ss", "x", "--out", "r", "--map", "a=b"], ", not for ss"),
         (["ndt", "x", "--out", "r", "--config", "b"], "--config is for nginx"),
         (["nginx", "x", "--out", "r", "--format-name", "b"], "--format-name is a name in a --config"),
@@ -193,7 +193,7 @@ def test_whatever_stands_in_a_file_an_import_ends_with_rows_or_with_our_error(tm
             imports.convert(TORN[name](), [tmp_path / name], tmp_path / "out", addresses=Addresses())
 
 
-@pytest.mark.parametrize("importer", [Nginx, Varnish, Ndt, Ss])
+@pytest.mark.parametrize("importer", [Haproxy, Iperf3, Ndt, Nginx, Ss, Varnish])
 def test_the_reference_names_the_source_of_every_column_that_an_importer_fills(importer: Any) -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "importing.md").read_text()
     section = re.search(rf"^## {importer.source}\b(.*?)(?=^## |\Z)", page, flags=re.M | re.S | re.I)

@@ -5,7 +5,10 @@ What a source does not know stays empty. docs/reference/importing.md says for ea
 
 from thalweg.records.imports.addresses import Addresses
 from thalweg.records.imports.convert import Imported, convert
+from thalweg.records.imports.haproxy import Haproxy
+from thalweg.records.imports.iperf3 import Iperf3
 from thalweg.records.imports.items import Importer
+from thalweg.records.imports.json_lines import JsonLines
 from thalweg.records.imports.mapped import Mapped, Notation, mapping
 from thalweg.records.imports.ndt import Ndt
 from thalweg.records.imports.nginx import Nginx
@@ -17,8 +20,11 @@ from thalweg.records.imports.varnish import Varnish
 __all__ = [
     "COMBINED",
     "Addresses",
+    "Haproxy",
     "Imported",
     "Importer",
+    "Iperf3",
+    "JsonLines",
     "Mapped",
     "Ndt",
     "Nginx",

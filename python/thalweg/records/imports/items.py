@@ -145,6 +145,7 @@ class Lines:
         self._stream = stream
         self._digest = digest
         self._was_cut = False
+        self._ahead: str | None = None
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -160,9 +161,17 @@ class Lines:
 
     def piece(self) -> str:
         """Give the next line, or as much of a long one as is read at a time; at the end nothing."""
+        if self._ahead is not None:
+            piece, self._ahead = self._ahead, None
+            return piece
         piece = self._stream.readline(LONGEST)
         self._digest.update(piece.encode(errors="replace"))
         return piece
+
+    def peek(self) -> str:
+        """Return the piece that comes next, without taking it."""
+        self._ahead = self.piece()
+        return self._ahead
 
     def was_cut(self) -> bool:
         """Tell whether a line was too long since this was asked last."""

@@ -17,12 +17,14 @@ BETWEEN = " \t\r\n,[]"
 """What may stand between two values: a list is told by its brackets alone."""
 
 
-def values_of_json(first: int, pieces: Iterator[str]) -> Iterator[tuple[int, Any]]:
+def values_of_json(
+    first: int, pieces: Iterator[str], decoder: json.JSONDecoder | None = None
+) -> Iterator[tuple[int, Any]]:
     """Give each value with the number of the line on which it begins; the first piece is of line `first`.
 
     What cannot be read is an `Item` that says why, and ends it: nobody knows where the next value would begin.
     """
-    decoder = json.JSONDecoder()
+    decoder = decoder or json.JSONDecoder()
     text, place, line, depth = "", 0, first, 0
     while True:
         begin = place

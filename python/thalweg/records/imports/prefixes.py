@@ -30,6 +30,9 @@ STAMPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ", re.ASCII)
 COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
 """Docker Compose: the name of the container."""
 
+OF_DOCKER = {"log", "stream", "time", "attrs"}
+"""Keys of an object of Docker's."""
+
 
 @dataclass(frozen=True)
 class Wrapped:
@@ -108,7 +111,7 @@ def _of_json(line: str) -> Wrapped | None:
         return None
     if not isinstance(found, dict):
         return None
-    if isinstance(log := found.get("log"), str) and "stream" in found:
+    if isinstance(log := found.get("log"), str) and "stream" in found and found.keys() <= OF_DOCKER:
         return Wrapped(log.rstrip("\r\n"), stream=str(found["stream"]), is_partial=not log.endswith("\n"))
     if isinstance(message := found.get("MESSAGE"), str):
         host = found.get("_HOSTNAME")

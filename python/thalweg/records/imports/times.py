@@ -83,6 +83,12 @@ def formatted(text: str, form: str) -> int | None:
     return None if values.is_unknown(text) else _formatted(text, form)
 
 
+def later(at_us: int, duration_us: int) -> int:
+    """Return a time after another one, which is assumed if that one is."""
+    value = int(at_us) + duration_us
+    return Assumed(value, at_us.why) if isinstance(at_us, Assumed) else value
+
+
 @lru_cache(maxsize=4096)
 def _formatted(text: str, form: str) -> int:
     try:

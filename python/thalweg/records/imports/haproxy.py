@@ -1,0 +1,127 @@
+"""HAProxy's logs: a line per request, which becomes a transfer, or in mode tcp a line per connection.
+
+The connection is the client's. HAProxy looks at its clock when the last byte is in the socket's send buffer, not when
+the client has it: the time that it logs is a duration and never a completion time. Times of requests have no zone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from thalweg.records.imports import times, values
+from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.haproxy_format import HTTP, TCP, Format
+from thalweg.records.imports.items import Item, LeftOut, Source, Unread
+from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
+from thalweg.records.imports.prefixes import log_items
+from thalweg.records.schema import CLOSE, TRANSFER
+
+OF_HTTP = {"ST", "TR", "Ta", "tr", "trg", "trl", "r", "HM", "HU", "HV", "HP", "HPO", "HQ"}
+"""Fields of requests, which a connection does not have."""
+SPANS = (("Ta", ("tr", "trl", "trg")), ("Tt", ("Tl", "T", "t", "Ts")))
+"""Durations, and the times from which they count: those with a zone first."""
+TIMERS = ("TR", "Th", "Ti", "Tq", "Tw", "Tc", "Tr", "Td", "Ta", "Tt", "Tu")
+RTTS = {"fc_rtt(us)": 1.0, "fc_rtt": 1e3, "fc_rtt(ms)": 1e3}
+"""The round-trip time of the client's connection, and how many microseconds one of it is."""
+
+
+class Haproxy:
+    """Logs of one format, or of HAProxy's own ones."""
+
+    source = "haproxy"
+    fills = (
+        "end_us", "connection", "kind", "transfer", "source", "machine", "start_us", "duration_us", "ip_version",
+        "local_address", "local_port", "remote_address", "remote_port", "direction", "sent_bytes", "received_bytes",
+        "reordering", "rtt_smoothed_us",
+    )  # fmt: skip
+    """Columns that it can fill."""
+
+    def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
+        """Take what `log-format` has, and which of its fields become which columns besides.
+
+        Without a format, lines are those of `option httplog` or `option tcplog`. Raises `ThalwegError` if it is not a
+        format, or if it lacks a field of the map.
+        """
+        self._formats = [Format(form)] if form else [Format(HTTP), Format(TCP)]
+        self._mapped = of_fields(mapped, set[str]().union(*(each.names for each in self._formats)), "%")
+
+    @property
+    def expected(self) -> str:
+        """What a line should be."""
+        return " or ".join(f"lines of the format {each.text}" for each in self._formats)
+
+    @property
+    def hint(self) -> str:
+        """What to type when nothing could be read."""
+        return "name the format: --format-string '...' as log-format has it in haproxy.cfg"
+
+    def read(self, source: Source) -> Iterator[Item]:
+        """Read a log."""
+        return log_items(source, self._row)
+
+    def _row(self, number: int, line: str) -> dict[str, Any]:
+        first: Unread | None = None
+        for form in self._formats:
+            try:
+                return self._of_fields(number, form.read(line))
+            except Unread as why:
+                first = first or why
+        raise first or Unread("not a line of the format")
+
+    def _of_fields(self, number: int, found: Mapping[str, str]) -> dict[str, Any]:
+        timers = {name: _timer(found[name]) for name in TIMERS if name in found}
+        is_http = bool(OF_HTTP & found.keys())
+        start, duration = _span(found, timers)
+        rtt = next(((found[name], unit) for name, unit in RTTS.items() if name in found), ("-", 1.0))
+        return {
+            "start_us": start,
+            "end_us": None if start is None or duration is None else times.later(start, duration),
+            "duration_us": duration,
+            "connection": number,
+            "kind": TRANSFER if is_http else CLOSE,
+            "transfer": 0 if is_http else None,
+            "machine": None if found.get("H", "-") in values.NOTHING else found["H"],
+            **_end("local", found, "fi", "fp"),
+            **_end("remote", found, "ci", "cp"),
+            "direction": "in",
+            "sent_bytes": values.count(_complete(found.get("B", "-"))),
+            "received_bytes": values.count(_complete(found.get("U", "-"))),
+            "reordering": values.count(found.get("fc_reordering", "-")) or None,
+            # The kernel's average is 0 as long as it has no sample.
+            "rtt_smoothed_us": values.count(*rtt) or None,
+            **mapped_row(self._mapped, lambda name: found.get(name, "-")),
+        }
+
+
+def _complete(text: str) -> str:
+    if text.startswith("+"):
+        raise LeftOut("lines that were logged before the end (option logasap)")
+    return text
+
+
+def _timer(text: str) -> int | None:
+    """Read a time in milliseconds; -1 stands for a phase that was not reached."""
+    return None if text == "-1" else values.count(_complete(text), 1e3)
+
+
+def _span(found: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[int | None, int | None]:
+    """Return the start and the duration of a request or a connection."""
+    for timer, clocks in SPANS:
+        clock = next((name for name in clocks if name in found), None)
+        if timer in timers and clock is not None:
+            return _instant(found, clock), timers[timer]
+    if not {name for _, clocks in SPANS for name in clocks} & found.keys():
+        raise Unread("the format has no time: neither %tr with %Ta, nor %t with %Tt")
+    raise Unread("the format has no duration that counts from its time: %tr needs %Ta, and %t needs %Tt")
+
+
+def _instant(found: Mapping[str, str], name: str) -> int | None:
+    """Read a time; milliseconds may have a field of their own."""
+    at = times.instant(found[name])
+    if name in ("t", "tr") or at is None:
+        return at
+    return times.later(at, (values.count(found.get("ms", "-"), 1e3) or 0))
+
+
+def _end(side: str, found: Mapping[str, str], address: str, port: str) -> dict[str, Any]:
+    host = found.get(address, "-")
+    return ends(side, "-" if host == "unix" else host, "-" if host == "unix" else found.get(port, "-"))

@@ -1,0 +1,110 @@
+"""The format of HAProxy's log lines: its own ones, and those of `log-format`."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from thalweg.errors import ThalwegError
+from thalweg.records.imports.items import Unread
+from thalweg.records.imports.log_lines import Field, LineForm, Part
+
+COUNTERS = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
+HTTP = f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {COUNTERS} %rest"
+"""`option httplog` and `option httpslog`, whose end is not needed; before HAProxy 1.7 with %t, %Tq and %Tt."""
+TCP = f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {COUNTERS}"
+"""`option tcplog`."""
+
+TOKEN = re.compile(
+    r"""%(?:\([^()]*\))?(?:\{([^{}]*)\})?(?:\[((?:[^\[\]"']|"[^"]*"|'[^']*')*)\]|([A-Za-z]+)|(%))""", re.ASCII
+)
+"""An alias or an expression with its flags, or a percent sign."""
+OPTIONAL = ("hr", "hs")
+"""Captured headers, which are absent with the space before them where nothing is captured."""
+ADDRESSES = ("ci", "fi", "bi", "si")
+
+
+class Format:
+    """A format, perhaps with fields that some lines lack."""
+
+    def __init__(self, text: str) -> None:
+        """Take what stands in `log-format`.
+
+        Raises `ThalwegError` if it is not a format.
+        """
+        self.text = text
+        parts = list(_parts(text))
+        optional = [part.name for part in parts if isinstance(part, Field) and part.name in OPTIONAL]
+        choices = [set(each) for size in range(len(optional) + 1) for each in itertools.combinations(optional, size)]
+        self._forms = [LineForm(_without(parts, absent), text) for absent in choices]
+        self.names = self._forms[0].names
+
+    def read(self, line: str) -> dict[str, str]:
+        """Return the fields of a line by their names; raises `Unread` if the line has another form."""
+        first: Unread | None = None
+        for form in self._forms:
+            try:
+                found = form.read(line)
+            except Unread as why:
+                first = first or why
+                continue
+            if all(found[name].startswith("{") for name in OPTIONAL if name in found):
+                return found
+        raise first or Unread("not a line of the format")
+
+
+def _without(parts: Sequence[Part], absent: set[str]) -> list[Part]:
+    """Leave out fields, and join the literal texts around each with one space less."""
+    kept: list[Part] = []
+    for part in parts:
+        if isinstance(part, Field):
+            if part.name not in absent:
+                kept.append(part)
+        elif kept and isinstance(kept[-1], str):
+            kept[-1] = re.sub(" +", " ", kept[-1] + part)
+        else:
+            kept.append(part)
+    return kept
+
+
+def _parts(text: str) -> Iterator[Part]:
+    """Yield literal texts and fields; flags in `%{+Q}o` hold for all that follow."""
+    # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two spaces in a row.
+    plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
+    everywhere = ""
+    literal = ""
+    end = 0
+    found = False
+    for match in TOKEN.finditer(plain):
+        literal += plain[end : match.start()]
+        end = match.end()
+        flags, expression, alias, percent = match.groups()
+        if percent:
+            literal += "%"
+            continue
+        if alias == "o":
+            everywhere = flags or ""
+            continue
+        flags = everywhere if flags is None else flags
+        if "+X" in flags:
+            raise _bad(text, f"has a hexadecimal field `{match[0]}`", "decimal fields: without +X")
+        found = True
+        quote = '"' if "+Q" in flags else ""
+        name = alias or expression.strip()
+        if literal + quote:
+            yield literal + quote
+        yield Field(name, last="}" if name in OPTIONAL else "", is_address=name in ADDRESSES)
+        literal = quote
+    if literal + plain[end:]:
+        yield literal + plain[end:]
+    if not found:
+        raise _bad(text, "has no field", "what log-format has in haproxy.cfg, in single quotes for the shell")
+
+
+def _bad(text: str, what: str, expected: str) -> ThalwegError:
+    return ThalwegError(
+        "bad-format",
+        f"the format `{text}` {what}",
+        place="--format-string",
+        expected=expected,
+        hint="--format-string '%ci:%cp [%tr] %ST %B %U %Ta %[fc_rtt(us)]'",
+    )

@@ -1,0 +1,159 @@
+"""What `iperf3 -J` and `iperf3 --json-stream` print: each stream of a test is a connection that has closed.
+
+A row is written from the sender's side, whichever side printed it: its local end is the sender. iperf3 samples the RTT
+at the sender only, and the receiver learns the sender's bytes and retransmissions when the test ends. The RTTs are
+samples of the kernel's smoothed one, an interval apart.
+"""
+
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from thalweg.records.imports import values
+from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.items import Item, Source, Unknown, Unread, item
+from thalweg.records.imports.json_lines import decoder
+from thalweg.records.imports.json_values import values_of_json
+from thalweg.records.schema import CLOSE
+
+TWO_ALGORITHMS = "the two sides of a test with --bidir had different ones"
+
+Json = Mapping[str, Any]
+
+
+class Iperf3:
+    """Results of iperf3 over TCP."""
+
+    source = "iperf3"
+    fills = (
+        "end_us", "connection", "kind", "source", "start_us", "duration_us", "ip_version", "local_address",
+        "local_port", "remote_address", "remote_port", "direction", "cc", "sent_bytes", "acked_bytes", "retransmits",
+        "rtt_min_us", "rtt_smoothed_us", "busy_goodput_bps",
+    )  # fmt: skip
+    """Columns that it can fill."""
+    expected = "what iperf3 -J prints, or iperf3 --json-stream"
+    hint = "iperf3 -c SERVER -J > test.json"
+
+    def read(self, source: Source) -> Iterator[Item]:
+        """Read the tests of a file."""
+        begun: tuple[int, Json] | None = None
+        for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):
+            if isinstance(value, Item):
+                yield value
+            elif not isinstance(value, dict):
+                yield Item(line, unread=Unread("not a result of iperf3"))
+            elif "event" not in value:
+                yield from _test(source.number(line), line, value)
+            elif value["event"] == "start":
+                begun = line, _object(value, "data")
+            elif value["event"] == "error":
+                yield Item(line, unread=_error(value.get("data")))
+                begun = None
+            elif value["event"] == "end" and begun is not None:
+                number, start = begun
+                yield from _test(source.number(number), number, {"start": start, "end": _object(value, "data")})
+                begun = None
+        if begun is not None:
+            yield Item(begun[0], unread=Unread("a test without an end"))
+
+
+def _test(number: int, line: int, test: Json) -> Iterator[Item]:
+    """Make an item of each stream of a test."""
+    if "error" in test:
+        yield Item(line, unread=_error(test["error"]))
+        return
+    start, end = _object(test, "start"), _object(test, "end")
+    protocol = _object(start, "test_start").get("protocol", "TCP")
+    streams = end.get("streams")
+    if protocol != "TCP":
+        yield Item(line, left_out="tests that are not of TCP")
+    elif not isinstance(streams, list) or not streams:
+        yield Item(line, unread=Unread("a test without streams at its end"))
+    else:
+        for place, stream in enumerate(streams):
+            yield item(line, _row, f"{number} {place}", start, end, stream)
+
+
+def _row(name: str, start: Json, end: Json, stream: Any) -> dict[str, Any]:
+    if not isinstance(stream, dict) or not isinstance(stream.get("sender"), dict):
+        raise Unread("a stream without its sender")
+    sender, receiver, settings = stream["sender"], _object(stream, "receiver"), _object(start, "test_start")
+    is_client = "connecting_to" in start
+    is_sender = _is_sender(sender, settings, is_client)
+    began, seconds = _number(_object(start, "timestamp"), "timesecs"), _number(sender, "seconds")
+    if began is None or seconds is None:
+        raise Unread("a test without a time")
+    start_us = round((began + (_number(settings, "omit") or 0)) * 1_000_000)
+    # Of the other side's bytes iperf3 prints 0 until that side has reported them.
+    sent, acked = _count(sender, "bytes") or None, _count(receiver, "bytes") or None
+    # Not limited by a rate of the user's, the sender has something to send from beginning to end.
+    is_busy = _number(settings, "target_bitrate") == 0 and not _number(settings, "fqrate")
+    ends_of = _ends(start, _text(sender.get("socket")), is_sender)
+    cookie = start.get("cookie")
+    known = f"{cookie} {sorted(ends_of[1])}" if cookie and ends_of[1] else name
+    return {
+        "start_us": start_us,
+        "end_us": start_us + round(seconds * 1_000_000),
+        "connection": int.from_bytes(blake2b(known.encode(errors="replace"), digest_size=8).digest()),
+        "kind": CLOSE,
+        **ends_of[0],
+        "direction": "out" if is_client == is_sender else "in",
+        "cc": _cc(end, settings, is_sender),
+        "sent_bytes": sent,
+        "acked_bytes": acked,
+        "retransmits": None if str(sender.get("retransmits")).startswith("-") else _count(sender, "retransmits"),
+        "rtt_min_us": (_count(sender, "min_rtt") or None) if is_sender else None,
+        "rtt_smoothed_us": (_count(sender, "mean_rtt") or None) if is_sender else None,
+        "busy_goodput_bps": _number(receiver, "bits_per_second") if is_busy and acked else None,
+    }
+
+
+def _is_sender(sender: Json, settings: Json, is_client: bool) -> bool:
+    """Tell whether the side that printed the result sent the stream; old versions say it of the whole test only."""
+    if isinstance(flag := sender.get("sender"), bool):
+        return flag
+    if _number(settings, "bidir"):
+        raise Unread("a stream of a test with --bidir, whose direction is unknown")
+    return is_client != bool(_number(settings, "reverse"))
+
+
+def _ends(start: Json, socket: str, is_sender: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return the columns of both ends, the sender being local, and both as texts."""
+    connected = start.get("connected")
+    entries = [each for each in connected if isinstance(each, dict)] if isinstance(connected, list) else []
+    entry = next((each for each in entries if socket and _text(each.get("socket")) == socket), None)
+    if entry is None:
+        return {}, []
+    here = _text(entry.get("local_host")), _text(entry.get("local_port"))
+    there = _text(entry.get("remote_host")), _text(entry.get("remote_port"))
+    local, remote = (here, there) if is_sender else (there, here)
+    return {**ends("local", *local), **ends("remote", *remote)}, [" ".join(local), " ".join(remote)]
+
+
+def _cc(end: Json, settings: Json, is_sender: bool) -> str | Unknown | None:
+    """Return the sender's algorithm; of a test with --bidir, which has two senders, only one that both used."""
+    sender, receiver = end.get("sender_tcp_congestion"), end.get("receiver_tcp_congestion")
+    if _number(settings, "bidir") and sender != receiver:
+        return Unknown(TWO_ALGORITHMS)
+    return sender if isinstance(sender, str) else None
+
+
+def _error(text: Any) -> Unread:
+    return Unread("the test ended with an error", f"`{text}`")
+
+
+def _object(value: Json, key: str) -> Json:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _number(value: Json, key: str) -> float | None:
+    return values.number(_text(value.get(key)))
+
+
+def _count(value: Json, key: str) -> int | None:
+    return values.count(_text(value.get(key)))

@@ -1,0 +1,77 @@
+"""JSON of any kind, an object per row: the user maps its keys to our columns.
+
+    thalweg import json flows.jsonl --map end_us=time --map acked_bytes=tcp.bytes --map fct_us=took:ms --out records/
+
+The keys may have any order, and values may be nested. The objects stand one per line or are in a list.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from thalweg.records.imports.items import Item, Source, Unknown, Unread, is_cut, item
+from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, values_of_json
+from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
+from thalweg.records.imports.prefixes import log_items, unwrapped
+from thalweg.records.imports.table import kind_of, whole_row
+
+
+class JsonLines:
+    """Objects of JSON."""
+
+    source = "json"
+    expected = "objects of JSON, one per line or in a list"
+    hint = "--map COLUMN=KEY[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
+
+    def __init__(self, mapped: Sequence[Mapped], notation: Notation | None = None) -> None:
+        """Take the map, and how numbers and times are written in strings."""
+        self._mapped = with_time(mapped)
+        self._notation = notation or Notation()
+        self._kind = kind_of(mapped)
+
+    def read(self, source: Source) -> Iterator[Item]:
+        """Read a file."""
+        head = source.text.peek()
+        inner = unwrapped(head.strip())
+        begin = inner.text if inner else head.strip()
+        if begin.startswith("{") and begin.endswith("}") and not is_cut(head):
+            yield from log_items(source, self._row_of_line)
+            return
+        for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):
+            yield value if isinstance(value, Item) else item(line, self._row, source.number(line), value)
+
+    def _row_of_line(self, number: int, line: str) -> dict[str, Any]:
+        try:
+            value = decoder().decode(line)
+        except NO_JSON as error:
+            raise Unread(NOT_JSON, str(error)) from None
+        return self._row(number, value)
+
+    def _row(self, number: int, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Unread("not a JSON object")
+        return whole_row(number, self._kind, mapped_row(self._mapped, lambda key: _text(value, key), self._notation))
+
+
+def decoder() -> json.JSONDecoder:
+    """Return a decoder that leaves numbers as they are written: none is rounded, none is too long.
+
+    A fraction gets a zero at its end: `1.500` has no dot between thousands, as it could have in a string.
+    """
+    return json.JSONDecoder(parse_int=str, parse_float=lambda text: text if "e" in text.lower() else f"{text}0",
+                            parse_constant=str)  # fmt: skip
+
+
+def _text(value: Mapping[str, Any], key: str) -> str | Unknown:
+    """Return the text of a key, or of a path of keys with dots."""
+    found: Any = value
+    if key in value:
+        found = value[key]
+    else:
+        for name in key.split("."):
+            if not isinstance(found, dict) or name not in found:
+                return Unknown(f"there is no key `{key}`")
+            found = found[name]
+    if isinstance(found, dict | list):
+        raise Unread(f"the value of `{key}` is a list or an object")
+    return "" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
