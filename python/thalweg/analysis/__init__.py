@@ -7,6 +7,8 @@
 The measures are defined in docs/reference/analysis.md.
 """
 
+from thalweg.analysis.cautions import cautions
+from thalweg.analysis.cautions import starved as starved_cautions
 from thalweg.analysis.comparison import Compared, Comparison, compare
 from thalweg.analysis.copies import caution as copies_caution
 from thalweg.analysis.copies import copied
@@ -49,6 +51,7 @@ __all__ = [
     "Series",
     "Status",
     "axes",
+    "cautions",
     "compare",
     "copied",
     "copies_caution",
@@ -72,6 +75,7 @@ __all__ = [
     "rtt_distributions",
     "series",
     "shares",
+    "starved_cautions",
     "status",
     "summary",
     "transfer_distributions",

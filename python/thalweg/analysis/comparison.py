@@ -24,7 +24,7 @@ USUAL = (
 )  # fmt: skip
 """Measures that are compared unless others are named. Each further one makes the correction for many tests harder."""
 
-PARTS = {"retransmit_ratio", "share", "utilisation", "utilisation_while_active", "jain"}
+PARTS = {"retransmit_ratio", "share", "utilisation", "utilisation_while_active", "jain", "copies_jain"}
 """Measures that are a part of a whole: their change is a difference in points, that of others is relative."""
 
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]

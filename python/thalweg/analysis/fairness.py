@@ -26,10 +26,23 @@ def jain(rates: Sequence[float]) -> float | None:
 
 
 def fairness(flows: pl.DataFrame) -> pl.DataFrame:
-    """Give `jain` per experiment and repetition: each parallel copy of each flow with its goodput over its own time."""
+    """Return `jain` per experiment and repetition, over the parallel copies of all flows."""
+    return _rates(flows).group_by(EXPERIMENT, maintain_order=True).agg(_index().alias("jain"))
+
+
+def evenness(flows: pl.DataFrame) -> pl.DataFrame:
+    """Return `copies_jain` per experiment, repetition and flow, over the parallel copies of the flow."""
+    return _rates(flows).group_by(*EXPERIMENT, "flow", maintain_order=True).agg(_index().alias("copies_jain"))
+
+
+def _rates(flows: pl.DataFrame) -> pl.DataFrame:
+    """Return the goodput of each copy over its own time; a copy that lasted no time has none."""
     active_us = pl.col("end_us").max() - pl.col("start_us").min()
-    goodput = pl.when(active_us > 0).then(pl.col("acked_bytes").sum() * BITS * MICROSECONDS / active_us).otherwise(0.0)
+    goodput = pl.when(active_us > 0).then(pl.col("acked_bytes").sum() * BITS * MICROSECONDS / active_us)
     rates = flows.group_by(*EXPERIMENT, "flow", "copy", maintain_order=True).agg(goodput.alias("rate"))
+    return rates.drop_nulls("rate")
+
+
+def _index() -> pl.Expr:
     x = pl.col("rate")
-    index = pl.when((pl.len() > 1) & ((x * x).sum() > 0)).then(x.sum() ** 2 / (pl.len() * (x * x).sum()))
-    return rates.group_by(EXPERIMENT, maintain_order=True).agg(index.alias("jain"))
+    return pl.when((pl.len() > 1) & ((x * x).sum() > 0)).then(x.sum() ** 2 / (pl.len() * (x * x).sum()))

@@ -77,6 +77,23 @@ MEASURES: dict[str, Measure] = {
         ),
         Measure("transfers", "Transfers", "count", "flow", "Transfers that the flow began."),
         Measure("completed", "Transfers completed", "count", "flow", "Transfers of which every byte was acknowledged."),
+        Measure("connections", "Connections", "count", "flow", "Connections that the flow opened."),
+        Measure(
+            "starved",
+            "Connections without a byte",
+            "count",
+            "flow",
+            "Connections of the flow of which no byte was ever acknowledged, though they lasted for more than two round"
+            " trips of the empty path.",
+        ),
+        Measure(
+            "copies_jain",
+            "Jain's index of the copies",
+            "ratio",
+            "flow",
+            "Jain's index of the goodputs of the flow's parallel copies: 1 is even, 1/n is all for one; without a value"
+            " for a single copy.",
+        ),
         Measure(
             "retransmit_ratio",
             "Retransmits",

@@ -11,7 +11,7 @@ from thalweg.analysis.batches import batches
 from thalweg.analysis.convergence import convergence_times
 from thalweg.analysis.counters import CONNECTION, SAMPLED, Copies, by_flow, copies
 from thalweg.analysis.derived import MICROSECOND_NS, base_rtts, rates
-from thalweg.analysis.fairness import fairness
+from thalweg.analysis.fairness import evenness, fairness
 from thalweg.analysis.flows import EXPERIMENT, flow_measures
 from thalweg.analysis.link import (
     PATH_MEASURES,
@@ -24,6 +24,7 @@ from thalweg.analysis.measures import MEASURES
 from thalweg.analysis.probe_rtt import synchronisation
 from thalweg.analysis.samples import sample_measures
 from thalweg.analysis.stability import stability
+from thalweg.analysis.starved import starved
 from thalweg.analysis.window import Window
 from thalweg.analysis.windowed import window_measures
 from thalweg.results import Run
@@ -101,6 +102,8 @@ class _Reader:
             of_flows, jains = window_measures(all_copies, self.window)
         else:
             of_flows = flow_measures(flows)
+            for more in (evenness(flows), starved(flows, self.base_rtts)):
+                of_flows = of_flows.join(more, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
             of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us")
             states = states.drop("rtt_mean", "rtt_p50", "rtt_p95")
             jains = fairness(flows)

@@ -115,9 +115,8 @@ def _evidence(runs: Sequence["Run"], found: "Comparison", named: Sequence[str]) 
 
     codes, cautions = [Exit.FINE if found.rows else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
-        held = analysis.evidence(run)
-        codes.append(evidence.code(held))
-        cautions += [f"{name}: {each}" for each in (held.caution, analysis.copies_caution(run)) if each]
+        codes.append(evidence.code(analysis.evidence(run)))
+        cautions += [f"{name}: {each}" for each in analysis.cautions(run)]
     compared = {each for row in found.rows for each in (row.measure, row.flow)}
     if missed := [each for each in dict.fromkeys(named) if each not in compared]:
         codes.append(Exit.INCOMPLETE)

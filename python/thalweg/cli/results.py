@@ -18,6 +18,9 @@ EPILOG = "Example: thalweg results runs/quickstart-sim-1a2b3c4d"
 SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit_ratio": "retransmits"}
 """Measures of a flow in the table, and their headings; `--json` and `--csv` have them all."""
 
+OF_COPIES = {"copies_jain": "Jain of copies"}
+"""Measures that are shown besides where a flow has parallel copies."""
+
 UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0)}
 """How a unit is shown, and how much of it that is."""
 
@@ -37,10 +40,10 @@ def command(
     from thalweg.results import open_run
 
     run = open_run(directory)
-    summary = analysis.summary(run, measures=None if as_csv or as_json else SHOWN)
+    summary = analysis.summary(run, measures=None if as_csv or as_json else {**SHOWN, **OF_COPIES})
     status = analysis.status(run)
     found = analysis.evidence(run)
-    cautions = [each for each in (found.caution, analysis.copies_caution(run)) if each]
+    cautions = analysis.cautions(run)
     if as_csv:
         output.data_csv(summary)
     elif as_json:
@@ -74,19 +77,21 @@ def command(
 
 def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:
     """Write a line per point and flow."""
+    of_copies = summary.filter(measure=next(iter(OF_COPIES))).height
+    shown = {**SHOWN, **(OF_COPIES if of_copies else {})}
     lines: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for row in summary.to_dicts():
-        if row["flow"] is not None and row["measure"] in SHOWN:
+        if row["flow"] is not None and row["measure"] in shown:
             line = (row["experiment"], *(row[key] for key in keys), row["flow"], row["cc"])
             lines.setdefault(line, {})[row["measure"]] = row
     from thalweg.analysis import MEASURES
 
     headings = [*keys, "flow", "cc", "n"]
-    headings += [f"{title} ({UNITS[MEASURES[measure].unit][0]})" for measure, title in SHOWN.items()]
+    headings += [f"{title} ({UNITS[MEASURES[measure].unit][0]})" for measure, title in shown.items()]
     rows = []
     for (_, *names), measures in lines.items():
         n = max((row["n"] for row in measures.values()), default=0)
-        rows.append([*map(output.plain, names), str(n), *(_estimate(measures.get(measure)) for measure in SHOWN)])
+        rows.append([*map(output.plain, names), str(n), *(_estimate(measures.get(measure)) for measure in shown)])
     return output.table(headings, rows, numbers=[len(keys) + 2])
 
 

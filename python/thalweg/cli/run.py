@@ -92,9 +92,7 @@ def _evidence(outcome: Outcome, directory: Path) -> "tuple[Evidence, Sequence[Un
 
     try:
         run = open_run(directory)
-        held = analysis.evidence(run)
-        cautions = [each for each in (held.caution, analysis.copies_caution(run)) if each]
-        return held, run.untrustworthy, cautions
+        return analysis.evidence(run), run.untrustworthy, analysis.cautions(run)
     except ThalwegError:
         keys = [each.name for each in fields(Untrustworthy)]
         marks = [Untrustworthy(**{key: event[key] for key in keys}) for event in outcome.untrustworthy]

@@ -76,6 +76,9 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
         advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
         found.append(Caution(text, _shortened(items), advice, repeat))
+    if starved := analysis.starved_cautions(run):
+        text = f"{who}Some connections never delivered a byte. A mean over all of them hides that."
+        found.append(Caution(text, _shortened(starved), ""))
     if copies := analysis.copies_caution(run):
         found.append(Caution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
     elif content.summaries[number]["n"].max() == 1:

@@ -6,7 +6,7 @@ from thalweg.analysis import MEASURES
 from thalweg.report.content import Cell, Content, Point
 from thalweg.report.labels import NOTHING, key_title, value_text
 
-FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "utilisation_while_active")
+FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "copies_jain", "utilisation_while_active")
 PATH_MEASURES = ("utilisation", "queueing_delay")
 
 NEGLIGIBLE = 0.01

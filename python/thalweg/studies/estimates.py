@@ -25,7 +25,7 @@ DRAWS = 4000
 SEED = 20180913
 """Of the draws: the same run gives the same interval. Any number would do."""
 
-WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability"}
+WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
 """Measures of which less is better, besides all times; harm counts the other way round there."""
 
 MOST_EXPONENT = 60.0

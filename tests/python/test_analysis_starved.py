@@ -1,0 +1,108 @@
+"""How evenly parallel copies share, and which connections never delivered a byte."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow
+from thalweg import analysis
+from thalweg.results import Run, open_run
+
+Thalweg = Callable[..., Any]
+
+
+def of(run: Run, measure: str, name: str = "large") -> float | None:
+    rows = analysis.summary(run).filter(measure=measure, flow=name)
+    return float(rows["mean"].item()) if rows.height else None
+
+
+def unfair(directory: Path, sweep: dict[str, Any] | None = None) -> MadeUpRun:
+    """Five copies, of which the last three never deliver anything, and a flow of one copy that does."""
+    flows = [flow("large", size_bytes=None, count=5), flow("medium")]
+    made = MadeUpRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
+    for n in range(2):
+        for copy in range(5):
+            acked = 1_000_000 if copy < 2 else 0
+            made.transfer(0, n, copy=copy, acked_bytes=acked, completed=False, size_bytes=None, segments=10 + n)
+        made.transfer(0, n, "medium")
+    return made
+
+
+def test_connections_that_never_delivered_a_byte_are_counted(tmp_path: Path) -> None:
+    run = open_run(unfair(tmp_path).write())
+    assert (of(run, "connections"), of(run, "starved")) == (5.0, 3.0)
+    assert (of(run, "connections", "medium"), of(run, "starved", "medium")) == (1.0, 0.0)
+    assert analysis.starved_cautions(run) == ["3 of 5 connections of the flow large (60 %) never delivered a byte"]
+
+
+def test_the_evenness_of_copies_is_jains_index_of_each_flow(tmp_path: Path) -> None:
+    run = open_run(unfair(tmp_path).write())
+    assert of(run, "copies_jain") == pytest.approx(2**2 / (5 * 2))
+    assert of(run, "copies_jain", "medium") is None
+
+
+def test_a_connection_delivers_if_any_of_its_transfers_does(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path, [experiment()])
+    made.transfer(0, 0, transfer=0, acked_bytes=0, completed=False, size_bytes=1000)
+    made.transfer(0, 0, transfer=1)
+    assert of(open_run(made.write()), "starved") == 0.0
+
+
+def test_a_connection_that_the_end_cut_off_at_once_has_not_starved(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path, [experiment()])
+    made.transfer(0, 0)
+    for connection, start_us in ((1, 950_000), (2, 905_000)):  # two round trips are 90 ms
+        made.transfer(0, 0, connection=connection, start_us=start_us, acked_bytes=0, completed=False, size_bytes=1000)
+    assert of(open_run(made.write()), "starved") == 1.0
+
+
+def test_a_copy_that_lasted_no_time_has_no_rate_that_could_be_uneven(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path, [experiment()])
+    for copy, start_us in ((0, 0), (1, 0), (2, 1_000_000)):
+        acked = 0 if copy == 2 else 1_000_000
+        made.transfer(0, 0, copy=copy, start_us=start_us, acked_bytes=acked, completed=False, size_bytes=None)
+    run = open_run(made.write())
+    assert of(run, "copies_jain") == 1.0
+    (jain,) = analysis.summary(run).filter(measure="jain")["mean"]
+    assert jain == 1.0
+
+
+def test_results_show_how_evenly_copies_share_and_who_starved(thalweg: Thalweg, tmp_path: Path) -> None:
+    unfair(tmp_path / "run").write()
+    done = thalweg("results", "run")
+    heading, large, _ = done.stdout.splitlines()
+    assert "Jain of copies (%)" in heading
+    assert large.endswith("40 [40, 40]")
+    sentence = "3 of 5 connections of the flow large (60 %) never delivered a byte"
+    assert f"{sentence}.\n" in done.stderr
+    as_json = json.loads(thalweg("results", "run", "--json").stdout)
+    assert sentence in as_json["cautions"]
+    starved = [row["mean"] for row in as_json["rows"] if (row["flow"], row["measure"]) == ("large", "starved")]
+    assert starved == [3.0]
+
+
+def test_the_report_cautions_about_connections_that_starved(tmp_path: Path) -> None:
+    from thalweg.report import write
+
+    write([unfair(tmp_path / "run").write()], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "3 of 5 connections of the flow large (60 %) never delivered a byte" in page
+    assert "index of the copies" in page
+
+
+def test_the_point_of_a_sweep_with_most_starved_connections_is_named(tmp_path: Path) -> None:
+    counts = {"1bdp": 1, "2bdp": 3, "4bdp": 0}
+    made = MadeUpRun(
+        tmp_path, [experiment(number, sweep={"path.buffer": buffer}) for number, buffer in enumerate(counts)]
+    )
+    for number, starved in enumerate(counts.values()):
+        for copy in range(4):
+            acked = 0 if copy < starved else 1_000_000
+            made.transfer(number, 0, copy=copy, acked_bytes=acked, completed=False, size_bytes=None)
+    (sentence,) = analysis.starved_cautions(open_run(made.write()))
+    assert sentence.startswith(
+        "3 of 4 connections of the flow large (75 %) never delivered a byte; so at 2 of 3 points"
+    )
+    assert sentence.endswith("and most at path.buffer = 2bdp")
