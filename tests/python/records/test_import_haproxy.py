@@ -96,3 +96,12 @@ def test_the_round_trip_time_has_the_unit_of_its_field(tmp_path: Path, field: st
 def test_formats_that_cannot_be_read_are_refused(form: str, message: str) -> None:
     with pytest.raises(ThalwegError, match=message):
         Haproxy(form)
+
+
+def test_quotes_around_all_texts_are_no_part_of_them(tmp_path: Path) -> None:
+    form = '%{+Q}o %{-Q}ci - - [%trg] %r %ST %B "" "" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc'
+    line = '203.0.113.5 - - [21/Nov/2026:23:37:28 +0000] "GET /a HTTP/1.1" 200 212 "" "" 50123 250 '
+    line += '"www~" "static" "srv1" 10 0 30 69 109 ----'
+    (row,), _ = rows_of(tmp_path, f"{line}\n", Haproxy(form))
+    assert (row["remote_address"], row["remote_port"], row["sent_bytes"]) == ("203.0.113.5", 50123, 212)
+    assert row["start_us"] == AT_S * 1_000_000 + 250_000

@@ -198,7 +198,7 @@ def test_a_field_that_goes_on_over_lines_and_is_not_asked_for_is_csv(tmp_path: P
 def test_of_very_many_connections_the_last_ones_algorithms_are_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ss, "MOST_CCS", 2)
+    monkeypatch.setattr(ss, "MAX_SEEN", 2)
     socket = "{} 0 0 192.0.2.1:443 198.51.100.7:5 sk:{}\n\t {} rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     opened = [socket.format("ESTAB", number, "bbr") for number in (1, 2, 1, 3)]
     closed = [socket.format("UNCONN", number, "") for number in (1, 2, 3)]

@@ -22,7 +22,7 @@ def test_a_heading_with_other_separators_says_which_to_name(tmp_path: Path, deli
     assert caught.value.hint == f"--delimiter {typed}"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_a_first_line_names_the_separator(tmp_path: Path, encoding: str) -> None:
     text = f"sep=;\r\nt;bytes;ms\r\n{AT_S};7;800\r\n{AT_S};7;x\r\n"
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))
@@ -64,6 +64,7 @@ def test_a_decimal_mark_that_is_named_is_read(
     [
         ("21.11.2026 23:37:28", AT_S),
         ("21.11.2026 23:37", AT_S - 28),
+        ("21-Nov-2026 23:37:28", AT_S),
         ("21.11.2026", AT_S - 28 - 37 * 60 - 23 * 3600),
         ("2026/11/21 23:37:28", AT_S),
         ("21.11.26 23:37", None),
@@ -126,6 +127,8 @@ def test_nan_and_infinity_are_unknown(tmp_path: Path, text: str) -> None:
         ("[2001:db8::1]:443", "2001:db8::1", 443),
         ("2001:db8::1", "2001:db8::1", None),
         ("[fe80::1%eth0]:443", "fe80::1", 443),
+        ("203.0.113.5/32", "203.0.113.5", None),
+        ("203.0.113.0/24", "203.0.113.0/24", None),
         ("::ffff:203.0.113.5", "203.0.113.5", None),
     ],
 )
@@ -134,3 +137,14 @@ def test_an_address_may_have_its_port(tmp_path: Path, text: str, address: str, p
     importer = Table(mapping(["end_us=t", "remote_address=a"], None))
     (row,), _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out", addresses=Addresses("whole"))
     assert (row["remote_address"], row.get("remote_port")) == (address, port)
+
+
+@pytest.mark.parametrize(
+    "text", ["GET /a", "h:nothing", "203.0.113.5, 10.0.0.1", "[::1]:99999", "256.0.0.1", "203.0.113.5:x"]
+)
+def test_a_value_that_is_not_an_address_makes_a_line_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(f't,a\n{AT_S},unix:\n{AT_S},"{text}"\n')
+    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert (len(rows), done.unread) == (1, 1)
+    assert "remote_address" not in rows[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from importing import AT_S, imported
+from thalweg.records import read
 from thalweg.records.imports import Addresses, Imported, Ss
 
 HEAD = "ESTAB      0      0      192.0.2.10:443                198.51.100.7:51234              \n\t "
@@ -227,3 +228,26 @@ def test_names_of_services_leave_the_port_empty_and_are_reported(tmp_path: Path)
     (row,), done = rows_of(tmp_path, AT + HEAD.replace(":443", ":https") + LINUX_4_9)
     assert "local_port" not in row
     assert [what for what in done.fallbacks if "service name" in what]
+
+
+def test_samples_without_times_of_their_own_keep_their_order(tmp_path: Path) -> None:
+    samples = [HEAD + LINUX_5_10.replace("bytes_sent:620000", f"bytes_sent:{620_000 + number}") for number in range(3)]
+    rows, _ = rows_of(tmp_path, "".join(samples), AT_S * 1_000_000)
+    assert [row["end_us"] - AT_S * 1_000_000 for row in rows] == [0, 1, 2]
+    records = read([tmp_path / "out"])
+    (kept,) = records.collect(records.rows.select("sent_bytes"))
+    assert kept["sent_bytes"].to_list() == [620_002]
+
+
+def test_the_output_of_one_line_per_socket_is_read(tmp_path: Path) -> None:
+    text = f"0 0 192.0.2.10:443 198.51.100.7:51234 {LINUX_5_10}"
+    rows, done = rows_of(tmp_path, AT + text + "ESTAB " + text.replace("51234", "51235"))
+    assert [row["sent_bytes"] for row in rows] == [620_000, 620_000]
+    assert done.unread == 0
+
+
+def test_a_dump_in_the_log_of_a_container_is_read_without_its_prefix(tmp_path: Path) -> None:
+    prefix = "2026-11-21T23:37:28.123456789Z stdout F "
+    text = "".join(f"{prefix}{line}\n" for line in (AT + HEAD + LINUX_5_10).splitlines())
+    (row,), done = rows_of(tmp_path, text)
+    assert (row["end_us"], row["sent_bytes"], done.unread) == (AT_S * 1_000_000, 620_000, 0)

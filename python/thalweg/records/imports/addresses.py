@@ -72,6 +72,7 @@ BRACKETED = re.compile(r"\[([^\[\]]+)\](?:%[^:\[\]]+)?(?::(\d{1,5}))?", re.ASCII
 """An address in brackets, perhaps with an interface and a port."""
 WITH_PORT = re.compile(r"([\d.]+)(?:%[^:]+)?:(\d{1,5})", re.ASCII)
 """An IPv4 address with a port."""
+HASHED = re.compile(rf"h:[\da-f]{{{DIGITS}}}", re.ASCII)
 NO_ADDRESS = frozenset(("", "-", "null", "NULL"))
 
 
@@ -101,6 +102,23 @@ def endpoint(text: str) -> tuple[Address | None, int | None]:
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     return address, None if port is None else int(port)
+
+
+def known_form(text: str) -> Address | str | None:
+    """Read an address that was truncated or hashed before; `None` if it has neither form.
+
+    >>> known_form("198.51.100.0/24"), known_form("198.51.100.7/32"), known_form("h:73a92d6adb7d024a"), known_form("/a")
+    ('198.51.100.0/24', IPv4Address('198.51.100.7'), 'h:73a92d6adb7d024a', None)
+    """
+    if HASHED.fullmatch(text):
+        return text
+    if "/" not in text:
+        return None
+    try:
+        network = ip_network(text, strict=False)
+    except ValueError:
+        return None
+    return network.network_address if network.prefixlen == network.max_prefixlen else str(network)
 
 
 def ends(side: str, address: str, port: str = "") -> dict[str, Any]:

@@ -20,6 +20,11 @@ TOKEN = re.compile(
 """An alias or an expression with its flags, or a percent sign."""
 OPTIONAL = ("hr", "hs")
 """Captured headers, which are absent with the space before them where nothing is captured."""
+QUOTED = {
+    "r", "b", "s", "f", "ft", "ci", "bi", "fi", "si", "CC", "CS", "H", "ID", "HM", "HU", "HP", "HPO", "HQ", "HV",
+    "sslc", "sslv",
+}  # fmt: skip
+"""Fields that are text: only these and expressions are quoted where `+Q` asks for it."""
 ADDRESSES = ("ci", "fi", "bi", "si")
 
 
@@ -87,9 +92,11 @@ def _parts(text: str) -> Iterator[Part]:
         flags = everywhere if flags is None else flags
         if "+X" in flags:
             raise _bad(text, f"has a hexadecimal field `{match[0]}`", "decimal fields: without +X")
-        found = True
-        quote = '"' if "+Q" in flags else ""
         name = alias or expression.strip()
+        quote = '"' if "+Q" in flags and (name in QUOTED or not alias) else ""
+        # `%o` prints nothing, and HAProxy writes no space at the beginning of a line or after another one.
+        literal = re.sub(" +", " ", literal if found else literal.lstrip(" "))
+        found = True
         if literal + quote:
             yield literal + quote
         yield Field(name, last="}" if name in OPTIONAL else "", is_address=name in ADDRESSES)

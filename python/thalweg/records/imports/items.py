@@ -20,6 +20,8 @@ COMPRESSED = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"(\xb5/\xfd": "zstd"}
 """How files begin that others have compressed."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How a text begins whose characters have two bytes each, as spreadsheets write it."""
+ENOUGH = 64
+"""First bytes of a text that tell its encoding."""
 LONGEST = 2**24
 """Characters of a line: of a longer one the rest is skipped, so that no file takes more memory than that."""
 
@@ -237,8 +239,9 @@ def opened(path: Path, digest: Digest) -> Iterator[Source]:
             begin = file.peek(8)
             _refuse_compressed(path, begin)
             plain: Any = gzip.GzipFile(fileobj=file) if begin.startswith(GZIP) else file
-            encoding = "utf-16" if plain.peek(2)[:2] in UTF_16 else "utf-8-sig"
-            with io.TextIOWrapper(plain, encoding=encoding, errors="replace", newline="") as stream:
+            with io.TextIOWrapper(
+                plain, encoding=_encoding(plain.peek(ENOUGH)[:ENOUGH]), errors="replace", newline=""
+            ) as stream:
                 yield Source(path, Lines(stream, digest))
     except FileNotFoundError:
         raise ThalwegError("no-file", f"there is no file `{path}`", place=str(path)) from None
@@ -253,6 +256,16 @@ def opened(path: Path, digest: Digest) -> Iterator[Source]:
             expected="a whole file, perhaps compressed by gzip",
             exit_code=Exit.FAILED,
         ) from None
+
+
+def _encoding(begin: bytes) -> str:
+    """Tell the encoding of a text by its first bytes: UTF-16 has a mark, or a zero in each of its first letters."""
+    if begin[:2] in UTF_16:
+        return "utf-16"
+    even, odd = any(begin[0::2]), any(begin[1::2])
+    if len(begin) >= 2 and even != odd:
+        return "utf-16-le" if even else "utf-16-be"
+    return "utf-8-sig"
 
 
 def _refuse_compressed(path: Path, begin: bytes) -> None:

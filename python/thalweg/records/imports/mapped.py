@@ -22,7 +22,7 @@ from typing import Any
 from thalweg.errors import Source as Place
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import times, values
-from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.addresses import ends, known_form
 from thalweg.records.imports.items import Assumed, Unknown, Unread
 from thalweg.records.schema import COLUMNS
 
@@ -98,8 +98,10 @@ def mapped_row(
 
 def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, Any]]:
     """Yield the column of a field, and for an address with a port the column of that."""
-    if mapped.column in ADDRESSES and not (text.startswith("h:") or "/" in text) and not values.is_unknown(text):
-        found = ends(mapped.column.partition("_")[0], text)
+    if mapped.column in ADDRESSES:
+        found = {mapped.column: known_form(text)}
+        if found[mapped.column] is None and not values.is_unknown(text):
+            found = ends(mapped.column.partition("_")[0], text)
         yield from ((name, value) for name, value in found.items() if value is not None)
     elif (value := _value(mapped, text, notation)) is not None:
         yield mapped.column, value

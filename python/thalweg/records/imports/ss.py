@@ -10,12 +10,12 @@ connection that closes: it is known only of one that a dump of the same import s
 """
 
 import re
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from thalweg.records.imports import ss_sockets, values
+from thalweg.records.imports import ss_sockets, times, values
 from thalweg.records.imports.addresses import endpoint
 from thalweg.records.imports.items import NOTE, Assumed, Item, LeftOut, Source, Unknown, Unread, item
 from thalweg.records.imports.ss_fields import Fields
@@ -36,8 +36,18 @@ OF_FILE = "when the file was last written, because no line before it has a time"
 PROCESSES = re.compile(r"users:\(\(.*?\)\)(?=\s|$)")
 """Names of processes may hold anything."""
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
-MOST_CCS = 2**18
-"""Connections whose algorithm is remembered until they close: those that were seen last."""
+MAX_SEEN = 2**18
+"""Connections whose last sample is remembered: those that were seen last."""
+SAMPLES_US = 1_000_000
+"""Samples of one connection within so short a time follow each other as they stand; `date +%s` counts seconds."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The last sample of a connection."""
+
+    cc: str | None = None
+    at_us: int = -1
 
 
 class Ss:
@@ -58,7 +68,7 @@ class Ss:
     def __init__(self, at_us: int | None = None) -> None:
         """Take the UNIX time of the dumps, where they do not say it themselves; None: when their file was written."""
         self._at_us = at_us
-        self._ccs: dict[int, str] = {}
+        self._seen: dict[int, Seen] = {}
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read dumps."""
@@ -102,11 +112,15 @@ class Ss:
             digest = blake2b(f"{words[2]} {words[3]}".encode(errors="replace"), digest_size=8)
             connection = int.from_bytes(digest.digest())
         is_closed = state == CLOSED
+        before = self._seen.pop(connection, Seen())
+        if 0 <= before.at_us - at_us < SAMPLES_US:
+            # A sample that follows another one is the later of the two, whatever the resolution of their times.
+            at_us = times.later(at_us, before.at_us + 1 - at_us)
         cc = fields.cc
-        if cc is not None:
-            self._remember(connection, cc)
-        elif is_closed:
-            cc = self._ccs.pop(connection, None)
+        if is_closed:
+            cc = cc or before.cc
+        else:
+            self._remember(connection, Seen(cc or before.cc, int(at_us)))
         return {
             "end_us": at_us,
             "connection": connection,
@@ -120,12 +134,11 @@ class Ss:
             **fields.columns(),
         }
 
-    def _remember(self, connection: int, cc: str) -> None:
-        """Keep an algorithm; of too many connections the one that was seen first is forgotten."""
-        self._ccs.pop(connection, None)
-        if len(self._ccs) >= MOST_CCS:
-            self._ccs.pop(next(iter(self._ccs)))
-        self._ccs[connection] = sys.intern(cc)
+    def _remember(self, connection: int, seen: "Seen") -> None:
+        """Keep the last sample of a connection; of too many the one that was seen first is forgotten."""
+        if len(self._seen) >= MAX_SEEN:
+            self._seen.pop(next(iter(self._seen)))
+        self._seen[connection] = seen
 
 
 def _state(words: list[str]) -> str | None:

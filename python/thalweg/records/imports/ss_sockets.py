@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from thalweg.records.imports import times
 from thalweg.records.imports.items import Source, Unread
+from thalweg.records.imports.prefixes import unwrapped
 from thalweg.records.imports.ss_fields import ORDER, WORDS
 
 LONGEST_SOCKET = 2**20
@@ -47,6 +48,8 @@ ISO = re.compile(
 WEEKDAY = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b")
 LABEL = re.compile(r"[A-Za-z_ ]{1,30}[:=]\s*")
 CLOCK = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b|\b\d{4}-\d\d-\d\d\b", re.ASCII)
+OF_SOCKET = re.compile(r"\b(?:ESTAB|LISTEN|UNCONN|TIME-WAIT|rto:|rtt:|cwnd:|segs_out:)")
+"""What no line with a time has: it is a socket's, with something before it."""
 ORNAMENTS = " \t=#*-_<>[]()|:"
 
 
@@ -85,6 +88,9 @@ def pieces(source: Source) -> Iterator[Socket | Time]:
     for number, raw in enumerate(source.text, 1):
         line = raw.rstrip("\r\n")
         has_end = line != raw or not raw
+        wrapped = unwrapped(line)
+        if wrapped is not None and wrapped.text.strip():
+            line = wrapped.text
         if not line.strip():
             continue
         is_socket = _begins_socket(line)
@@ -137,6 +143,8 @@ def _time(number: int, line: str) -> Time | None:
 
 
 def _instant(line: str) -> int | None:
+    if OF_SOCKET.search(line):
+        return None
     text = line.strip(ORNAMENTS)
     label = LABEL.match(text)
     candidates = [text, *([text[label.end() :]] if label else []), *_tails(text)]

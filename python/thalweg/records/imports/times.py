@@ -49,6 +49,8 @@ DOTTED = re.compile(
 """Date of a spreadsheet whose language names the day first."""
 TWO_MEANINGS = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(\d{2}|\d{4})\b.*", re.ASCII)
 YEAR_FIRST = re.compile(r"\d{4}/\d{2}/\d{2}(?!\d)", re.ASCII)
+DASHED = re.compile(r"^(\d{1,2})-([A-Za-z]{3})-(\d{4})(?!\d)", re.ASCII)
+"""A date such as 21-Nov-2026."""
 CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?", re.ASCII)
 OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
 WORDS = 8
@@ -116,6 +118,7 @@ def _parsed(text: str) -> datetime:
         raise Unread(
             "a date with several meanings: name its format with --time-format, such as '%d/%m/%Y %H:%M'", f"`{text}`"
         )
+    text = DASHED.sub(r"\1 \2 \3", text)
     if YEAR_FIRST.match(text):
         text = text.replace("/", "-", 2)
     try:
