@@ -230,6 +230,13 @@ def test_names_of_services_leave_the_port_empty_and_are_reported(tmp_path: Path)
     assert [what for what in done.fallbacks if "service name" in what]
 
 
+@pytest.mark.parametrize(("options", "ecn"), [("", None), ("ts sack ", False), ("ts sack ecn ecnseen ", True)])
+def test_whether_ecn_was_negotiated_is_known_only_if_ss_prints_options(
+    tmp_path: Path, options: str, ecn: bool | None
+) -> None:
+    assert one(tmp_path, options + LINUX_5_10).get("ecn") is ecn
+
+
 def test_samples_without_times_of_their_own_keep_their_order(tmp_path: Path) -> None:
     samples = [HEAD + LINUX_5_10.replace("bytes_sent:620000", f"bytes_sent:{620_000 + number}") for number in range(3)]
     rows, _ = rows_of(tmp_path, "".join(samples), AT_S * 1_000_000)

@@ -130,7 +130,8 @@ class Fields:
             "segments_in": self._count("segs_in"),
             "reordering": self._count("reordering", INITIAL_REORDERING if self._is_passed("reordering") else None),
             "reorderings": self._count("reord_seen"),
-            "ecn": "ecn" in self._words or (False if self._is_passed("ecn") else None),
+            # Only -e and -o print the options of a connection.
+            "ecn": "ecn" in self._words if self._present & set(FLAGS) else None,
             "ce_packets": self._count("delivered_ce"),
             "mss_bytes": self._count("mss"),
             "rtt_min_us": self._ms("minrtt") or None,
@@ -140,7 +141,8 @@ class Fields:
             "busy_us": self._ms("busy"),
             "rwnd_limited_us": self._ms("rwnd_limited"),
             "sndbuf_limited_us": self._ms("sndbuf_limited"),
-            "bbr_bw_bps": _rate(bbr[1]) if bbr else None,
+            # BBR's estimate is 0 as long as it has no sample.
+            "bbr_bw_bps": (_rate(bbr[1]) or None) if bbr else None,
             "bbr_min_rtt_us": values.count(bbr[2], 1e3) if bbr else None,
         }
         if self._cut in COLUMNS:
