@@ -14,9 +14,20 @@ def prepare(
 
     Its own mistakes are reported before those of the machine: a missing engine does not hide them.
     """
+    return plan_for(load(file, overrides, seed, repetitions), engine_name)
+
+
+def load(
+    file: Path, overrides: Sequence[str], seed: int | None = None, repetitions: int | None = None
+) -> scenario.Document:
+    """Read and check a scenario, with what the command line sets."""
     values = settings.parse(overrides)
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}
-    document = scenario.load(file, values)
+    return scenario.load(file, values)
+
+
+def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:
+    """Resolve a checked scenario for an engine."""
     known = engine.capabilities()
     if known.version != __version__:
         versions = f"{engine.BINARY} is version {known.version}, thalweg is {__version__}"

@@ -12,9 +12,10 @@ from typing import Any
 
 from thalweg.scenario.check import check as _check
 from thalweg.scenario.check import overridden
+from thalweg.scenario.departures import departures
 from thalweg.scenario.document import Document, read
 
-__all__ = ["Document", "load"]
+__all__ = ["Document", "departures", "load"]
 
 
 def load(file: str | PathLike[str], settings: Mapping[str, Any] | None = None) -> Document:

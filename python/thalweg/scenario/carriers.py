@@ -61,6 +61,8 @@ class Carrier:
         """
         if self.trace_ms:
             return Fraction(_opportunity_after(self.trace_ms, at_ns))
+        if self.key == "rate":
+            return at_ns + Fraction(size_bytes * 8 * NANOS, self.steps[0][1])
         left = Fraction(size_bytes * 8)
         for (since, bps), (until, _) in pairwise([*self.steps, (None, 0)]):
             begin = max(at_ns, Fraction(since or 0))

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import rules_amount, rules_arrival, rules_cc, rules_flow, rules_host, rules_path, structure, sweep
+from thalweg.scenario import (
+    rules_amount,
+    rules_arrival,
+    rules_cc,
+    rules_flow,
+    rules_host,
+    rules_path,
+    structure,
+    sweep,
+    values,
+)
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.mistakes import Mistake, Mistakes
 from thalweg.scenario.places import name_of, show
@@ -68,33 +78,33 @@ def _sweep(
     places: dict[str, Place] = {}
     errors: list[ThalwegError] = []
     swept: dict[str, list[Value]] = {}
-    for address, values in (given if isinstance(given, dict) else {}).items():
-        if not isinstance(values, list) or not all(isinstance(value, bool | int | float | str) for value in values):
+    for address, choices in (given if isinstance(given, dict) else {}).items():
+        if not isinstance(choices, list) or not all(isinstance(value, bool | int | float | str) for value in choices):
             continue  # has an error from the structure already
         if not sweep.is_known(address, base):
             continue  # what is around the key has an error from the structure already
-        found = _values(address, values)
+        found = _values(address, choices)
         try:
             places[address] = sweep.locate(address, base)
         except ThalwegError as unknown:
             found.append(unknown)
         else:
-            swept[address] = values if not found else []
+            swept[address] = choices if not found else []
         errors += _in_sweep(found, address, document)
     set_by_sweep = {name_of(place, raw) for place in places.values()}
     right: dict[str, list[Value]] = {}
-    for address, values in swept.items():
+    for address, choices in swept.items():
         if around := next((each for each in places if _is_around(places[each], places[address])), None):
             errors += _in_sweep([_twice(address, around)], address, document)
             continue
         right[address] = []
-        for value in values:
+        for value in choices:
             found = list(structure.check(document, sweep.put(rest, places[address], value)).values())
             wrong = [each for each in found if _identity(each) not in known and not _is_set(each, set_by_sweep)]
             errors += _in_sweep(wrong, address, document)
             if not wrong:
                 right[address].append(value)
-    return {address: values for address, values in right.items() if values}, set_by_sweep, errors
+    return {address: choices for address, choices in right.items() if choices}, set_by_sweep, errors
 
 
 def _is_around(place: Place, other: Place) -> bool:
@@ -165,7 +175,7 @@ def _kind(value: Value) -> str:
 
 
 Rule = Callable[[Raw, Path, Mistakes], None]
-"""A rule gets the keys of the scenario's top that it reads, the folder of the scenario's files, and notes mistakes."""
+"""A rule gets the keys of the scenario that it reads, the folder of the scenario's files, and notes mistakes."""
 
 RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (rules_path.check, ("path", "duration")),
@@ -175,9 +185,26 @@ RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (rules_cc.check, ("flow",)),
     (rules_host.check, ("host",)),
     (rules_amount.check, ("flow", "duration", "sample_interval")),
-    (rules_arrival.check, ("path", "flow", "duration")),
+    (rules_arrival.check, (*(f"path.{key}" for key in rules_arrival.PATH_KEYS), "flow", "duration")),
 )
 """Every rule, with the keys that it gets. Where two points of the sweep share them, it is applied once."""
+
+
+def _extract(raw: Raw, keys: Sequence[str]) -> Raw:
+    """Return the scenario with nothing but some keys, of the top or of a table there.
+
+    >>> _extract({"path": {"rtt": "1ms", "loss": 1}, "flow": [], "host": {}}, ["path.rtt", "flow", "duration"])
+    {'path': {'rtt': '1ms'}, 'flow': []}
+    """
+    extract: Raw = {}
+    for key in keys:
+        top, _, below = key.partition(".")
+        value = raw.get(top)
+        if top in raw and not (below and isinstance(value, dict)):
+            extract[top] = value
+        elif isinstance(value, dict) and below in value:
+            extract.setdefault(top, {})[below] = value[below]
+    return extract
 
 
 def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], meant: set[str]) -> list[ThalwegError]:
@@ -189,15 +216,17 @@ def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], 
     points: list[Assignment] = []
     in_files: dict[Any, ThalwegError] = {}
     # Parts that points share are the same objects, which `sweep.scenarios` keeps as long as it is iterated.
-    known: dict[tuple[int, ...], Mistakes] = {}
+    known: dict[tuple[int | None, ...], Mistakes] = {}
     for assignment, raw in sweep.scenarios(base, swept):
         points.append(assignment)
+        path = values.table(raw, "path")
+        ids = {key: id(value) for key, value in raw.items()} | {f"path.{key}": id(path[key]) for key in path}
         for number, (rule, keys) in enumerate(RULES):
-            parts = (number, *[id(raw.get(key)) for key in keys])
+            parts = (number, *map(ids.get, keys))
             mistakes = known.get(parts)
             if mistakes is None:
                 mistakes = known[parts] = Mistakes()
-                rule({key: raw[key] for key in keys if key in raw}, document.file.parent, mistakes)
+                rule(_extract(raw, keys), document.file.parent, mistakes)
             for mistake in mistakes:
                 if not any(
                     address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead

@@ -24,6 +24,9 @@ MSS_BYTES = 1448
 FORWARD: Place = ("path",)
 REVERSE: Place = ("path", "reverse")
 
+PATH_KEYS = ("rtt", "rate", "steps", "trace", "loss", "reverse")
+"""Keys of [path] that these rules read."""
+
 
 @dataclass(frozen=True)
 class Course:

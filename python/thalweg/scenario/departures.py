@@ -1,0 +1,68 @@
+"""The keys of a scenario that depart from their defaults, by the schema: a new key needs nothing here."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from thalweg.scenario import quantities
+from thalweg.scenario.document import Raw
+from thalweg.scenario.places import Schema, name_of, resolve, schema
+from thalweg.scenario.positions import Place
+from thalweg.scenario.quantities import QuantityError
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "rate": quantities.rate,
+    "size": quantities.size,
+    "time": quantities.time,
+    "time-or-rtt": quantities.time_or_rtt,
+    "buffer": quantities.buffer,
+    "size-or-unlimited": quantities.size_or_unlimited,
+    "arrival-rate": quantities.arrival_rate,
+}
+"""How texts are read, by the formats of the schema."""
+
+LISTS_OF_TABLES = ("flow", "background")
+"""Lists whose entries have keys of their own; other lists are values."""
+
+
+def departures(raw: Raw) -> dict[str, Any]:
+    """Return the values that are not the defaults, by address, in the order of the file.
+
+    `raw` is a checked scenario without its sweep.
+
+    >>> departures({"path": {"rate": "1Mbps", "jitter": "0ms", "loss": 0.5}, "background": [{"rate": "9Mbps"}]})
+    {'path.rate': '1Mbps', 'path.loss': 0.5, 'background.0.rate': '9Mbps'}
+    """
+    return {name_of(place, raw): value for place, value in _inside(raw, schema(), ())}
+
+
+def _inside(table: Raw, node: Schema, place: Place) -> Iterator[tuple[Place, Any]]:
+    node = _object(node)
+    for key, value in table.items():
+        here = (*place, key)
+        inner = node.get("properties", {}).get(key) or node["additionalProperties"]
+        if isinstance(value, dict):
+            yield from _inside(value, inner, here)
+        elif not place and key in LISTS_OF_TABLES:
+            for index, each in enumerate(value):
+                yield from _inside(each, resolve(inner)["items"], (*here, index))
+        elif not _is_default(value, inner):
+            yield here, value
+
+
+def _object(node: Schema) -> Schema:
+    """Return the table of "a table", "a table or nothing" or "a value or a table"."""
+    node = resolve(node)
+    branches = [resolve(branch) for branch in node.get("anyOf", ())]
+    return next((each for each in branches if each.get("type") == "object"), node)
+
+
+def _is_default(value: Any, node: Schema) -> bool:
+    if "default" not in node:
+        return False
+    default, parse = node["default"], PARSERS.get(resolve(node).get("format", ""))
+    if parse is None or not isinstance(value, str) or not isinstance(default, str):
+        return bool(value == default)
+    try:
+        return bool(parse(value) == parse(default))
+    except QuantityError:
+        return False

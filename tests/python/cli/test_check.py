@@ -1,0 +1,80 @@
+"""What `thalweg check` shows of experiments: every key that departs from its default, and how fast a trace is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Thalweg = Callable[..., Any]
+
+HEAD = 'name = "x"\nduration = "20s"\n[path]\nrate = "10Mbps"\nrtt = "45ms"\n'
+FLOW = '[[flow]]\nname = "a"\ncc = "bbr"\n'
+
+KEYS = {
+    "path.loss": HEAD + "loss = 0.5\n" + FLOW,
+    "path.jitter": HEAD + 'jitter = "2ms"\n' + FLOW,
+    "path.reorder.delay": HEAD + 'reorder = {ratio = 0.01, delay = "5ms"}\n' + FLOW,
+    "path.duplicate": HEAD + "duplicate = 0.1\n" + FLOW,
+    "path.reverse.rate": HEAD + '[path.reverse]\nrate = "5Mbps"\n' + FLOW,
+    "path.reverse.loss": HEAD + "[path.reverse]\nloss = 0.9\n" + FLOW,
+    "host.receiver.rcvbuf_max": HEAD + '[host.receiver]\nrcvbuf_max = "1MB"\n' + FLOW,
+    "host.sender.cpu_share": HEAD + "[host.sender]\ncpu_share = 0.25\n" + FLOW,
+    "flow.a.paced": HEAD + FLOW + "paced = true\n",
+    "flow.a.extra_rtt": HEAD + FLOW + 'extra_rtt = "10ms"\n',
+    "flow.a.stop": HEAD + FLOW + 'stop = "10s"\n',
+    "flow.a.host": HEAD + "[host.other]\n" + FLOW + 'host = "other"\n',
+    "flow.a.requests.think": HEAD + FLOW + 'requests = {size = "100kB", think = "50ms"}\n',
+    "background.0.rate": HEAD + FLOW + '[[background]]\nrate = "9Mbps"\n',
+    "background.0.start": HEAD + FLOW + '[[background]]\nrate = "9Mbps"\nstart = "5s"\n',
+    "seed": "seed = 7\n" + HEAD + FLOW,
+    "repetitions": "repetitions = 2\n" + HEAD + FLOW,
+    "start_jitter": 'start_jitter = "1rtt"\n' + HEAD + FLOW,
+    "sample_interval": 'sample_interval = "50ms"\n' + HEAD + FLOW,
+}
+
+
+def rows(text: str) -> dict[str, str]:
+    """Return the rows of two columns by their first."""
+    return {key: value for key, _, value in (line.partition("  ") for line in text.splitlines())}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_that_departs_from_its_default_is_shown(thalweg: Thalweg, tmp_path: Path, key: str) -> None:
+    (tmp_path / "x.toml").write_text(KEYS[key])
+    done = thalweg("check", "x.toml")
+    assert key in rows(done.stdout), done.stderr
+
+
+def test_a_default_that_is_written_out_is_not_shown(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(HEAD + 'loss = 0\njitter = "0ms"\nqueue = "fifo"\n' + FLOW + 'start = "0s"\n')
+    assert list(rows(thalweg("check", "x.toml").stdout)) == ["key", "rate", "rtt", "buffer", "ends", "flow a"]
+
+
+def test_the_row_of_a_trace_shows_its_name_mean_rate_and_period(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "fast.up").write_text("".join(f"{ms}\n" for ms in range(1, 2001)))
+    (tmp_path / "back.up").write_text("".join(f"{ms}\n" for ms in range(10, 1001, 10)))
+    (tmp_path / "x.toml").write_text(
+        HEAD.replace('rate = "10Mbps"', 'trace = "fast.up"') + '[path.reverse]\ntrace = "back.up"\n' + FLOW
+    )
+    shown = rows(thalweg("check", "x.toml").stdout)
+    assert shown["rate"].strip() == "trace fast.up: 12Mbps on average, repeats every 2s"
+    assert shown["path.reverse.trace"].strip() == "trace back.up: 1.2Mbps on average, repeats every 1s"
+
+
+def test_a_swept_trace_has_its_mean_rate_at_each_point(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "slow.up").write_text("4\n")
+    (tmp_path / "fast.up").write_text("1\n2\n3\n4\n")
+    (tmp_path / "x.toml").write_text(
+        HEAD.replace('rate = "10Mbps"', 'trace = "fast.up"') + FLOW + '[sweep]\n"path.trace" = ["slow.up", "fast.up"]\n'
+    )
+    lines = thalweg("check", "x.toml").stdout.splitlines()
+    assert "trace slow.up: 3Mbps on average" in lines[-2]
+    assert "trace fast.up: 12Mbps on average" in lines[-1]
+
+
+def test_a_swept_key_is_a_column_and_has_no_row(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(HEAD + "loss = 0.1\n" + FLOW + '[sweep]\n"path.loss" = [0.2, 0.3]\n')
+    text = thalweg("check", "x.toml").stdout
+    assert "path.loss" not in rows(text)
+    assert text.splitlines()[-2:] == ["    0  0.2", "    1  0.3"]
