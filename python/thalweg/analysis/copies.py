@@ -16,9 +16,11 @@ def caution(run: Run) -> str | None:
     if not found:
         return None
     where = "" if found == points else f" at {found} of {points} points"
+    has_jitter = any(each["start_jitter_ns"] for each in run.plan["experiments"])
+    remedy = "random loss or path.jitter" if has_jitter else 'start_jitter = "1rtt"'
     return (
-        f"the repetitions{where} are copies of one another: nothing in them is random, so there is no interval"
-        ' (start_jitter = "1rtt" makes them differ)'
+        f"the repetitions{where} are copies of one another: nothing random changes them, so there is no interval"
+        f" ({remedy} makes them differ)"
     )
 
 

@@ -19,7 +19,8 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
     """
     active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
     completed_s = pl.col("fct_us").filter("completed") / MICROSECONDS
-    whole = pl.col("goodput_bps").filter(pl.col("completed") | pl.col("size_bytes").is_null())
+    has_rate = (pl.col("completed") | pl.col("size_bytes").is_null()) & (pl.col("end_us") > pl.col("start_us"))
+    whole = pl.col("goodput_bps").filter(has_rate)
     measures = flows.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
         pl.col("cc").first(),
         pl.col("start_us").min(),

@@ -68,7 +68,7 @@ def command(
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
-    from thalweg import analysis, studies
+    from thalweg import studies
     from thalweg.cli import reproduce_output
 
     folders = list(studies.ready_made().values()) if name == studies.ALL else [studies.find(name)]
@@ -116,13 +116,15 @@ def command(
         output.data_json({"studies": told, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
     if ended is Exit.INTERRUPTED:
         output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
-    held = [found for planned in whole for each in planned for found in each.evidence]
-    if not any(each.is_judged for planned in whole for each in planned):
-        held.append(analysis.Evidence("none", "no claim could be judged"))
-    for found in held:
-        if found.caution and ended is not Exit.INTERRUPTED:
-            output.talk(evidence.sentence(found.caution))
-    raise typer.Exit(evidence.worst([ended, *map(evidence.code, held)]))
+    every = [each for planned in whole for each in planned]
+    codes = [ended, *(evidence.code(found) for each in every for found in each.evidence)]
+    cautions = [caution for each in every for caution in each.cautions]
+    if not any(each.is_judged for each in every):
+        codes.append(Exit.NO_EVIDENCE)
+        cautions.append("no claim could be judged")
+    for caution in cautions if ended is not Exit.INTERRUPTED else ():
+        output.talk(evidence.sentence(caution))
+    raise typer.Exit(evidence.worst(codes))
 
 
 def _engines(name: str, known: "Capabilities") -> "list[Engine]":

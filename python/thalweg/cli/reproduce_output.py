@@ -80,7 +80,7 @@ def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
         "experiments": reproduced.experiments,
         "failed": reproduced.failed,
         "evidence": evidence.least(reproduced.evidence),
-        "cautions": [each.caution for each in reproduced.evidence if each.caution],
+        "cautions": reproduced.cautions,
         "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
         "scaled": {part: tried.scaled for part, tried in reproduced.tried.items() if tried.plan and tried.scaled},
         "claims": [_judged(claim, reproduced.judged[claim.id]) for claim in study.claims.claims],

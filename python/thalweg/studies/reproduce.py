@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from thalweg.analysis import Evidence, evidence
+from thalweg.analysis import Evidence, copies_caution, evidence
 from thalweg.engine import Capabilities, Engine
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run, open_run
@@ -70,6 +70,13 @@ class Reproduced:
         runs = [each.run for each in self.parts.values() if each.run]
         found = [(run.path, evidence(run)) for run in runs]
         return [Evidence(each.extent, each.caution and f"in {path}: {each.caution}") for path, each in found]
+
+    @property
+    def cautions(self) -> list[str]:
+        """Sentences about what was left out, and about repetitions that are copies; they name the directory."""
+        runs = [each.run for each in self.parts.values() if each.run]
+        copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
+        return [*(each.caution for each in self.evidence if each.caution), *copies]
 
     @property
     def is_fresh(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from thalweg.errors import Exit
 
 SCENARIO = """\
 name = "alone"
@@ -349,3 +350,23 @@ def test_what_is_laid_over_a_scenario_is_checked_where_it_stands(thalweg: Callab
     assert done.returncode == 2
     assert "did you mean `path.buffer`?" in done.stderr
     assert "in parts.alone" in done.stderr
+
+
+@pytest.mark.parametrize(("marked", "code", "extent"), [(1, Exit.INCOMPLETE, "part"), (4, Exit.NO_EVIDENCE, "none")])
+def test_claims_on_untrustworthy_experiments_are_no_success(
+    thalweg: Callable[..., Any], study: Study, marked: int, code: Exit, extent: str
+) -> None:
+    study(QUEUE, scenario=SCENARIO.replace("repetitions = 3", "repetitions = 1"))
+    assert thalweg("reproduce", "./mine").returncode == 0
+    for file in sorted(Path("runs").glob("**/flows/*"))[:marked]:
+        pl.read_parquet(file).with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
+    again = thalweg("reproduce", "./mine")
+    assert again.returncode == code
+    assert f"{marked} of 4 experiments are untrustworthy" in again.stderr
+    (engine,) = json.loads(thalweg("reproduce", "./mine", "--json").stdout)["studies"][0]["engines"]
+    assert engine["evidence"] == extent
+
+
+def test_a_study_whose_repetitions_are_copies_says_so(thalweg: Callable[..., Any], study: Study) -> None:
+    study(WRONG, scenario=SCENARIO.replace('start_jitter = "1rtt"\n', ""))
+    assert "the repetitions at 2 of 4 points are copies of one another" in thalweg("reproduce", "./mine").stderr
