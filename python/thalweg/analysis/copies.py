@@ -7,7 +7,10 @@ from thalweg.results import Run
 from thalweg.results.columns import TABLES
 
 _LEFT_OUT = {*EXPERIMENT, "start_us", "end_us", "untrustworthy"}
-"""Columns that copies may differ in: a shift of the whole experiment in time is still a copy."""
+"""Columns that copies may differ in: a shift of the whole experiment in time is still a copy.
+
+Round-trip times are left out, too: such a shift moves the ticks to which they are rounded.
+"""
 
 
 def caution(run: Run) -> str | None:
@@ -26,7 +29,8 @@ def caution(run: Run) -> str | None:
 
 def copied(run: Run) -> frozenset[int]:
     """Return the points of the sweep with several trustworthy repetitions whose transfers are all alike."""
-    columns = [each.name for each in TABLES["flows"].columns if each.name not in _LEFT_OUT]
+    names = [each.name for each in TABLES["flows"].columns]
+    columns = [name for name in names if name not in _LEFT_OUT and not name.startswith("rtt_")]
     rows = run.scan("flows", run.trustworthy_ids)
     several = rows.group_by("experiment").agg(pl.col("repetition").n_unique().alias("n")).filter(pl.col("n") > 1)
     alike = rows.group_by("experiment", *columns).agg(pl.len().alias("times")).join(several, on="experiment")

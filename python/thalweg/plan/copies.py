@@ -2,6 +2,8 @@
 
 from thalweg.engine import Engine
 from thalweg.plan.models import (
+    CapacitySteps,
+    CapacityUnlimited,
     Experiment,
     Flow,
     Link,
@@ -9,6 +11,7 @@ from thalweg.plan.models import (
     LossBernoulli,
     Plan,
     QueueFifo,
+    RepeatOnce,
     RepeatPoisson,
 )
 
@@ -26,21 +29,36 @@ def warning(plan: Plan, engine: Engine) -> str | None:
     if not count:
         return None
     where = "" if count == len(points) else f" at {count} of {len(points)} points"
+    has_jitter = any(each.start_jitter_ns for each in plan.experiments)
+    remedy = "random loss or path.jitter" if has_jitter else 'start_jitter = "1rtt"'
     return (
-        f"the repetitions{where} will be copies of one another: nothing in them is random, so they get no interval"
-        ' (start_jitter = "1rtt" makes them differ)'
+        f"the repetitions{where} will be copies of one another: nothing random changes them, so they get no interval"
+        f" ({remedy} makes them differ)"
     )
 
 
 def is_random(experiment: Experiment) -> bool:
     """Return whether an engine without noise of its own may draw random numbers that change the experiment."""
     return (
-        experiment.start_jitter_ns > 0
+        _is_jitter_felt(experiment)
         or _is_link_random(experiment.forward)
         or _is_link_random(experiment.reverse)
         or any(host.delay_jitter_ns > 0 or host.qdisc is not None for host in experiment.hosts.values())
         or any(map(_is_flow_random, experiment.flows))
     )
+
+
+def _is_jitter_felt(experiment: Experiment) -> bool:
+    """Return whether a random start matters: one sized transfer, alone on a constant path, is only shifted."""
+    flow, *others = experiment.flows
+    is_constant = all(
+        isinstance(link.capacity, CapacityUnlimited)
+        or (isinstance(link.capacity, CapacitySteps) and len(link.capacity.steps) == 1)
+        for link in (experiment.forward, experiment.reverse)
+    )
+    is_alone = not others and flow.count == 1 and isinstance(flow.repeat, RepeatOnce) and not experiment.background
+    is_sized = isinstance(flow.load, LoadSizes) and flow.stop_ns is None
+    return experiment.start_jitter_ns > 0 and not (is_alone and is_sized and is_constant)
 
 
 def _is_link_random(link: Link) -> bool:

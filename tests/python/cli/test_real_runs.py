@@ -209,6 +209,15 @@ def test_a_run_of_nothing_but_untrustworthy_experiments_is_no_success(thalweg: T
             assert "no experiment can be used" in (done.stdout + done.stderr).lower()
 
 
+def test_one_transfer_alone_is_only_shifted_by_a_random_start(thalweg: Thalweg, tmp_path: Path) -> None:
+    head, large = SMALL.split("[[flow]]")[:2]
+    (tmp_path / "alone.toml").write_text(f"{head}[[flow]]{large}")
+    said = thalweg("run", "alone.toml", "--no-report", "--out", "alone").stderr
+    assert "copies of one another" in said
+    assert "random loss or path.jitter makes them differ" in said
+    assert "[" not in thalweg("results", "alone").stdout, "there is no interval"
+
+
 def test_repetitions_without_anything_random_are_copies_and_no_difference_is_real(
     thalweg: Thalweg, tmp_path: Path
 ) -> None:
