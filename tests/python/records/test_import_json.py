@@ -86,7 +86,7 @@ def test_what_is_not_a_number_is_unknown(tmp_path: Path, number: str) -> None:
     ],
 )
 def test_values_that_do_not_fit_are_counted_by_reason(tmp_path: Path, value: str, why: str) -> None:
-    good = json.dumps({"time": AT_S, "bytes": 1.125})
+    good = json.dumps({"time": AT_S, "bytes": 5})
     text = f'{good}\n{{"time": {AT_S}, "bytes": {value}}}\n'
     rows, done = rows_of(tmp_path, text, ["end_us=time", "acked_bytes=bytes"])
     assert (len(rows), done.first_unread[0].line) == (1, 2)
@@ -97,6 +97,11 @@ def test_strings_have_the_notation_that_is_named(tmp_path: Path) -> None:
     text = json.dumps({"t": "11/21/2026 11:37 PM", "bytes": "1.000.000"})
     (row,), _ = rows_of(tmp_path, text, ["end_us=t", "acked_bytes=bytes"], decimal=",", time_format="%m/%d/%Y %I:%M %p")
     assert (row["end_us"], row["acked_bytes"]) == ((AT_S - 28) * 1_000_000, 1_000_000)
+
+
+def test_a_fraction_of_json_has_no_dot_between_thousands(tmp_path: Path) -> None:
+    (row,), _ = rows_of(tmp_path, json.dumps({"time": AT_S, "rtt": 21.125}), ["end_us=time", "rtt_min_us=rtt"])
+    assert row["rtt_min_us"] == 21
 
 
 def test_a_map_without_a_time_is_refused() -> None:

@@ -148,3 +148,24 @@ def test_a_value_that_is_not_an_address_makes_a_line_that_cannot_be_read(tmp_pat
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert (len(rows), done.unread) == (1, 1)
     assert "remote_address" not in rows[0]
+
+
+def test_the_number_of_a_day_without_its_unit_says_which_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t\n46347.98435185\n")
+    with pytest.raises(ThalwegError, match="its unit is excel"):
+        imported(Table(mapping(["end_us=t"], None)), tmp_path / "a.csv", out=tmp_path / "out")
+
+
+def test_a_fraction_of_a_count_is_not_rounded(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"t,n,us\n{AT_S},3.0,45.5\n{AT_S},1.5,45.5\n")
+    importer = Table(mapping(["end_us=t", "retransmits=n", "rtt_min_us=us"], None))
+    rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
+    assert [(row["retransmits"], row["rtt_min_us"]) for row in rows] == [(3, 46)]
+    assert done.first_unread[0].why == "retransmits: a fraction of what has no fractions: `1.5`"
+
+
+@pytest.mark.parametrize("text", ["1.5e3", "1500", "1500.0"])
+def test_a_decimal_point_that_is_named_allows_exponents(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(f"t;bytes;ms\n{AT_S};{text};800\n")
+    (row,), _ = imported(table(";", decimal="."), tmp_path / "a.csv", out=tmp_path / "out")
+    assert row["acked_bytes"] == 1500

@@ -36,6 +36,8 @@ EXCEL = "excel"
 """Unit of a spreadsheet's times: days since 1899-12-30."""
 EXCEL_EPOCH = 25_569
 """1970-01-01 in that unit."""
+EXCEL_DAYS = (36_526, 80_000)
+"""2000-01-01 and a day of the year 2119 in that unit: as seconds they would be in 1970."""
 DAY_MS = 86_400_000
 DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 """A number whose dot separates thousands in some countries and decimals in others."""
@@ -66,6 +68,10 @@ class Notation:
     """Whether semicolons separate the fields: then commas usually separate decimals, and dots thousands."""
 
 
+OF_SERVERS = Notation(decimal=".")
+"""What servers write into their logs."""
+
+
 def mapped_row(
     mapped: Sequence[Mapped], field: Callable[[str], str | Unknown], notation: Notation | None = None
 ) -> dict[str, Any]:
@@ -74,13 +80,13 @@ def mapped_row(
     Args:
         mapped: The map.
         field: Returns the text of a field of the line.
-        notation: How numbers and times are written there.
+        notation: How numbers and times are written there; by default as servers do.
 
     Raises:
         Unread: A value does not fit its column.
     """
     row: dict[str, Any] = {}
-    notation = notation or Notation()
+    notation = notation or OF_SERVERS
     names = {each.column for each in mapped}
     for each in mapped:
         text = field(each.source) if each.source else each.value
@@ -123,10 +129,17 @@ def _value(mapped: Mapped, text: str, notation: Notation) -> Any:
         return times.formatted(text, notation.time_format)
     text = _number(text, notation, is_integer=kind == "u64" and unit == 1.0)
     if mapped.column in TIMES and not mapped.unit:
+        if values.is_number(text) and EXCEL_DAYS[0] <= float(text) < EXCEL_DAYS[1]:
+            raise Unread("a number of days, as spreadsheets store dates: its unit is excel", f"`{text}`")
         return times.instant(text)
     if mapped.unit == EXCEL:
         return _of_spreadsheet(text)
-    return values.count(text, unit) if kind == "u64" else values.number(text, unit)
+    number = values.number(text, unit)
+    if kind != "u64" or number is None:
+        return number
+    if unit == 1.0 and not mapped.column.endswith("_us") and not number.is_integer():
+        raise Unread("a fraction of what has no fractions", f"`{text}`")
+    return values.count(text, unit)
 
 
 def _of_spreadsheet(text: str) -> int | None:

@@ -20,8 +20,9 @@ STATES = frozenset(
      "SYN-RECV", "TIME-WAIT")
 )  # fmt: skip
 OTHERS = frozenset(
-    ("udp", "u_str", "u_dgr", "u_seq", "nl", "raw", "icmp6", "p_raw", "p_dgr", "v_str", "v_dgr", "tipc", "xdp")
-)
+    ("udp", "udplite", "sctp", "dccp", "icmp", "icmp6", "raw", "u_str", "u_dgr", "u_seq", "nl", "p_raw", "p_dgr",
+     "v_str", "v_dgr", "tipc", "xdp")
+)  # fmt: skip
 """Values of the column Netid for sockets that are not TCP."""
 HEADINGS = frozenset(("State", "Netid", "Recv-Q"))
 WITHOUT_STATE = re.compile(r"(?:(?:mp)?tcp +)?\d+ +\d+ +\S+:\S+ +\S+:\S+", re.ASCII)

@@ -90,8 +90,8 @@ def with_point(text: str, mark: str) -> str:
     """
     match = MARKED[mark].fullmatch(text)
     if match is None:
-        if is_number(text) and "." in text:
-            raise Unread(f"a decimal point, and --decimal says that it is `{mark}`", f"`{text}`")
+        if mark != "." and is_number(text) and "." in text:
+            raise Unread("a decimal point, although --decimal names a comma", f"`{text}`")
         return text
     return re.sub("[.,]", "", match[1]) + (f".{match[2]}" if match[2] else "")
 
