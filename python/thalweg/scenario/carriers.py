@@ -76,9 +76,11 @@ class Carrier:
         """Write the capacity in numbers."""
         if self.trace_ms:
             return traces.in_words(self.trace_ms)
+        if len(self.steps) == 1:
+            return f"the rate is {quantities.rate_text(self.steps[0][1])}"
         shown = [f"{quantities.rate_text(bps)} from {quantities.time_text(at)}" for at, bps in self.steps[:MAX_STEPS]]
         more = [] if len(self.steps) <= MAX_STEPS else ["..."]
-        return quantities.rate_text(self.steps[0][1]) if len(self.steps) == 1 else ", ".join([*shown, *more])
+        return f"the rate is {', '.join([*shown, *more])}"
 
 
 def _opportunity_after(times_ms: Sequence[int], at_ns: Fraction) -> int:

@@ -154,7 +154,7 @@ def time_text(ns: int | Fraction) -> str:
     >>> time_text(500_000_000_000), time_text(1_500_000)
     ('500s', '1.5ms')
     """
-    return _text(ns, {unit: size for unit, size in TIMES.items() if unit != "min"})
+    return _text(ns, {unit: size for unit, size in TIMES.items() if unit != "min"}) if ns else "0s"
 
 
 def _text(value: int | Fraction, units: Mapping[str, int]) -> str:

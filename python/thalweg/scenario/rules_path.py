@@ -202,14 +202,14 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
         return  # a path of no length or no rate has an error of its own
     if room < MTU_BYTES:
         carrier = Carrier.of(link, folder)
-        why = f": {carrier}" if carrier and carrier.key != "rate" and not isinstance(buffer, int) else ""
+        why = f": {carrier}" if carrier and not isinstance(buffer, int) else ""
         mistakes.add(
             "out-of-range",
             (*place, "buffer"),
             f"`{name}` is {room} B, which has no room for a packet{why}",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
-            hint='buffer = "1packet" is the least',
+            hint="\n".join([*([traces.HINT] if why and "trace" in link else []), 'buffer = "1packet" is the least']),
         )
     if room > quantities.LARGEST:
         mistakes.add(

@@ -60,12 +60,12 @@ CASES = {
     "rate at which a packet takes longer": (
         "path.rate",
         GOOD.replace("10Mbps", "1kbps").replace("[path]\n", '[path]\nbuffer = "1packet"\n'),
-        "within the 10s of the experiment (1kbps)",
+        "within the 10s of the experiment (the rate is 1kbps)",
     ),
     "reverse rate at which an ACK takes longer": (
         "path.reverse.rate",
         GOOD + '[path.reverse]\nrate = "30bps"\nbuffer = "1packet"\n',
-        "no ACK can arrive within the 10s of the experiment (30bps)",
+        "no ACK can arrive within the 10s of the experiment (the rate is 30bps)",
     ),
     "outage until the end": (
         "path.steps",
@@ -73,7 +73,7 @@ CASES = {
             'rate = "10Mbps"',
             'steps = [{at = "0s", rate = "0bps"}, {at = "10s", rate = "1Mbps"}]\nbuffer = "10packets"',
         ),
-        "0bps from 0ns, 1Mbps from 10s",
+        "the rate is 0bps from 0s, 1Mbps from 10s",
     ),
     "buffer of no packet behind a slow trace": (
         "path.buffer",
@@ -101,6 +101,12 @@ def test_where_nothing_can_arrive_the_cause_is_named(tmp_path: Path, case: str) 
     assert cause in errors[0].text()
     if not case.startswith("at one"):
         assert errors[0].place == place
+
+
+def test_who_took_the_line_of_a_trace_for_a_rate_is_told_what_it_is(tmp_path: Path) -> None:
+    errors = refused(tmp_path, GOOD.replace('rate = "10Mbps"', 'trace = "slow.trace"'))
+    assert {error.place for error in errors} == {"path.buffer", "path.trace"}
+    assert all("each line of a trace is the time in ms of one 1500-byte packet" in error.text() for error in errors)
 
 
 @pytest.mark.parametrize(
