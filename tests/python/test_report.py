@@ -250,6 +250,12 @@ def test_the_table_has_the_numbers_of_the_analysis(tmp_path: Path) -> None:
     assert "7.992 ± 0.020" in html.words
 
 
+def test_a_page_shows_no_name_of_an_entity(tmp_path: Path) -> None:
+    page = written(small(tmp_path))
+    assert "95\N{NO-BREAK SPACE}% confidence interval over repetitions" in page
+    assert not re.search(r"&amp;#?\w+;", page)
+
+
 def test_the_scenario_is_told_in_words_with_what_the_sweep_varies() -> None:
     plan = {
         "experiments": [
@@ -264,7 +270,7 @@ def test_the_scenario_is_told_in_words_with_what_the_sweep_varies() -> None:
             ]
         ]
     }  # fmt: skip
-    text = " ".join(path_sentences(plan)).replace("\u202f", " ")
+    text = " ".join(path_sentences(plan, [])).replace("\u202f", " ")
     assert "carries 40 Mbit/s and the round-trip time of the empty path is 45 ms" in text
     assert "room for 112.5 kB (0.5 BDP) or 225 kB (1 BDP)" in text
     assert "On the way there, 1 % of the packets are lost at random." in text
@@ -296,17 +302,20 @@ def test_background_bursts_of_loss_hosts_and_steps_are_told_too() -> None:
             )
         ]
     }  # fmt: skip
-    text = " ".join(path_sentences(plan) + traffic_sentences(plan)).replace("\u202f", " ")
+    text = " ".join(path_sentences(plan, []) + traffic_sentences(plan)).replace("\u202f", " ")
     assert "carries 10 Mbit/s, from 5 s on 1 Mbit/s" in text
     assert "packets are lost in bursts (Gilbert-Elliott, 2 % in the long run)" in text
-    assert "packets wait a random time of up to 5 ms, in order, 2 % are held back by 6 ms and 1 % arrive twice" in text
+    assert (
+        "packets wait a random time of up to 5 ms, in order; 2 % of the packets are held back by 6 ms;"
+        " 1 % of the packets arrive twice." in text
+    )
     assert "The way back carries 5 Mbit/s." in text
     assert "The host sender has receive buffers of up to 4 MB and a random delay of up to 20 µs per packet." in text
     assert "UDP in the background: 300 Mbit/s from 5 s to 15 s." in text
     assert "or after 60 s" in text
     told = " ".join(text for _, text in flow_sentences(plan)).replace("\u202f", " ")
     assert "100 kB again and again on one connection, 200 times with pauses of 50 ms" in told
-    assert "data without end; starts at 0 s; stops at 30 s; sent by host other" in told
+    assert "data without end; starts at 0 s; stops at 30 s; sent by the host other" in told
 
 
 def test_findings_name_the_best_and_the_worst_point_and_whether_it_is_noise(tmp_path: Path) -> None:
@@ -398,7 +407,7 @@ def test_what_senders_got_of_a_cpu_stands_beside_what_they_were_to_get(tmp_path:
     assert "How much CPU the senders got" in words
     assert "sender 70 %: 10 ms out of every 14.3 ms 61 % 62 % 10.9 ms \u2013 3" in words
     assert "sender 3 co-tenants 31 % 32 % \u2013 65 % 3" in words
-    assert "a CPU for 10 ms out of every 14.29 ms and 0 or 3 co-tenants on its CPU" in words
+    assert "a CPU for 10 ms out of every 14.29 ms, or whenever it needs one; 0 or 3 co-tenants on its CPU" in words
     assert "kept up" not in words, "it measured nothing else"
 
 

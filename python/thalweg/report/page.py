@@ -72,7 +72,7 @@ def _scenarios(content: Content) -> list[dict[str, Any]]:
             "name": run.name,
             "about": run.plan["about"],
             "source": run.plan["source"],
-            "path": path_sentences(run.plan),
+            "path": path_sentences(run.plan, run.command),
             "flows": [each for each in flow_sentences(run.plan) if each[0] in content.flows],
             "traffic": traffic_sentences(run.plan),
             "sweep": sweep,

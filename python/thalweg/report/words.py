@@ -1,31 +1,32 @@
 """A plan in words: what was tried, in sentences that are true of every point of the sweep."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from thalweg.report.alternatives import amounts, optional, texts
 from thalweg.report.labels import joined
 from thalweg.report.numbers import amount, per_cent
+from thalweg.report.trace_names import trace_names
 
 NS = 1e9
 """Nanoseconds in a second."""
 NO_LIMIT_BYTES = 2**31 - 1
 """A buffer as large as this (the most that Linux allows a socket) binds nobody, and is not worth a sentence."""
-MOST_VALUES = 6
-"""Of more different values, only the first and the last are named."""
 
 Plan = dict[str, Any]
 Experiment = dict[str, Any]
 
 
-def path_sentences(plan: Plan) -> list[str]:
-    """Describe the path and its hosts."""
-    points = _points(plan)
+def path_sentences(plan: Plan, command: Sequence[str]) -> list[str]:
+    """Describe the path and its hosts; `command` is the one that made the run."""
+    points, names = _points(plan), trace_names(plan, command)
     sentences = [
-        f"The bottleneck carries {_each(points, lambda e: _capacity(e['forward']))}"
-        f" and the round-trip time of the empty path is {_each(points, lambda e: _time(e['rtt_ns']))}.",
-        f"Its queue is {_each(points, lambda e: _discipline(e['forward']))} and has room for {_each(points, _room)}.",
+        f"The bottleneck carries {_capacities(points, 'forward', names)}"
+        f" and the round-trip time of the empty path is {amounts([e['rtt_ns'] for e in points], _time)}.",
+        f"Its queue is {texts(_discipline(e['forward']) for e in points)}"
+        f" and has room for {texts(map(_room, points))}.",
         *_impairments(points, "forward", "On the way there"),
-        _way_back(points),
+        _way_back(points, names),
         *_impairments(points, "reverse", "On the way back"),
         *_hosts(points),
     ]
@@ -42,15 +43,15 @@ def flow_sentences(plan: Plan) -> list[tuple[str, str]]:
 def traffic_sentences(plan: Plan) -> list[str]:
     """Describe the background and when everything starts and ends."""
     points = _points(plan)
-    background = _each(points, _background)
-    jitter = _each(points, lambda e: _time(e["start_jitter_ns"]) if e["start_jitter_ns"] else "")
-    ends = _each(points, lambda e: _time(e["duration_ns"]) if e["duration_ns"] is not None else "")
+    background = _background(points)
+    jitter = optional([e["start_jitter_ns"] for e in points], _time, lambda text: f"by a random time of up to {text}")
+    ends = optional([e["duration_ns"] for e in points], _time, lambda text: f", or after {text}")
     return [
         sentence
         for sentence in (
             f"UDP in the background: {background}." if background else "",
-            f"Each connection's start moves by a random time of up to {jitter}." if jitter else "",
-            f"An experiment ends once every flow has finished{f', or after {ends}' if ends else ''}.",
+            f"Each connection's start moves {jitter}." if jitter else "",
+            f"An experiment ends once every flow has finished{ends}.",
         )
         if sentence
     ]
@@ -61,27 +62,33 @@ def _points(plan: Plan) -> list[Experiment]:
     return [first[number] for number in sorted(first)]
 
 
-def _each(points: Sequence[Any], text: Callable[[Any], str]) -> str:
-    """Write what differs between points as alternatives."""
-    texts = list(dict.fromkeys(text(point) for point in points))
-    if len(texts) > MOST_VALUES:
-        return f"{texts[0]} to {texts[-1]} ({len(texts)} values)"
-    return joined([each or "none" for each in texts], "or") if len(texts) > 1 else "".join(texts)
-
-
-def _time(ns: int) -> str:
+def _time(ns: float) -> str:
     return amount(ns / NS, "s")
 
 
-def _capacity(link: Plan) -> str:
-    capacity = link["capacity"]
+def _capacities(points: Sequence[Experiment], direction: str, names: Mapping[str, str]) -> str:
+    capacities = [point[direction]["capacity"] for point in points]
+    if all(each["kind"] == "steps" and len(each["steps"]) == 1 for each in capacities):
+        return amounts([each["steps"][0]["rate_bps"] for each in capacities], _bitrate)
+    return texts(_capacity(each, names) for each in capacities)
+
+
+def _bitrate(bps: float) -> str:
+    return amount(bps, "bit/s")
+
+
+def _bytes(size: float) -> str:
+    return amount(size, "B")
+
+
+def _capacity(capacity: Plan, names: Mapping[str, str]) -> str:
     if capacity["kind"] == "unlimited":
         return "any rate"
     if capacity["kind"] == "trace":
-        return f"what the trace {capacity['trace']} allows"
+        return f"what the trace {names.get(capacity['trace'], capacity['trace'])} allows"
     first, *later = capacity["steps"]
-    changes = "".join(f", from {_time(step['at_ns'])} on {amount(step['rate_bps'], 'bit/s')}" for step in later)
-    return amount(first["rate_bps"], "bit/s") + changes
+    changes = "".join(f", from {_time(step['at_ns'])} on {_bitrate(step['rate_bps'])}" for step in later)
+    return _bitrate(first["rate_bps"]) + changes
 
 
 def _discipline(link: Plan) -> str:
@@ -103,88 +110,124 @@ def _room(experiment: Experiment) -> str:
     return text
 
 
-def _way_back(points: Sequence[Experiment]) -> str:
+def _way_back(points: Sequence[Experiment], names: Mapping[str, str]) -> str:
     if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
         return "The way back has no limit of rate."
-    return f"The way back carries {_each(points, lambda e: _capacity(e['reverse']))}."
+    return f"The way back carries {_capacities(points, 'reverse', names)}."
 
 
 def _impairments(points: Sequence[Experiment], direction: str, where: str) -> list[str]:
-    def one(experiment: Experiment) -> str:
-        link = experiment[direction]
-        loss = link["loss"]
-        found = []
-        if loss["kind"] == "bernoulli" and loss["ratio"]:
-            found.append(f"{per_cent(loss['ratio'])} of the packets are lost at random")
-        if loss["kind"] == "gilbert_elliott":
-            found.append(f"packets are lost in bursts ({_gilbert_elliott(loss)})")
-        if link["jitter_ns"]:
-            found.append(f"packets wait a random time of up to {_time(link['jitter_ns'])}, in order")
-        if link["reorder"]:
-            found.append(f"{per_cent(link['reorder'])} are held back by {_time(link['reorder_delay_ns'])}")
-        if link["duplicate"]:
-            found.append(f"{per_cent(link['duplicate'])} arrive twice")
-        return joined(found)
-
-    text = _each(points, lambda e: one(e) or "nothing else happens to packets")
-    return [] if text == "nothing else happens to packets" else [f"{where}, {text}."]
+    links = [point[direction] for point in points]
+    delays = [link["reorder_delay_ns"] for link in links if link["reorder"]]
+    held = f"are held back by {amounts(delays, _time)}" if delays else ""
+    found = [
+        _losses([link["loss"] for link in links]),
+        optional(
+            [link["jitter_ns"] for link in links],
+            _time,
+            lambda text: f"packets wait a random time of up to {text}, in order",
+        ),
+        _ratios([link["reorder"] for link in links], held),
+        _ratios([link["duplicate"] for link in links], "arrive twice"),
+    ]
+    text = _listed([each for each in found if each])
+    return [f"{where}, {text}."] if text else []
 
 
-def _gilbert_elliott(loss: Plan) -> str:
+def _ratios(ratios: Sequence[float], what: str) -> str:
+    """Say what happens to a share of the packets; nothing if it happens to none."""
+    return amounts(ratios, per_cent, lambda text: f"{text} of the packets {what}") if any(ratios) else ""
+
+
+def _losses(losses: Sequence[Plan]) -> str:
+    at_random = [loss["ratio"] for loss in losses if loss["kind"] == "bernoulli"]
+    bursts = [_mean_loss(loss) for loss in losses if loss["kind"] == "gilbert_elliott"]
+    ways = [_ratios(at_random, "are lost at random")]
+    if bursts:
+        ways.append(
+            amounts(
+                bursts, per_cent, lambda text: f"packets are lost in bursts (Gilbert-Elliott, {text} in the long run)"
+            )
+        )
+        if at_random and not any(at_random):
+            ways.append("no packets are lost")
+    return ", or ".join(way for way in ways if way)
+
+
+def _mean_loss(loss: Plan) -> float:
     bad = loss["p"] / (loss["p"] + loss["r"]) if loss["p"] + loss["r"] else 0.0
-    mean = bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"]
-    return f"Gilbert-Elliott, {per_cent(mean)} in the long run"
+    return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Join parts of a sentence; semicolons where one of them has a comma of its own."""
+    return "; ".join(parts) if len(parts) > 1 and any(", " in part for part in parts) else joined(list(parts))
 
 
 def _hosts(points: Sequence[Experiment]) -> list[str]:
     sentences = []
     for name in dict.fromkeys(name for point in points for name in point["hosts"]):
+        hosts = [point["hosts"][name] for point in points if name in point["hosts"]]
         limits = []
         for key, what in (("sndbuf_max_bytes", "send"), ("rcvbuf_max_bytes", "receive")):
-            sizes = [point["hosts"][name][key] for point in points if name in point["hosts"]]
-            if min(sizes) < NO_LIMIT_BYTES:
-                limits.append(f"{what} buffers of up to {_each(sizes, lambda size: amount(size, 'B'))}")
-        delays = [point["hosts"][name]["delay_jitter_ns"] for point in points if name in point["hosts"]]
-        if max(delays):
-            limits.append(f"a random delay of up to {_each(delays, _time)} per packet")
-        limits += _processors([point["hosts"][name] for point in points if name in point["hosts"]])
-        qdiscs = [point["hosts"][name].get("qdisc") for point in points if name in point["hosts"]]
+            sizes = [host[key] if host[key] < NO_LIMIT_BYTES else None for host in hosts]
+            if text := optional(sizes, _bytes, str, "or of any size"):
+                limits.append(f"{what} buffers of up to {text}")
+        limits.append(
+            optional(
+                [host["delay_jitter_ns"] for host in hosts],
+                _time,
+                lambda text: f"a random delay of up to {text} per packet",
+                "or none",
+            )
+        )
+        limits += _processors(hosts)
+        qdiscs = [host.get("qdisc") for host in hosts]
         if any(qdiscs):
-            limits.append(f"the queue discipline {_each(qdiscs, lambda qdisc: qdisc or 'of its kernel')}")
-        if limits:
-            sentences.append(f"The host {name} has {joined(limits)}.")
+            named = texts(qdisc for qdisc in qdiscs if qdisc)
+            limits.append(f"the queue discipline {named}" + ("" if all(qdiscs) else ", or the one of its kernel"))
+        if text := _listed([limit for limit in limits if limit]):
+            sentences.append(f"The host {name} has {text}.")
     return sentences
 
 
 def _processors(hosts: Sequence[Plan]) -> list[str]:
     """Say how scarce a host's CPU is, where it is."""
+    cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
     found = []
-    given = [cpu for host in hosts if (cpu := host.get("cpu"))]
-    if given:
+    if cpus:
+        slices, periods = (amounts([cpu[key] for cpu in cpus], _time) for key in ("slice_ns", "period_ns"))
         found.append(
-            f"a CPU for {_each(given, lambda c: _time(c['slice_ns']))} out of every "
-            f"{_each(given, lambda c: _time(c['period_ns']))}"
+            f"a CPU for {slices} out of every {periods}"
+            + ("" if len(cpus) == len(hosts) else ", or whenever it needs one")
         )
-    if any(tenants := [host.get("co_tenants", 0) for host in hosts]):
-        found.append(f"{_each(tenants, str)} co-tenants on its CPU")
+    tenants = [host.get("co_tenants", 0) for host in hosts]
+    if any(tenants):
+        found.append(amounts(tenants, str, lambda text: f"{text} co-tenant{'' if text == '1' else 's'} on its CPU"))
     return found
 
 
 def _flow(points: Sequence[Experiment], name: str) -> str:
     flows = [flow for point in points for flow in point["flows"] if flow["name"] == name]
-    count = _each(flows, lambda f: str(f["count"]))
+    counts = [flow["count"] for flow in flows]
+    paced = {bool(flow.get("paced")) for flow in flows}
+    hosts = [flow["host"] for flow in flows]
     parts = [
-        _each(flows, lambda f: f["cc"] + _parameters(f)),
-        "" if count == "1" else f"{count} parallel copies",
-        _each(flows, lambda f: "paced" if f.get("paced") else ""),
-        _each(flows, lambda f: _load(f["load"])),
-        _each(flows, lambda f: f"starts at {_time(f['start_ns'])}"),
-        _each(flows, lambda f: _repeat(f["repeat"])),
-        _each(flows, lambda f: f"stops at {_time(f['stop_ns'])}" if f["stop_ns"] is not None else ""),
-        _each(flows, lambda f: f"{_time(f['extra_rtt_ns'])} more round-trip time" if f["extra_rtt_ns"] else ""),
-        _each(flows, lambda f: f"sent by host {f['host']}" if f["host"] != "sender" else ""),
+        texts(flow["cc"] + _parameters(flow) for flow in flows),
+        "" if set(counts) == {1} else amounts(counts, str, lambda text: f"{text} parallel copies"),
+        "paced or not" if len(paced) > 1 else "paced" if True in paced else "",
+        _loads([flow["load"] for flow in flows]),
+        amounts([flow["start_ns"] for flow in flows], _time, lambda text: f"starts at {text}"),
+        _repeats([flow["repeat"] for flow in flows]),
+        optional([flow["stop_ns"] for flow in flows], _time, lambda text: f"stops at {text}"),
+        _more_rtt([flow["extra_rtt_ns"] for flow in flows]),
+        "" if set(hosts) == {"sender"} else f"sent by the host {texts(hosts)}",
     ]
     return "; ".join(part for part in parts if part) + "."
+
+
+def _more_rtt(extra_ns: Sequence[int]) -> str:
+    return amounts(extra_ns, _time, lambda text: f"{text} more round-trip time") if any(extra_ns) else ""
 
 
 def _parameters(flow: Plan) -> str:
@@ -192,35 +235,60 @@ def _parameters(flow: Plan) -> str:
     return f" ({parameters})" if parameters else ""
 
 
+def _loads(loads: Sequence[Plan]) -> str:
+    """Say what connections carry."""
+    if all(load["kind"] == "sizes" and len(load["sizes_bytes"]) == 1 for load in loads):
+        return amounts([load["sizes_bytes"][0] for load in loads], _bytes, lambda text: f"{text} per connection")
+    if all(load["kind"] == "requests" for load in loads):
+        return _requests(loads)
+    return texts(map(_load, loads))
+
+
 def _load(load: Plan) -> str:
     if load["kind"] == "unlimited":
         return "data without end"
     if load["kind"] == "sizes":
-        return f"{joined([amount(size, 'B') for size in load['sizes_bytes']], 'or')} per connection"
-    count = "until the flow stops" if load["count"] is None else f"{load['count']} times"
-    pause = f" with pauses of {_time(load['think_ns'])}" if load["think_ns"] else ""
-    return f"{amount(load['size_bytes'], 'B')} again and again on one connection, {count}{pause}"
+        return f"{joined([_bytes(size) for size in load['sizes_bytes']], 'or')} per connection"
+    return _requests([load])
 
 
-def _repeat(repeat: Plan) -> str:
-    if repeat["kind"] == "once":
-        return ""
-    ends = joined(
-        [f"until {repeat['until']} has finished"] * bool(repeat["until"])
-        + [f"{repeat['count']} in all"] * bool(repeat["count"])
+def _requests(loads: Sequence[Plan]) -> str:
+    counts = [load["count"] for load in loads]
+    times = optional(counts, str, lambda text: f"{text} times", "or until the flow stops") or "until the flow stops"
+    pause = optional(
+        [load["think_ns"] for load in loads], _time, lambda text: f" with pauses of {text}", "or without pauses"
     )
-    if repeat["kind"] == "gap":
-        text = f"the next connection opens {_time(repeat['gap_ns'])} after the one before has finished"
+    sizes = amounts([load["size_bytes"] for load in loads], _bytes)
+    return f"{sizes} again and again on one connection, {times}{pause}"
+
+
+def _repeats(repeats: Sequence[Plan]) -> str:
+    """Say which connections follow the first."""
+    if {repeat["kind"] for repeat in repeats} == {"once"}:
+        return ""
+    ends = texts(map(_end, repeats)) if all(map(_end, repeats)) else ""
+    if all(repeat["kind"] == "gap" for repeat in repeats):
+        gaps = [repeat["gap_ns"] for repeat in repeats]
+        text = amounts(gaps, _time, lambda text: f"the next connection opens {text} after the one before has finished")
+    elif all(repeat["kind"] == "poisson" for repeat in repeats):
+        gaps = [repeat["mean_gap_ns"] for repeat in repeats]
+        text = amounts(gaps, _time, lambda text: f"connections arrive at random, {text} apart on average (Poisson)")
     else:
-        text = f"connections arrive at random, {_time(repeat['mean_gap_ns'])} apart on average (Poisson)"
+        return texts(_repeats([repeat]) or "one connection" for repeat in repeats)
     return f"{text}, {ends}" if ends else text
 
 
-def _background(experiment: Experiment) -> str:
-    return joined(
-        [
-            f"{amount(each['rate_bps'], 'bit/s')} from {_time(each['start_ns'])}"
-            + (f" to {_time(each['stop_ns'])}" if each["stop_ns"] is not None else " on")
-            for each in experiment["background"]
-        ]
-    )
+def _end(repeat: Plan) -> str:
+    until = [f"until {repeat['until']} has finished"] if repeat["until"] else []
+    return joined(until + ([f"{repeat['count']} in all"] if repeat["count"] else []))
+
+
+def _background(points: Sequence[Experiment]) -> str:
+    """Say what each UDP flow does; every point has the same number of them."""
+    found = []
+    for same in zip(*(point["background"] for point in points), strict=True):
+        rates = amounts([each["rate_bps"] for each in same], _bitrate)
+        starts = amounts([each["start_ns"] for each in same], _time)
+        stops = optional([each["stop_ns"] for each in same], _time, lambda text: f" to {text}", "or to the end")
+        found.append(f"{rates} from {starts}{stops or ' on'}")
+    return _listed(found)

@@ -1,0 +1,37 @@
+"""What the traces of a run are called in its scenario: a plan has them by the hashes of their content."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+KEYS = {"forward": "path.trace", "reverse": "path.reverse.trace"}
+"""Key of the scenario that names the trace of a direction."""
+
+
+def trace_names(plan: Mapping[str, Any], command: Sequence[str]) -> dict[str, str]:
+    """Return the names of traces by their hashes.
+
+    The sweep names a trace, or `--set` of the `command` that made the run, or the scenario.
+    """
+    named = {key: name for key in KEYS.values() if (name := _name(key, plan, command))}
+    names: dict[str, str] = {}
+    for experiment in plan["experiments"]:
+        for direction, key in KEYS.items():
+            capacity = experiment[direction]["capacity"]
+            if capacity["kind"] == "trace" and (name := experiment["sweep"].get(key) or named.get(key)):
+                names[capacity["trace"]] = str(name)
+    return names
+
+
+def _name(key: str, plan: Mapping[str, Any], command: Sequence[str]) -> str | None:
+    for word in command:
+        address, equals, text = word.removeprefix("--set=").partition("=")
+        if equals and address == key:
+            return text.strip("\"'")
+    try:
+        value: Any = tomllib.loads(plan.get("scenario_toml", ""))
+    except tomllib.TOMLDecodeError:
+        return None
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
