@@ -20,10 +20,12 @@ def caution(run: Run) -> str | None:
         return None
     where = "" if found == points else f" at {found} of {points} points"
     has_jitter = any(each["start_jitter_ns"] for each in run.plan["experiments"])
-    remedy = "random loss or path.jitter" if has_jitter else 'start_jitter = "1rtt"'
+    remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
+    if not has_jitter:
+        remedy = 'start_jitter = "1rtt" makes them differ'
     return (
         f"the repetitions{where} are copies of one another: nothing random changes them, so there is no interval"
-        f" ({remedy} makes them differ)"
+        f" ({remedy})"
     )
 
 

@@ -30,10 +30,12 @@ def warning(plan: Plan, engine: Engine) -> str | None:
         return None
     where = "" if count == len(points) else f" at {count} of {len(points)} points"
     has_jitter = any(each.start_jitter_ns for each in plan.experiments)
-    remedy = "random loss or path.jitter" if has_jitter else 'start_jitter = "1rtt"'
+    remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
+    if not has_jitter:
+        remedy = 'start_jitter = "1rtt" makes them differ'
     return (
         f"the repetitions{where} will be copies of one another: nothing random changes them, so they get no interval"
-        f" ({remedy} makes them differ)"
+        f" ({remedy})"
     )
 
 

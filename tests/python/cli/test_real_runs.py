@@ -214,7 +214,7 @@ def test_one_transfer_alone_is_only_shifted_by_a_random_start(thalweg: Thalweg, 
     (tmp_path / "alone.toml").write_text(f"{head}[[flow]]{large}")
     said = thalweg("run", "alone.toml", "--no-report", "--out", "alone").stderr
     assert "copies of one another" in said
-    assert "random loss or path.jitter makes them differ" in said
+    assert "start_jitter alone only shifts them; use random loss or path.jitter" in said
     assert "[" not in thalweg("results", "alone").stdout, "there is no interval"
 
 

@@ -35,7 +35,7 @@ def test_repetitions_without_anything_random_will_be_copies(tmp_path: Path) -> N
 def test_a_random_start_changes_nothing_for_one_transfer_alone(tmp_path: Path) -> None:
     said = warned(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
     assert said is not None
-    assert said.endswith("(random loss or path.jitter makes them differ)")
+    assert said.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
 
 
 def test_one_repetition_is_no_copy(tmp_path: Path) -> None:
