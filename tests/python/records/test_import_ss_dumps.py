@@ -1,6 +1,7 @@
 """Dumps of ss of many kernels, with times of many forms, filtered, wrapped and cut off: what is absent is empty."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,9 @@ def test_a_dump_of_one_state_has_no_column_for_it(tmp_path: Path, prefix: str) -
         "[2026-11-21 23:37:28,000000000+00:00]",
         "### sample 3 at 2026-11-21T23:37:28Z ###",
         "2026-11-21_23:37:28",
+        "20261121233728",
+        "20261121T233728Z",
+        "21.11.2026 23:37:28",
         "2026-11-21T23:37:28.000",
         "Every 60.0s: ss -tin          web1: Sat Nov 21 23:37:28 2026",
     ],
@@ -258,3 +262,32 @@ def test_a_dump_in_the_log_of_a_container_is_read_without_its_prefix(tmp_path: P
     text = "".join(f"{prefix}{line}\n" for line in (AT + HEAD + LINUX_5_10).splitlines())
     (row,), done = rows_of(tmp_path, text)
     assert (row["end_us"], row["sent_bytes"], done.unread) == (AT_S * 1_000_000, 620_000, 0)
+
+
+def test_a_line_of_uptime_after_that_of_date_leaves_the_time_as_it_is(tmp_path: Path) -> None:
+    (row,), done = rows_of(tmp_path, f"{AT} 23:37:28 up 3 days,  1:02,  2 users\n{HEAD}{LINUX_5_10}")
+    assert (row["end_us"], done.unread) == (AT_S * 1_000_000, 1)
+
+
+def test_a_number_that_an_indented_line_continues_is_not_believed(tmp_path: Path) -> None:
+    text = HEAD + LINUX_5_10
+    torn = text.replace("bytes_acked:612345", "bytes_acked:612\n   345").replace("51234", "51235")
+    rows, done = rows_of(tmp_path, AT + text + torn)
+    assert ([row["remote_port"] for row in rows], done.unread) == ([51234], 1)
+
+
+def test_text_wrapped_at_spaces_is_joined(tmp_path: Path) -> None:
+    fields = LINUX_5_10.replace(" cwnd", "\ncwnd").replace(" busy", " \nbusy").replace(" minrtt", "\n   minrtt")
+    assert one(tmp_path, fields)["acked_bytes"] == 612_345
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mss:1448\nmss:1448 " * 20_000, "\n\t mss:1448" * 50_000, 'users:(("' * 50_000, "\n" + "Tue Nov 14 " * 50_000],
+)
+def test_no_dump_makes_reading_slow(tmp_path: Path, text: str) -> None:
+    began = time.monotonic()
+    rows, _ = rows_of(tmp_path, f"{AT}{HEAD}{LINUX_4_9}{HEAD}cubic rto:208 rtt:6/3 {text}\n")
+    assert rows
+    # Each takes a tenth of a second; what grows with the square of the length took minutes.
+    assert time.monotonic() - began < 30

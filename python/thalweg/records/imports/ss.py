@@ -33,8 +33,8 @@ NO_INFO = {
 NO_STATE = "kind: the dump has no column State, and the connection counts as open"
 OF_FILE = "when the file was last written, because no line before it has a time"
 
-PROCESSES = re.compile(r"users:\(\(.*?\)\)(?=\s|$)")
-"""Names of processes may hold anything."""
+PROCESSES = re.compile(r"users:\(\((?:(?!users:\(\().)*?\)\)(?=\s|$)")
+"""Names of processes may hold anything; none is searched for its end beyond the next one."""
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MAX_SEEN = 2**18
 """Connections whose last sample is remembered: those that were seen last."""
@@ -73,14 +73,18 @@ class Ss:
     def read(self, source: Source) -> Iterator[Item]:
         """Read dumps."""
         at_us = self._at_us
-        is_lost = False
+        is_lost = is_fresh = False
         for piece in pieces(source):
             if isinstance(piece, Time):
                 if piece.unread is not None:
                     yield Item(piece.line, unread=piece.unread)
+                    if is_fresh:
+                        # Another line with a time follows the one that was read, such as that of uptime.
+                        continue
                 at_us = self._at_us if piece.at_us is None else piece.at_us
-                is_lost = at_us is None
+                is_lost, is_fresh = at_us is None, piece.at_us is not None
                 continue
+            is_fresh = False
             if at_us is None and not is_lost:
                 at_us = Assumed(source.changed_us, OF_FILE)
             yield item(piece.line, self._row, piece, at_us)

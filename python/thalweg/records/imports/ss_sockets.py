@@ -15,6 +15,10 @@ from thalweg.records.imports.ss_fields import ORDER, WORDS
 
 LONGEST_SOCKET = 2**20
 """Characters of all that ss says of a socket."""
+MAX_WORD = 2**12
+"""Characters of the longest word that is joined."""
+MAX_TIME = 200
+"""Characters of a line with a time."""
 STATES = frozenset(
     ("ESTAB", "CLOSE-WAIT", "LAST-ACK", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSING", "UNCONN", "LISTEN", "SYN-SENT",
      "SYN-RECV", "TIME-WAIT")
@@ -51,25 +55,41 @@ LABEL = re.compile(r"[A-Za-z_ ]{1,30}[:=]\s*")
 CLOCK = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b|\b\d{4}-\d\d-\d\d\b", re.ASCII)
 OF_SOCKET = re.compile(r"\b(?:ESTAB|LISTEN|UNCONN|TIME-WAIT|rto:|rtt:|cwnd:|segs_out:)")
 """What no line with a time has: it is a socket's, with something before it."""
+HAS_INFO = re.compile(r"\s(?:rto|rtt):")
+COMPACT = re.compile(r"(?<!\d)(20\d\d[01]\d[0-3]\d)[T_-]?([0-2]\d[0-5]\d[0-6]\d)(Z?)(?!\d)", re.ASCII)
+"""A date and a time without separators, as of `date +%Y%m%d%H%M%S`."""
 ORNAMENTS = " \t=#*-_<>[]()|:"
 
 
-@dataclass
 class Socket:
     """All that ss printed of a socket, or one other line."""
 
-    line: int
-    text: str
-    lines: int = 1
-    is_cut: bool = False
-    """Whether its end may be missing: nothing follows it, not even the end of the line."""
-    is_ambiguous: bool = False
-    """Whether it was wrapped where two readings are possible."""
+    def __init__(self, line: int, text: str) -> None:
+        """Take its first line, and the number of that."""
+        self.line = line
+        self.is_cut = False
+        """Whether its end may be missing: nothing follows it, not even the end of the line."""
+        self.is_ambiguous = False
+        """Whether it was wrapped where two readings are possible."""
+        self.has_info = False
+        """Whether a line after the first one had fields of TCP."""
+        self.end = text[-MAX_WORD:]
+        """Its last characters."""
+        self._parts = [text]
+        self._size = len(text)
+
+    @property
+    def text(self) -> str:
+        """The text, or one character more than the longest socket has."""
+        return "".join(self._parts)
 
     def add(self, line: str) -> None:
-        """Add a line; one character more than the longest socket has is enough to know that it is longer."""
-        self.lines += 1
-        self.text += line[: max(0, LONGEST_SOCKET + 1 - len(self.text))]
+        """Add a line."""
+        self.has_info = self.has_info or HAS_INFO.search(line) is not None
+        self.end = (self.end + line[-MAX_WORD:])[-MAX_WORD:]
+        if self._size <= LONGEST_SOCKET:
+            self._parts.append(line[: LONGEST_SOCKET + 1 - self._size])
+            self._size += len(self._parts[-1])
 
 
 @dataclass(frozen=True)
@@ -96,6 +116,8 @@ def pieces(source: Source) -> Iterator[Socket | Time]:
             continue
         is_socket = _begins_socket(line)
         if current is not None and line[0] in " \t":
+            # A socket has one such line, except where columns did not fit: a second one may begin within a word.
+            current.is_ambiguous |= current.has_info and not WORD.fullmatch(line.split()[0])
             current.add(line)
         elif current is not None and not is_socket and (time := _time(number, line)) is None and _joins(current, line):
             continue
@@ -122,10 +144,11 @@ def _begins_socket(line: str) -> bool:
 def _joins(socket: Socket, line: str) -> bool:
     """Join a line that was wrapped to the socket that it belongs to, if there is one."""
     first, _, rest = line.partition(" ")
-    before, last = (socket.text.split() or [""])[:1], (socket.text.split() or [""])[-1]
-    if before == [last]:
+    words = socket.end.rsplit(None, 1)
+    if len(words) < 2:
         return False
-    is_one = not socket.text[-1].isspace() and WORD.fullmatch(last + first) is not None
+    last = words[-1]
+    is_one = not socket.end[-1].isspace() and WORD.fullmatch(last + first) is not None
     is_two = WORD.fullmatch(last) is not None and WORD.fullmatch(first) is not None
     if not is_one and not is_two:
         return False
@@ -144,13 +167,13 @@ def _time(number: int, line: str) -> Time | None:
 
 
 def _instant(line: str) -> int | None:
-    if OF_SOCKET.search(line):
+    if len(line) > MAX_TIME or OF_SOCKET.search(line):
         return None
-    text = line.strip(ORNAMENTS)
+    text = COMPACT.sub(r"\1T\2\3", line).strip(ORNAMENTS)
     label = LABEL.match(text)
     candidates = [text, *([text[label.end() :]] if label else []), *_tails(text)]
     for candidate in candidates:
-        if WEEKDAY.search(candidate) or ISO.fullmatch(candidate) or CLOCK.search(candidate):
+        if any(form.search(candidate) for form in (WEEKDAY, CLOCK, COMPACT)):
             try:
                 return times.instant(candidate)
             except Unread as why:
@@ -161,7 +184,7 @@ def _instant(line: str) -> int | None:
     ]
     if len(set(found)) == 1:
         return found[0]
-    if found or CLOCK.search(text):
+    if found or CLOCK.search(text) or COMPACT.search(text):
         raise Unread("a line with several times" if found else times.NOT_A_TIME, f"`{text}`")
     return None
 
