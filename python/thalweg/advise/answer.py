@@ -8,6 +8,7 @@ import polars as pl
 
 from thalweg.advise.balance import Imbalance, Losses
 from thalweg.advise.effects import Arm, Difference, Effect
+from thalweg.advise.networks import Networks
 from thalweg.advise.question import Question
 from thalweg.advise.segments import Dimension
 from thalweg.records.find import LeftOut
@@ -52,6 +53,10 @@ class Comparison:
     verdict: str
     """The better algorithm, or one of the verdicts that name none."""
     reason: str
+    networks: Networks | None = None
+    """The networks that it rests on; None: it lies within one, or nobody has counted."""
+    receiver_limited: tuple[float | None, float | None] = (None, None)
+    """Share of the treatment's and of the control's samples that their receivers limited; None: not known."""
 
     @property
     def gain(self) -> Gain | None:
@@ -161,6 +166,10 @@ class Answer:
     rows: int
     untouched: int
     """Rows that are left out because an application, a route or the administrator chose the algorithm."""
+    other_algorithms: Mapping[str, int]
+    """Rows of closed connections and transfers with neither algorithm, by the algorithm."""
+    receiver_limited: int
+    """Rows that are left out because their receivers limited them; 0 unless that is asked for."""
     n: int
     """Samples that were compared."""
     first_us: int

@@ -43,6 +43,14 @@ def is_untouched(rows: Any) -> Any:
     return (rows.assignment == UNTOUCHED).fill_null(False)
 
 
+def is_receiver_limited(rows: Any) -> Any:
+    """Say of which rows the receiver's window was in the way for half of the time in which there was data to send, or
+    longer; empty where that is not known.
+    """
+    busy_us = rows.busy_us.nullif(0).cast("float64")
+    return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us
+
+
 def belongs(rows: Any, question: Question) -> Any:
     """Say which rows belong to an arm.
 
@@ -103,11 +111,15 @@ def group(time_us: Any, code: Any, question: Question, unit: Any = 0) -> Any:
 
     `code` is a number of the network, evenly spread.
     """
-    hour = whole(time_us, HOUR_US)
     number = {
-        "prefix-hour": lambda: code + hour * HOURS_APART,
+        "prefix-hour": lambda: of_network_hour(time_us, code),
         "prefix": lambda: code,
-        "hour": lambda: hour,
+        "hour": lambda: whole(time_us, HOUR_US),
         "pair": lambda: pair(time_us, question, unit),
     }[question.clusters]()
     return number % GROUPS
+
+
+def of_network_hour(time_us: Any, code: Any) -> Any:
+    """Number the group of a network's hour."""
+    return (code + whole(time_us, HOUR_US) * HOURS_APART) % GROUPS

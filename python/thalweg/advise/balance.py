@@ -16,6 +16,8 @@ from thalweg.advise.arms import CONTROL, GROUPS, TREATMENT
 from thalweg.advise.counts import MIXES
 from thalweg.advise.effects import LEAST_DEGREES, Bootstrap, Numbers, chance_of, equal_groups, half_of_interval
 
+ARMS = (TREATMENT, CONTROL)
+
 NOTABLE = 0.1
 TOO_MUCH = 0.25
 
@@ -91,6 +93,15 @@ def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
     """Compare the arms' work, from the rows of `counts.mix` of one part and metric."""
     found = (_imbalance(rows, name, bootstrap) for name in MIXES)
     return [each for each in found if each is not None]
+
+
+def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
+    """Give the share of the treatment's and of the control's samples that receivers limited, from the rows of
+    `counts.mix` of one part and metric; None: it is not known of any.
+    """
+    sums = {arm: rows.filter(pl.col("arm") == arm).select("limit_n", "limit_sum").sum().row(0) for arm in ARMS}
+    treatment, control = ((total - n) / n if n else None for n, total in (sums[arm] for arm in ARMS))
+    return treatment, control
 
 
 def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:

@@ -1,7 +1,10 @@
 """What to beware of: reasons why numbers that look sure may mislead."""
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 
 import polars as pl
 
@@ -112,7 +115,9 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
 def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> Iterable[Caution]:
     """Warn about arms that were there at different times; `strata` are the rows of `counts.strata`."""
     design = question.design
-    if design.name == "ab" and is_balanced:
+    if design.name == "ab" and (caution := _one_at_a_time(strata, question)):
+        yield caution
+    elif design.name == "ab" and is_balanced:
         share = _alone(strata, 0.0)
         left = f"; {share:.0%} of the samples, in hours of one algorithm alone, are left out" if share >= NOTED else ""
         yield Caution(
@@ -128,6 +133,29 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
             "whatever else changed since the activation is part of the difference, and no interval covers it. A"
             " switchback or an A/B comparison tells it apart.",
         )
+
+
+def _one_at_a_time(hours: pl.DataFrame, question: Question) -> Caution | None:
+    """Name the design that fits where hours had one algorithm each."""
+    if _alone(hours, STRAY) < 1 - OFTEN:
+        return None
+    is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
+    in_order = hours.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
+    runs = in_order.group_by(pl.col("is_treatment").rle_id().alias("run"), maintain_order=True).first()
+    begun = runs["stratum"].to_list()
+    apart = f"each hour has either {question.treatment} or {question.control}: nothing can be compared side by side"
+    if len(begun) > 2:
+        every = statistics.mode(following - first for first, following in pairwise(begun))
+        return Caution(
+            "alternating-hours", f"{apart}. They alternate: judge with --design switchback --every {every}h."
+        )
+    if len(begun) < 2 or not runs["is_treatment"][1]:
+        return None
+    at = f"{datetime.fromtimestamp(begun[1] * HOUR_US / 1e6, UTC):%Y-%m-%dT%H:%M}"
+    return Caution(
+        "one-after-the-other",
+        f"{apart}. {question.treatment} follows {question.control}: judge with --design before-after --at {at}.",
+    )
 
 
 def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:

@@ -1,7 +1,7 @@
 """From counts to parts: what is compared with what, and how verdicts are given to all of them together."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -9,6 +9,7 @@ import polars as pl
 from thalweg.advise import balance, cautions, verdicts
 from thalweg.advise.answer import NOT_COMPARABLE, Comparison, Part
 from thalweg.advise.effects import Bootstrap, adjusted, difference
+from thalweg.advise.networks import ByMetric
 from thalweg.advise.question import Question
 from thalweg.advise.samples import METRICS
 from thalweg.advise.segments import Dimension
@@ -26,6 +27,8 @@ class Counted:
     """Work: metric, arm, group; sums of sizes and round-trip times."""
     queues: pl.DataFrame
     """Queueing delays of the control: is_lossy, group; n, sum, squares."""
+    networks: ByMetric = field(default_factory=dict)
+    """The networks of each metric."""
 
     def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], "Counted"]]:
         """Give what was counted of each part."""
@@ -63,7 +66,16 @@ def compare(
                 continue
             mixed = counted.mixes.filter(pl.col("metric") == number)
             found = difference(cells, bootstrap, at)
-            compared[metric] = Comparison(metric, found, balance.imbalances(mixed, bootstrap), None, "", "")
+            compared[metric] = Comparison(
+                metric,
+                found,
+                balance.imbalances(mixed, bootstrap),
+                None,
+                "",
+                "",
+                counted.networks.get(number),
+                balance.receiver_limited(mixed),
+            )
         names = tuple(each.text(value) for each, value in zip(chosen, values, strict=True)) or ("everything",)
         parts.append(Part(names, values, compared, counted.n, "", "", balance.losses(counted.queues, bootstrap)))
     return parts
@@ -76,17 +88,13 @@ def judged(parts: Iterable[Part], question: Question) -> list[Part]:
         (part.names, metric): each.difference.median.p
         for part in parts
         for metric, each in part.comparisons.items()
-        if verdicts.is_testable(each.difference, each.imbalances, question)
-        and each.difference
-        and each.difference.median
+        if verdicts.is_testable(each, question) and each.difference and each.difference.median
     }
     p_adjusted = adjusted(p_values)
     found = []
     for part in parts:
         comparisons = {
-            metric: verdicts.compare(
-                metric, each.difference, each.imbalances, p_adjusted.get((part.names, metric)), question
-            )
+            metric: verdicts.judged(each, p_adjusted.get((part.names, metric)), question)
             for metric, each in part.comparisons.items()
         }
         verdict, reason = verdicts.together(comparisons, question)

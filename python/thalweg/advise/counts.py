@@ -58,9 +58,11 @@ def mix(samples: Any, *, by_part: bool = False) -> Any:
     pack = keys.within if by_part else _cell
     seen = samples.filter(samples["size"].notnull())
     some = seen.select(
-        *_parts(by_part), key=pack(seen["cell"]), size=_class(seen["size"]), rtt=_class(seen["rtt"], AWAY_US)
+        *_parts(by_part), "limit", key=pack(seen["cell"]), size=_class(seen["size"]), rtt=_class(seen["rtt"], AWAY_US)
     )
     sums: dict[str, Any] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
+    # A receiver's limit is 1 or 2; 0 adds nothing.
+    sums |= {"limit_n": (some["limit"] > 0).cast("int64").sum(), "limit_sum": some["limit"].cast("int64").sum()}
     for name in MIXES:
         sums |= {f"{name}_sum": some[name].sum(), f"{name}_squares": (some[name] * some[name]).sum()}
     return some.group_by([*_parts(by_part), "key"]).agg(**sums)

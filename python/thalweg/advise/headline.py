@@ -2,6 +2,9 @@
 
 from thalweg.advise.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer
 
+ONE_AT_A_TIME = ("alternating-hours", "one-after-the-other")
+"""Codes of the cautions that no time had both algorithms."""
+
 
 def headline(answer: Answer) -> str:
     """Say where the treatment helps, where it hurts, and what is not known."""
@@ -21,6 +24,9 @@ def headline(answer: Answer) -> str:
         if n := verdicts.count(verdict):
             share = sum(part.n for part in answer.parts if part.verdict == verdict) / whole
             said.append(f"{words} {n} of {len(verdicts)} parts ({share:.0%} of the samples)")
+    apart = [caution.text for caution in answer.cautions if caution.code in ONE_AT_A_TIME]
+    if not said and apart:
+        return _capital(apart[0])
     if not said:
         return f"No part of the records has enough of both {question.treatment} and {question.control} to compare them."
     return f"{_capital('; '.join(said))}."
@@ -32,4 +38,4 @@ def _capital(text: str) -> str:
     >>> _capital("it makes no difference"), _capital("bbr is better")
     ('It makes no difference', 'bbr is better')
     """
-    return text[:1].upper() + text[1:] if text.startswith(("it ", "the ", "no", "not")) else text
+    return text[:1].upper() + text[1:] if text.startswith(("it ", "the ", "no", "not", "each ")) else text

@@ -14,7 +14,20 @@ from typing import Any
 
 import polars as pl
 
-from thalweg.advise import ages, cautions, comparing, counts, keys, parts, prefixes, rollout, since, timeline
+from thalweg.advise import (
+    ages,
+    cautions,
+    comparing,
+    counts,
+    keys,
+    network_cautions,
+    network_counts,
+    parts,
+    prefixes,
+    rollout,
+    since,
+    timeline,
+)
 from thalweg.advise import overview as looking
 from thalweg.advise import places as locating
 from thalweg.advise import rows as reading
@@ -25,6 +38,7 @@ from thalweg.advise.comparing import Counted
 from thalweg.advise.effects import QUANTILES, Bootstrap, difference
 from thalweg.advise.engines import Engine
 from thalweg.advise.headline import headline
+from thalweg.advise.network_counts import OfParts
 from thalweg.advise.places import Places
 from thalweg.advise.question import Question
 from thalweg.advise.segments import KNOWN, MAP, Dimension, dimensions
@@ -61,7 +75,15 @@ class _Samples:
     chosen: Sequence[Dimension]
     places: Places
     made: Any
+    networks: OfParts
     bootstrap: Bootstrap
+
+    @property
+    def have_parts_within_networks(self) -> bool:
+        """Whether each part lies within one network, whose hours are what is drawn then."""
+        question = self.question
+        is_free = question.cluster is None and question.design.name == "ab"
+        return is_free and network_counts.are_within_one(self.chosen)
 
     def fetch(self, query: Any, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
         """Have something counted, and take its keys apart."""
@@ -94,7 +116,8 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
         raise _nothing(question, seen)
     settled = _settled(question, places)
     made = sampling.samples(engine, judged, places, settled, chosen, seen)
-    samples = _Samples(engine, settled, chosen, places, made, Bootstrap(settled))
+    networks = network_counts.described(engine, places, chosen, question.least_samples)
+    samples = _Samples(engine, settled, chosen, places, made, networks, Bootstrap(settled))
     lived = rows
     if seen.rows > sampling.LOOKED_AT and len(found.files) >= reading.MANY_FILES:
         lived = reading.rows(engine, reading.some_of(found.files), more, "lived")
@@ -149,6 +172,7 @@ def _answer(samples: _Samples, found: Found, lived: reading.Rows, seen: looking.
     judged = judged or whole.of_map
     overall = comparing.without_paradox(whole.overall, judged.parts)
     warnings = [
+        *network_cautions.of_networks(judged.parts, overall, question),
         *cautions.of_parts(judged.parts, overall, question),
         *cautions.of_meetings(meetings),
         *cautions.of_assignment(samples.places, asked),
@@ -174,6 +198,8 @@ def _answer(samples: _Samples, found: Found, lived: reading.Rows, seen: looking.
         left_out=found.left_out,
         rows=seen.rows,
         untouched=seen.untouched,
+        other_algorithms=seen.other_algorithms,
+        receiver_limited=seen.receiver_limited,
         n=n,
         first_us=seen.first_us,
         last_us=seen.last_us,
@@ -198,7 +224,8 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
             of_sizes.append(Sized(size.title, found))
     cells = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
     whole = Counted(cells, mixes, queues)
-    (overall,) = comparing.judged(comparing.compare({(): whole}, [], question, bootstrap, at=QUANTILES), question)
+    of_all = {(): replace(whole, networks=samples.networks.of_class((), ()))}
+    (overall,) = comparing.judged(comparing.compare(of_all, [], question, bootstrap, at=QUANTILES), question)
     by_class = _of_map(whole, MAP, samples)
     asked = tuple(each.name for each in samples.chosen)
     if not asked:
@@ -223,7 +250,11 @@ def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> p
 def _of_map(whole: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
     """Judge classes of destinations."""
     tables = dict(whole.split(names))
-    enough = {key: each for key, each in tables.items() if each.has_enough(samples.question)}
+    enough = {
+        key: replace(each, networks=samples.networks.of_class(names, key))
+        for key, each in tables.items()
+        if each.has_enough(samples.question)
+    }
     few = [each.n for key, each in tables.items() if key not in enough]
     found = comparing.compare(enough, [KNOWN[name] for name in names], samples.question, samples.bootstrap)
     return _Judged(comparing.judged(found, samples.question), len(few), sum(few))
@@ -235,9 +266,12 @@ def _parts(samples: _Samples, namer: Namer) -> _Judged:
     large, few = _large(samples.fetch(counts.sizes(samples.made), keys.ARM, by_part=True), question)
     found: list[Part] = []
     are_balanced = False
+    made = samples.made
+    if samples.have_parts_within_networks:
+        made = made.mutate(cell=keys.by_network_hour(made["cell"], made["stratum"]))
     portions = _portions(large)
     for number, portion in enumerate(portions):
-        some = samples.made
+        some = made
         if len(portions) > 1 or not few.is_empty():
             some = counts.kept(some, engine.put(f"portion_{number}", portion.select("part")))
         mixes = samples.fetch(counts.mix(some, by_part=True), {**keys.ARM, **keys.GROUP}, by_part=True)
@@ -250,7 +284,10 @@ def _parts(samples: _Samples, namer: Namer) -> _Judged:
         names = {**keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS}
         cells = samples.fetch(counts.histogram(some, by_part=True), names, by_part=True)
         values = namer(portion["part"])
-        tables = {values[key]: each for (key,), each in Counted(cells, mixes, queues).split(counts.PART)}
+        tables = {
+            values[key]: replace(each, networks=samples.networks.of_part(key, samples.chosen))
+            for (key,), each in Counted(cells, mixes, queues).split(counts.PART)
+        }
         found += comparing.compare(tables, samples.chosen, question, samples.bootstrap)
     return _Judged(comparing.judged(found, question), len(few), int(few["n"].sum()), are_balanced)
 

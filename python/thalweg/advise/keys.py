@@ -10,7 +10,7 @@ from typing import Any
 import ibis
 import polars as pl
 
-from thalweg.advise.arms import GROUPS
+from thalweg.advise.arms import GROUPS, HOURS_APART
 from thalweg.advise.buckets import LARGEST, PER_OCTAVE
 from thalweg.advise.segments import UNKNOWN
 
@@ -33,8 +33,19 @@ BINS = CLASSES * BUCKETS
 
 def cell(rtt: Any, retransmits: Any, metric: Any, arm: Any, group: Any) -> Any:
     """Pack a cell; none has a number above 2^15."""
-    place = (_wide(rtt) - UNKNOWN) * CLASSES + (_wide(retransmits) - UNKNOWN)
-    return (((place * METRICS + _wide(metric)) * ARMS + _wide(arm)) * GROUPS + _wide(group)).cast("int16")
+    of_place = place(rtt, retransmits) * METRICS + _wide(metric)
+    return ((of_place * ARMS + _wide(arm)) * GROUPS + _wide(group)).cast("int16")
+
+
+def place(rtt: Any, retransmits: Any) -> Any:
+    """Pack the classes of a destination."""
+    return (_wide(rtt) - UNKNOWN) * CLASSES + (_wide(retransmits) - UNKNOWN)
+
+
+def by_network_hour(cell: Any, hour: Any) -> Any:
+    """Move a cell from its network's group to that of its network's hour."""
+    group = group_of(cell)
+    return (_wide(cell) - group + (group + _wide(hour) * HOURS_APART) % GROUPS).cast("int16")
 
 
 def bin_of(size: Any, bucket: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ibis
 import polars as pl
 
 from thalweg.advise import arms
@@ -34,6 +35,10 @@ class Overview:
     """Sources that tell of connections alone."""
     first_us: int
     last_us: int
+    other_algorithms: Mapping[str, int]
+    """The same of those that are not compared."""
+    receiver_limited: int
+    """Rows that a receiver limited, if they are left out; else 0."""
     is_sampled: bool
     """Whether some rows stand for several, of which the others were not recorded."""
     activated_us: int
@@ -53,7 +58,9 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
     """
     began = arms.began(rows)
     sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)
+    is_limited = arms.is_receiver_limited(sane) if question.without_receiver_limited else ibis.literal(False)
     counted = sane.group_by(["kind", "source", "cc", arms.is_untouched(sane).name("is_untouched")]).agg(
+        receiver_limited=sane.count(where=is_limited.fill_null(False)),
         n=sane.count(),
         first_us=arms.began(sane).min(),
         last_us=sane["end_us"].max(),
@@ -67,11 +74,14 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
         if not there.get(name):
             raise _no_such_arm(flag, name, there)
     transfers, connections = (set(closed.filter(pl.col("kind") == kind)["source"]) for kind in (TRANSFER, CLOSE))
+    of_arms = pl.col("cc").is_in([question.treatment, question.control])
     begun_us = int(closed.filter(pl.col("cc") == question.treatment)["first_us"].min())  # type: ignore[arg-type]
     return Overview(
         rows=int(found["n"].sum()),
         untouched=int(found.filter("is_untouched")["n"].sum()),
         algorithms=there,
+        other_algorithms={cc: n for cc, n in there.items() if cc not in (question.treatment, question.control)},
+        receiver_limited=int(closed.filter(of_arms)["receiver_limited"].sum()),
         with_transfers=sorted(transfers),
         without_transfers=sorted(connections - transfers),
         first_us=int(closed["first_us"].min()),  # type: ignore[arg-type]

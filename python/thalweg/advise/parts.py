@@ -23,10 +23,13 @@ def are_asked(dimensions: Sequence[Dimension]) -> bool:
 
 def number(rows: Any, dimensions: Sequence[Dimension]) -> Any:
     """Number the part of each row."""
-    names = {each.name for each in dimensions if each.of == "transfer"}
-    hour = segments.hour_of_day(rows["began_us"]) if "hour" in names else ibis.literal(0)
-    size = segments.size_class(rows["size_bytes"]) - UNKNOWN if "size" in names else ibis.literal(0)
-    return (rows["part"] * HOURS + hour) * keys.CLASSES + size
+    tail = segments.of_transfer(rows, dimensions)
+    return packed(rows["part"], *(tail.get(name, ibis.literal(0)) for name in ("hour", "size")))
+
+
+def packed(part: Any, hour: Any, size: Any) -> Any:
+    """Pack a part of places with what is a property of the single transfer."""
+    return (part * HOURS + hour) * keys.CLASSES + size
 
 
 def type_of(places: Places) -> str:
@@ -36,10 +39,13 @@ def type_of(places: Places) -> str:
 
 def number_of_map(cell: Any, dimensions: Sequence[Dimension]) -> Any:
     """Number the part of a sample where parts are of the map, by one of its sides or by both."""
-    place = keys.place_of(cell)
+    return of_place(keys.place_of(cell), [each.name for each in dimensions])
+
+
+def of_place(place: Any, names: Sequence[str]) -> Any:
+    """Keep the classes that have these names, one or both."""
     retransmits = place % keys.CLASSES
-    names = {each.name for each in dimensions}
-    return place if names == set(MAP) else place - retransmits if "rtt" in names else retransmits
+    return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 
 
 def named(

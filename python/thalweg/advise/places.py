@@ -39,6 +39,10 @@ class Places:
     """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
     n_parts: int
     """One, if no dimension is of places."""
+    counted: Any
+    """A row per place, arm, fold, metric and class of the single transfer that is asked for: `keys`, network, n,
+    weight, and level (the weighted sum of the numbers of the values' classes).
+    """
     n: int
     """Samples."""
     n_many: int
@@ -52,7 +56,7 @@ def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[D
     the column of what takes turns by itself.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
-    found = engine.keep("places_alone", _counted(rows, ["address", *of_records]))
+    found = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))
     networks = engine.keep("networks", _networks(found, _share_of_control(engine, found)))
     keys = ["address", *of_records, "fold"]
     whole = found.select(*keys, "network").distinct().inner_join(networks, ["network", "fold"])
@@ -73,6 +77,7 @@ def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[D
         keys=keys,
         parts=parts,
         n_parts=1 if parts is None else engine.fetch(parts.agg(n=parts.count())).item(),
+        counted=found,
         n=sums["n"] or 0,
         n_many=sums["n_many"] or 0,
         n_both=sums["n_both"] or 0,
@@ -95,21 +100,28 @@ def network(address: Any) -> Any:
     )
 
 
-def _counted(rows: Any, keys: Sequence[str]) -> Any:
-    """Count the samples of each place, arm and fold, and sum up what tells how far away and how lossy it is."""
+def _counted(rows: Any, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Any:
+    """Count the samples of each place, arm and fold, and sum up how far away, how lossy and how fast it is."""
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
+    of_transfer = segments.of_transfer(rows, dimensions)
     some = rows.select(
         *keys,
         "arm",
         "fold",
+        "metric",
+        "weight",
+        **of_transfer,
+        level=buckets.numbered(rows["value"]) * rows["weight"],
         # What no network has is left out: sums have to fit into 64 bits.
         rtt_us=ibis.ifelse(rows["rtt_us"].between(0, buckets.LARGEST), rows["rtt_us"], nothing),
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
         segments=ibis.ifelse(is_known, rows["segments"], nothing),
     )
-    found = some.group_by([*keys, "arm", "fold"]).agg(
+    found = some.group_by([*keys, "arm", "fold", "metric", *of_transfer]).agg(
         n=some.count(),
+        weight=some["weight"].sum(),
+        level=some["level"].sum(),
         rtt_sum_us=some["rtt_us"].sum(),
         rtt_n=some["rtt_us"].count(),
         retransmits=some["retransmits"].sum(),

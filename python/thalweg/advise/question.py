@@ -13,8 +13,10 @@ ClusterName = Literal["prefix-hour", "prefix", "hour", "pair"]
 SECOND_US = 1_000_000
 HOUR_US = 3600 * SECOND_US
 
-CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix-hour", "before-after": "hour", "switchback": "pair"}
-"""What is drawn as a whole when uncertainty is estimated: what shares a fate, given how the algorithms took turns."""
+CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix", "before-after": "hour", "switchback": "pair"}
+"""What is drawn as a whole when uncertainty is estimated: samples that depend on each other, given how the algorithms
+took turns. A part that lies within one network has its hours drawn instead of it.
+"""
 
 DEFAULT_SEGMENTS = ("rtt", "retransmits")
 """What every server can tell of a destination, without anybody's table."""
@@ -78,6 +80,8 @@ class Question:
     """Share of the verdicts for an algorithm that may be false (Benjamini and Hochberg 1995)."""
     margin: float = 0.05
     """A difference is called none once it is known to be smaller than this."""
+    without_receiver_limited: bool = False
+    """Whether samples that their receivers limited are left out."""
     replicates: int = 1000
     seed: int = 1
 

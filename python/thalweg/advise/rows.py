@@ -27,7 +27,7 @@ COLUMNS: dict[str, str] = {
     "start_us": WHOLE, "end_us": WHOLE, "sampled_one_in": WHOLE,
     "acked_bytes": WHOLE, "sent_bytes": WHOLE, "segments": WHOLE, "retransmits": WHOLE,
     "rtt_handshake_us": WHOLE, "rtt_min_us": WHOLE, "rtt_p95_us": WHOLE, "rtt_max_us": WHOLE,
-    "fct_us": WHOLE, "goodput_bps": REAL, "busy_goodput_bps": REAL,
+    "busy_us": WHOLE, "rwnd_limited_us": WHOLE, "fct_us": WHOLE, "goodput_bps": REAL, "busy_goodput_bps": REAL,
     "acked_1s_bytes": WHOLE, "acked_3s_bytes": WHOLE, "acked_10s_bytes": WHOLE, "acked_30s_bytes": WHOLE,
 }  # fmt: skip
 """What is read of every file; other columns are not."""

@@ -33,6 +33,10 @@ how arms differ over time and since the activation. Over the lives of connection
 ONE_GROUP_IN = 16
 ONE_ROW_IN = 4
 
+LIMITS = 4
+NOT_LIMITED, LIMITED = 1, 2
+"""Numbers of what a receiver did, of `LIMITS`; 0: not known."""
+
 LAST_MINUTE = 2**31 - 1
 """In the year 6053: what has such a time has a wrong one."""
 
@@ -43,6 +47,8 @@ HEAVIEST = 10_000
 def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any:
     """Give the rows that can be compared, with what all later steps need."""
     some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
+    if question.without_receiver_limited:
+        some = some.filter(~arms.is_receiver_limited(some).fill_null(False))
     of_records = [name for name in some.columns if name.startswith("part_")]
     is_transfer = some["kind"] == TRANSFER if seen.without_transfers else ibis.literal(True)
     found = engine.view(
@@ -62,6 +68,7 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
             queue_us=ibis.coalesce(some["rtt_p95_us"], some["rtt_max_us"]) - some["rtt_min_us"],
             retransmits=some["retransmits"],
             segments=some["segments"],
+            is_receiver_limited=arms.is_receiver_limited(some),
             address=some["remote_address"].fill_null(segments.UNKNOWN_TEXT),
             weight=ibis.least(ibis.greatest(some["sampled_one_in"].fill_null(1), 1), HEAVIEST),
         ),
@@ -69,7 +76,7 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
     return found.select(
         *of_records,
         "arm", "began_us", "fold", "size_bytes", "address", "weight",
-        "rtt_us", "queue_us", "retransmits", "segments",
+        "rtt_us", "queue_us", "retransmits", "segments", "is_receiver_limited",
         metric=(~found["is_small"]).cast("int8"),
         value=ibis.ifelse(found["is_small"], found["fct_us"], _rate(found, seen)),
     )  # fmt: skip
@@ -108,15 +115,20 @@ def samples(
     """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
-    since the activation), is_lossy, is_looked_at; size, rtt and queue (with 24 bits, where it is looked at),
-    network (where meetings are), and part (as `parts` numbers it, where they are asked for). Those that are kept are
-    few and as narrow as they can be: those of a hundred million rows just fit into memory. The others follow from them.
+    since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with
+    24 bits, where it is looked at), network (where meetings are), and part (as `parts` numbers it, where they are
+    asked for). Those that are kept are few and as narrow as they can be: those of a hundred million rows just fit into
+    memory. The others follow from them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
     began_us = rows["began_us"]
     value = ibis.least(rows["value"], buckets.LARGEST)
+    of_hour = arms.of_network_hour(began_us, rows["code"])
     group = arms.group(began_us, rows["code"], question, rows["unit"])
+    if question.cluster is None and question.clusters == "prefix":
+        # Samples without an address are not of one network: all that is known of their dependence is the hour.
+        group = ibis.ifelse(rows["address"] == segments.UNKNOWN_TEXT, of_hour, group)
     is_lossy = (rows["retransmits"] > 0).fill_null(False)
     looked_at = is_looked_at(began_us, seen)
     columns = {
@@ -124,10 +136,12 @@ def samples(
         "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
         "value": value,
         "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
-        # Three numbers in a byte.
-        "mark": (since.age(began_us, seen.activated_us) * 4 + looked_at.cast("int8") * 2 + is_lossy.cast("int8")).cast(
-            "int8"
-        ),
+        # Four numbers in a byte.
+        "mark": (
+            (since.age(began_us, seen.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])) * 4
+            + looked_at.cast("int8") * 2
+            + is_lossy.cast("int8")
+        ).cast("int8"),
         "size": _possible(rows["size_bytes"], looked_at),
         "rtt": _possible(rows["rtt_us"], looked_at),
         "queue": _possible(rows["queue_us"], looked_at),
@@ -135,7 +149,7 @@ def samples(
     if seen.is_sampled:
         columns["weight"] = rows["weight"].cast("int16")
     if question.design.name == "ab":
-        is_watched = group % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
+        is_watched = of_hour % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
         columns["network"] = ibis.ifelse(is_watched, rows["number"], ibis.literal(None, type="int64")).cast("int32")
     if parts.are_asked(dimensions):
         columns["part"] = parts.number(rows, dimensions).cast(parts.type_of(places))
@@ -145,7 +159,8 @@ def samples(
         columns["stratum"] = arms.stratum(began_us, question, rows["unit"])
     kept = engine.keep("samples", rows.select(**columns))
     found = kept.mutate(
-        age=(kept["mark"] >> ibis.literal(2, type="int32")).cast("int8"),
+        age=(kept["mark"] >> ibis.literal(4, type="int32")).cast("int8"),
+        limit=((kept["mark"] >> ibis.literal(2, type="int32")) & (LIMITS - 1)).cast("int8"),
         is_looked_at=(kept["mark"] & 2) == 2,
         is_lossy=(kept["mark"] & 1) == 1,
     )
@@ -156,6 +171,11 @@ def samples(
     if not has_turns:
         found = found.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
     return found.drop("mark")
+
+
+def _limit(is_limited: Any) -> Any:
+    """Number whether a receiver limited a sample."""
+    return ibis.cases((is_limited.isnull(), 0), (is_limited, LIMITED), else_=NOT_LIMITED).cast("int8")
 
 
 def is_looked_at(began_us: Any, seen: Overview) -> Any:

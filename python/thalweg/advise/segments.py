@@ -115,6 +115,12 @@ def size_class(size_bytes: Any) -> Any:
     return _class(size_bytes, [ibis.literal(each.least_bytes) for each in SIZES[1:]], size_bytes.notnull())
 
 
+def of_transfer(rows: Any, dimensions: Sequence[Dimension]) -> dict[str, Any]:
+    """Number the classes that are asked for and are a property of the single transfer, from 0."""
+    classes = {"hour": lambda: hour_of_day(rows["began_us"]), "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN}
+    return {each.name: classes[each.name]() for each in dimensions if each.of == "transfer"}
+
+
 def hour_of_day(time_us: Any) -> Any:
     """Give the hour of the day."""
     return (whole(time_us, HOUR_US) % 24).cast("int8")

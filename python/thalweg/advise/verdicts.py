@@ -6,11 +6,13 @@ the other for large ones, neither is, as nobody knows at the opening of a connec
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
 from thalweg.advise.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Comparison, gain
 from thalweg.advise.balance import Imbalance
 from thalweg.advise.effects import LEAST_GROUPS, Difference, Effect
+from thalweg.advise.networks import LEAST_NETWORKS, Heavy
 from thalweg.advise.question import Question
 
 NEGLIGIBLE = 0.01
@@ -29,21 +31,21 @@ PROPERTIES = {
 }
 
 
-def compare(
-    metric: str,
-    difference: Difference | None,
-    imbalances: Sequence[Imbalance],
-    p_adjusted: float | None,
-    question: Question,
-) -> Comparison:
+def judged(compared: Comparison, p_adjusted: float | None, question: Question) -> Comparison:
     """Judge one metric of one part."""
-    verdict, reason = _judged(metric, difference, imbalances, p_adjusted, question)
-    return Comparison(metric, difference, imbalances, p_adjusted, verdict, reason)
+    verdict, reason = _judged(compared, p_adjusted, question)
+    return replace(compared, p_adjusted=p_adjusted, verdict=verdict, reason=reason)
 
 
-def is_testable(difference: Difference | None, imbalances: Sequence[Imbalance], question: Question) -> bool:
+def is_testable(compared: Comparison, question: Question) -> bool:
     """Say whether a comparison may become a verdict for an algorithm, and so counts among the tests."""
-    return not _lacking(difference, question, "samples") and not any(each.is_too_much for each in imbalances)
+    return not _lacking(compared, question) and not any(each.is_too_much for each in compared.imbalances)
+
+
+def has_enough_samples(compared: Comparison, question: Question) -> bool:
+    """Say whether both algorithms have enough samples, whatever these are worth."""
+    found = compared.difference
+    return found is not None and min(found.treatment.n, found.control.n) >= question.least_samples
 
 
 def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple[str, str]:
@@ -60,17 +62,12 @@ def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple
     return NOT_ENOUGH, "there are no samples"
 
 
-def _judged(
-    metric: str,
-    difference: Difference | None,
-    imbalances: Sequence[Imbalance],
-    p_adjusted: float | None,
-    question: Question,
-) -> tuple[str, str]:
-    if lacking := _lacking(difference, question, SAMPLES[metric]):
+def _judged(compared: Comparison, p_adjusted: float | None, question: Question) -> tuple[str, str]:
+    metric, difference = compared.metric, compared.difference
+    if lacking := _lacking(compared, question):
         return NOT_ENOUGH, lacking
     assert difference, "nothing is lacking"
-    if unlike := [each for each in imbalances if each.is_too_much]:
+    if unlike := [each for each in compared.imbalances if each.is_too_much]:
         return NOT_COMPARABLE, " and ".join(_unlike(each, question) for each in unlike)
     effect = difference.median
     assert effect, "nothing is lacking"
@@ -79,6 +76,8 @@ def _judged(
     if p_adjusted is not None and p_adjusted <= question.false_share:
         if max(abs(found.low), abs(found.high)) < NEGLIGIBLE:
             return NO_DIFFERENCE, f"a difference, but a small one: {said}"
+        if compared.networks and (carrier := compared.networks.carrier(effect)):
+            return NOT_ENOUGH, f"{said}, but {_of_network(carrier)}, and without it most of that is gone"
         winner = question.treatment if found.value > 0 else question.control
         return winner, said + _of_the_mean(metric, difference, question)
     if -question.margin < found.low and found.high < question.margin:
@@ -86,14 +85,21 @@ def _judged(
     return NOT_ENOUGH, f"{said}: {_more(effect, question)}"
 
 
-def _lacking(difference: Difference | None, question: Question, samples: str) -> str:
+def _lacking(compared: Comparison, question: Question) -> str:
     """Say what is missing; nothing, if it is enough."""
+    difference, networks, samples = compared.difference, compared.networks, SAMPLES[compared.metric]
     if difference is None:
         return f"{question.treatment} and {question.control} did not both have {samples}"
     arms = {question.treatment: difference.treatment, question.control: difference.control}
     for name, arm in arms.items():
         if arm.n < question.least_samples:
             return f"only {arm.n:,} {samples} with {name}; {question.least_samples:,} are needed"
+    if networks and networks.are_few:
+        largest = f"; {_of_network(networks.heavy[0])}" if networks.heavy else ""
+        return (
+            f"the {samples} are of too few networks: effectively {networks.effective:.3g} of {networks.count:,},"
+            f" {LEAST_NETWORKS:.0f} are needed{largest}"
+        )
     for name, arm in arms.items():
         if arm.groups < LEAST_GROUPS:
             return (
@@ -101,6 +107,10 @@ def _lacking(difference: Difference | None, question: Question, samples: str) ->
                 f" {arm.groups} groups of them, {LEAST_GROUPS} are needed"
             )
     return "" if difference.median else "there is nothing that could tell how sure it is"
+
+
+def _of_network(heavy: Heavy) -> str:
+    return f"{heavy.network} has {heavy.share:.0%} of the samples of an algorithm"
 
 
 def _said(metric: str, effect: Effect, question: Question) -> str:

@@ -74,6 +74,13 @@ def command(
             "--cluster", "NAME", "What shares a fate: prefix-hour, prefix, hour or pair. [default: as fits the design]"
         ),
     ] = None,
+    without_receiver_limited: Annotated[
+        bool,
+        typer.Option(
+            "--without-receiver-limited",
+            help="Leave out samples that the receiver's window limited for half of their busy time or longer.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")] = 1,
     replicates: Annotated[int, typer.Option("--replicates", metavar="N", min=100, help="Its draws.")] = 1000,
     spark: Annotated[
@@ -105,6 +112,7 @@ def command(
         least_samples=least,
         false_share=_share(false_share, "--false"),
         margin=_share(margin, "--margin"),
+        without_receiver_limited=without_receiver_limited,
         replicates=replicates,
         seed=seed,
         segments=tuple(name.strip() for each in by for name in each.split(",")) if by else DEFAULT_SEGMENTS,

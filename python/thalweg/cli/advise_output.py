@@ -1,24 +1,17 @@
 """How an answer is printed: a sentence, a table of parts, what to beware of, which parts first; or JSON."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thalweg.cli import output
+from thalweg.cli import advise_table, output
+from thalweg.cli.advise_table import TITLES, broken, numbered
 
 if TYPE_CHECKING:
     from thalweg.advise import Answer, Arm, Comparison, Difference, Effect, Part
 
-MOST_PARTS = 20
-"""In the table; `--json` has them all."""
 MOST_STEPS = 5
-WIDTH = 100
-"""Lines of text are broken here."""
-
-UNITS = {"completion_time": ("ms", 1e3), "throughput": ("Mbit/s", 1e6)}
-TITLES = {"completion_time": "completion time", "throughput": "throughput"}
-
 METHOD = (
     "gain: of the treatment's median, with its 95 % interval; less time or more throughput is a gain."
     " docs/concepts/advice.md says how it is judged."
@@ -34,64 +27,37 @@ def show(answer: "Answer") -> None:
     output.data("")
     output.data(
         f"{question.treatment} against {question.control}, {question.design.name}:"
-        f" {answer.n:,} samples in {answer.rows:,} rows of {_number(answer.files, 'file')},"
+        f" {answer.n:,} samples in {answer.rows:,} rows of {numbered(answer.files, 'file')},"
         f" {period(answer.first_us, answer.last_us)} UTC"
     )
+    for line in not_compared(answer):
+        output.data(f"not compared: {line}")
     if answer.parts:
         output.data("")
-        output.data(_table(answer))
+        output.data(advise_table.table(answer))
     if answer.too_small:
-        output.data(f"and {_number(answer.too_small, 'part')} with too few samples ({answer.too_small_n:,})")
+        output.data(f"and {numbered(answer.too_small, 'part')} with too few samples ({answer.too_small_n:,})")
     if answer.rollout:
         output.data("")
         output.data(_rollout(answer))
     for caution in answer.cautions:
         output.data("")
         about = f" [{_some(caution.parts)}]" if caution.parts else ""
-        output.data("\n".join(_broken(f"Beware: {caution.text}{about}")))
+        output.data("\n".join(broken(f"Beware: {caution.text}{about}")))
     output.talk(METHOD)
 
 
-def _table(answer: "Answer") -> str:
-    treatment, control = answer.question.treatment, answer.question.control
-    headings = [
-        *(each.title for each in answer.dimensions), "verdict", "of", "gain (%)", control, treatment, "unit", "samples"
-    ]  # fmt: skip
-    if not answer.dimensions:
-        headings = ["part", *headings]
-    rows = []
-    shown = answer.parts[:MOST_PARTS]
-    for part in shown:
-        names, verdict = list(part.names), part.verdict
-        for metric, each in part.comparisons.items():
-            rows.append(
-                [*names, verdict, TITLES[metric], _gain(each), *_medians(each), UNITS[metric][0], _samples(each)]
-            )
-            names, verdict = [""] * len(names), ""
-    first = len(headings) - 5
-    lines = [output.table(headings, rows, numbers=[first, first + 1, first + 2, first + 4])]
-    if len(answer.parts) > len(shown):
-        lines.append(f"and {_number(len(answer.parts) - len(shown), 'smaller part')}: --json names them all")
-    reasons = [f"{part.title}: {part.verdict}: {part.reason}." for part in shown]
-    return "\n".join([*lines, "", *(line for reason in reasons for line in _broken(reason))])
+def not_compared(answer: "Answer") -> list[str]:
+    """Say which rows of other algorithms, and which that receivers limited, are not part of the comparison."""
+    from thalweg.records.schema import UNKNOWN
 
-
-def _gain(comparison: "Comparison") -> str:
-    gain = comparison.gain
-    return "-" if gain is None else f"{gain.value * 100:+.1f} [{gain.low * 100:+.1f}, {gain.high * 100:+.1f}]"
-
-
-def _medians(comparison: "Comparison") -> list[str]:
-    if comparison.difference is None:
-        return ["-", "-"]
-    size = UNITS[comparison.metric][1]
-    return [f"{arm.median / size:.4g}" for arm in (comparison.difference.control, comparison.difference.treatment)]
-
-
-def _samples(comparison: "Comparison") -> str:
-    if comparison.difference is None:
-        return "-"
-    return f"{comparison.difference.control.n:,}/{comparison.difference.treatment.n:,}"
+    others = [
+        f"{numbered(n, 'row')} {'without cc' if cc == UNKNOWN else f'of {cc}'}"
+        for cc, n in answer.other_algorithms.items()
+    ]
+    if answer.receiver_limited:
+        others.append(f"{numbered(answer.receiver_limited, 'row')} that the receiver limited")
+    return others
 
 
 def _rollout(answer: "Answer") -> str:
@@ -109,17 +75,6 @@ def _rollout(answer: "Answer") -> str:
 
 def _some(names: Sequence[str]) -> str:
     return "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _broken(text: str) -> Iterable[str]:
-    """Break a text into lines, the others indented."""
-    import textwrap
-
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page: Path | None) -> dict[str, Any]:
@@ -143,6 +98,7 @@ def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page:
             "least_samples": question.least_samples,
             "false_share": question.false_share,
             "margin": question.margin,
+            "without_receiver_limited": question.without_receiver_limited,
             "replicates": question.replicates,
             "seed": question.seed,
         },
@@ -151,6 +107,8 @@ def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page:
         "left_out": [{"file": str(each.file), "why": each.why} for each in answer.left_out],
         "rows": answer.rows,
         "untouched_rows": answer.untouched,
+        "other_algorithms": dict(answer.other_algorithms),
+        "receiver_limited_rows": answer.receiver_limited,
         "samples": answer.n,
         "first_us": answer.first_us,
         "last_us": answer.last_us,
@@ -216,10 +174,29 @@ def _comparison(comparison: "Comparison") -> dict[str, Any]:
         "p_adjusted": comparison.p_adjusted,
         "gain": gain and {"value": gain.value, "low": gain.low, "high": gain.high},
         **(_difference(comparison.difference) if comparison.difference else {}),
+        "networks": _networks(comparison),
+        "receiver_limited": dict(zip(("treatment", "control"), comparison.receiver_limited, strict=True)),
         "imbalances": [
             {"of": each.of, "standardized": each.standardized, "ratio": each.ratio, "p": each.p}
             for each in comparison.imbalances
         ],
+    }
+
+
+def _networks(comparison: "Comparison") -> dict[str, Any] | None:
+    """Give the networks that a comparison rests on; `carrier` is the one without which most of the effect is gone."""
+    networks = comparison.networks
+    if networks is None:
+        return None
+    effect = comparison.difference.median if comparison.difference else None
+    carrier = networks.carrier(effect) if effect else None
+    largest = networks.heavy[0] if networks.heavy else None
+    return {
+        "count": networks.count,
+        "effective": networks.effective,
+        "unknown_share": networks.unknown_share,
+        "largest": largest and {"network": largest.network, "share": largest.share},
+        "carrier": carrier and {"network": carrier.network, "share": carrier.share},
     }
 
 

@@ -22,8 +22,8 @@ commands = typer.Typer(
     rich_markup_mode=None,
 )
 
-RUNS = "runs"
-"""Folder of the simulator's runs, beside the records."""
+RUNS = "-runs"
+"""End of the name of the folder with the simulator's runs, beside that of the records."""
 
 
 @commands.callback()
@@ -81,8 +81,19 @@ def _world(settings: "Settings", out: Path, *, quick: bool) -> "World":
 
     pools = None
     if settings.truth == synth.SIMULATED:
-        pools = synth.simulate(out / RUNS, quick=quick, runner=_run)
+        pools = synth.simulate(runs_beside(out), quick=quick, runner=_run)
     return synth.make(settings, pools)
+
+
+def runs_beside(out: Path) -> Path:
+    """Return the folder of the simulator's runs. It is not within the folder of the records, so that whoever reads
+    that folder finds records only.
+
+    >>> runs_beside(Path("made/up"))
+    PosixPath('made/up-runs')
+    """
+    named = out if out.name not in ("", "..") else out.resolve()
+    return named.with_name(named.name + RUNS)
 
 
 def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcome":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thalweg.advise import Answer, Comparison, Part
+from thalweg.records.schema import UNKNOWN
 from thalweg.report.advice_figures import METRICS, figures
 from thalweg.report.colours import line_colours
 from thalweg.report.draw import draw, packed
@@ -16,6 +17,9 @@ from thalweg.report.records_table import period
 
 MOST_PARTS = 1000
 """Rows of the table, about: more would make the page heavy; `--json` has all."""
+
+MOST_LEFT_OUT = 20
+"""Files that are left out and named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,14 @@ class Row:
     control: str
     treatment: str
     samples: int
+    networks: str
+    """The effective number of them."""
+    effective: float | None
+    """The same, to sort by."""
+    receiver_limited: str
+    """Shares of the control's and of the treatment's samples."""
+    limited: float | None
+    """The larger of these, to sort by."""
     reason: str
 
 
@@ -47,22 +59,45 @@ def write(answer: Answer, places: Sequence[Path], output: Path) -> None:
 
 def html(answer: Answer, places: Sequence[Path]) -> str:
     """Write the page as text."""
-    drawn = [(figure, draw(figure)) for figure in figures(answer)]
+    drawn = [(figure, draw(figure), number) for number, figure in enumerate(figures(answer))]
     question = answer.question
+    rows = [row for part in answer.parts[:MOST_PARTS] for row in _rows(part, answer)]
     return render(
         "advice.html.j2",
         ["common.js", "figures.js", "parts.js"],
-        {"choices": [], "figures": [packed(drawing) for _, drawing in drawn]},
+        {"choices": [], "figures": [packed(drawing) for _, drawing, _ in drawn]},
         answer=answer,
         question=question,
         period=period(answer.first_us, answer.last_us),
         places=[str(place) for place in places],
-        rows=[row for part in answer.parts[:MOST_PARTS] for row in _rows(part, answer)],
+        rows=rows,
+        has_limits=any(row.limited is not None for row in rows),
         hidden=max(0, len(answer.parts) - MOST_PARTS),
-        figures=drawn,
+        maps=[each for each in drawn if each[0].kind == "heatmap"],
+        figures=[each for each in drawn if each[0].kind != "heatmap"],
+        left_out=_left_out(answer),
         hues=line_colours([question.treatment, question.control]),
         metrics={name: axis for name, (_, axis, *_rest) in METRICS.items()},
     )
+
+
+def _left_out(answer: Answer) -> list[str]:
+    """Say which rows and files have no part in the answer."""
+    said = [
+        f"{n:,} rows {'without cc' if cc == UNKNOWN else f'of {cc}'}, which were not compared."
+        for cc, n in answer.other_algorithms.items()
+    ]
+    if answer.receiver_limited:
+        said.append(f"{answer.receiver_limited:,} rows whose receivers limited them.")
+    if answer.untouched:
+        said.append(
+            f"{answer.untouched:,} rows were left out: an application, a route or the administrator chose the algorithm"
+            " of their connections, and nobody knows by what."
+        )
+    said += [f"{each.file.name} was left out: {each.why}." for each in answer.left_out[:MOST_LEFT_OUT]]
+    if len(answer.left_out) > MOST_LEFT_OUT:
+        said.append(f"{len(answer.left_out) - MOST_LEFT_OUT} more files were left out.")
+    return said
 
 
 def _rows(part: Part, answer: Answer) -> list[Row]:
@@ -79,6 +114,9 @@ def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
         scale = scale_for(unit, values)
         control, treatment = (f"{value / scale.size:.4g}\u00a0{scale.unit}" for value in values)
         n = comparison.difference.control.n + comparison.difference.treatment.n
+    effective = comparison.networks.effective if comparison.networks else None
+    limits = tuple(reversed(comparison.receiver_limited))
+    limited = [share for share in limits if share is not None]
     kinds = {answer.question.treatment: "better", answer.question.control: "worse"}
     return Row(
         names=part.names,
@@ -91,5 +129,11 @@ def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
         control=control,
         treatment=treatment,
         samples=n,
+        networks=NOTHING if effective is None else f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}",
+        effective=effective,
+        receiver_limited=" / ".join(NOTHING if share is None else f"{share:.1%}" for share in limits)
+        if limited
+        else "",
+        limited=max(limited, default=None),
         reason=comparison.reason,
     )

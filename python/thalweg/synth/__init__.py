@@ -3,7 +3,7 @@
     settings = Settings(rows=1_000_000, seed=1, truth="paradox")
     write(make(settings), Path("made-up"))
 
-    pools = simulate(Path("made-up/runs"), quick=True)  # a truth that nobody chose takes the simulator
+    pools = simulate(Path("made-up-runs"), quick=True)  # a truth that nobody chose takes the simulator
     write(make(Settings(), pools), Path("made-up"))
 
 What is made, and what for, is told in docs/reference/synth.md.
