@@ -39,9 +39,7 @@ class Row:
     treatment: str
     samples: int
     networks: str
-    """The effective number of them."""
-    effective: float | None
-    """The same, to sort by."""
+    """The effective number of them; empty: not known, or the part lies within one."""
     receiver_limited: str
     """Shares of the control's and of the treatment's samples."""
     limited: float | None
@@ -129,8 +127,7 @@ def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
         control=control,
         treatment=treatment,
         samples=n,
-        networks=NOTHING if effective is None else f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}",
-        effective=effective,
+        networks="" if effective is None else f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}",
         receiver_limited=" / ".join(NOTHING if share is None else f"{share:.1%}" for share in limits)
         if limited
         else "",

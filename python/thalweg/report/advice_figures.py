@@ -40,7 +40,8 @@ def _maps(answer: Answer) -> Iterator[Figure]:
         rows = [
             (*part.names, found.value, found.low, found.high)
             for part in answer.map
-            if metric in part.comparisons and (found := part.comparisons[metric].gain) and min(part.values) >= 0
+            if (compared := part.comparisons.get(metric)) and (found := compared.gain) and min(part.values) >= 0
+            if not (compared.networks and compared.networks.are_few)
         ]
         if rows:
             table = pl.DataFrame(
@@ -63,7 +64,7 @@ def _maps(answer: Answer) -> Iterator[Figure]:
                 y=Scaled("retransmitted by the control"),
                 value=GAIN,
                 middle=0.0,
-                about=POSITIVE,
+                about=f"{POSITIVE} Classes of too few networks are left empty.",
             )
 
 

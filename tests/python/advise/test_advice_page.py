@@ -76,7 +76,7 @@ def test_the_page_begins_with_the_answer_and_names_what_was_left_out(found: tupl
     answer, file = found
     html = file.read_text()
     assert answer.headline in html
-    assert "torn.parquet was left out" in html
+    assert html.index('id="map"') < html.index('id="parts"') < html.index("torn.parquet was left out")
     assert "What to change to bbr first" in html
     assert file.stat().st_size < MOST_BYTES
 
@@ -88,6 +88,8 @@ def test_the_page_says_how_many_rows_something_else_had_chosen_for(tmp_path: Pat
     answer = advise([tmp_path], Question(replicates=100))
     assert "1,234 rows were left out: an application, a route" in page.html(answer, [tmp_path])
     assert "an application, a route" not in page.html(replace(answer, untouched=0), [tmp_path])
+    others = replace(answer, other_algorithms={"reno": 1234})
+    assert "1,234 rows of reno, which were not compared" in page.html(others, [tmp_path])
 
 
 @pytest.mark.parametrize("width", [WIDE, 390])

@@ -90,8 +90,8 @@ def test_a_wide_interval_is_not_enough_and_the_reason_says_how_much_more_is_need
     assert "times as many records would tell" in part.reason
 
 
-def test_samples_of_a_few_clients_and_hours_are_not_enough(tmp_path: Path) -> None:
-    found = answer(tmp_path, Traffic(rows=5000, clients=2, hours=3).frame(), Question(segments=()))
+def test_samples_of_a_few_hours_of_a_network_are_not_enough(tmp_path: Path) -> None:
+    found = answer(tmp_path, Traffic(rows=5000, clients=2, hours=3).frame(), Question(segments=("prefix",)))
     assert found.parts[0].verdict == NOT_ENOUGH
     assert "too few independent places and times" in found.parts[0].reason
 
@@ -100,7 +100,7 @@ def test_clients_that_are_assigned_as_a_whole_are_noticed_and_drawn_as_a_whole(t
     frame = Traffic(is_by_client=True, clients=100).frame()
     noticed = answer(tmp_path, frame, Question(segments=(), replicates=300))
     assert "assigned-by-client" in codes(noticed)
-    assert noticed.question.clusters == "prefix"
+    assert noticed.question.cluster == "prefix"
     asked = answer(tmp_path, frame, Question(segments=(), cluster="prefix", replicates=300))
     assert "assigned-by-client" not in codes(asked)
     assert asked.parts == noticed.parts
@@ -120,7 +120,7 @@ def test_networks_of_a_few_samples_are_not_called_assigned_as_a_whole(tmp_path: 
     """Most networks have one sample, and so one arm, by chance."""
     found = answer(tmp_path, Traffic(rows=4000, clients=8000).frame(), Question(segments=(), replicates=300))
     assert "assigned-by-client" not in codes(found)
-    assert found.question.clusters == "prefix-hour"
+    assert found.question.cluster is None
 
 
 def test_networks_are_classed_by_the_losses_of_the_control_alone(tmp_path: Path) -> None:

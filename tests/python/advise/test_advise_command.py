@@ -46,7 +46,7 @@ def test_json_holds_every_number(thalweg: Thalweg, records: Path) -> None:
     assert metric["ratios"]["0.5"]["low"] < 0.75 < metric["ratios"]["0.5"]["high"]
     assert metric["p_adjusted"] <= 0.05
     assert metric["treatment"]["samples"] + metric["control"]["samples"] == part["samples"]
-    assert found["question"]["cluster"] == "prefix-hour"
+    assert found["question"]["cluster"] == "prefix"
 
 
 def test_the_policy_has_a_rule_for_what_gains_and_says_on_what_it_rests(thalweg: Thalweg, records: Path) -> None:

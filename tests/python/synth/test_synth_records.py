@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from made_up import classes, read, world, written
 from thalweg import records, synth
+from thalweg.cli.synth import runs_beside
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import SCHEMA
 from thalweg.synth import fleet as writing
@@ -159,3 +160,8 @@ def test_what_cannot_be_made_is_said(thalweg: Thalweg, tmp_path: Path, arguments
     assert done.returncode == Exit.USAGE
     assert said in done.stderr
     assert not (tmp_path / "made-up").exists()
+
+
+@pytest.mark.parametrize("out", ["made-up", "made/up", ".", "..", "made/.."])
+def test_runs_are_not_within_the_folder_of_the_records(out: str) -> None:
+    assert not runs_beside(Path(out)).resolve().is_relative_to(Path(out).resolve())
