@@ -142,9 +142,10 @@ def _described(engine: Engine, weights: Any, name: str, least: int = 0) -> dict[
 
 
 def _networks(row: Mapping[str, Any], heavy: tuple[Heavy, ...]) -> Networks:
-    known = sum(row[f"all_{arm}_weight"] for arm in OF_ARMS)
-    unknown_share = row["unknown"] / max(known + row["unknown"], 1)
-    squares = [row[f"{arm}_squares"] for arm in OF_ARMS if row[f"{arm}_squares"]]
+    # DuckDB hands a sum of sums over as a decimal number.
+    known, unknown = sum(int(row[f"all_{arm}_weight"]) for arm in OF_ARMS), int(row["unknown"])
+    unknown_share = unknown / max(known + unknown, 1)
+    squares = [int(squares) for arm in OF_ARMS if (squares := row[f"{arm}_squares"])]
     effective = None if unknown_share >= MOSTLY or not squares else PER_MILLIARD**2 / max(squares)
     return Networks(row["networks"], effective, unknown_share, heavy)
 
