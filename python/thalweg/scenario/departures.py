@@ -1,24 +1,13 @@
 """The keys of a scenario that depart from their defaults, by the schema: a new key needs nothing here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from thalweg.scenario import quantities
 from thalweg.scenario.document import Raw
 from thalweg.scenario.places import Schema, name_of, resolve, schema
 from thalweg.scenario.positions import Place
 from thalweg.scenario.quantities import QuantityError
-
-PARSERS: dict[str, Callable[[str], Any]] = {
-    "rate": quantities.rate,
-    "size": quantities.size,
-    "time": quantities.time,
-    "time-or-rtt": quantities.time_or_rtt,
-    "buffer": quantities.buffer,
-    "size-or-unlimited": quantities.size_or_unlimited,
-    "arrival-rate": quantities.arrival_rate,
-}
-"""How texts are read, by the formats of the schema."""
+from thalweg.scenario.texts import PARSERS
 
 LISTS_OF_TABLES = ("flow", "background")
 """Lists whose entries have keys of their own; other lists are values."""

@@ -14,11 +14,15 @@ from pydantic_core import ErrorDetails
 from thalweg.errors import ThalwegError
 from thalweg.scenario import words
 from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.hints import quantity_hint
 from thalweg.scenario.models import Scenario
 from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
 from thalweg.scenario.positions import Place
 from thalweg.scenario.texts import EXPECTED
 from thalweg.scenario.values import MALFORMED
+
+MAX_DIGITS = 18
+"""Digits of a number of percent that a hint reads."""
 
 
 def check(document: Document, raw: Raw) -> dict[Place, ThalwegError]:
@@ -117,7 +121,7 @@ def _translate(details: ErrorDetails, place: Place, node: Schema, document: Docu
             place=name,
             found=found,
             expected=EXPECTED[format_],
-            hint=words.quantity_hint(given, format_),
+            hint=quantity_hint(given, format_, place),
             source=source,
         )
     if kind == "literal_error":
@@ -186,7 +190,7 @@ def _example(key: str, node: Schema) -> str:
 
 def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
     if "format" in node and isinstance(given, int | float) and node["format"] in EXPECTED:
-        return words.quantity_hint(given, node["format"])
+        return quantity_hint(given, node["format"], place)
     if isinstance(given, dict) and place[0] == "sweep":
         return f'put the key in quotes: "{_dotted(place[1:], given)}" = [...]'
     if isinstance(given, dict) and place in (("flow",), ("background",)):
@@ -207,8 +211,9 @@ def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
         return f"write it in brackets: [{show(given)}]"
     if isinstance(given, str) and "number" in describe(node):
         plain = given.strip()
-        if plain.endswith("%") and plain[:-1].replace(".", "", 1).isdigit():
-            return f"did you mean {float(plain[:-1]) / 100:g}?"
+        percent = plain.removesuffix("%").strip().replace(",", ".")
+        if plain.endswith("%") and percent.isascii() and percent.replace(".", "", 1).isdigit():
+            return f"did you mean {float(percent[:MAX_DIGITS]) / 100:g}?"
         return f"write it without quotes: {plain}" if plain.replace(".", "", 1).isdigit() else None
     if isinstance(given, str) and describe(node) == "true or false" and given.lower() in ("true", "false"):
         return f"write it without quotes: {given.lower()}"

@@ -8,11 +8,22 @@ from pydantic_core import PydanticCustomError
 
 from thalweg.scenario import quantities
 
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "rate": quantities.rate,
+    "size": quantities.size,
+    "time": quantities.time,
+    "time-or-rtt": quantities.time_or_rtt,
+    "buffer": quantities.buffer,
+    "size-or-unlimited": quantities.size_or_unlimited,
+    "arrival-rate": quantities.arrival_rate,
+}
+"""How texts are read, by the formats of the schema."""
 
-def _checked(format_: str, parse: Callable[[str], Any]) -> AfterValidator:
+
+def _checked(format_: str) -> AfterValidator:
     def check(text: str) -> str:
         try:
-            parse(text)
+            PARSERS[format_](text)
         except quantities.QuantityError as error:
             raise PydanticCustomError("quantity", "{why}", {"why": str(error), "format": format_}) from None
         return text
@@ -20,13 +31,13 @@ def _checked(format_: str, parse: Callable[[str], Any]) -> AfterValidator:
     return AfterValidator(check)
 
 
-Rate = Annotated[str, _checked("rate", quantities.rate)]
-Size = Annotated[str, _checked("size", quantities.size)]
-Time = Annotated[str, _checked("time", quantities.time)]
-TimeOrRtt = Annotated[str, _checked("time-or-rtt", quantities.time_or_rtt)]
-Buffer = Annotated[str, _checked("buffer", quantities.buffer)]
-SizeOrUnlimited = Annotated[str, _checked("size-or-unlimited", quantities.size_or_unlimited)]
-ArrivalRate = Annotated[str, _checked("arrival-rate", quantities.arrival_rate)]
+Rate = Annotated[str, _checked("rate")]
+Size = Annotated[str, _checked("size")]
+Time = Annotated[str, _checked("time")]
+TimeOrRtt = Annotated[str, _checked("time-or-rtt")]
+Buffer = Annotated[str, _checked("buffer")]
+SizeOrUnlimited = Annotated[str, _checked("size-or-unlimited")]
+ArrivalRate = Annotated[str, _checked("arrival-rate")]
 
 EXPECTED = {
     "rate": 'a rate with its unit, such as "40Mbps" or "1Gbps"',
@@ -49,14 +60,3 @@ UNITS = {
     "arrival-rate": (*quantities.RATES, "/s"),
 }
 """Units by format."""
-
-USUAL_UNIT = {
-    "rate": "Mbps",
-    "size": "kB",
-    "time": "ms",
-    "time-or-rtt": "ms",
-    "buffer": "bdp",
-    "size-or-unlimited": "MB",
-    "arrival-rate": "/s",
-}
-"""The unit that somebody most likely means who left it out, by format."""

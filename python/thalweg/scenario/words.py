@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
-
-from thalweg.scenario.texts import UNITS, USUAL_UNIT
 
 ALIASES = {
     "bandwidth": "rate",
@@ -62,54 +59,3 @@ def did_you_mean(given: str, choices: Sequence[str]) -> str | None:
     """Ask whether a close choice was meant, if there is one."""
     guess = meant(given, choices)
     return f"did you mean `{guess}`?" if guess else None
-
-
-def quantity_hint(given: Any, format_: str) -> str | None:
-    """Ask whether a close quantity was meant, if there is one.
-
-    >>> quantity_hint("40", "rate"), quantity_hint("45 sec", "time"), quantity_hint(45, "time")
-    ('did you mean "40Mbps"?', 'did you mean "45s"?', 'did you mean "45ms"?')
-    """
-    text = str(given).strip()
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/ ")
-    unit = text[len(number) :].strip()
-    if isinstance(given, bool) or not number.replace(".", "", 1).isdigit() or not number[0].isdigit():
-        return None
-    guess = _unit(unit, format_) if unit else USUAL_UNIT[format_]
-    return f'did you mean "{number.rstrip(".")}{guess}"?' if guess and guess != unit else None
-
-
-UNIT_ALIASES = {
-    "sec": "s",
-    "secs": "s",
-    "second": "s",
-    "seconds": "s",
-    "msec": "ms",
-    "usec": "us",
-    "µs": "us",
-    "m": "min",
-    "bit/s": "bps",
-    "kbit/s": "kbps",
-    "mbit/s": "Mbps",
-    "gbit/s": "Gbps",
-    "kbit": "kbps",
-    "mbit": "Mbps",
-    "gbit": "Gbps",
-    "k": "kB",
-    "bytes": "B",
-    "byte": "B",
-    "pkts": "packets",
-    "p": "packets",
-    "rtts": "rtt",
-    "bdps": "bdp",
-    "hz": "/s",
-}
-"""Other spellings of units, in lower case."""
-
-
-def _unit(unit: str, format_: str) -> str | None:
-    units = UNITS[format_]
-    # "MBps" and "mB" are ambiguous between bits and bytes or milli and mega; only a plain slip of case is repaired.
-    same = [known for known in units if known.lower() == unit.lower()]
-    alias = UNIT_ALIASES.get(unit.lower())
-    return same[0] if same else alias if alias in units else None

@@ -77,6 +77,9 @@ CASES = {
     "table of a union has a mistake": GOOD.replace("[path]\n", '[path]\nloss = {model = "gilbert", p = 0.1}\n'),
     "value of a union has a mistake": GOOD.replace("[path]\n", '[path]\nqueue = "fqcodel"\n'),
     "parameter of another queue": GOOD.replace("[path]\n", '[path]\nqueue = {name = "pie", flows = 3}\n'),
+    "numbers without units": "duration = 20\n"
+    + GOOD.replace('"40Mbps"', "10000000").replace('"45ms"', "0.045").replace("[path]", "[path]\nbuffer = 100"),
+    "percent where a ratio belongs": GOOD.replace("[path]\n", '[path]\nloss = "0.1%"\n'),
     "list of tables instead of a table, with a key in the sweep": GOOD.replace("[path]", "[[path]]")
     + '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n',
     "one flow instead of a list, with a key in the sweep": HEAD

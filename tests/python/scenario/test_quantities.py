@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from thalweg.scenario import quantities
+from thalweg.scenario.hints import quantity_hint
 from thalweg.scenario.quantities import Bdps, PacketCount, PerSecond, QuantityError, Rtts
-from thalweg.scenario.words import quantity_hint
+from thalweg.scenario.texts import PARSERS as BY_FORMAT
+from thalweg.scenario.texts import UNITS
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "quantities.json").read_text())
 PARSERS = {"rate": quantities.rate, "size": quantities.size, "time": quantities.time}
@@ -75,3 +77,57 @@ def test_units_that_only_some_keys_take() -> None:
 )
 def test_a_slip_gets_the_text_that_was_meant(given_: Any, format_: str, hint: str | None) -> None:
     assert quantity_hint(given_, format_) == (f"did you mean {hint}?" if hint else None)
+
+
+@pytest.mark.parametrize(
+    ("given_", "format_", "place", "hint"),
+    [
+        (20, "time", "duration", "20s"),
+        (60000, "time", "duration", "60s"),
+        ("1h", "time", "duration", "60min"),
+        ("5m", "time", "duration", "5min"),
+        ("1m30s", "time", "duration", "90s"),
+        (0.045, "time", "path.rtt", "45ms"),
+        (45, "time", "path.rtt", "45ms"),
+        ("5m", "time", "path.rtt", "5ms"),
+        ("0,5s", "time", "path.rtt", "0.5s"),
+        (10_000_000, "rate", "path.rate", "10Mbps"),
+        (1_500_000, "rate", "path.rate", "1.5Mbps"),
+        (10, "rate", "path.rate", "10Mbps"),
+        (10_000, "rate", "path.rate", None),
+        ("10M", "rate", "path.rate", "10Mbps"),
+        ("10MB/s", "rate", "path.rate", "80Mbps"),
+        ("1e6bps", "rate", "path.rate", "1Mbps"),
+        (100, "buffer", "path.buffer", "100packets"),
+        (1, "buffer", "path.buffer", "1packet"),
+        (1.5, "buffer", "path.buffer", "1.5bdp"),
+        (100_000, "buffer", "path.buffer", "100kB"),
+        ("50%", "buffer", "path.buffer", "0.5bdp"),
+        ("10M", "size-or-unlimited", "flow.size", "10MB"),
+        (30_000_000, "size-or-unlimited", "flow.size", "30MB"),
+        ("inf", "size-or-unlimited", "flow.size", "unlimited"),
+        (100, "size", "flow.requests.size", "100kB"),
+        (6_291_456, "size", "host.receiver.rcvbuf_max", "6MiB"),
+        (50, "time", "flow.requests.think", "50ms"),
+        (0.1, "time", "flow.repeat.gap", "100ms"),
+        (20, "time", "host.sender.delay_jitter", "20us"),
+        (1, "time", "host.sender.cpu_per_packet", "1us"),
+        (1, "time-or-rtt", "start_jitter", "1rtt"),
+        (20, "arrival-rate", "flow.repeat.rate", "20/s"),
+        (10_000_000, "arrival-rate", "flow.repeat.rate", "10Mbps"),
+        (float("nan"), "time", "path.rtt", None),
+        pytest.param(0x10**5000, "rate", "path.rate", None, id="thousands of digits"),
+    ],
+)
+def test_a_number_without_a_unit_gets_one_with_which_it_is_usual_for_its_key(
+    given_: Any, format_: str, place: str, hint: str | None
+) -> None:
+    assert quantity_hint(given_, format_, place.split(".")) == (f'did you mean "{hint}"?' if hint else None)
+
+
+@settings(max_examples=300)
+@given(number=st.integers(0, 2**64) | st.floats(0, 1e12), format_=st.sampled_from(sorted(UNITS)))
+def test_what_a_hint_offers_is_a_quantity(number: float, format_: str) -> None:
+    hint = quantity_hint(number, format_)
+    if hint:
+        assert BY_FORMAT[format_](hint.split('"')[1]) is not None
