@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::cc::RULES;
+use crate::log::Level;
 use crate::record::{DEFAULT_SOCKET, Options, SortBy};
 use crate::tune;
 use clap::{Parser, Subcommand};
@@ -11,6 +12,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-agent", version, arg_required_else_help = true)]
 pub struct Arguments {
+    /// The least important lines of the log that are written
+    #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value = "info")]
+    pub log_level: Level,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -37,6 +41,9 @@ pub enum Command {
         #[arg(long)]
         grace_ms: u64,
     },
+    /// Opens and loads the object on standard input, to see whether that can be done
+    #[command(hide = true)]
+    CcRehearse,
     /// Give each new connection the congestion control that works best towards its destination, and record, until this command
     /// ends (Ctrl-C)
     #[command(

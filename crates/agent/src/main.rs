@@ -4,12 +4,16 @@
 
 mod arguments;
 mod cc;
+mod files;
 mod keeper;
+mod libbpf_log;
+mod log;
 mod notify;
 mod object;
 mod problem;
 mod record;
 mod requirements;
+mod text;
 mod tune;
 
 use arguments::{Arguments, Cc, Command};
@@ -18,12 +22,15 @@ use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
+use text::printable;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    let arguments = Arguments::parse();
+    log::set_level(arguments.log_level);
+    match run(arguments.command) {
         Ok(()) => Exit::Finished.into(),
         Err(problem) => {
-            eprintln!("thalweg-agent: {problem}");
+            log::error(&problem.to_string());
             problem.exit.into()
         }
     }
@@ -39,6 +46,7 @@ fn run(command: Command) -> Result<(), Problem> {
             keeper::keep(Duration::from_millis(grace_ms));
             Ok(())
         }
+        Command::CcRehearse => cc::rehearsal::run(),
         Command::Record(options) => record::record(&options, &mut say),
         Command::Tune(options) => tune::tune(&options, &mut say),
         Command::Status { json, socket } => say(&record::status(&socket, json)?),
@@ -50,7 +58,7 @@ fn run(command: Command) -> Result<(), Problem> {
 /// Prints a result at once: somebody may be waiting for it. A reader that has seen enough (`| head`) is no error.
 fn say(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Problem::failed("output", "standard output", &error, "a reader", "send it somewhere with room"))
         }

@@ -1,7 +1,10 @@
 //! What stops a command, and how the process then ends.
 
+use crate::text::printable;
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
+use thalweg_store::{EXIT_TEMPORARY, Shortage};
 
 /// How the process ends. The codes are those of `thalweg` (docs/reference/exit-codes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub enum Exit {
     Refused,
     /// Something is missing on this machine.
     Missing,
+    /// A resource is used up: the same command can succeed later.
+    Exhausted,
 }
 
 impl From<Exit> for ExitCode {
@@ -23,6 +28,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Refused => 2,
             Exit::Missing => 4,
+            Exit::Exhausted => EXIT_TEMPORARY,
         })
     }
 }
@@ -55,6 +61,11 @@ impl Problem {
         Problem::new(Exit::Refused, code, place, found, expected, hint)
     }
 
+    /// A resource is used up.
+    pub fn exhausted(shortage: Shortage, place: &str, found: impl fmt::Display, expected: &str) -> Problem {
+        Problem::new(Exit::Exhausted, shortage.code(), place, found, expected, shortage.hint())
+    }
+
     /// Something is missing on this machine.
     pub fn missing(code: &'static str, place: &str, found: impl fmt::Display, expected: &str, hint: &str) -> Problem {
         Problem::new(Exit::Missing, code, place, found, expected, hint)
@@ -68,14 +79,82 @@ impl Problem {
         expected: &str,
         hint: &str,
     ) -> Problem {
-        let (place, found) = (place.to_owned(), found.to_string());
-        Problem { exit, code, place, found, expected: expected.to_owned(), hint: hint.to_owned() }
+        // libbpf's errors name their cause in this form alone.
+        let (place, found) = (place.to_owned(), format!("{found:#}"));
+        let (expected, hint) = (expected.to_owned(), hint.to_owned());
+        let problem = Problem { exit, code, place, found, expected, hint };
+        match shortage(&problem.found) {
+            Some(shortage) => problem.of_shortage(shortage),
+            None => problem,
+        }
     }
+
+    /// A shortage is one whatever was tried when it was met. A disk that is full when something is written is named by that.
+    fn of_shortage(mut self, shortage: Shortage) -> Problem {
+        if matches!(shortage, Shortage::Disk | Shortage::Quota) && self.exit == Exit::Failed {
+            return self;
+        }
+        (self.exit, self.code) = (Exit::Exhausted, shortage.code());
+        (self.expected, self.hint) = ("enough of it".to_owned(), shortage.hint().to_owned());
+        self.found = format!("{}: {}", shortage.what(), self.found);
+        self
+    }
+}
+
+/// The shortage in the text of an error: all errors of Rust's standard library, rustix and libbpf-rs end with the system's number.
+fn shortage(found: &str) -> Option<Shortage> {
+    let number = found.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()?;
+    Shortage::of(&io::Error::from_raw_os_error(number))
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Problem { code, place, found, expected, hint, .. } = self;
-        write!(out, "{place}: found {found}; expected {expected} [{code}]\n  hint: {hint}")
+        let text = format!("{place}: found {found}; expected {expected} [{code}]\n  hint: {hint}");
+        out.write_str(&printable(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libbpf_rs::ErrorExt;
+    use rustix::io::Errno;
+
+    fn refused(errno: Errno) -> Problem {
+        let error = io::Error::from_raw_os_error(errno.raw_os_error());
+        Problem::refused(
+            "broken-object",
+            "a.bpf.o",
+            format!("something else ({error})"),
+            "an object",
+            "compile it again",
+        )
+    }
+
+    #[test]
+    fn a_shortage_is_named_as_what_it_is_and_may_be_tried_again() {
+        for (errno, code, hint) in [
+            (Errno::MFILE, "too-few-descriptors", "LimitNOFILE="),
+            (Errno::NFILE, "too-few-descriptors", "fs.file-max"),
+            (Errno::NOMEM, "too-little-memory", "MemoryMax="),
+            (Errno::AGAIN, "too-few-processes", "TasksMax="),
+            (Errno::NOSPC, "disk-full", "df -h"),
+            (Errno::DQUOT, "disk-full", "quota"),
+        ] {
+            let problem = refused(errno);
+            assert_eq!((problem.exit, problem.code), (Exit::Exhausted, code), "{problem}");
+            assert!(problem.hint.contains(hint) && problem.found.contains("something else"), "{problem}");
+        }
+        let other = refused(Errno::NOENT);
+        assert_eq!((other.exit, other.code), (Exit::Refused, "broken-object"), "{other}");
+    }
+
+    #[test]
+    fn the_cause_of_an_error_of_libbpf_counts() {
+        let error = libbpf_rs::Error::from_raw_os_error(Errno::MFILE.raw_os_error()).context("failed to open object");
+        let problem = Problem::missing("no-btf", "this kernel", error, "type information", "boot another kernel");
+        assert_eq!((problem.exit, problem.code), (Exit::Exhausted, "too-few-descriptors"), "{problem}");
+        assert!(problem.found.contains("failed to open object: Too many open files"), "{problem}");
     }
 }

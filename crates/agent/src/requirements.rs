@@ -2,8 +2,10 @@
 
 use crate::problem::Problem;
 use libbpf_rs::btf::Btf;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::Path;
+use thalweg_store::Shortage;
 
 /// The oldest kernel that the programs are made for and tested on.
 const FLOOR: (u32, u32) = (6, 1);
@@ -25,6 +27,37 @@ pub const PERFMON: Right = ("CAP_PERFMON", 38);
 
 /// Programs and maps.
 pub const BPF: Right = ("CAP_BPF", 39);
+
+/// Open files that `record` and `tune` need beyond those that they have inherited: maps, programs, types, records, sockets, and some
+/// clients and network namespaces.
+pub const FILES_OF_RECORDER: u64 = 56;
+
+/// Open files that `cc` needs to load an algorithm, or to look at those that there are.
+pub const FILES_OF_CC: u64 = 28;
+
+/// Raises the limit of open files as far as this process may, and checks that there are enough.
+///
+/// # Errors
+/// If not.
+pub fn check_files(needed: u64) -> Result<(), Problem> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        // Where it is refused, the limit that there is has to do.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+    let (Some(limit), open) = (getrlimit(Resource::Nofile).current, open_files()) else { return Ok(()) };
+    if limit.saturating_sub(open) >= needed {
+        return Ok(());
+    }
+    let found = format!("{open} open files, and a limit of {limit}");
+    Err(Problem::exhausted(Shortage::Descriptors, "this process", found, &format!("room for {needed} more")))
+}
+
+/// The number of open files; at least 3, even where they cannot be counted for want of another one.
+fn open_files() -> u64 {
+    let count = fs::read_dir("/proc/self/fd").map_or(0, |files| files.count().saturating_sub(1));
+    (count as u64).max(3)
+}
 
 /// Is the kernel new enough?
 ///

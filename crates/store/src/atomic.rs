@@ -7,8 +7,8 @@
 //! power failure may so undo the last ones, and what they completed is done again; waiting would double the cost of a
 //! small experiment.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,9 +30,15 @@ impl Pending {
     /// It cannot be made.
     pub fn create(target: &Path) -> io::Result<Pending> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
-        Ok(Pending { file: File::create(&temporary)?, temporary, target: target.to_owned() })
+        loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
+            // What another process has left under this name, or a link that another user has put there, is not written to.
+            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                file => return Ok(Pending { file: file?, temporary, target: target.to_owned() }),
+            }
+        }
     }
 
     /// What is written so far goes here.

@@ -1,10 +1,10 @@
 //! One process at a time on a directory: one engine on a run directory, one agent on a folder of records.
 
 use crate::error::Error;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Name of the file that is locked. It stays when the lock is gone.
@@ -24,8 +24,11 @@ impl Lock {
     pub fn take(directory: &Path) -> Result<Lock, Error> {
         let path = directory.join(FILE);
         let failed = |source| Error::io(directory, &path, source);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        // A link that another user has put there is not followed: the file is written below.
+        let no_follow = OFlags::NOFOLLOW.bits() as i32;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).custom_flags(no_follow);
+        let mut file = options.open(&path).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {

@@ -4,6 +4,7 @@ use super::kernel::{self, Kernel};
 use super::registered::Registered;
 use super::settings;
 use crate::problem::Problem;
+use crate::requirements::{self, FILES_OF_CC};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -25,6 +26,7 @@ struct Algorithm {
 /// # Errors
 /// If the kernel does not say.
 pub fn list(json: bool) -> Result<String, Problem> {
+    requirements::check_files(FILES_OF_CC)?;
     let unreadable = |error: std::io::Error| {
         Problem::missing(
             "no-proc",

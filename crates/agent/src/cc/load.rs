@@ -6,6 +6,7 @@ use super::registered::{Registered, State};
 use super::{BBR_CPU, settings, unload};
 use crate::notify;
 use crate::problem::Problem;
+use crate::requirements::{self, FILES_OF_CC};
 use libbpf_rs::{MapCore, MapType};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsStr;
@@ -26,6 +27,7 @@ pub fn load(
     if !is_ours {
         check_file(what, rule)?;
     }
+    requirements::check_files(FILES_OF_CC)?;
     let kernel = Kernel::look()?;
     let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { Algorithm::file(Path::new(what))? };
     let name = algorithm.name.clone();

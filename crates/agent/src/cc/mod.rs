@@ -10,6 +10,7 @@ mod list;
 mod load;
 mod object;
 mod registered;
+pub mod rehearsal;
 pub mod settings;
 mod status;
 mod unload;

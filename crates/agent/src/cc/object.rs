@@ -1,9 +1,10 @@
 //! A compiled BPF program that holds one congestion controller: opened, prepared for the running kernel, loaded.
 
 use super::kernel::Kernel;
+use super::rehearsal::rehearse;
 use super::{BBR_CPU, DEFAULT_RULE, RULES};
-use crate::object;
 use crate::problem::Problem;
+use crate::{files, libbpf_log, object};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{MapType, Object, OpenObject};
@@ -56,7 +57,7 @@ impl Algorithm {
     /// If there is none, or it is not one congestion controller.
     pub fn file(path: &Path) -> Result<Algorithm, Problem> {
         let place = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| {
+        let bytes = files::read(path, files::SMALL).map_err(|error| {
             Problem::refused(
                 "no-file",
                 &place,
@@ -65,11 +66,20 @@ impl Algorithm {
                 "check the path; `cc load bbr_cpu` needs no file",
             )
         })?;
-        let open = object::open(&bytes, &place)?;
+        rehearse(&bytes, &place)?;
+        Algorithm::read(&bytes, &place)
+    }
+
+    /// Opens a program of which these are the bytes; `place` names it in errors.
+    ///
+    /// # Errors
+    /// If it is not one congestion controller.
+    pub fn read(bytes: &[u8], place: &str) -> Result<Algorithm, Problem> {
+        let open = object::open(bytes, place)?;
         let wrong = |found: String| {
             Problem::refused(
                 "not-an-algorithm",
-                &place,
+                place,
                 found,
                 "one struct_ops map of struct tcp_congestion_ops with a name",
                 "in the source: SEC(\".struct_ops.link\") struct tcp_congestion_ops mine = { ..., .name = \"mine\" };",
@@ -79,11 +89,11 @@ impl Algorithm {
         let (map, others) = (maps.next(), maps.count());
         let name = match (map, others) {
             (None, _) => return Err(wrong("no struct_ops map".to_owned())),
-            (Some(map), 0) => name_in(&bytes, map.initial_value().unwrap_or_default()),
+            (Some(map), 0) => name_in(bytes, map.initial_value().unwrap_or_default()),
             (Some(_), others) => return Err(wrong(format!("{} struct_ops maps", others + 1))),
         };
         let name = name.ok_or_else(|| wrong("a struct_ops map of something else, or without a name".to_owned()))?;
-        Ok(Algorithm { name, open, place })
+        Ok(Algorithm { name, open, place: place.to_owned() })
     }
 
     /// Has the kernel check and take the programs. Nothing is registered yet. Without `with_link` a registration will stay
@@ -108,7 +118,7 @@ mod libbpf_sys_flags {
 
 /// A reason of the kernel's that has a better explanation than the verifier's words.
 fn refused_by_kernel(place: &str, problem: Problem) -> Problem {
-    let words = object::said(usize::MAX).unwrap_or_default();
+    let words = libbpf_log::last(usize::MAX).unwrap_or_default();
     if place == BBR_CPU && words.contains("CO-RE relocation") {
         return Problem::missing(
             "other-bbr",

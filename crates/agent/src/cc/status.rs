@@ -4,6 +4,7 @@ use super::counters::{Counters, rule_of};
 use super::kernel::Kernel;
 use super::registered::{Registered, State};
 use crate::problem::Problem;
+use crate::requirements::{self, FILES_OF_CC};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -27,6 +28,7 @@ struct Algorithm {
 /// # Errors
 /// If the kernel cannot have any, or this process may not look.
 pub fn status(json: bool) -> Result<String, Problem> {
+    requirements::check_files(FILES_OF_CC)?;
     let kernel = Kernel::look()?;
     let algorithms = Registered::all(&kernel).iter().map(look).collect();
     let status = Status { algorithms };

@@ -32,16 +32,17 @@ pub struct Recorded {
 /// # Errors
 /// If it is nowhere.
 pub fn mount_point() -> Result<PathBuf, Problem> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    find_mount(&mounts).ok_or_else(|| {
+    let missing = |found: &str| {
         Problem::missing(
             "no-cgroup2",
             "/proc/self/mountinfo",
-            "no cgroup v2",
+            found,
             "a cgroup v2, mounted",
             "sudo mkdir -p /sys/fs/cgroup/unified && sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
         )
-    })
+    };
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| missing(&error.to_string()))?;
+    find_mount(&mounts).ok_or_else(|| missing("no cgroup v2"))
 }
 
 /// The first mount of cgroup v2 (proc_pid_mountinfo(5)).

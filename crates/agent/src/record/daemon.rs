@@ -31,7 +31,7 @@ use super::walk::{Walked, Walker};
 use super::{http, socket};
 use crate::notify;
 use crate::problem::Problem;
-use crate::requirements::{self, BPF, NET_ADMIN, PERFMON, SYS_ADMIN};
+use crate::requirements::{self, BPF, FILES_OF_RECORDER, NET_ADMIN, PERFMON, SYS_ADMIN};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::cell::RefCell;
 use std::io;
@@ -162,6 +162,7 @@ struct Prepared {
 impl Prepared {
     /// Of one that `sets` algorithms as well, or does not.
     fn new(options: &Options, sets: bool) -> Result<Prepared, Problem> {
+        requirements::check_files(FILES_OF_RECORDER)?;
         requirements::check_version()?;
         // The kernel takes the last of each for the others.
         requirements::check_rights(&[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]])?;

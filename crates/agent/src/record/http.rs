@@ -1,25 +1,18 @@
 //! Serves the metrics to programs on this machine: `GET /metrics`, and nothing else.
 //!
-//! One connection at a time, each with a deadline, and closed after its answer. Any user of the machine may connect; so none
-//! of them can make the agent start threads or run out of file descriptors, which the records need.
+//! Any user of the machine may connect: serve.rs keeps them from holding up one another, or the agent.
 
 use super::metrics::Metrics;
+use super::serve::{self, Endpoint};
 use super::snapshot::Observable;
 use crate::problem::Problem;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Where the metrics are served unless told otherwise.
 pub const DEFAULT: &str = "127.0.0.1:9477";
-
-/// How long a client may take to ask.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How long to wait when no client can be accepted, for want of file descriptors.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// No request is longer.
 const LONGEST_REQUEST: usize = 8192;
@@ -75,12 +68,8 @@ impl Server {
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let page = move || {
-            let others = observed.tuning().map(|tuning| tuning.metrics()).unwrap_or_default();
-            metrics.render(&observed.status(), others)
-        };
-        let serve = move || serve(&listener, &page);
-        thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        serve::start("metrics", Pages { listener, metrics, observed }).map_err(failed)?;
         Ok(Server { address })
     }
 
@@ -90,32 +79,38 @@ impl Server {
     }
 }
 
-fn serve(listener: &TcpListener, page: &dyn Fn() -> String) {
-    for stream in listener.incoming() {
-        match stream {
-            Ok(stream) => {
-                // A client that went away, or never asked, is no matter.
-                let _ = answer(stream, page);
-            }
-            Err(_) => thread::sleep(RETRY),
-        }
-    }
+struct Pages {
+    listener: TcpListener,
+    metrics: Arc<Metrics>,
+    observed: Arc<dyn Observable>,
 }
 
-fn answer(mut stream: TcpStream, page: &dyn Fn() -> String) -> io::Result<()> {
-    let Some(asked) = read_request(&mut stream)? else { return Ok(()) };
-    let (status, kind, body) = match asked {
-        Asked::Metrics => ("200 OK", prometheus::TEXT_FORMAT, page()),
-        Asked::Other => ("404 Not Found", "text/plain", "the metrics are at /metrics\n".to_owned()),
-        Asked::NotGet => ("405 Method Not Allowed", "text/plain", "GET /metrics is all there is\n".to_owned()),
-        Asked::Nonsense => ("400 Bad Request", "text/plain", "this is not HTTP\n".to_owned()),
-    };
-    let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+impl Endpoint for Pages {
+    fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    fn admits(&self, _client: &OwnedFd) -> bool {
+        true
+    }
+
+    fn answer(&self, request: &[u8], _is_over: bool) -> Option<Vec<u8>> {
+        let text = |text: &str| ("text/plain", text.to_owned());
+        let (status, (kind, body)) = match understand(request)? {
+            Asked::Metrics => {
+                let others = self.observed.tuning().map(|tuning| tuning.metrics()).unwrap_or_default();
+                ("200 OK", (prometheus::TEXT_FORMAT, self.metrics.render(&self.observed.status(), others)))
+            }
+            Asked::Other => ("404 Not Found", text("the metrics are at /metrics\n")),
+            Asked::NotGet => ("405 Method Not Allowed", text("GET /metrics is all there is\n")),
+            Asked::Nonsense => ("400 Bad Request", text("this is not HTTP\n")),
+        };
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        );
+        Some((head + &body).into_bytes())
+    }
 }
 
 /// What a client wants.
@@ -125,27 +120,6 @@ enum Asked {
     Other,
     NotGet,
     Nonsense,
-}
-
-/// Nothing if the client goes away or takes too long.
-fn read_request(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
-    let deadline = Instant::now() + PATIENCE;
-    let (mut request, mut chunk) = (Vec::new(), [0; 1024]);
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        stream.set_read_timeout(Some(left))?;
-        let count = stream.read(&mut chunk)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        request.extend_from_slice(&chunk[..count]);
-        if let Some(asked) = understand(&request) {
-            return Ok(Some(asked));
-        }
-    }
 }
 
 /// Nothing while the request is not complete.

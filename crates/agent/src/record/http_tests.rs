@@ -1,6 +1,8 @@
 use super::*;
 use crate::problem::Exit;
 use crate::record::made_up;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 fn start() -> Server {
     Server::start("127.0.0.1:0", Arc::new(Metrics::new()), Arc::new(made_up::agent())).unwrap()
@@ -29,9 +31,10 @@ fn what_is_not_the_metrics_is_told_where_they_are() {
     assert!(send(&server, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(send(&server, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(send(&server, "EHLO there \u{1}\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    // Exactly as long as is read: what is left unread would reset the connection.
-    let endless = format!("GET /{}", "a".repeat(LONGEST_REQUEST - "GET /".len()));
+    let endless = format!("GET /{}", "a".repeat(3 * LONGEST_REQUEST));
     assert!(send(&server, &endless).starts_with("HTTP/1.1 400 "));
+    let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(MOST_HEADERS + 1));
+    assert!(send(&server, &many).starts_with("HTTP/1.1 400 "));
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod recorder;
 mod room;
 mod rounds;
 mod rtt;
+mod serve;
 mod snapshot;
 pub mod socket;
 mod sorting;

@@ -1,42 +1,49 @@
 //! The UNIX socket on which a recording agent answers, and the client's side of it. One JSON line asks, one answers.
 //!
-//! The file is root's, with mode 0600. Between its creation and that mode lies an instant, and somebody may run the agent
-//! with a strange umask, so the other end's user is looked at as well.
+//! The file is root's, with mode 0600 from its creation on. The user at the other end is checked as well.
 
+use super::serve::{self, Endpoint};
 use super::snapshot::{Observable, Request, Tuning};
 use super::sorting::{MOST, Selection};
+use crate::log;
 use crate::problem::Problem;
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Where an agent answers unless told otherwise.
 pub const DEFAULT: &str = "/run/thalweg/agent.sock";
 
-/// How long the agent waits for a client to ask, and to take the answer: one that hangs keeps others waiting.
-const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
-
 /// How long a client waits: an agent on a busy machine looks at 100,000 connections.
 const AGENT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait when no client can be accepted, for want of file descriptors.
-const RETRY: Duration = Duration::from_millis(200);
+/// Clients that wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// No request is longer.
-const LONGEST_REQUEST: u64 = 4096;
+const LONGEST_REQUEST: usize = 4096;
 
 /// A socket that is answered on, until this is dropped.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
-    inode: u64,
+    own: Arc<Own>,
+}
+
+/// The inode of the socket's own file, where another one may stand by now; nothing once the agent ends.
+type Own = Mutex<Option<u64>>;
+
+fn locked(own: &Own) -> MutexGuard<'_, Option<u64>> {
+    own.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Server {
@@ -55,15 +62,11 @@ impl Server {
             )
         };
         make_way(path)?;
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        let inode = fs::symlink_metadata(path).map_err(failed)?.ino();
-        let server = Server { path: path.to_owned(), inode };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        let serve = move || serve(&listener, &*observed);
-        thread::Builder::new().name("socket".to_owned()).spawn(serve).map_err(failed)?;
+        let (listener, number) = bind(path).map_err(failed)?;
+        let own = Arc::new(Mutex::new(Some(number)));
+        let server = Server { path: path.to_owned(), own: Arc::clone(&own) };
+        let questions = Questions { listener, path: path.to_owned(), own, observed, trouble: None };
+        serve::start("socket", questions).map_err(failed)?;
         Ok(server)
     }
 }
@@ -71,9 +74,100 @@ impl Server {
 impl Drop for Server {
     /// Takes the file away, unless it is another's by now.
     fn drop(&mut self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
+        let mut own = locked(&self.own);
+        if own.take() == inode(&self.path) {
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+/// A new socket at a path, and its inode.
+fn bind(path: &Path) -> io::Result<(OwnedFd, u64)> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The file that `bind` makes has the mode of the socket: there is no moment in which others may connect.
+    fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok((listener, fs::symlink_metadata(path)?.ino()))
+}
+
+/// What stands at a path, and is no link.
+fn inode(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|file| file.ino())
+}
+
+struct Questions {
+    listener: OwnedFd,
+    path: PathBuf,
+    own: Arc<Own>,
+    observed: Arc<dyn Observable>,
+    /// Why clients cannot reach it.
+    trouble: Option<String>,
+}
+
+impl Endpoint for Questions {
+    fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    fn admits(&self, client: &OwnedFd) -> bool {
+        let user = rustix::net::sockopt::socket_peercred(client).map(|peer| peer.uid);
+        user.is_ok_and(|user| user.is_root() || user == rustix::process::geteuid())
+    }
+
+    fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>> {
+        let end = request.iter().position(|byte| *byte == b'\n');
+        if end.is_none() && !is_over && request.len() < LONGEST_REQUEST {
+            return None;
+        }
+        let mut answer = self.reply(&request[..end.unwrap_or(request.len())]);
+        answer.push('\n');
+        Some(answer.into_bytes())
+    }
+
+    fn check(&mut self) {
+        let mut own = locked(&self.own);
+        if own.is_none() || *own == inode(&self.path) {
+            self.trouble = None;
+            return;
+        }
+        let place = self.path.display().to_string();
+        let result = make_way(&self.path).map_err(|problem| problem.found).and_then(|()| {
+            let (listener, number) = bind(&self.path).map_err(|error| error.to_string())?;
+            self.listener = listener;
+            *own = Some(number);
+            Ok(())
+        });
+        match result {
+            Ok(()) => log::warning(&format!("{place}: the socket had been removed or replaced; it is made again")),
+            Err(why) if self.trouble.as_ref() != Some(&why) => {
+                log::error(&format!(
+                    "{place}: the socket has been removed or replaced, and cannot be made again: {why}"
+                ));
+                self.trouble = Some(why);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl Questions {
+    fn reply(&self, line: &[u8]) -> String {
+        let observed = &*self.observed;
+        let answered = match serde_json::from_slice(line) {
+            Ok(Request::Status) => serde_json::to_string(&observed.status()),
+            Ok(Request::Open { sort, limit }) => {
+                serde_json::to_string(&observed.open(&Selection { sort, limit: limit.min(MOST) }))
+            }
+            Ok(Request::Tuning { limit }) => Ok(tuned(observed, |tuning| tuning.status(limit.min(MOST)))),
+            Ok(Request::Explain { prefix }) => Ok(tuned(observed, |tuning| tuning.explain(&prefix))),
+            Err(error) => Err(error),
+        };
+        answered.unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string())
     }
 }
 
@@ -105,40 +199,6 @@ fn make_way(path: &Path) -> Result<(), Problem> {
             "look at it with `sudo thalweg-agent status`; end it first",
         )),
     }
-}
-
-fn serve(listener: &UnixListener, observed: &dyn Observable) {
-    for stream in listener.incoming() {
-        match stream {
-            Ok(stream) => {
-                // A client that went away, or never asked, is no matter.
-                let _ = answer(&stream, observed);
-            }
-            Err(_) => thread::sleep(RETRY),
-        }
-    }
-}
-
-fn answer(mut stream: &UnixStream, observed: &dyn Observable) -> io::Result<()> {
-    let user = rustix::net::sockopt::socket_peercred(stream)?.uid;
-    if !user.is_root() && user != rustix::process::geteuid() {
-        return Ok(());
-    }
-    stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
-    stream.set_write_timeout(Some(CLIENT_PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(stream.take(LONGEST_REQUEST)).read_line(&mut line)?;
-    let mut answer = match serde_json::from_str(&line) {
-        Ok(Request::Status) => serde_json::to_string(&observed.status())?,
-        Ok(Request::Open { sort, limit }) => {
-            serde_json::to_string(&observed.open(&Selection { sort, limit: limit.min(MOST) }))?
-        }
-        Ok(Request::Tuning { limit }) => tuned(observed, |tuning| tuning.status(limit.min(MOST))),
-        Ok(Request::Explain { prefix }) => tuned(observed, |tuning| tuning.explain(&prefix)),
-        Err(error) => json!({ "error": error.to_string() }).to_string(),
-    };
-    answer.push('\n');
-    stream.write_all(answer.as_bytes())
 }
 
 /// An answer of an agent that chooses; of another one, that it does not.
@@ -197,6 +257,13 @@ fn unanswered(path: &Path, error: &io::Error) -> Problem {
             "no agent that answers",
             "a running `thalweg-agent record`",
             "sudo systemctl start thalweg-agent, or: sudo thalweg-agent record",
+        ),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Problem::failed(
+            "no-answer",
+            &place,
+            "no answer within 30 s",
+            "an agent that is not stopped",
+            "look at what it says: journalctl --unit thalweg-agent",
         ),
         _ => Problem::failed(
             "no-answer",

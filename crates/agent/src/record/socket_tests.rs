@@ -3,7 +3,10 @@ use crate::problem::Exit;
 use crate::record::made_up;
 use crate::record::snapshot::{OpenConnections, Snapshot};
 use crate::record::sorting::SortBy;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::sync::Mutex;
+use std::time::Instant;
 
 fn start(path: &Path) -> Result<Server, Problem> {
     Server::start(path, Arc::new(made_up::agent()))
@@ -101,4 +104,35 @@ fn no_answer_takes_memory_for_more_connections_than_anybody_reads() {
         ask(&path, &Request::Open { sort: SortBy::Srtt, limit }).unwrap();
     }
     assert_eq!(*asked.0.lock().unwrap(), [20, MOST]);
+}
+
+/// Waits until an agent answers.
+fn wait_for_answer(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while ask(path, &Request::Status).is_err() {
+        assert!(Instant::now() < deadline, "no answer");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_socket_that_is_removed_under_the_agent_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run").join("agent.sock");
+    let server = start(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    wait_for_answer(&path);
+    // As when a service manager removes the folder of another service that shares it.
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    wait_for_answer(&path);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    // What somebody else has put there stays, until it is gone.
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "mine").unwrap();
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    fs::remove_file(&path).unwrap();
+    wait_for_answer(&path);
+    drop(server);
+    assert!(!path.exists());
 }

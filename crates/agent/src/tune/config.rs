@@ -1,10 +1,10 @@
 //! Settings of `tune`: a file in TOML, of which every key may be left out. docs/reference/agent.md lists them.
 
 use super::kernel::Override;
+use crate::files;
 use crate::problem::Problem;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thalweg_policy::{AbUnit, Arms, BpftuneSettings, GreedySettings, Prefix, UcbSettings};
@@ -218,7 +218,7 @@ pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
 /// # Errors
 /// If it cannot be read.
 pub fn read(path: &Path) -> Result<String, Problem> {
-    fs::read_to_string(path).map_err(|error| {
+    files::read_text(path, files::SMALL).map_err(|error| {
         let place = path.display().to_string();
         Problem::refused("cannot-read", &place, error, "a file in TOML", &format!("ls -l {place}"))
     })
@@ -249,6 +249,7 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn arms() -> Arms {
         Arms::named(&["cubic", "bbr"], "cubic").unwrap()

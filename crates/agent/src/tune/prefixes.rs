@@ -5,11 +5,12 @@
 //! Only the columns that rules ask for are kept, of networks in which whole destinations lie. A field of CSV with a line break
 //! in it is not understood.
 
+use crate::files;
 use crate::problem::Problem;
 use flate2::read::GzDecoder;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::{Path, PathBuf};
 use thalweg_policy::{Places, Prefix, Tree};
 
@@ -26,6 +27,12 @@ const NAMES: [(&str, &str); 7] = [
 
 /// What MaxMind's networks say of their place: the number of a line in a file of its own.
 const GEONAME: &str = "geoname_id";
+
+/// Bytes of a table, unpacked: those of all routes of the internet have a twentieth of it.
+const MAX_UNPACKED: u64 = 4 << 30;
+
+/// Bytes of a line.
+const MAX_LINE: u64 = 1 << 16;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -56,11 +63,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn file(&mut self, file: &Path) -> Result<(), Problem> {
-        let mut lines = open(file).map_err(|error| unreadable(file, &error))?.lines();
+        let mut text = open(file).map_err(|error| unreadable(file, &error))?;
         let mut number = 0;
         let mut next = || {
             number += 1;
-            let line = lines.next().transpose().map_err(|error| wrong(file, Some(number), &error.to_string()))?;
+            let line = line(&mut text).map_err(|error| wrong(file, Some(number), &error.to_string()))?;
             Ok::<_, Problem>(line.map(|line| (number, line)))
         };
         let Some((_, first)) = next()? else { return Ok(()) };
@@ -188,14 +195,14 @@ fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     names.retain(|path| path.to_string_lossy().ends_with("Locations-en.csv"));
     names.sort();
     let Some(beside) = names.first() else { return Ok(BTreeMap::new()) };
-    let mut lines = open(beside).map_err(|error| unreadable(beside, &error))?.lines();
-    let heading = lines.next().transpose().map_err(|error| unreadable(beside, &error))?.unwrap_or_default();
+    let mut text = open(beside).map_err(|error| unreadable(beside, &error))?;
+    let mut next = || line(&mut text).map_err(|error| unreadable(beside, &error));
+    let heading = next()?.unwrap_or_default();
     let heading = fields(&heading);
     let at = |wanted: &str| heading.iter().position(|name| name == wanted);
     let (Some(number), Some(country)) = (at(GEONAME), at("country_iso_code")) else { return Ok(BTreeMap::new()) };
     let mut countries = BTreeMap::new();
-    for line in lines {
-        let line = line.map_err(|error| unreadable(beside, &error))?;
+    while let Some(line) = next()? {
         let fields = fields(&line);
         if let (Some(number), Some(country)) = (fields.get(number), fields.get(country)) {
             countries.insert(number.clone(), country.clone());
@@ -225,10 +232,37 @@ fn files(place: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let mut plain = BufReader::new(File::open(path)?);
+    let mut plain = BufReader::new(files::open_regular(path, files::LARGE)?);
     let is_compressed = plain.fill_buf()?.starts_with(&GZIP);
     let all: Box<dyn Read> = if is_compressed { Box::new(GzDecoder::new(plain)) } else { Box::new(plain) };
-    Ok(Box::new(BufReader::new(all)))
+    Ok(Box::new(BufReader::new(Bounded(all.take(MAX_UNPACKED + 1)))))
+}
+
+/// Ends with an error where a table is larger than any: a small file can unpack to one.
+struct Bounded<R>(Take<R>);
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        if self.0.limit() == 0 {
+            return Err(io::Error::other(format!("more than {MAX_UNPACKED} bytes, unpacked")));
+        }
+        Ok(count)
+    }
+}
+
+/// The next line, without its end; nothing at the end of the file.
+fn line(text: &mut dyn BufRead) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if text.take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 == MAX_LINE {
+        return Err(io::Error::other(format!("a line of more than {MAX_LINE} bytes")));
+    }
+    let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    line.truncate(end);
+    String::from_utf8(line).map(Some).map_err(|_| io::Error::other("bytes that are not UTF-8 text"))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
@@ -246,6 +280,7 @@ mod tests {
     use super::*;
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use std::fs::File;
     use std::io::Write;
 
     fn wanted(names: &[&str]) -> BTreeSet<String> {

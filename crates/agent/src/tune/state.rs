@@ -9,6 +9,8 @@
 //! other arms or another policy is no use any more, and is moved aside.
 
 use super::brain::Brain;
+use crate::files::{self, NOFOLLOW};
+use crate::log;
 use crate::problem::Problem;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -98,7 +100,8 @@ impl State {
         }
         let lock = path.with_file_name(format!("{}.lock", file_name(path)));
         let lock =
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock).map_err(failed)?;
+            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(NOFOLLOW).open(lock);
+        let lock = lock.map_err(failed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             let (expected, hint) =
                 ("a file for each agent that chooses", "end the other one, or name another: --state FILE");
@@ -108,11 +111,11 @@ impl State {
         let _ =
             remove_temporary(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-        let learned = match fs::read_to_string(path) {
+        let learned = match files::read_text(path, files::LARGE) {
             Ok(text) => read(&text, &boot).map_err(|found| damaged(&place, &found))?,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                return Err(damaged(&place, "bytes that are no text"));
+                return Err(damaged(&place, &error.to_string()));
             }
             Err(error) => return Err(failed(error)),
         };
@@ -196,7 +199,7 @@ impl State {
 
     fn note(&mut self, result: Result<u64, String>) {
         if let (Err(error), Ok(_)) = (&result, &self.last) {
-            eprintln!("thalweg-agent: {}: what was learned cannot be written: {error}", self.path.display());
+            log::error(&format!("{}: what was learned cannot be written: {error}", self.path.display()));
         }
         self.last = result.map(Some);
     }

@@ -75,7 +75,9 @@ impl Listing {
             let entry = entry?;
             let Some(name) = entry.file_name().to_str().and_then(Name::parse) else { continue };
             match entry.metadata() {
-                Ok(file) => files.push(Listed { name, bytes: file.len() }),
+                Ok(file) if file.is_file() => files.push(Listed { name, bytes: file.len() }),
+                // A link or a pipe of this name is not ours.
+                Ok(_) => {}
                 // Somebody has just taken it away.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),

@@ -1,5 +1,6 @@
 //! The key of hashed addresses: a file that is made on first use, and that only its owner may read.
 
+use crate::files;
 use crate::problem::Problem;
 use hmac::{Hmac, Mac};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -7,7 +8,7 @@ use sha2::Sha256;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Where the key is unless --key says otherwise: not among the records, so that whoever copies them does not copy it.
@@ -18,6 +19,9 @@ const MADE_BYTES: usize = 32;
 
 /// Bytes that a key has at least: fewer could be tried out.
 const LEAST_BYTES: usize = 16;
+
+/// No file of a key is larger.
+const MAX_FILE_BYTES: u64 = 4096;
 
 /// A key.
 #[derive(Clone)]
@@ -36,22 +40,30 @@ impl Key {
             let hint = "choose another file with --key, or keep addresses without a key: --addresses truncated";
             Problem::failed("key", &path.display().to_string(), error, "a file that can be read, or be made", hint)
         };
-        let mut file = match File::open(path) {
+        let open = || files::open_regular(path, MAX_FILE_BYTES);
+        let file = match open() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 make(path).map_err(failed)?;
-                File::open(path).map_err(failed)?
+                open().map_err(failed)?
             }
             opened => opened.map_err(failed)?,
         };
-        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        let metadata = file.metadata().map_err(failed)?;
+        if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
+            let found = format!("a file of user {}, who knows it", metadata.uid());
+            let hint = format!("let a new one be made: rm '{}'; addresses then hash to other numbers", path.display());
+            return Err(Problem::refused("key", &path.display().to_string(), found, "a file of root's", &hint));
+        }
+        let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
             let found = format!("that others than its owner have rights on it (mode {:04o})", mode & 0o7777);
             let place = path.display();
             let hint = format!("chmod 600 '{place}'; if others may have read it, let a new one be made: rm '{place}'");
             return Err(Problem::refused("key", &path.display().to_string(), found, "mode 0600", &hint));
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
+        let mut text = Vec::new();
+        file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(failed)?;
+        let text = String::from_utf8_lossy(&text);
         let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= LEAST_BYTES).ok_or_else(|| {
             let expected = format!("at least {} hexadecimal digits", 2 * LEAST_BYTES);
             let hint = format!("let a new one be made: rm '{}'; addresses then hash to other numbers", path.display());

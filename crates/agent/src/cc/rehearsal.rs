@@ -1,0 +1,80 @@
+//! A user's object is opened and loaded in a process of its own first: libraries that read damaged objects can crash.
+//!
+//! Errors are not reported from there. The caller does the same afterwards, and meets them itself.
+
+use super::object::Algorithm;
+use crate::object;
+use crate::problem::Problem;
+use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The hidden command of the process.
+pub const COMMAND: &str = "cc-rehearse";
+
+/// The verifier takes seconds for large programs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(5);
+
+/// The exit code of a Rust program that has panicked.
+const PANICKED: i32 = 101;
+
+/// Has another process open and load an object.
+///
+/// # Errors
+/// If that process crashes, does not end, or cannot be started.
+pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
+    let failed = |error: io::Error| {
+        Problem::failed("threads", "this process", error, "to be allowed another process", "look at ulimit -u")
+    };
+    let mut child = Command::new("/proc/self/exe")
+        .arg0("thalweg-agent")
+        .arg(COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // If it has crashed already, that is seen below.
+        let _ = pipe.write_all(bytes);
+    }
+    let found = match wait(&mut child).map_err(failed)? {
+        None => format!("an object whose checks do not end within {} s", PATIENCE.as_secs()),
+        Some(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) => format!("a damaged object: libbpf ends with signal {signal}"),
+            (None, Some(PANICKED)) => "a damaged object: its type information contradicts itself".to_owned(),
+            _ => return Ok(()),
+        },
+    };
+    Err(object::broken(place, found))
+}
+
+/// How it has ended; nothing if it had to be killed.
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// What that process does with the object on its standard input.
+///
+/// # Errors
+/// As [`Algorithm::read`] and [`Algorithm::load`].
+pub fn run() -> Result<(), Problem> {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).map_err(|error| object::broken("standard input", error.to_string()))?;
+    Algorithm::read(&bytes, "standard input")?.load(false).map(drop)
+}

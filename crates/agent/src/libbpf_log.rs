@@ -1,0 +1,87 @@
+//! What libbpf and the kernel's verifier write to their log, kept for errors.
+//!
+//! libbpf-rs has a hook for it that panics on text that is not UTF-8, within a function that C calls: names in a damaged object
+//! would so abort the process. This one takes any bytes.
+#![allow(unsafe_code)]
+
+use libbpf_rs::libbpf_sys::{LIBBPF_WARN, libbpf_print_fn_t, libbpf_set_print};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of the longest message: libbpf gives the verifier up to 16 MiB for its log. The system finds pages for those that are written.
+const BUFFER_BYTES: usize = 17 << 20;
+
+/// Bytes of a message that are kept, its last ones: there is the verifier's reason.
+const KEPT_BYTES: usize = 1 << 16;
+
+/// Messages that are kept, the latest ones.
+const KEPT_MESSAGES: usize = 256;
+
+static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn messages() -> MutexGuard<'static, Vec<String>> {
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins to keep warnings.
+pub fn keep() {
+    let function: unsafe extern "C" fn(u32, *const c_char, *mut c_void) -> c_int = keep_message;
+    // SAFETY: a `va_list` is passed on as a pointer. The function lives as long as the process.
+    unsafe {
+        let function =
+            transmute::<unsafe extern "C" fn(u32, *const c_char, *mut c_void) -> c_int, libbpf_print_fn_t>(function);
+        libbpf_set_print(function);
+    }
+}
+
+/// The last lines; nothing if there were none.
+pub fn last(lines: usize) -> Option<String> {
+    let text = messages().concat();
+    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let tail = &all[all.len().saturating_sub(lines)..];
+    (!tail.is_empty()).then(|| tail.join("\n    "))
+}
+
+unsafe extern "C" {
+    fn vsnprintf(to: *mut c_char, bytes: usize, format: *const c_char, list: *mut c_void) -> c_int;
+}
+
+unsafe extern "C" fn keep_message(level: u32, format: *const c_char, list: *mut c_void) -> c_int {
+    if level != LIBBPF_WARN {
+        return 0;
+    }
+    let mut buffer = vec![0u8; BUFFER_BYTES];
+    // SAFETY: format and list are libbpf's, and what is written ends within the buffer.
+    if unsafe { vsnprintf(buffer.as_mut_ptr().cast(), buffer.len(), format, list) } < 0 {
+        return 0;
+    }
+    add(CStr::from_bytes_until_nul(&buffer).map_or(&[][..], CStr::to_bytes));
+    0
+}
+
+fn add(message: &[u8]) {
+    let tail = &message[message.len().saturating_sub(KEPT_BYTES)..];
+    let mut messages = messages();
+    if messages.len() == KEPT_MESSAGES {
+        messages.remove(0);
+    }
+    messages.push(String::from_utf8_lossy(tail).into_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_are_kept_as_text_and_no_more_than_there_is_room_for() {
+        add(b"[3] STRUCT \xff\xfe size\n");
+        assert_eq!(last(1).unwrap(), "[3] STRUCT \u{fffd}\u{fffd} size");
+        for _ in 0..2 * KEPT_MESSAGES {
+            add(&[b'a'; 2 * KEPT_BYTES]);
+        }
+        add(b"\nthe reason\n");
+        assert_eq!(last(1).unwrap(), "the reason");
+        assert!(messages().len() <= KEPT_MESSAGES && messages().iter().all(|one| one.len() <= KEPT_BYTES));
+    }
+}

@@ -1,0 +1,104 @@
+//! The log of the agent: one event a line, with a level.
+//!
+//! Warnings and errors go to standard error, all else to standard output. Where that is a stream to journald (`JOURNAL_STREAM`,
+//! systemd.exec(5)), each line begins with its priority (sd-daemon(3)).
+
+use crate::text::printable;
+use clap::ValueEnum;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Level {
+    /// Something does not work
+    Error,
+    /// Something works less well than it should
+    Warning,
+    /// What the agent does, and what it changes
+    Info,
+    /// Details for developers
+    Debug,
+}
+
+impl Level {
+    /// The priority of syslog(3).
+    fn priority(self) -> u8 {
+        match self {
+            Level::Error => 3,
+            Level::Warning => 4,
+            Level::Info => 6,
+            Level::Debug => 7,
+        }
+    }
+}
+
+/// The priority of the least important lines that are written.
+static SHOWN: AtomicU8 = AtomicU8::new(6);
+
+/// Sets the least important level that is written.
+pub fn set_level(level: Level) {
+    SHOWN.store(level.priority(), Ordering::Relaxed);
+}
+
+/// Writes an event at level `error`.
+pub fn error(text: &str) {
+    write(Level::Error, text);
+}
+
+/// Writes an event at level `warning`.
+pub fn warning(text: &str) {
+    write(Level::Warning, text);
+}
+
+/// Writes an event at level `info`.
+pub fn info(text: &str) {
+    write(Level::Info, text);
+}
+
+/// Writes an event at level `debug`.
+pub fn debug(text: &str) {
+    write(Level::Debug, text);
+}
+
+/// Writes an event. A reader that has closed its end is ignored: the agent goes on.
+pub fn write(level: Level, text: &str) {
+    if level.priority() > SHOWN.load(Ordering::Relaxed) {
+        return;
+    }
+    if level <= Level::Warning {
+        let to = std::io::stderr();
+        let name = if is_journal(&to) { "" } else { "thalweg-agent: " };
+        let _ = to.lock().write_all(lines(level, is_journal(&to), &format!("{name}{text}")).as_bytes());
+    } else {
+        let mut to = std::io::stdout().lock();
+        let text = lines(level, is_journal(&to), text);
+        let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+    }
+}
+
+/// The lines of an event, each with its priority if it goes to journald.
+fn lines(level: Level, is_journal: bool, text: &str) -> String {
+    let priority = if is_journal { format!("<{}>", level.priority()) } else { String::new() };
+    printable(text).lines().map(|line| format!("{priority}{line}\n")).collect()
+}
+
+/// Is a file the stream to journald that the service manager names by its device and inode?
+fn is_journal(file: &impl AsFd) -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+    rustix::fs::fstat(file).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_for_journald_has_its_priority() {
+        assert_eq!(lines(Level::Error, true, "one\n  two"), "<3>one\n<3>  two\n");
+        assert_eq!(lines(Level::Warning, true, "one"), "<4>one\n");
+        assert_eq!(lines(Level::Info, false, "one\n"), "one\n");
+        assert_eq!(lines(Level::Debug, true, "a\u{1b}[2J"), "<7>a\\u{1b}[2J\n");
+    }
+}

@@ -1,0 +1,226 @@
+//! Answers clients side by side, on one thread: a bounded number of connections, each with one request and one answer.
+//!
+//! ```text
+//!  accepted ─► asking ─► answered ─► leaving ─► closed
+//! ```
+//!
+//! A client has a deadline for its request, one for taking the answer, and a short one for its own end: bytes that it sends after
+//! its request are read and dropped, since closing on them would reset the connection and lose the answer. Where a new client finds
+//! no slot, the client that has shown least gives way: one that leaves, then one without a complete request, the oldest first.
+
+use crate::log;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, accept_with, recv, send, shutdown};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Connections at a time. Each takes a file descriptor, which the records need as well.
+const MAX_CLIENTS: usize = 32;
+
+/// Clients accepted before those that are there are served again.
+const MAX_ACCEPTED: usize = 16;
+
+/// For a request, for an answer, and for the client's end.
+const ASKING: Duration = Duration::from_secs(2);
+const ANSWERED: Duration = Duration::from_secs(10);
+const LEAVING: Duration = Duration::from_millis(500);
+
+/// How often the endpoint is checked.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// How long to wait when no client can be accepted, for want of file descriptors.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Where clients come from, and what they are answered.
+pub trait Endpoint: Send {
+    /// The listening socket. It does not block.
+    fn listener(&self) -> BorrowedFd<'_>;
+
+    /// May this client ask?
+    fn admits(&self, client: &OwnedFd) -> bool;
+
+    /// The answer to a request; nothing while that is not complete. With `is_over`, nothing more comes.
+    fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>>;
+
+    /// Called once a second, to replace a listening socket that clients can no longer reach.
+    fn check(&mut self) {}
+}
+
+/// Serves an endpoint on a thread of its own, as long as the process lives.
+///
+/// # Errors
+/// If there is no thread to be had.
+pub fn start(name: &str, endpoint: impl Endpoint + 'static) -> io::Result<()> {
+    let mut server = Server { endpoint, clients: Vec::with_capacity(MAX_CLIENTS) };
+    thread::Builder::new().name(name.to_owned()).spawn(move || server.serve()).map(drop)
+}
+
+struct Server<E> {
+    endpoint: E,
+    /// The oldest first.
+    clients: Vec<Client>,
+}
+
+struct Client {
+    socket: OwnedFd,
+    state: State,
+    deadline: Instant,
+}
+
+enum State {
+    /// What has come of its request.
+    Asking(Vec<u8>),
+    /// The answer, and how much of it is sent.
+    Answered(Vec<u8>, usize),
+    /// It has its answer.
+    Leaving,
+    Closed,
+}
+
+impl State {
+    /// Who gives way first has the smallest number.
+    fn rank(&self) -> u8 {
+        match self {
+            State::Closed | State::Leaving => 0,
+            State::Asking(_) => 1,
+            State::Answered(..) => 2,
+        }
+    }
+}
+
+impl<E: Endpoint> Server<E> {
+    fn serve(&mut self) {
+        let mut checked = Instant::now();
+        loop {
+            if checked.elapsed() >= CHECK {
+                checked = Instant::now();
+                self.endpoint.check();
+            }
+            let ready = match self.wait(checked + CHECK) {
+                Ok(ready) => ready,
+                Err(error) => {
+                    log::debug(&format!("clients cannot be waited for: {error}"));
+                    thread::sleep(RETRY);
+                    continue;
+                }
+            };
+            // Requests that have come are answered before a new client takes their slot.
+            for (client, is_ready) in self.clients.iter_mut().zip(&ready[1..]) {
+                if *is_ready {
+                    client.serve(&self.endpoint);
+                }
+                if client.deadline <= Instant::now() {
+                    client.state = State::Closed;
+                }
+            }
+            self.clients.retain(|client| !matches!(client.state, State::Closed));
+            if ready[0] {
+                self.accept();
+            }
+        }
+    }
+
+    /// Which of the listening socket and the clients can go on.
+    fn wait(&self, until: Instant) -> io::Result<Vec<bool>> {
+        let listener = self.endpoint.listener();
+        let mut files = vec![PollFd::from_borrowed_fd(listener, PollFlags::IN)];
+        files.extend(self.clients.iter().map(|client| {
+            let flags = if matches!(client.state, State::Answered(..)) { PollFlags::OUT } else { PollFlags::IN };
+            PollFd::from_borrowed_fd(client.socket.as_fd(), flags)
+        }));
+        let next = self.clients.iter().map(|client| client.deadline).chain([until]).min().unwrap_or(until);
+        let left = next.saturating_duration_since(Instant::now());
+        // A deadline is over when poll returns, not almost.
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut files, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => Ok(files.iter().map(|file| !file.revents().is_empty()).collect()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..MAX_ACCEPTED {
+            match accept_with(self.endpoint.listener(), SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) if self.endpoint.admits(&socket) => self.add(socket),
+                Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => return,
+                Err(error) => {
+                    log::debug(&format!("a client cannot be accepted: {error}"));
+                    if !self.drop_one() {
+                        thread::sleep(RETRY);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, socket: OwnedFd) {
+        if self.clients.len() >= MAX_CLIENTS {
+            self.drop_one();
+        }
+        self.clients.push(Client { socket, state: State::Asking(Vec::new()), deadline: Instant::now() + ASKING });
+    }
+
+    /// Drops the client that has shown least; whether there was one.
+    fn drop_one(&mut self) -> bool {
+        let first = (0..self.clients.len()).min_by_key(|&number| self.clients[number].state.rank());
+        first.map(|number| self.clients.remove(number)).is_some()
+    }
+}
+
+impl Client {
+    /// Goes on until it would have to wait.
+    fn serve(&mut self, endpoint: &impl Endpoint) {
+        if let Err(error) = self.go_on(endpoint) {
+            if error != Errno::AGAIN && error != Errno::INTR {
+                self.state = State::Closed;
+            }
+        }
+    }
+
+    fn go_on(&mut self, endpoint: &impl Endpoint) -> Result<(), Errno> {
+        let mut chunk = [0; 4096];
+        match &mut self.state {
+            State::Asking(request) => {
+                let (_, count) = recv(&self.socket, &mut chunk, RecvFlags::empty())?;
+                request.extend_from_slice(&chunk[..count]);
+                match endpoint.answer(request, count == 0) {
+                    Some(answer) => {
+                        self.deadline = Instant::now() + ANSWERED;
+                        self.state = State::Answered(answer, 0);
+                        self.go_on(endpoint)
+                    }
+                    None if count == 0 => {
+                        self.state = State::Closed;
+                        Ok(())
+                    }
+                    None => Ok(()),
+                }
+            }
+            State::Answered(answer, sent) => {
+                while *sent < answer.len() {
+                    *sent += send(&self.socket, &answer[*sent..], SendFlags::NOSIGNAL)?;
+                }
+                let _ = shutdown(&self.socket, Shutdown::Write);
+                self.deadline = Instant::now() + LEAVING;
+                self.state = State::Leaving;
+                Ok(())
+            }
+            State::Leaving => {
+                if recv(&self.socket, &mut chunk, RecvFlags::empty())?.1 == 0 {
+                    self.state = State::Closed;
+                }
+                Ok(())
+            }
+            State::Closed => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;

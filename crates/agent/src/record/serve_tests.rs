@@ -1,0 +1,103 @@
+use super::*;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// Far less than what silent clients are waited for, and far more than an answer takes on a busy machine.
+const SOON: Duration = Duration::from_millis(1500);
+
+/// A line is answered with as many bytes as it says.
+struct Lines(TcpListener);
+
+impl Endpoint for Lines {
+    fn listener(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn admits(&self, _client: &OwnedFd) -> bool {
+        true
+    }
+
+    fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>> {
+        let line = std::str::from_utf8(request).ok()?;
+        let line =
+            line.split_once('\n').map(|(line, _)| line).or(Some(line).filter(|line| is_over && !line.is_empty()));
+        Some(vec![b'x'; line?.parse().unwrap_or(1)])
+    }
+}
+
+fn serve() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    start("lines", Lines(listener)).unwrap();
+    address
+}
+
+/// Asks, and returns the number of bytes answered.
+fn ask(address: SocketAddr, request: &str) -> usize {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    answer.len()
+}
+
+fn assert_soon(address: SocketAddr) {
+    let begun = Instant::now();
+    assert_eq!(ask(address, "7\n"), 7);
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn silent_clients_hold_up_nobody_however_many_there_are() {
+    let address = serve();
+    let _silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert_soon(address);
+}
+
+#[test]
+fn clients_that_write_or_read_slowly_hold_up_nobody() {
+    let address = serve();
+    let mut slow: Vec<TcpStream> = (0..2 * MAX_CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // Some ask for more than the kernel buffers, and never read.
+    for (number, client) in slow.iter_mut().enumerate() {
+        let _ = client.write_all(if number % 4 == 0 { b"9000000\n" } else { b"1" });
+    }
+    assert_soon(address);
+    assert_soon(address);
+}
+
+#[test]
+fn a_large_answer_arrives_whole_beside_others() {
+    let address = serve();
+    let mut large = TcpStream::connect(address).unwrap();
+    large.write_all(b"9000000\n").unwrap();
+    assert_soon(address);
+    let mut answer = Vec::new();
+    large.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.len(), 9_000_000);
+}
+
+#[test]
+fn the_end_of_a_request_and_what_follows_it_do_no_harm() {
+    let address = serve();
+    let mut half = TcpStream::connect(address).unwrap();
+    half.write_all(b"5").unwrap();
+    half.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    half.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.len(), 5, "half closed");
+    // What is not read would reset the connection, and the answer with it.
+    assert_eq!(ask(address, &format!("9\n{}", "1\n".repeat(10_000))), 9, "one answer to many requests");
+    let mut silent = TcpStream::connect(address).unwrap();
+    silent.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0, "nothing was asked");
+}
+
+#[test]
+fn a_silent_client_is_dropped_in_time() {
+    let mut silent = TcpStream::connect(serve()).unwrap();
+    let begun = Instant::now();
+    assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
+    assert!((ASKING..2 * ASKING).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+}

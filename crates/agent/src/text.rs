@@ -1,0 +1,32 @@
+//! Text from outside, on its way to a terminal or a log.
+
+use std::borrow::Cow;
+
+/// The text without control characters: names of cgroups, processes and files can hold escape sequences that command a terminal.
+/// Line breaks stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_harmful = |letter: char| letter.is_control() && letter != '\n';
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let escape =
+        |letter: char| if is_harmful(letter) { letter.escape_unicode().to_string() } else { letter.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// The same on one line.
+pub fn on_one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        assert_eq!(printable("a b\nc"), "a b\nc");
+        assert_eq!(printable("\u{1b}]0;x\u{7}\u{9b}2J\r"), "\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{d}");
+        assert_eq!(on_one_line("a\nb"), "a\\nb");
+    }
+}
