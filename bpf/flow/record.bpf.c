@@ -301,6 +301,7 @@ struct walk {
 	u32 number; /* from 1 on */
 	u32 is_complete; /* has it been in all network namespaces? */
 	u32 unused;
+	u64 cgroup; /* the one that is recorded: another one when it is removed and made again */
 };
 
 struct {
@@ -319,7 +320,7 @@ struct {
 } scratch SEC(".maps");
 
 /* Is the connection's cgroup the one that is recorded, or within it? */
-static __always_inline bool is_in_cgroup(struct tcp_sock *tp)
+static __always_inline bool is_in_cgroup(struct tcp_sock *tp, u64 recorded)
 {
 	u32 level = settings.cgroup_level;
 	struct cgroup *cgroup = sock_of(tp)->sk_cgrp_data.cgroup, *ancestor = NULL;
@@ -330,7 +331,7 @@ static __always_inline bool is_in_cgroup(struct tcp_sock *tp)
 		return false;
 	bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
 			      (void *)cgroup + bpf_core_field_offset(struct cgroup, ancestors) + level * sizeof(ancestor));
-	return BPF_CORE_READ(ancestor, kn, id) == settings.cgroup;
+	return BPF_CORE_READ(ancestor, kn, id) == recorded;
 }
 
 /* Linux 6.1 and others do not let it be set from here. */
@@ -342,14 +343,14 @@ static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 }
 
 /* A connection that was open before recording began. */
-static __always_inline struct flow *join(struct tcp_sock *tp, u32 state, u64 now_us)
+static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 state, u64 now_us)
 {
 	struct flow *flow;
 	struct sums now;
 	u64 cookie;
 	u32 flags;
 
-	if (!is_in_cgroup(tp))
+	if (!is_in_cgroup(tp, recorded))
 		return NULL;
 	cookie = bpf_get_socket_cookie(tp);
 	if (!is_sampled(cookie))
@@ -401,7 +402,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	event = bpf_map_lookup_elem(&scratch, &only);
 	if (!this_walk || !event)
 		return 0;
-	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, state, now_us);
+	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, this_walk->cgroup, state, now_us);
 	/* Or one that another CPU is opening just now. */
 	if (!flow || !flow->opened_us)
 		return 0;

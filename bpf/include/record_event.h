@@ -167,8 +167,7 @@ struct record_settings {
 	u64 idle_gap_us;   /* less idle time does not end a transfer */
 	u64 sample_one_in; /* 0 and 1: all */
 	u64 interim_us;    /* how often a connection has an interim row */
-	u64 cgroup;        /* the cgroup that is recorded, and how deep below the root it is */
-	u64 cgroup_level;
+	u64 cgroup_level;  /* how deep below the root the cgroup is that is recorded */
 	u64 set_mask; /* the number of sets of connections, less 1: see bpf/flow/table.h */
 };
 

@@ -6,6 +6,7 @@
 
 use crate::cc::holders::{Held, Holder, holders};
 use crate::problem::Problem;
+use crate::signals::Signals;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::io::{Read, Write};
@@ -57,6 +58,13 @@ impl Keeper {
     }
 }
 
+impl Keeper {
+    /// Is it still there?
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
 /// The daemon ends by itself, and the keeper with it.
 impl Drop for Keeper {
     fn drop(&mut self) {
@@ -68,13 +76,19 @@ impl Drop for Keeper {
     }
 }
 
-/// What a keeper does: it holds what it has inherited until the daemon ends, and for the grace time if that said nothing.
-pub fn keep(grace: Duration) {
+/// What a keeper does: it holds what it has inherited until the daemon ends, and for the grace time if that said nothing. A signal
+/// that has all agents read their settings again is none for it.
+///
+/// # Errors
+/// If that signal cannot be caught.
+pub fn keep(grace: Duration) -> Result<(), Problem> {
+    Signals::ignore_reload()?;
     let mut said = Vec::new();
     let _ = std::io::stdin().read_to_end(&mut said);
     if said != WORD {
         thread::sleep(grace);
     }
+    Ok(())
 }
 
 /// Ends the keepers of a link, if nobody else has it: their daemon is dead. Whether it was so.

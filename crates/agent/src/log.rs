@@ -62,20 +62,29 @@ pub fn debug(text: &str) {
     write(Level::Debug, text);
 }
 
-/// Writes an event. A reader that has closed its end is ignored: the agent goes on.
-pub fn write(level: Level, text: &str) {
-    if level.priority() > SHOWN.load(Ordering::Relaxed) {
-        return;
+fn write(level: Level, text: &str) {
+    if level > Level::Warning {
+        return output(level, text);
     }
-    if level <= Level::Warning {
-        let to = std::io::stderr();
-        let name = if is_journal(&to) { "" } else { "thalweg-agent: " };
+    let to = std::io::stderr();
+    let name = if is_journal(&to) { "" } else { "thalweg-agent: " };
+    if is_shown(level) {
+        // A reader that has closed its end is ignored, here and below: the agent goes on.
         let _ = to.lock().write_all(lines(level, is_journal(&to), &format!("{name}{text}")).as_bytes());
-    } else {
-        let mut to = std::io::stdout().lock();
+    }
+}
+
+/// Writes an event to standard output, whatever its level: those that a command is there to report.
+pub fn output(level: Level, text: &str) {
+    let mut to = std::io::stdout().lock();
+    if is_shown(level) {
         let text = lines(level, is_journal(&to), text);
         let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
     }
+}
+
+fn is_shown(level: Level) -> bool {
+    level.priority() <= SHOWN.load(Ordering::Relaxed)
 }
 
 /// The lines of an event, each with its priority if it goes to journald.

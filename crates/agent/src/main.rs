@@ -5,6 +5,8 @@
 mod arguments;
 mod cc;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod keeper;
 mod libbpf_log;
 mod log;
@@ -13,6 +15,7 @@ mod object;
 mod problem;
 mod record;
 mod requirements;
+mod signals;
 mod text;
 mod tune;
 
@@ -42,12 +45,9 @@ fn run(command: Command) -> Result<(), Problem> {
         Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
         Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
         Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
-        Command::TuneKeeper { link: _, grace_ms } => {
-            keeper::keep(Duration::from_millis(grace_ms));
-            Ok(())
-        }
+        Command::TuneKeeper { link: _, grace_ms } => keeper::keep(Duration::from_millis(grace_ms)),
         Command::CcRehearse => cc::rehearsal::run(),
-        Command::Record(options) => record::record(&options, &mut say),
+        Command::Record(options) => record::record(&options, &signals::Signals::catch()?),
         Command::Tune(options) => tune::tune(&options, &mut say),
         Command::Status { json, socket } => say(&record::status(&socket, json)?),
         Command::Top { sort, once: true, socket } => say(&record::top::once(&socket, sort)?),

@@ -108,7 +108,7 @@ table! {
         : sndbuf_limited_us: Option<u64>,
         /// Share of the round-trip samples that the application limited, from 0 to 1.
         : app_limited_share: Option<f64>,
-        /// 8 acked_bytes / busy_us, in bits per second; empty: it was never busy for as long as a jiffy.
+        /// 8 acked_bytes / busy_us, in bits per second; empty: it was busy for less than two jiffies.
         : busy_goodput_bps: Option<f64>,
         /// Payload bytes acknowledged 1 s after the opening; empty: it was not open for as long.
         : acked_1s_bytes: Option<u64>,

@@ -369,7 +369,7 @@ RECORDS: dict[str, Table] = {
                 "f64",
                 True,
                 False,
-                "8 acked_bytes / busy_us, in bits per second; empty: it was never busy for as long as a jiffy.",
+                "8 acked_bytes / busy_us, in bits per second; empty: it was busy for less than two jiffies.",
             ),
             Column(
                 "acked_1s_bytes",

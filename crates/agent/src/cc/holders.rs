@@ -1,5 +1,6 @@
 //! Which processes keep a registration alive: those that have its link open, or, on kernels without links, its map.
 
+use crate::text::on_one_line;
 use std::fs;
 
 /// A process.
@@ -41,7 +42,7 @@ pub fn holders(held: Held) -> Vec<Holder> {
         .filter(|pid| *pid != own && holds(*pid, &line))
         .map(|pid| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            Holder { pid, name: name.trim_end().to_owned() }
+            Holder { pid, name: on_one_line(name.trim_end()) }
         })
         .collect();
     holders.sort_by_key(|holder| holder.pid);

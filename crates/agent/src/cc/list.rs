@@ -3,6 +3,7 @@
 use super::kernel::{self, Kernel};
 use super::registered::Registered;
 use super::settings;
+use super::stale::{self, StaleDefault, stale_defaults};
 use crate::problem::Problem;
 use crate::requirements::{self, FILES_OF_CC};
 use serde::Serialize;
@@ -10,6 +11,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Algorithms {
     algorithms: Vec<Algorithm>,
+    stale_defaults: Vec<StaleDefault>,
 }
 
 #[derive(Serialize)]
@@ -27,17 +29,9 @@ struct Algorithm {
 /// If the kernel does not say.
 pub fn list(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
-    let unreadable = |error: std::io::Error| {
-        Problem::missing(
-            "no-proc",
-            "/proc/sys/net/ipv4",
-            error,
-            "the kernel's settings of TCP",
-            "mount -t proc proc /proc",
-        )
-    };
-    let (available, allowed) = (settings::available().map_err(unreadable)?, settings::allowed().map_err(unreadable)?);
-    let default = settings::default().map_err(unreadable)?;
+    let (available, allowed) =
+        (settings::available().map_err(settings::unreadable)?, settings::allowed().map_err(settings::unreadable)?);
+    let default = settings::default().map_err(settings::unreadable)?;
     // A kernel that cannot register any has none.
     let ebpf: Option<Vec<String>> = kernel::check_rights().is_ok().then(|| {
         let registered = Kernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
@@ -49,11 +43,11 @@ pub fn list(json: bool) -> Result<String, Problem> {
         is_allowed: allowed.contains(&name),
         name,
     });
-    let algorithms = Algorithms { algorithms: algorithms.collect() };
+    let algorithms = Algorithms { algorithms: algorithms.collect(), stale_defaults: stale_defaults()? };
     if json {
         return Ok(format!("{:#}\n", serde_json::to_value(&algorithms).expect("plain values")));
     }
-    Ok(text(&algorithms.algorithms))
+    Ok(text(&algorithms.algorithms) + &stale::text(&algorithms.stale_defaults))
 }
 
 fn text(algorithms: &[Algorithm]) -> String {

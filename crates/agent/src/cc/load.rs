@@ -4,6 +4,7 @@ use super::kernel::Kernel;
 use super::object::Algorithm;
 use super::registered::{Registered, State};
 use super::{BBR_CPU, settings, unload};
+use crate::log;
 use crate::notify;
 use crate::problem::Problem;
 use crate::requirements::{self, FILES_OF_CC};
@@ -13,7 +14,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// Registers an algorithm by its name or from a file. With `keep` it returns then and the registration stays; without, it
-/// waits until it is told to end (SIGINT, SIGTERM, SIGHUP) and takes the registration back.
+/// waits until it is told to end (SIGINT, SIGTERM) and takes the registration back.
 ///
 /// # Errors
 /// If the machine lacks something, the file is no algorithm, its name is taken, or the kernel refuses it.
@@ -78,7 +79,12 @@ pub fn load(
         return Ok(());
     }
     notify::ready();
-    signals.forever().next();
+    for signal in signals.forever() {
+        if signal != SIGHUP {
+            break;
+        }
+        log::info(&format!("{name}: SIGHUP; there are no settings to be read again"));
+    }
     unload::leave_default(&name, default_before.as_deref(), say)?;
     drop(link);
     say(&format!("{name}: taken back; connections that use it keep it until they close\n"))

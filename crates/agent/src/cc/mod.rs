@@ -12,6 +12,7 @@ mod object;
 mod registered;
 pub mod rehearsal;
 pub mod settings;
+mod stale;
 mod status;
 mod unload;
 

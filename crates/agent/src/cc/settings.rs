@@ -1,5 +1,6 @@
 //! The kernel's settings of congestion control, as /proc shows them: of the network namespace that the agent runs in.
 
+use crate::problem::Problem;
 use std::fs;
 use std::io;
 
@@ -24,6 +25,12 @@ pub fn default() -> io::Result<String> {
 /// Changes the algorithm that connections get unless they choose.
 pub fn set_default(name: &str) -> io::Result<()> {
     fs::write(format!("{FOLDER}/tcp_congestion_control"), name)
+}
+
+/// What stops whoever needs these settings.
+pub fn unreadable(error: io::Error) -> Problem {
+    let (expected, hint) = ("the kernel's settings of TCP", "mount -t proc proc /proc");
+    Problem::missing("no-proc", FOLDER, error, expected, hint)
 }
 
 fn names(setting: &str) -> io::Result<Vec<String>> {

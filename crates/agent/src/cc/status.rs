@@ -3,6 +3,7 @@
 use super::counters::{Counters, rule_of};
 use super::kernel::Kernel;
 use super::registered::{Registered, State};
+use super::stale::{self, StaleDefault, stale_defaults};
 use crate::problem::Problem;
 use crate::requirements::{self, FILES_OF_CC};
 use serde::Serialize;
@@ -10,6 +11,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Status {
     algorithms: Vec<Algorithm>,
+    stale_defaults: Vec<StaleDefault>,
 }
 
 #[derive(Serialize)]
@@ -31,14 +33,15 @@ pub fn status(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
     let kernel = Kernel::look()?;
     let algorithms = Registered::all(&kernel).iter().map(look).collect();
-    let status = Status { algorithms };
+    let status = Status { algorithms, stale_defaults: stale_defaults()? };
     if json {
         return Ok(format!("{:#}\n", serde_json::to_value(&status).expect("plain values")));
     }
+    let stale = stale::text(&status.stale_defaults);
     if status.algorithms.is_empty() {
-        return Ok("no algorithm in eBPF is registered\n".to_owned());
+        return Ok(format!("{stale}no algorithm in eBPF is registered\n"));
     }
-    Ok(status.algorithms.iter().map(text).collect())
+    Ok(stale + &status.algorithms.iter().map(text).collect::<String>())
 }
 
 fn look(registered: &Registered) -> Algorithm {

@@ -193,7 +193,9 @@ impl Assembler {
             rwnd_limited_us: Some(self.jiffies_us(event.rwnd_limited_jiffies)),
             sndbuf_limited_us: Some(self.jiffies_us(event.sndbuf_limited_jiffies)),
             app_limited_share: sampled.map(|event| f64::from(event.app_limited_samples) / f64::from(event.rtt_samples)),
-            busy_goodput_bps: bits_per_second(event.acked_bytes, busy_us),
+            busy_goodput_bps: is_measured(event.busy_jiffies)
+                .then(|| bits_per_second(event.acked_bytes, busy_us))
+                .flatten(),
             acked_1s_bytes: mark(0),
             acked_3s_bytes: mark(1),
             acked_10s_bytes: mark(2),
@@ -205,6 +207,13 @@ impl Assembler {
             fct_us,
             goodput_bps: fct_us.and_then(|fct_us| bits_per_second(event.acked_bytes, fct_us)),
         }
+    }
+
+    /// From now on, this is kept of addresses.
+    pub fn set_addresses(&mut self, addresses: Addresses) {
+        self.addresses = addresses;
+        self.texts.clear();
+        self.last_texts = Default::default();
     }
 
     fn jiffies_us(&self, jiffies: u32) -> u64 {
@@ -312,6 +321,11 @@ pub fn known(value: impl Into<u64>) -> Option<u64> {
 /// The kernel's minimum of a connection that has had no sample is the largest number.
 pub fn smallest_rtt_us(event: &Event) -> Option<u64> {
     known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
+}
+
+/// Is a time in jiffies known well enough for a rate? One of a single jiffy may have been of a microsecond.
+pub fn is_measured(jiffies: u32) -> bool {
+    jiffies >= 2
 }
 
 fn p95_us(event: &Event) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! cgroups: which one is recorded, and what the numbers of the others stand for.
 
 use crate::problem::Problem;
+use rustix::fs::{Access, AtFlags, accessat};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -97,6 +98,47 @@ impl Recorded {
             return Err(refused("a file".to_owned()));
         }
         Ok(Recorded { number: metadata.ino(), level, path, folder })
+    }
+}
+
+/// What has become of a recorded cgroup.
+#[derive(Debug)]
+pub enum Fate {
+    /// It is there.
+    Same,
+    /// Another one has its path.
+    Replaced(Recorded),
+    /// Nothing has its path, for this reason.
+    Removed(String),
+}
+
+/// The kernel's number of the file system cgroup2 (statfs(2)).
+const CGROUP2_MAGIC: u64 = 0x6367_7270;
+
+impl Recorded {
+    /// What has become of it since it was found.
+    pub fn fate(&self, mount: &Path) -> Fate {
+        let found = match fs::metadata(&self.path) {
+            Ok(metadata) if metadata.ino() == self.number => return Fate::Same,
+            Ok(_) => Recorded::find(mount, Some(&self.path)).map_err(|problem| problem.found),
+            Err(error) => Err(error.to_string()),
+        };
+        match found {
+            Ok(other) if other.is_cgroup() => Fate::Replaced(other),
+            // The file system may be mounted elsewhere by now.
+            _ if self.is_alive() => Fate::Same,
+            Ok(_) => Fate::Removed("another folder in its place".to_owned()),
+            Err(why) => Fate::Removed(why),
+        }
+    }
+
+    fn is_cgroup(&self) -> bool {
+        rustix::fs::fstatfs(&self.folder).is_ok_and(|stat| stat.f_type as u64 == CGROUP2_MAGIC)
+    }
+
+    /// A folder that was removed has no files any more.
+    fn is_alive(&self) -> bool {
+        accessat(&self.folder, "cgroup.procs", Access::EXISTS, AtFlags::empty()).is_ok()
     }
 }
 

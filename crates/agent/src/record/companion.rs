@@ -28,6 +28,9 @@ pub trait Companion {
     /// What the first line of output says instead of "recording".
     fn opening_word(&self) -> &'static str;
 
+    /// The lines of output after the first one: what it does, and with what.
+    fn opening_lines(&self) -> Vec<String>;
+
     /// Whether it sets algorithms, so that nobody else may.
     fn sets(&self) -> bool;
 
@@ -45,6 +48,18 @@ pub trait Companion {
     /// # Errors
     /// If it cannot go on.
     fn attached(&mut self, link: &Link) -> Result<(), Problem>;
+
+    /// The programs are no longer at work, or will be by another link.
+    fn detached(&mut self);
+
+    /// Whether all that it has made of the link is still there.
+    fn holds(&mut self) -> bool;
+
+    /// Reads the settings again, and applies those that can be applied at work. Returns lines for the log.
+    ///
+    /// # Errors
+    /// If the new settings cannot be read: the earlier ones stay.
+    fn reload(&mut self) -> Result<Vec<String>, Problem>;
 
     /// Whoever waits for it has been told that all is at work.
     fn opened(&mut self);

@@ -9,6 +9,7 @@
 //! whatever way: nothing is pinned.
 
 use super::assemble::Assembler;
+use super::attachment::Attachment;
 use super::away::{Away, Watch};
 use super::bell::Bell;
 use super::cgroups::{Paths, Recorded, mount_point};
@@ -29,22 +30,23 @@ use super::tally::Tally;
 use super::unseen::Unseen;
 use super::walk::{Walked, Walker};
 use super::{http, socket};
+use crate::log;
 use crate::notify;
 use crate::problem::Problem;
 use crate::requirements::{self, BPF, FILES_OF_RECORDER, NET_ADMIN, PERFMON, SYS_ADMIN};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use crate::signals::Signals;
 use std::cell::RefCell;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Records until it is told to end (SIGINT, SIGTERM, SIGHUP).
+/// Records until a signal ends it.
 ///
 /// # Errors
 /// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in the end.
-pub fn record(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
-    record_with(options, true, None, say)
+pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
+    record_with(options, true, None, signals)
 }
 
 /// The same, with somebody who works along, and with rows written or not.
@@ -55,21 +57,16 @@ pub fn record_with(
     options: &Options,
     writes_rows: bool,
     companion: Option<Box<dyn Companion>>,
-    say: &mut dyn FnMut(&str) -> Result<(), Problem>,
+    signals: &Signals,
 ) -> Result<(), Problem> {
     let sets = companion.as_ref().is_some_and(|companion| companion.sets());
     let prepared = Prepared::new(options, sets)?;
-    let is_over = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&is_over))
-            .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
-    }
     let away = Arc::new(Away::default());
     let bell = Bell::new()
         .map_err(|error| Problem::failed("files", "this process", error, "another open file", "look at ulimit -n"))?;
     let tuning = companion.as_ref().and_then(|companion| companion.tuning());
     let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
-    let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&away), bell, tuning));
+    let observed = Arc::new(Observed::new(facts, paths.clone(), Arc::clone(&away), bell, tuning));
     let metrics = Arc::new(Metrics::new());
     // Everything that others may refuse comes before the kernel is asked to call.
     let writer = if writes_rows { Some(Writer::open(writer_settings(options))?) } else { None };
@@ -87,7 +84,7 @@ pub fn record_with(
     let arms = companion.as_ref().map(|companion| companion.names()).unwrap_or_default();
     let word = companion.as_ref().map_or("recording", |companion| companion.opening_word());
     let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &told)?);
-    let walker = Walker::new(Arc::clone(&program))?;
+    let walker = Walker::new(Arc::clone(&program), prepared.cgroup.number)?;
     let events = Events::of(program.map("events")?, program.map("progress")?).map_err(|error| {
         Problem::failed(
             "no-memory",
@@ -102,7 +99,7 @@ pub fn record_with(
 
     let recorder = RefCell::new(Recorder {
         assembler: Assembler::new(
-            prepared.addresses,
+            prepared.addresses.clone(),
             options.sample,
             jiffy_ns,
             prepared.paths,
@@ -117,43 +114,81 @@ pub fn record_with(
         companion,
         away,
     });
-    let rounds = Rounds::new(&recorder, events, &waker, &kernel.walker, observed.bell())?;
-
     if let Some(companion) = &mut recorder.borrow_mut().companion {
         companion.loaded(&kernel.program)?;
     }
-    let link = kernel.program.attach(&prepared.cgroup)?;
-    if let Some(companion) = &mut recorder.borrow_mut().companion {
-        companion.attached(&link)?;
-    }
+    let mut attachment = Attachment::new(
+        kernel,
+        &observed,
+        prepared.mount,
+        paths,
+        prepared.cgroup,
+        &mut recorder.borrow_mut().companion,
+    )?;
+    let rounds = Rounds::new(&recorder, events, &waker, &kernel.walker, observed.bell(), attachment.changes())?;
     report(rounds.walk()?);
-    say(&opening_words(word, writes_rows, options, &observed.snapshot()))?;
+    log::info(&opening_words(word, writes_rows, options, &observed.snapshot()));
     if let Some(companion) = &mut recorder.borrow_mut().companion {
+        companion.opening_lines().iter().for_each(|line| log::info(line));
         companion.opened();
     }
     notify::ready();
-    rounds.run(options.interim, options.flush, &is_over)?;
+    let reload = Reload { options, observed: &observed, addresses: RefCell::new(prepared.addresses) };
+    rounds.run(options.interim, options.flush, &mut attachment, signals, &|recorder| reload.reload(recorder))?;
 
     if let Err(error) = rounds.walk_last()? {
-        complain(&format!("connections that are open have no last row: {error}"));
+        log::warning(&format!("connections that are open have no last row: {error}"));
     }
     let ended = recorder.borrow_mut().companion.as_mut().map_or(Ok(()), |companion| companion.end());
-    drop(link);
+    drop(attachment);
     rounds.fetch()?;
     drop(rounds);
     let written = recorder.into_inner().writer.map_or(Ok(()), Writer::finish);
     if let (Err(_), Err(problem)) = (&written, &ended) {
-        complain(&problem.to_string());
+        log::error(&problem.to_string());
     }
     written?;
     let counters = observed.snapshot().counters;
     let rows = counters.close_rows + counters.transfer_rows + counters.interim_rows;
-    say(&format!("recording has ended: {} connections closed, {rows} rows\n", counters.closed))?;
+    log::info(&format!("recording has ended: {} connections closed, {rows} rows", counters.closed));
     ended
+}
+
+/// What SIGHUP does.
+struct Reload<'a> {
+    options: &'a Options,
+    observed: &'a Observed,
+    addresses: RefCell<Addresses>,
+}
+
+impl Reload<'_> {
+    fn reload(&self, recorder: &mut Recorder) {
+        log::info("SIGHUP: settings are read again, and rows that wait are written");
+        recorder.flush(Instant::now());
+        let result = self.try_to_reload(recorder);
+        if let Err(problem) = &result {
+            log::error(&format!("the settings could not be read again, and the earlier ones stay: {problem}"));
+        }
+        self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
+    }
+
+    /// All of it, or nothing.
+    fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
+        let addresses = addresses(self.options)?;
+        let lines = recorder.companion.as_mut().map_or(Ok(Vec::new()), |companion| companion.reload())?;
+        lines.iter().for_each(|line| log::info(line));
+        if addresses != *self.addresses.borrow() {
+            log::warning("--key: another key; addresses hash to other numbers from now on");
+            recorder.assembler.set_addresses(addresses.clone());
+            self.addresses.replace(addresses);
+        }
+        Ok(())
+    }
 }
 
 /// What the options and the machine say before anything is touched.
 struct Prepared {
+    mount: PathBuf,
     cgroup: Recorded,
     paths: Paths,
     addresses: Addresses,
@@ -169,18 +204,13 @@ impl Prepared {
         requirements::read_btf()?;
         let mount = mount_point()?;
         let cgroup = Recorded::find(&mount, options.cgroup.as_deref())?;
-        let mut paths = Paths::new(mount);
+        let mut paths = Paths::new(mount.clone());
         let mut path_of = |number| paths.of(number).map(|path| path.to_string());
         check_alone(&cgroup, &mut path_of)?;
         if sets {
             check_no_other_tuner(&cgroup, &mut path_of)?;
         }
-        let addresses = match options.addresses {
-            Privacy::Whole => Addresses::Whole,
-            Privacy::Truncated => Addresses::Truncated,
-            Privacy::Hashed => Addresses::Hashed(Key::open(&options.key)?),
-        };
-        Ok(Prepared { cgroup, paths, addresses })
+        Ok(Prepared { mount, cgroup, paths, addresses: addresses(options)? })
     }
 
     /// What `status` shows that does not change.
@@ -197,6 +227,15 @@ impl Prepared {
             ..Snapshot::default()
         }
     }
+}
+
+/// What is kept of addresses.
+fn addresses(options: &Options) -> Result<Addresses, Problem> {
+    Ok(match options.addresses {
+        Privacy::Whole => Addresses::Whole,
+        Privacy::Truncated => Addresses::Truncated,
+        Privacy::Hashed => Addresses::Hashed(Key::open(&options.key)?),
+    })
 }
 
 fn writer_settings(options: &Options) -> out::Settings {
@@ -216,7 +255,6 @@ fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, room: Room) -> 
         idle_gap_us: us(options.idle_gap),
         sample_one_in: options.sample,
         interim_us: us(options.interim),
-        cgroup: cgroup.number,
         cgroup_level: cgroup.level,
         set_mask: room.set_mask(),
     }
@@ -232,22 +270,17 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
         status.listen.as_ref().map(|listen| format!("; metrics: http://{listen}/metrics")).unwrap_or_default();
     let joined = status.counters.joined;
     let place = if writes_rows { format!("in {}", status.out) } else { "without records".to_owned() };
-    format!("{word} {which}{sampled}, {place}; {joined} were open already{metrics}\n")
+    format!("{word} {which}{sampled}, {place}; {joined} were open already{metrics}")
 }
 
 /// The first walk says what will be missing.
 fn report(outcome: io::Result<Walked>) {
     match outcome {
         Ok(Walked { missed: 0, .. }) => {}
-        Ok(Walked { missed, .. }) => complain(&format!(
+        Ok(Walked { missed, .. }) => log::warning(&format!(
             "{missed} network namespaces cannot be entered: connections that were open there before now are not recorded \
              (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
         )),
-        Err(error) => complain(&format!("connections that were open before now are not recorded: {error}")),
+        Err(error) => log::warning(&format!("connections that were open before now are not recorded: {error}")),
     }
-}
-
-/// Nothing to stop for.
-fn complain(what: &str) {
-    eprintln!("thalweg-agent: {what}");
 }

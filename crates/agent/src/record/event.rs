@@ -357,9 +357,7 @@ pub struct Settings {
     pub sample_one_in: u64,
     /// How often a connection has an interim row.
     pub interim_us: u64,
-    /// The number of the cgroup that is recorded.
-    pub cgroup: u64,
-    /// How deep it is below the root.
+    /// How deep below the root the cgroup is that is recorded.
     pub cgroup_level: u64,
     /// The number of sets of connections, less 1.
     pub set_mask: u64,
@@ -368,13 +366,12 @@ pub struct Settings {
 impl Settings {
     /// The names of the members, in the header's order.
     #[cfg(test)]
-    const MEMBERS: [&str; 7] =
-        ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup", "cgroup_level", "set_mask"];
+    const MEMBERS: [&str; 6] = ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup_level", "set_mask"];
 
     /// As the programs read them.
     pub fn bytes(&self) -> Vec<u8> {
-        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level, set_mask } = *self;
-        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup, cgroup_level, set_mask];
+        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask } = *self;
+        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask];
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
 }
@@ -561,18 +558,11 @@ mod tests {
 
     #[test]
     fn settings_are_as_long_as_the_header_says() {
-        let settings = Settings {
-            jiffy_us: 1,
-            idle_gap_us: 2,
-            sample_one_in: 3,
-            interim_us: 4,
-            cgroup: 5,
-            cgroup_level: 6,
-            set_mask: 7,
-        };
+        let settings =
+            Settings { jiffy_us: 1, idle_gap_us: 2, sample_one_in: 3, interim_us: 4, cgroup_level: 5, set_mask: 6 };
         let words: Vec<u64> =
             settings.bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(words, [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

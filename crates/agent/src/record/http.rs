@@ -79,10 +79,19 @@ impl Server {
     }
 }
 
-struct Pages {
+/// The listening socket, and what is served.
+pub(super) struct Pages {
     listener: TcpListener,
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observable>,
+}
+
+#[cfg(test)]
+impl Pages {
+    /// Pages on a port that is free.
+    pub(super) fn of(metrics: Arc<Metrics>, observed: Arc<dyn Observable>) -> Pages {
+        Pages { listener: TcpListener::bind("127.0.0.1:0").expect("a free port"), metrics, observed }
+    }
 }
 
 impl Endpoint for Pages {

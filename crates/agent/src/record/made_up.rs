@@ -38,6 +38,7 @@ pub fn agent() -> MadeUp {
         lost_events: 0,
         lost_connections: 0,
         clock_steps: 0,
+        reattached: 0,
     };
     let writer =
         Writer { rows_written: 4_534_000, rows_waiting: 804, files: 57, bytes: 1_234_567_890, ..Writer::default() };
@@ -54,6 +55,8 @@ pub fn agent() -> MadeUp {
         listen: Some("127.0.0.1:9477".to_owned()),
         connections_open: 79,
         away_percent: Some(0.4),
+        not_attached: None,
+        reload_trouble: None,
         counters,
         writer,
         usage: Usage { process_bytes: 8_100_000, cpu_us: 61_250_000, maps_bytes: Some(12_345_678) },

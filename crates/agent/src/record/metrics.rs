@@ -118,6 +118,11 @@ fn recording(snapshot: &Snapshot) -> Registry {
     counter("written_rows", "Rows in complete files.", writer.rows_written);
     counter("removed_files", "Files that made room for newer ones.", writer.files_removed);
     counter("clock_steps", "Times that the clock was set while recording.", counters.clock_steps);
+    counter("reattached", "Times that the program was attached again.", counters.reattached);
+    let attached = if snapshot.not_attached.is_some() { 0.0 } else { 1.0 };
+    gauge("thalweg_attached", "0 while no connections are recorded; status says why.", attached);
+    let reload_failed = if snapshot.reload_trouble.is_some() { 1.0 } else { 0.0 };
+    gauge("thalweg_reload_failing", "1 while the settings on the disk cannot be read; status says why.", reload_failed);
     gauge("thalweg_connections_open", "Recorded connections that are open.", snapshot.connections_open as f64);
     gauge("thalweg_waiting_rows", "Rows in memory that wait to be written.", writer.rows_waiting as f64);
     gauge("thalweg_record_files", "Complete files of records.", writer.files as f64);

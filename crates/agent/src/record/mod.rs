@@ -1,6 +1,7 @@
 //! `record`: what the connections of this machine do, and how to look at that while it runs.
 
 pub mod assemble;
+mod attachment;
 mod away;
 mod bell;
 mod cgroups;
@@ -9,6 +10,8 @@ mod companion;
 mod daemon;
 pub mod event;
 mod events;
+#[cfg(test)]
+pub mod fuzzed;
 mod http;
 #[cfg(test)]
 mod made_up;

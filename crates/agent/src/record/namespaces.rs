@@ -16,6 +16,9 @@ pub struct Namespace {
     number: u64,
 }
 
+/// The kernel's setting, of the network namespace of whoever opens it.
+const DEFAULT_CC: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
 /// The number of that of this process.
 ///
 /// # Errors
@@ -49,7 +52,7 @@ pub fn others() -> Vec<Namespace> {
 /// If nobody is in it any more, or it cannot be entered.
 pub fn default_cc(number: u64) -> io::Result<String> {
     // Of whichever namespace the thread is in that opens it.
-    let read = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").map(|name| name.trim().to_owned());
+    let read = || fs::read_to_string(DEFAULT_CC).map(|name| name.trim().to_owned());
     if own()? == number {
         return read();
     }
@@ -63,6 +66,18 @@ pub fn default_cc(number: u64) -> io::Result<String> {
         })?;
         asked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that asks has panicked")))
     })
+}
+
+/// The defaults of the other network namespaces, by their numbers, as far as they can be entered.
+pub fn other_defaults() -> Vec<(u64, String)> {
+    let ask = |namespace: Namespace| {
+        let asked = thread::Builder::new().name("default".to_owned()).spawn(move || {
+            namespace.enter()?;
+            fs::read_to_string(DEFAULT_CC).map(|name| (namespace.number, name.trim().to_owned()))
+        });
+        asked.ok()?.join().ok()?.ok()
+    };
+    others().into_iter().filter_map(ask).collect()
 }
 
 fn number(path: &Path) -> io::Result<u64> {

@@ -4,7 +4,7 @@ use super::assemble::{address, cpu_limited, delivery_rate_bps, known, name, smal
 use super::away::Away;
 use super::bell::Bell;
 use super::cgroups;
-use super::clock::monotonic_us;
+use super::clock::{jiffy_ns, monotonic_us};
 use super::event::{Event, flag, state};
 use super::out::Health;
 use super::program::Program;
@@ -40,6 +40,11 @@ pub struct Observed {
     interim_rows: AtomicU64,
     transfer_rows: AtomicU64,
     clock_steps: AtomicU64,
+    /// How often the program was attached again, and why it is not attached now.
+    reattached: AtomicU64,
+    detached: Mutex<Option<String>>,
+    /// Why settings could not be read again.
+    reload_trouble: Mutex<Option<String>>,
     cgroups: Mutex<cgroups::Paths>,
     away: Arc<Away>,
     looks: Mutex<Looks>,
@@ -91,6 +96,9 @@ impl Observed {
             interim_rows: AtomicU64::new(0),
             transfer_rows: AtomicU64::new(0),
             clock_steps: AtomicU64::new(0),
+            reattached: AtomicU64::new(0),
+            detached: Mutex::default(),
+            reload_trouble: Mutex::default(),
             cgroups: Mutex::new(cgroups),
             away,
             looks: Mutex::default(),
@@ -115,6 +123,25 @@ impl Observed {
             _ => &self.transfer_rows,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nothing is recorded now, for this reason; whether that is news.
+    pub fn detached(&self, why: &str) -> bool {
+        let mut detached = locked(&self.detached);
+        let is_new = detached.as_deref() != Some(why);
+        *detached = Some(why.to_owned());
+        is_new
+    }
+
+    /// The program is attached again.
+    pub fn attached_again(&self) {
+        *locked(&self.detached) = None;
+        self.reattached.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Settings were read again, or could not be for this reason.
+    pub fn reloaded(&self, trouble: Option<String>) {
+        *locked(&self.reload_trouble) = trouble;
     }
 
     /// Rings when somebody wants to know how things stand.
@@ -150,6 +177,7 @@ impl Observed {
             lost_events: counted.lost_events,
             lost_connections: counted.lost_connections,
             clock_steps: read(&self.clock_steps),
+            reattached: read(&self.reattached),
         };
         let now = monotonic_us();
         let away = self.away.share(now.saturating_sub(SHOWN_US), now);
@@ -160,6 +188,8 @@ impl Observed {
             connections_open: (counters.opened + counters.joined).saturating_sub(counters.closed),
             away_percent: away.map(|share| 100.0 * share),
             counters,
+            not_attached: locked(&self.detached).clone(),
+            reload_trouble: locked(&self.reload_trouble).clone(),
             writer: writer(&locked(&self.writer)),
             usage: Usage { maps_bytes, ..Usage::of_this_process() },
             programs: kernel.map(|kernel| kernel.program.costs()).unwrap_or_default(),
@@ -188,7 +218,7 @@ impl Observable for Observed {
         let before = std::mem::take(&mut looks.of);
         let (connections, now) = thread::scope(|scope| {
             let cgroups = &mut *cgroups;
-            let walk = scope.spawn(move || {
+            let walk = thread::Builder::new().name("looks".to_owned()).spawn_scoped(scope, move || {
                 let mut now = HashMap::new();
                 // What could be seen is shown, whatever could not.
                 let _ = kernel.walker.walk(true, &mut |event| {
@@ -199,7 +229,9 @@ impl Observable for Observed {
                 });
                 now
             });
-            (selection.pick(receiver.into_iter()), walk.join().unwrap_or_default())
+            let picked = selection.pick(receiver.into_iter());
+            // Without a thread nothing is seen.
+            (picked, walk.map(|walk| walk.join().unwrap_or_default()).unwrap_or_default())
         });
         let total = now.len() as u64;
         *looks = Looks { at: Some(Instant::now()), of: now };
@@ -219,9 +251,11 @@ fn writer(health: &Health) -> Writer {
     }
 }
 
+/// Nothing within a jiffy or two: what came at once would be taken for a rate.
 fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f64> {
     let fresh_us = FRESH.as_micros() as u64;
-    let passed_us = event.end_us.checked_sub(looked_us).filter(|us| (1..fresh_us).contains(us))?;
+    let least_us = 2 * jiffy_ns() / 1_000;
+    let passed_us = event.end_us.checked_sub(looked_us).filter(|us| (least_us..fresh_us).contains(us))?;
     Some(8e6 * event.acked_bytes.saturating_sub(acked_bytes) as f64 / passed_us as f64)
 }
 

@@ -74,6 +74,13 @@ impl Recorder {
         }
     }
 
+    /// Rows that wait are written now, and not only when their flush is due.
+    pub fn flush(&mut self, now: Instant) {
+        if let Some(writer) = &mut self.writer {
+            writer.flush(now);
+        }
+    }
+
     /// Do so many rows wait for the disk that those who can wait should?
     pub fn is_crowded(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::is_crowded)

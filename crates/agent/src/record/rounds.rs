@@ -1,11 +1,14 @@
 //! What the daemon does again and again: it fetches events, hands rows over, and walks over the connections that are open.
 
+use super::attachment::Attachment;
 use super::bell::Bell;
 use super::event::Event;
 use super::events::Events;
 use super::recorder::Recorder;
 use super::walk::{Walked, Walker};
+use crate::log;
 use crate::problem::Problem;
+use crate::signals::Signals;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -13,7 +16,6 @@ use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -57,31 +59,45 @@ impl<'a> Rounds<'a> {
         waker: &'a MapHandle,
         walker: &'a Walker,
         bell: &'a Bell,
+        changes: Option<BorrowedFd<'_>>,
     ) -> Result<Rounds<'a>, Problem> {
         let mut ring = RingBufferBuilder::new();
         // What it says does not matter.
         ring.add(waker, |_| 0).map_err(unreadable)?;
-        let waiting = wakes_for(&[waker.as_fd(), bell.as_fd()]).map_err(unreadable)?;
+        let files: Vec<BorrowedFd<'_>> = [waker.as_fd(), bell.as_fd()].into_iter().chain(changes).collect();
+        let waiting = wakes_for(&files).map_err(unreadable)?;
         let waker = ring.build().map_err(unreadable)?;
         Ok(Rounds { recorder, events: RefCell::new(events), waker, walker, bell, waiting })
     }
 
-    /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`.
+    /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`; and when
+    /// the program is attached again. `reload` is called when a signal has asked for it.
     ///
     /// # Errors
     /// If what the kernel hands over cannot be read.
-    pub fn run(&self, interim: Duration, flush: Duration, is_over: &AtomicBool) -> Result<(), Problem> {
+    pub fn run(
+        &self,
+        interim: Duration,
+        flush: Duration,
+        attachment: &mut Attachment<'_>,
+        signals: &Signals,
+        reload: &dyn Fn(&mut Recorder),
+    ) -> Result<(), Problem> {
         let usual = (interim / WALKS_PER_INTERIM).max(LEAST_WALK);
         let mut walked = Instant::now();
         self.bell.set_at_home(true);
-        while !is_over.load(Ordering::Relaxed) {
+        while !signals.is_over() {
             self.wait()?;
             self.fetch()?;
+            if signals.wants_reload() {
+                reload(&mut self.recorder.borrow_mut());
+            }
+            let is_new = attachment.check(&mut self.recorder.borrow_mut().companion);
             let interval = if self.recorder.borrow().unseen.is_empty() { usual } else { usual.min(flush) };
-            if walked.elapsed() >= interval {
+            if is_new || walked.elapsed() >= interval {
                 walked = Instant::now();
                 if let Err(error) = self.walk()? {
-                    eprintln!("thalweg-agent: open connections could not be looked at: {error}");
+                    log::warning(&format!("open connections could not be looked at: {error}"));
                 }
             }
         }
@@ -128,7 +144,7 @@ impl<'a> Rounds<'a> {
         let (walker, patient_until) = (self.walker, Instant::now() + MOST_WAITING);
         // What is moved into it goes when it returns, so that a walk whose batches nobody takes any more does not wait.
         thread::scope(move |scope| {
-            let walk = scope.spawn(move || {
+            let walk = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {
                 let mut batch = Vec::with_capacity(BATCH);
                 let walked = walker.walk(shows_all, &mut |event| {
                     batch.push(event.clone());
@@ -139,6 +155,10 @@ impl<'a> Rounds<'a> {
                 let _ = sender.send(batch);
                 walked
             });
+            let walk = match walk {
+                Ok(walk) => walk,
+                Err(error) => return Ok(Err(error)),
+            };
             loop {
                 match batches.recv_timeout(TICK) {
                     Ok(batch) => {
@@ -161,7 +181,7 @@ impl<'a> Rounds<'a> {
     /// Waits until there is something to do: events are many, somebody rings, a signal comes, or it is time.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
-        match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(2)), Some(&time)) {
+        match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {
             Err(error) if error != Errno::INTR => Err(unreadable(error)),
             _ => Ok(()),
         }

@@ -96,6 +96,10 @@ pub struct Snapshot {
     pub connections_open: u64,
     /// Part of the last minute in which this machine was off CPU because its hypervisor had others run; empty: not known.
     pub away_percent: Option<f64>,
+    /// Why no connections are recorded now; empty: they are.
+    pub not_attached: Option<String>,
+    /// Why the settings could not be read again when that was last asked for; empty: they could, or it was not asked for.
+    pub reload_trouble: Option<String>,
     /// What has happened since recording began.
     pub counters: Counters,
     /// How writing goes.
@@ -130,6 +134,8 @@ pub struct Counters {
     pub lost_connections: u64,
     /// Times that the machine's clock was set while recording.
     pub clock_steps: u64,
+    /// Times that the program was attached again, to a cgroup that was removed and made anew or after it had been detached.
+    pub reattached: u64,
 }
 
 /// How writing goes.

@@ -61,10 +61,17 @@ fn text(snapshot: &Snapshot) -> String {
             line("in the kernel", format!("{}: {mean:.0} ns a run, {} runs", program.name, count(program.runs)));
         }
     }
-    let head = match &writer.trouble {
-        None => "recording\n".to_owned(),
-        Some(trouble) => format!("recording, but rows cannot be written now: {trouble}\n"),
+    let mut head = match (&snapshot.not_attached, &writer.trouble) {
+        (None, None) => "recording\n".to_owned(),
+        (Some(why), _) => format!("not recording: {why}\n"),
+        (None, Some(trouble)) => format!("recording, but rows cannot be written now: {trouble}\n"),
     };
+    if let (Some(_), Some(trouble)) = (&snapshot.not_attached, &writer.trouble) {
+        head += &format!("rows cannot be written now: {trouble}\n");
+    }
+    if let Some(trouble) = &snapshot.reload_trouble {
+        head += &format!("the settings as they are on the disk are not used: {trouble}\n");
+    }
     head + &text
 }
 
@@ -77,6 +84,10 @@ fn lost(snapshot: &Snapshot) -> String {
     ];
     let lost: Vec<String> =
         all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n))).collect();
+    let lost = match snapshot.counters.reattached {
+        0 => lost,
+        n => lost.into_iter().chain([format!("connections while no program was attached ({})", times(n))]).collect(),
+    };
     if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }
 }
 
@@ -125,15 +136,26 @@ recording
         snapshot.sampled_one_in = 10;
         snapshot.counters.unsampled = 9_000;
         snapshot.listen = None;
+        snapshot.counters.reattached = 2;
+        snapshot.reload_trouble = Some("tune.toml, line 3: unknown field `alhpa`".to_owned());
         let text = text(&snapshot);
         for part in [
             "recording, but rows cannot be written now: /var/lib/thalweg/records: no space left on device\n",
             "79 open now, of cgroup /sys/fs/cgroup, one in 10: 9,000 left out\n",
-            "3 events that the kernel could not hand over, 1,024 rows that could not be written\n",
+            "3 events that the kernel could not hand over, 1,024 rows that could not be written, \
+             connections while no program was attached (2 times)\n",
+            "\nthe settings as they are on the disk are not used: tune.toml, line 3: unknown field `alhpa`\n",
             "was set once\n",
             "not served\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn an_agent_whose_cgroup_is_removed_says_so_first() {
+        let mut snapshot = made_up::agent().snapshot;
+        snapshot.not_attached = Some("cgroup /a is removed".to_owned());
+        assert!(text(&snapshot).starts_with("not recording: cgroup /a is removed\n  since "), "{}", text(&snapshot));
     }
 }

@@ -6,6 +6,7 @@ use super::sorting::{MOST, SortBy};
 use super::table::{self, COLUMNS};
 use super::terminal::Terminal;
 use super::words::count;
+use crate::log;
 use crate::problem::Problem;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
@@ -25,7 +26,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
     let open = look(path, sort, MOST)?;
     if open.total > open.connections.len() as u64 {
         let (shown, total) = (count(open.connections.len() as u64), count(open.total));
-        eprintln!("thalweg-agent: the first {shown} of {total} connections, sorted by {}", table::heading(sort));
+        log::warning(&format!("the first {shown} of {total} connections, sorted by {}", table::heading(sort)));
     }
     Ok(table::lines(&open).join("\n") + "\n")
 }

@@ -35,6 +35,7 @@ struct Told {
     /// What the walk is for, its number, and whether it has been everywhere.
     walk: MapHandle,
     number: u32,
+    cgroup: u64,
     /// Which network namespaces it has been in.
     namespaces: MapHandle,
 }
@@ -42,7 +43,7 @@ struct Told {
 impl Told {
     fn tell(&self, purpose: u32, is_complete: bool) -> io::Result<()> {
         let words = [purpose, self.number, u32::from(is_complete), 0];
-        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).chain(self.cgroup.to_ne_bytes()).collect();
         self.walk.update(&0u32.to_ne_bytes(), &bytes, MapFlags::ANY).map_err(io::Error::other)
     }
 
@@ -69,14 +70,19 @@ pub struct Walked {
 }
 
 impl Walker {
-    /// A walker with these programs.
+    /// A walker with these programs, which joins connections of the cgroup of this number.
     ///
     /// # Errors
     /// If the kernel has no iterator.
-    pub fn new(program: Arc<Program>) -> Result<Walker, Problem> {
-        let told = Told { walk: program.map("walk")?, number: 0, namespaces: program.map("namespaces")? };
+    pub fn new(program: Arc<Program>, cgroup: u64) -> Result<Walker, Problem> {
+        let told = Told { walk: program.map("walk")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
         let walk = program.walk()?;
         Ok(Walker { program, walk, told: Mutex::new(told) })
+    }
+
+    /// Later walks join connections of this cgroup.
+    pub fn set_cgroup(&self, number: u64) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
 
     /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time, and

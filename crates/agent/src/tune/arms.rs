@@ -32,10 +32,22 @@ impl Offer {
                 default: settings::default()?,
             })
         };
-        read().map_err(|error| {
-            let (place, expected) = ("/proc/sys/net/ipv4", "the kernel's settings of TCP");
-            Problem::missing("no-proc", place, error, expected, "mount -t proc proc /proc")
-        })
+        read().map_err(settings::unreadable)
+    }
+
+    /// The algorithms that are available and not among the arms, each with the reason.
+    pub fn left_out(&self, arms: &[String], is_named: bool) -> Vec<String> {
+        let others = self.available.iter().filter(|name| !arms.contains(name));
+        let reason = |name: &str| {
+            if is_named {
+                "`arms` does not name it"
+            } else if NEED_ECN.contains(&name) {
+                "it needs ECN along the whole path, and no prefix has data_center = true"
+            } else {
+                "only root may choose it (net.ipv4.tcp_allowed_congestion_control)"
+            }
+        };
+        others.map(|name| format!("{name}: {}", reason(name))).collect()
     }
 
     /// The names of the arms: those wanted, or all that are allowed, the default first. What needs ECN is among the latter only
@@ -102,6 +114,19 @@ mod tests {
     fn arms_are_those_that_are_allowed_and_dctcp_is_for_data_centres() {
         assert_eq!(offer().arms(None, false).unwrap(), ["cubic", "reno", "bbr"]);
         assert_eq!(offer().arms(None, true).unwrap(), ["cubic", "reno", "bbr", "dctcp"]);
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_reason() {
+        let arms = offer().arms(None, false).unwrap();
+        let left_out = offer().left_out(&arms, false);
+        assert!(
+            left_out[0].starts_with("dctcp: it needs ECN") && left_out[1].starts_with("htcp: only root"),
+            "{left_out:?}"
+        );
+        let named = offer().left_out(&["cubic".to_owned(), "bbr".to_owned()], true);
+        assert_eq!(named[0], "reno: `arms` does not name it");
+        assert_eq!(named.len(), 3);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use super::kernel::{Kernel, Row, RowKey};
 use super::log::Log;
 use super::setup::Setup;
+use crate::log;
 use crate::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -138,6 +139,41 @@ impl Brain {
         all.into_iter().for_each(|key| self.tell(key, now, kernel));
         self.tell_namespaces(now, kernel);
         Ok(())
+    }
+
+    /// Goes on with other settings, with what was learned as far as that still means the same. Returns what differs otherwise.
+    ///
+    /// # Errors
+    /// If the kernel does not take the operator's words. Some of them may be new then.
+    pub fn change(
+        &mut self,
+        setup: Setup,
+        now: Time,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Option<&'static str>, Problem> {
+        let is_said = |prefix: &Prefix| setup.overrides.iter().any(|(of, _)| of == prefix);
+        let before: BTreeSet<Prefix> = self.setup.overrides.iter().map(|(of, _)| *of).collect();
+        for prefix in before.into_iter().filter(|prefix| !is_said(prefix)) {
+            kernel.forget_override(prefix)?;
+        }
+        for &(prefix, what) in setup.overrides.iter().filter(|one| !self.setup.overrides.contains(one)) {
+            kernel.set_override(prefix, what)?;
+        }
+        self.setup = setup;
+        let mut afresh = None;
+        for namespace in self.namespaces.values_mut() {
+            let Some(learned) = namespace.guard.take() else { continue };
+            let default = learned.arms().arm(learned.arms().default()).name.clone();
+            namespace.guard = self.setup.guard(&default);
+            if let Some(guard) = namespace.guard.as_mut() {
+                let _ = guard.set_host(self.host, now);
+                afresh = guard.go_on_from(learned).err().or(afresh);
+            }
+            namespace.has_news = true;
+        }
+        self.told_all = Time::ZERO;
+        self.urgent.extend(&self.told);
+        Ok(afresh)
     }
 
     /// Learns from a connection that has closed.
@@ -333,7 +369,7 @@ impl Brain {
     fn note(&mut self, result: Result<(), Problem>) {
         if let Err(problem) = result {
             if self.trouble.is_none() {
-                eprintln!("thalweg-agent: {problem}");
+                log::error(&problem.to_string());
             }
             self.trouble = Some(problem.found);
         }

@@ -11,24 +11,29 @@ const BBR: ArmId = ArmId(1);
 
 /// A command line of `tune`.
 #[derive(Parser)]
-struct Line {
+pub struct Line {
     #[command(flatten)]
-    options: Options,
+    pub options: Options,
 }
 
 pub fn setup(arguments: &[&str], config: &str) -> Result<Setup, Problem> {
+    with_options(arguments, config, Setup::new)
+}
+
+/// What a machine offers.
+pub fn offer() -> Offer {
+    let names = |text: &str| text.split(' ').map(str::to_owned).collect();
+    Offer { available: names("reno cubic bbr dctcp"), allowed: names("cubic bbr dctcp"), default: "cubic".to_owned() }
+}
+
+/// Calls with the options of a command line and a file, and with what a machine offers.
+pub fn with_options<T>(arguments: &[&str], config: &str, work: impl FnOnce(&Options, &Offer) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tune.toml");
     std::fs::write(&file, config).unwrap();
     let file = file.display().to_string();
     let line = ["tune", "--config", &file].into_iter().chain(arguments.iter().copied());
-    let names = |text: &str| text.split(' ').map(str::to_owned).collect();
-    let offer = Offer {
-        available: names("reno cubic bbr dctcp"),
-        allowed: names("cubic bbr dctcp"),
-        default: "cubic".to_owned(),
-    };
-    Setup::new(&Line::parse_from(line).options, &offer)
+    work(&Line::parse_from(line).options, &offer())
 }
 
 pub fn brain(arguments: &[&str], config: &str) -> Brain {
@@ -171,7 +176,7 @@ fn an_arm_that_cannot_be_set_is_left_out_and_said() {
     assert_eq!(row(&told, "192.0.2.0/24").unwrap().incoming.chance(CUBIC), 1.0);
     assert_eq!(bbr_elsewhere(&told), 0.0);
     let lines = brain.log.take_lines();
-    assert_eq!(lines.iter().filter(|line| line.starts_with("leaves out bbr: ")).count(), 1, "{lines:?}");
+    assert_eq!(lines.iter().filter(|(_, line)| line.starts_with("leaves out bbr: ")).count(), 1, "{lines:?}");
 }
 
 #[test]

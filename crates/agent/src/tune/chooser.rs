@@ -1,13 +1,15 @@
 //! The daemon's side of choosing: the brain, its clock, its learned state and its log, and what others may ask.
 
+use super::arms::Offer;
 use super::brain::Brain;
 use super::kernel::Kernel;
-use super::log;
 use super::metrics;
+use super::options::Options;
 use super::setup::Setup;
 use super::state::{Learned, State};
 use super::tuner::Chooser;
 use super::view::{Saved, Status};
+use crate::log;
 use crate::problem::Problem;
 use crate::record::{Tuning, default_cc, namespaces, now_us};
 use serde_json::{Value, json};
@@ -23,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Decides, in the daemon's thread.
 pub struct Daemon {
     shared: Arc<Shared>,
+    /// Of the command line.
+    options: Options,
     /// When it has looked for network namespaces.
     looked: Instant,
 }
@@ -50,10 +54,10 @@ fn now() -> Time {
 
 impl Daemon {
     /// One that has not begun; `own` is the network namespace of this process.
-    pub fn new(setup: Setup, own: u32) -> Daemon {
+    pub fn new(setup: Setup, own: u32, options: Options) -> Daemon {
         let brain = Brain::new(setup, own, Box::new(|netns: u32| default_cc(netns.into()).ok()));
         let shared = Shared { brain: Mutex::new(brain), state: Mutex::default() };
-        Daemon { shared: Arc::new(shared), looked: Instant::now() }
+        Daemon { shared: Arc::new(shared), options, looked: Instant::now() }
     }
 }
 
@@ -69,9 +73,9 @@ fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Probl
     if let Some(differs) = lost {
         let aside = state.set_aside(now())?;
         let aside = aside.display();
-        eprintln!(
-            "thalweg-agent: what was learned before is about {differs}: it is in {aside} now, and all begins afresh"
-        );
+        log::warning(&format!(
+            "what was learned before is about {differs}: it is in {aside} now, and all begins afresh"
+        ));
     }
     Ok(())
 }
@@ -105,9 +109,24 @@ impl Chooser for Daemon {
             }
             brain.log.take_lines()
         };
-        if !lines.is_empty() {
-            log::write(&lines);
+        lines.iter().for_each(|(level, line)| log::output(*level, line));
+    }
+
+    fn opening_lines(&self) -> Vec<String> {
+        locked(&self.shared.brain).setup.lines()
+    }
+
+    fn reload(&mut self, kernel: &mut dyn Kernel) -> Result<Vec<String>, Problem> {
+        let mut brain = locked(&self.shared.brain);
+        let (setup, stay) = brain.setup.again(&self.options, &Offer::look()?)?;
+        let mut lines = setup.lines();
+        if let Some(differs) = brain.change(setup, now(), kernel)? {
+            lines.push(format!("what was learned before is about {differs}: all begins afresh"));
         }
+        if !stay.is_empty() {
+            log::warning(&format!("needs a restart, and stays as it was: {}", stay.join(", ")));
+        }
+        Ok(lines)
     }
 
     fn end(&mut self) -> Result<(), Problem> {

@@ -92,6 +92,12 @@ pub trait Kernel {
     /// If the kernel refuses.
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem>;
 
+    /// The operator says nothing of a prefix any more.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem>;
+
     /// The destination has no chances of its own any more.
     fn forget(&mut self, key: RowKey);
 
@@ -180,9 +186,17 @@ impl Kernel for Maps {
     }
 
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
+        let is_new = self.overrides.lookup(&maps::prefix(prefix), MapFlags::ANY).is_ok_and(|found| found.is_none());
         let written = self.overrides.update(&maps::prefix(prefix), &maps::word(what, &self.slots), MapFlags::ANY);
         written.map_err(|error| refusal(format!("the override of {prefix}"), error))?;
-        self.words += 1;
+        self.words += u64::from(is_new);
+        Ok(())
+    }
+
+    fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem> {
+        let removed = self.overrides.delete(&maps::prefix(prefix));
+        removed.map_err(|error| refusal(format!("that nothing is said of {prefix} any more"), error))?;
+        self.words = self.words.saturating_sub(1);
         Ok(())
     }
 
@@ -236,6 +250,11 @@ impl Kernel for Told {
 
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
         self.overrides.push((prefix, what));
+        Ok(())
+    }
+
+    fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem> {
+        self.overrides.retain(|(of, _)| *of != prefix);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
-//! What has changed, and why: the last changes in memory, and a line for each on standard output, from where a service manager takes it.
+//! What has changed, and why: the last changes in memory, and a line of the log for each.
 
+use crate::log::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Write;
 use thalweg_policy::{Change, Event};
 use thalweg_units::{Span, Time};
 
@@ -30,7 +30,7 @@ pub struct Log {
     /// How many there were of each kind since the start.
     counts: BTreeMap<&'static str, u64>,
     /// Lines that wait to be written.
-    lines: Vec<String>,
+    lines: Vec<(Level, String)>,
     window: Time,
     written: u32,
     left_out: u64,
@@ -50,7 +50,8 @@ impl Log {
     fn write(&mut self, netns: Option<u32>, event: &Event) {
         if event.at.since(self.window) >= WINDOW {
             if self.left_out > 0 {
-                self.lines.push(format!("and {} more destinations prefer another algorithm\n", self.left_out));
+                let line = format!("and {} more destinations prefer another algorithm", self.left_out);
+                self.lines.push((Level::Info, line));
             }
             (self.window, self.written, self.left_out) = (event.at, 0, 0);
         }
@@ -61,10 +62,11 @@ impl Log {
             }
             self.written += 1;
         }
-        self.lines.push(match netns {
-            Some(netns) => format!("netns {netns}: {event}\n"),
-            None => format!("{event}\n"),
-        });
+        let line = match netns {
+            Some(netns) => format!("netns {netns}: {event}"),
+            None => event.to_string(),
+        };
+        self.lines.push((level(&event.change), line));
     }
 
     /// The last so many changes, the newest first.
@@ -80,15 +82,17 @@ impl Log {
     }
 
     /// The lines that are not written yet.
-    pub fn take_lines(&mut self) -> Vec<String> {
+    pub fn take_lines(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)
     }
 }
 
-/// Writes lines to standard output. A reader that went away is no reason to stop.
-pub fn write(lines: &[String]) {
-    let mut out = std::io::stdout().lock();
-    let _ = lines.iter().try_for_each(|line| out.write_all(line.as_bytes())).and_then(|()| out.flush());
+/// What works less well than it should is a warning.
+fn level(change: &Change) -> Level {
+    match change {
+        Change::Withdrawn { .. } | Change::LeftOut { .. } | Change::CpuLimited => Level::Warning,
+        _ => Level::Info,
+    }
 }
 
 /// The kinds of changes, by their names for counting.
@@ -137,8 +141,8 @@ mod tests {
         let mut log = Log::default();
         log.add(Some(7), true, event(1, preferred()));
         log.add(Some(8), false, event(1, Change::PathChanged));
-        let expected = ["192.0.2.0/24: prefers bbr: why not\n", "netns 8: 192.0.2.0/24: starts afresh: why not\n"];
-        assert_eq!(log.take_lines(), expected);
+        let expected = ["192.0.2.0/24: prefers bbr: why not", "netns 8: 192.0.2.0/24: starts afresh: why not"];
+        assert_eq!(log.take_lines(), expected.map(|line| (Level::Info, line.to_owned())));
         assert!(log.take_lines().is_empty());
         assert_eq!(log.last(1)[0].netns, Some(8));
     }
@@ -150,9 +154,10 @@ mod tests {
             log.add(Some(7), true, event(3, preferred()));
         }
         log.add(Some(7), true, event(3, Change::Withdrawn { until: Time(0) }));
-        assert_eq!(log.take_lines().len(), 101);
+        let lines = log.take_lines();
+        assert_eq!((lines.len(), lines[100].0), (101, Level::Warning));
         log.add(Some(7), true, event(64, preferred()));
-        assert_eq!(log.take_lines()[0], "and 4900 more destinations prefer another algorithm\n");
+        assert_eq!(log.take_lines()[0].1, "and 4900 more destinations prefer another algorithm");
         assert_eq!(log.last(usize::MAX).len(), 1_000);
         let (some, none): (Vec<_>, Vec<_>) = log.counts().into_iter().partition(|(_, count)| *count > 0);
         assert_eq!(some, [("preferred", 5_001), ("withdrawn", 1)]);

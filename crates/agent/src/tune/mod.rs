@@ -11,6 +11,8 @@ mod arms;
 mod brain;
 mod chooser;
 mod config;
+#[cfg(test)]
+pub mod fuzzed;
 mod guide;
 pub mod kernel;
 mod log;
@@ -27,6 +29,7 @@ mod view;
 
 use crate::problem::Problem;
 use crate::record::{namespaces, record_with};
+use crate::signals::Signals;
 use arms::Offer;
 use chooser::Daemon;
 use kernel::{Choice, LossRule};
@@ -51,14 +54,16 @@ pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>)
     if options.guide {
         return say(&guide::guide(&guide::This, options.json));
     }
+    let signals = Signals::catch()?;
     let setup = Setup::new(options, &Offer::look()?)?;
     let own = namespaces::own().map_err(|error| {
         Problem::missing("no-proc", "/proc/self/ns/net", error, "this network namespace", "mount -t proc proc /proc")
     })?;
     let choice = choice(&setup);
     // The kernel numbers network namespaces by 32 bits.
-    let daemon = Daemon::new(setup, own as u32);
-    record_with(&options.record, !options.no_records, Some(Box::new(Tuner::new(choice, Box::new(daemon)))), say)
+    let daemon = Daemon::new(setup, own as u32, options.clone());
+    let tuner = Tuner::new(choice, Box::new(daemon));
+    record_with(&options.record, !options.no_records, Some(Box::new(tuner)), &signals)
 }
 
 fn choice(setup: &Setup) -> Choice {

@@ -106,7 +106,12 @@ impl Outcomes {
             direction: if event.is(flag::OUTGOING) { Direction::Out } else { Direction::In },
             acked: Bytes(event.acked_bytes),
             completion: completion.filter(|span| span.0 > 0),
-            busy: Span(u64::from(event.busy_jiffies) * self.jiffy_ns),
+            // Of a single jiffy no rate is known.
+            busy: Span(if assemble::is_measured(event.busy_jiffies) {
+                u64::from(event.busy_jiffies) * self.jiffy_ns
+            } else {
+                0
+            }),
             is_app_limited: 2 * event.app_limited_samples > event.rtt_samples,
             is_cpu_limited: assemble::cpu_limited(event, away) == Some(true),
             segments: Packets(event.segments.into()),

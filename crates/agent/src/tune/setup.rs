@@ -1,7 +1,7 @@
 //! What the operator wants, once the command line, the settings and the machine are put together.
 
 use super::arms::{NEED_ECN, Offer};
-use super::config::{self, Config, unknown_arm};
+use super::config::{self, Config, TreeKeys, unknown_arm};
 use super::kernel::Override;
 use super::options::{DEFAULT_STATE, Options};
 use super::prefixes;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use thalweg_policy::{
-    Ab, AbUnit, AnyPolicy, ArmId, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy, GreedySettings,
-    Guard, GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
+    Ab, AbUnit, AnyPolicy, Arm, ArmId, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy,
+    GreedySettings, Guard, GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
 };
 use thalweg_units::{Span, Time};
 
@@ -49,6 +49,10 @@ pub struct Setup {
     pub guard: GuardSettings,
     /// What is wanted.
     pub objective: Objective,
+    /// The policy's name, or its file.
+    pub policy_name: String,
+    /// Algorithms that are not among the arms, with the reason.
+    pub left_out: Vec<String>,
     policy: Chosen,
 }
 
@@ -77,27 +81,85 @@ impl Setup {
     /// # Errors
     /// If something of it cannot be.
     pub fn new(options: &Options, offer: &Offer) -> Result<Setup, Problem> {
-        let config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-        let place = options.config.as_ref().map_or("--config".to_owned(), |path| path.display().to_string());
-        let wanted = options.arms.as_deref().or(config.arms.as_deref());
-        let has_ecn = config.overrides.iter().any(|one| one.data_center);
-        let names = offer.arms(wanted, has_ecn)?;
+        let (config, place) = read(options)?;
+        let (names, left_out) = names(options, &config, offer)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let arms = Arms::named(&names, &offer.default).expect("they were looked at");
-        let objective = objective(&config, &place)?;
-        let guard = guard(options, &config, &place)?;
-        let policy = chosen(options, &config, &place, &arms, &guard)?;
+        Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
+    }
+
+    /// Reads the settings again. What cannot change at work stays as it is here; the keys of it that are said otherwise by now are
+    /// returned as well.
+    ///
+    /// # Errors
+    /// If something of it cannot be.
+    pub fn again(&self, options: &Options, offer: &Offer) -> Result<(Setup, Vec<&'static str>), Problem> {
+        let (mut config, place) = read(options)?;
+        let (names, left_out) = names(options, &config, offer)?;
+        let mut stay = Vec::new();
+        if !self.arms.iter().map(|(_, arm)| &arm.name).eq(&names) {
+            stay.push("arms");
+        }
+        let new = Setup::of(options, config.clone(), &place, self.arms.clone())?;
+        let mut new = if new.guard.tree == self.guard.tree {
+            new
+        } else {
+            stay.push("tree");
+            let leaf = |family| self.lengths(family).first().copied();
+            config.tree = TreeKeys { v4: leaf(Family::V4), v6: leaf(Family::V6) };
+            Setup::of(options, config, &place, self.arms.clone())?
+        };
+        for (key, differs) in [
+            ("dry_run", new.is_dry_run != self.is_dry_run),
+            ("private", new.has_private != self.has_private),
+            ("grace", new.grace != self.grace),
+            ("state", new.state != self.state),
+            ("objective.least", new.objective.least != self.objective.least),
+            ("bpftune.has_loss_rule or bpftune.drop_shift", new.drop_shift() != self.drop_shift()),
+        ] {
+            if differs {
+                stay.push(key);
+            }
+        }
+        (new.is_dry_run, new.has_private, new.grace) = (self.is_dry_run, self.has_private, self.grace);
+        (new.state, new.objective.least) = (self.state.clone(), self.objective.least);
+        new.left_out = if stay.contains(&"arms") { self.left_out.clone() } else { left_out };
+        Ok((new, stay))
+    }
+
+    fn of(options: &Options, config: Config, place: &str, arms: Arms) -> Result<Setup, Problem> {
+        let objective = objective(&config, place)?;
+        let guard = guard(options, &config, place)?;
+        let policy = chosen(options, &config, place, &arms, &guard)?;
         Ok(Setup {
-            overrides: config.overrides(&arms, &place)?,
+            overrides: config.overrides(&arms, place)?,
             is_dry_run: options.dry_run || config.dry_run,
             has_private: options.private || config.private,
             grace: options.grace.or(config.grace).unwrap_or(GRACE),
+            policy_name: policy_name(options, &config).to_owned(),
             state: options.state.clone().or(config.state).unwrap_or_else(|| DEFAULT_STATE.into()),
+            left_out: Vec::new(),
             arms,
             guard,
             objective,
             policy,
         })
+    }
+
+    /// What the first lines of output say.
+    pub fn lines(&self) -> Vec<String> {
+        let default = self.arms.default();
+        let name = |(arm, of): (ArmId, &Arm)| {
+            if arm == default { format!("{} (the default)", of.name) } else { of.name.clone() }
+        };
+        let arms: Vec<String> = self.arms.iter().map(name).collect();
+        let held_out = 100.0 * self.guard.holdout;
+        let mut lines = vec![
+            format!("policy: {}", self.policy_name),
+            format!("arms: {}; {held_out} % of the connections keep the default", arms.join(", ")),
+        ];
+        lines.extend(self.left_out.iter().map(|one| format!("left out: {one}")));
+        lines
     }
 
     /// A guard that knows nothing, for a network namespace that takes `default` by itself; none if that is no arm.
@@ -167,6 +229,25 @@ impl Setup {
     }
 }
 
+/// What the settings say, and how errors call them.
+fn read(options: &Options) -> Result<(Config, String), Problem> {
+    let config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+    Ok((config, options.config.as_ref().map_or("--config".to_owned(), |path| path.display().to_string())))
+}
+
+/// The names of the arms, and those that are left out with the reason.
+fn names(options: &Options, config: &Config, offer: &Offer) -> Result<(Vec<String>, Vec<String>), Problem> {
+    let wanted = options.arms.as_deref().or(config.arms.as_deref());
+    let has_ecn = config.overrides.iter().any(|one| one.data_center);
+    let names = offer.arms(wanted, has_ecn)?;
+    let left_out = offer.left_out(&names, wanted.is_some());
+    Ok((names, left_out))
+}
+
+fn policy_name<'a>(options: &'a Options, config: &'a Config) -> &'a str {
+    options.policy.as_deref().or(config.policy.as_deref()).unwrap_or("bayes")
+}
+
 fn refused(place: &str, found: impl std::fmt::Display, expected: &str) -> Problem {
     Problem::refused("bad-setting", place, found, expected, "docs/reference/agent.md describes the settings")
 }
@@ -231,8 +312,7 @@ fn chosen(
     arms: &Arms,
     guard: &GuardSettings,
 ) -> Result<Chosen, Problem> {
-    let name = options.policy.as_deref().or(config.policy.as_deref()).unwrap_or("bayes");
-    Ok(match name {
+    Ok(match policy_name(options, config) {
         "bayes" => {
             let (keys, usual) = (&config.bayes, BayesSettings::default());
             Chosen::Bayes(BayesSettings {

@@ -97,3 +97,31 @@ fn a_policy_file_is_obeyed_with_what_the_operator_tells_of_networks_and_of_this_
     let error = refusal(&arguments, host);
     assert!(error.place.ends_with("policy.toml, line 2"), "{error}");
 }
+
+#[test]
+fn what_cannot_change_at_work_stays_and_is_named() {
+    let before = setup(&["--arms", "cubic,bbr"], "").unwrap();
+    let again = |arguments: &[&str], config: &str| {
+        crate::tune::brain::tests::with_options(arguments, config, |options, offer| before.again(options, offer))
+            .unwrap()
+    };
+    let (same, stay) = again(&["--arms", "cubic,bbr"], "holdout = 0.2\n");
+    assert_eq!((same.guard.holdout, stay.len()), (0.2, 0));
+    let config =
+        "grace = \"1min\"\nprivate = true\n[tree]\nv4 = 20\n[objective]\nleast = \"1kB\"\nretransmit_price = 2.0\n";
+    let (new, stay) = again(&["--arms", "cubic,bbr,reno", "--dry-run"], config);
+    assert_eq!(stay, ["arms", "tree", "dry_run", "private", "grace", "objective.least"]);
+    assert_eq!((new.arms.len(), new.grace, new.has_private, new.is_dry_run), (2, GRACE, false, false));
+    assert_eq!((new.lengths(Family::V4)[0], new.objective.retransmit_price), (24, 2.0));
+}
+
+#[test]
+fn the_first_lines_name_the_policy_the_arms_and_what_is_left_out() {
+    let lines = setup(&[], "").unwrap().lines();
+    assert_eq!(
+        lines[..2],
+        ["policy: bayes", "arms: cubic (the default), bbr; 5 % of the connections keep the default"]
+    );
+    assert!(lines[2].starts_with("left out: reno: only root may choose it"), "{lines:?}");
+    assert!(lines[3].starts_with("left out: dctcp: it needs ECN"), "{lines:?}");
+}

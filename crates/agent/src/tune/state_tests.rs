@@ -51,7 +51,8 @@ fn a_damaged_file_is_an_error_and_stays_as_it_is() {
     let mut flipped = whole.clone();
     flipped[middle] = 0xff;
     let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into_bytes();
-    for (bytes, part) in [(torn, "EOF"), (flipped, "no text"), (newer, "format 9"), (b"{}".to_vec(), "names no format")]
+    for (bytes, part) in
+        [(torn, "EOF"), (flipped, "not UTF-8 text"), (newer, "format 9"), (b"{}".to_vec(), "names no format")]
     {
         fs::write(&path, &bytes).unwrap();
         let error = State::open(&path).unwrap_err();

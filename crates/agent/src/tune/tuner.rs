@@ -29,6 +29,15 @@ pub trait Chooser {
     /// A few times a second, with the share of the last 10 s in which this machine was off CPU, where that is known.
     fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel);
 
+    /// The lines of output after the first one.
+    fn opening_lines(&self) -> Vec<String>;
+
+    /// Reads the settings again, and applies what can be applied at work. Returns lines for the log.
+    ///
+    /// # Errors
+    /// If they cannot be read: the earlier ones stay.
+    fn reload(&mut self, kernel: &mut dyn Kernel) -> Result<Vec<String>, Problem>;
+
     /// It is over.
     ///
     /// # Errors
@@ -75,6 +84,10 @@ impl Companion for Tuner {
         if self.choice.is_dry { "tuning (a dry run: nothing is set) and recording" } else { "tuning and recording" }
     }
 
+    fn opening_lines(&self) -> Vec<String> {
+        self.chooser.opening_lines()
+    }
+
     fn sets(&self) -> bool {
         !self.choice.is_dry
     }
@@ -95,6 +108,19 @@ impl Companion for Tuner {
             self.keeper = Some(Keeper::start(link, self.choice.grace)?);
         }
         Ok(())
+    }
+
+    fn detached(&mut self) {
+        // It lets go of the programs before this process does.
+        self.keeper = None;
+    }
+
+    fn holds(&mut self) -> bool {
+        self.choice.grace.is_zero() || self.keeper.as_mut().is_some_and(Keeper::is_alive)
+    }
+
+    fn reload(&mut self) -> Result<Vec<String>, Problem> {
+        self.maps.as_mut().map_or(Ok(Vec::new()), |maps| self.chooser.reload(maps))
     }
 
     fn opened(&mut self) {
@@ -120,8 +146,7 @@ impl Companion for Tuner {
     }
 
     fn end(&mut self) -> Result<(), Problem> {
-        // It lets go of the programs before this process does.
-        self.keeper = None;
+        self.detached();
         self.chooser.end()
     }
 }

@@ -1,6 +1,6 @@
 //! How long a registration lasts.
 
-use crate::common::{assert_refused, wait_until};
+use crate::common::{Namespace, assert_refused, wait_until};
 use crate::stage::Stage;
 use rustix::process::Signal;
 use serde_json::json;
@@ -87,6 +87,44 @@ fn a_killed_loader_leaves_nothing_or_what_unload_removes() {
         assert_eq!((done.code, done.out.as_str()), (Some(0), "bbr_cpu: taken back\n"));
     }
     assert_eq!(stage.listed("bbr_cpu"), None);
+}
+
+#[test]
+fn a_default_that_names_what_was_taken_back_is_reported_with_how_to_end_that() {
+    let Some(stage) = Stage::new() else { return };
+    if stage.kernel() < (6, 4) {
+        return; // A killed loader's algorithm stays registered.
+    }
+    let namespaces = Namespace::pair();
+    let loader = stage.load_in(&namespaces.0, "bbr_cpu");
+    namespaces.0.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr_cpu"]);
+    loader.end(Signal::KILL);
+    wait_until("the kernel has taken it back", || stage.registered("bbr_cpu").is_none());
+    let agent = stage.agent_path();
+    let number = namespaces.0.number();
+    for command in ["list", "status"] {
+        let own = namespaces.0.output(&[&agent, "cc", command]);
+        assert!(own.contains("still the default of new connections in this network namespace"), "{own}");
+        assert!(own.contains("sysctl net.ipv4.tcp_congestion_control="), "{own}");
+        let elsewhere = stage.agent(&["cc", command]).out;
+        assert!(elsewhere.contains(&format!("in network namespace {number}; ")), "{elsewhere}");
+        let json: serde_json::Value =
+            serde_json::from_str(&namespaces.0.output(&[&agent, "cc", command, "--json"])).unwrap();
+        assert!(json["stale_defaults"].as_array().unwrap().contains(&json!({"name": "bbr_cpu", "netns": null})));
+    }
+    namespaces.0.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"]);
+    assert!(!namespaces.0.output(&[&agent, "cc", "list"]).contains("still the default"));
+}
+
+#[test]
+fn a_hang_up_does_not_end_a_loader() {
+    let Some(stage) = Stage::new() else { return };
+    let loader = stage.load("bbr_cpu");
+    let pid = rustix::process::Pid::from_raw(loader.pid().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::HUP).unwrap();
+    let (code, said) = loader.end(Signal::TERM);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("bbr_cpu: SIGHUP") && said.contains("bbr_cpu: taken back"), "{said}");
 }
 
 #[test]

@@ -41,6 +41,52 @@ fn half_an_object_is_refused() {
 }
 
 #[test]
+fn a_damaged_object_is_refused_and_crashes_nothing() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("damaged.bpf.o");
+    let whole = std::fs::read(stage.object("fixed_window")).unwrap();
+    let load = || stage.agent(&["cc", "load", damaged.to_str().unwrap(), "--keep"]);
+    // libbpf prints names of types, which need not be text.
+    let name = b"tcp_congestion_ops";
+    let mut renamed = whole.clone();
+    for at in 0..renamed.len() - name.len() {
+        if renamed[at..].starts_with(name) {
+            renamed[at + 4..at + 8].fill(0xff);
+        }
+    }
+    std::fs::write(&damaged, renamed).unwrap();
+    assert_refused(&load(), 2, "not-an-algorithm", ".struct_ops.link");
+    for (number, bytes) in [&[][..], &whole[..64], b"\x7fELF", &[0; 4096]].into_iter().enumerate() {
+        std::fs::write(&damaged, bytes).unwrap();
+        assert_refused(&load(), 2, "broken-object", "compile it again");
+        assert_eq!(stage.registered("fixed_window"), None, "{number}");
+    }
+    // Every other section of the object in turn is made of other bytes.
+    for start in (64..whole.len()).step_by(whole.len() / 12) {
+        let mut bytes = whole.clone();
+        bytes[start..].iter_mut().take(40).for_each(|byte| *byte ^= 0xa5);
+        std::fs::write(&damaged, bytes).unwrap();
+        let done = load();
+        assert!(matches!(done.code, Some(0..=2)), "{start}: {done:?}");
+        stage.agent(&["cc", "unload", "fixed_window"]);
+    }
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_refused_at_once() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo.bpf.o");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    for file in [fifo.to_str().unwrap(), folder.path().to_str().unwrap(), "/dev/zero"] {
+        let done = stage.agent(&["cc", "load", file]);
+        assert_refused(&done, 2, "no-file", "check the path");
+        assert!(done.error.contains("not a regular file"), "{}", done.error);
+    }
+}
+
+#[test]
 fn a_program_that_the_verifier_refuses_is_shown_with_its_words() {
     let Some(stage) = Stage::new() else { return };
     let done = stage.agent(&["cc", "load", &stage.object("rejected"), "--keep"]);

@@ -33,6 +33,11 @@ impl Stage {
         None
     }
 
+    /// The copy of the agent, for command lines.
+    pub fn agent_path(&self) -> String {
+        self.agent_file().display().to_string()
+    }
+
     fn agent_file(&self) -> PathBuf {
         self.folder.path().join("thalweg-agent")
     }

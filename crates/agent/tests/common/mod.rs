@@ -42,6 +42,15 @@ impl Namespace {
         (sender, receiver)
     }
 
+    /// Its number.
+    #[allow(dead_code, reason = "some tests need none")]
+    pub fn number(&self) -> u64 {
+        let link = std::fs::read_link(format!("/proc/{}/ns/net", self.keeper.id())).expect("a namespace");
+        let text = link.to_string_lossy();
+        let number = text.strip_prefix("net:[").and_then(|text| text.strip_suffix(']')).expect("a number");
+        number.parse().expect("a number")
+    }
+
     /// A command within.
     pub fn command(&self, line: &[&str]) -> Command {
         let mut command = Command::new("nsenter");

@@ -3,7 +3,7 @@
 use crate::common::Namespace;
 use crate::common::wait_until;
 use crate::rows::Row;
-use crate::stage::{Stage, number};
+use crate::stage::Stage;
 use crate::traffic::{connect, connect_to, listen};
 
 fn of_port<'a>(rows: &'a [Row], kind: &str, column: &str, port: u64) -> Vec<&'a Row> {
@@ -30,7 +30,7 @@ fn connections_in_all_namespaces_that_were_open_before_are_joined() {
     let server = of_port(&rows, "close", "remote_port", port);
     let [server] = server[..] else { panic!("{rows:#?}") };
     assert_eq!((server.flag("joined"), server.text("direction"), server.text("cc_at_open")), (Some(true), "", ""));
-    assert_eq!(server.number("netns"), number(&namespaces.0));
+    assert_eq!(server.number("netns"), namespaces.0.number());
     // The kernel counts from the opening, FIN and SYN left out as far as one can know. Where a walk may not ask it to tell of
     // the end (6.1), there is what the last walk has seen.
     let is_unseen = server.text("close") == "unseen";

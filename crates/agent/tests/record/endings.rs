@@ -2,7 +2,7 @@
 
 use crate::common::Namespace;
 use crate::rows::Row;
-use crate::stage::{Stage, number};
+use crate::stage::Stage;
 use crate::traffic::{Pair, connect, connect_to, listen, reset_on_close};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -117,7 +117,7 @@ fn endpoints_namespaces_and_cgroups_are_those_of_the_socket() {
         assert_eq!((server.number("ip_version"), client.number("ip_version")), (version, version));
         assert_eq!((server.text("local_address"), server.text("remote_address")), (ours, theirs));
         assert_eq!((client.text("local_address"), client.text("remote_address")), (theirs, ours));
-        assert_eq!((server.number("netns"), client.number("netns")), (number(&namespaces.0), number(&namespaces.1)));
+        assert_eq!((server.number("netns"), client.number("netns")), (namespaces.0.number(), namespaces.1.number()));
         let cgroup = format!("/{}", stage.cgroup.file_name().unwrap().to_string_lossy());
         assert_eq!((server.text("cgroup"), client.text("cgroup")), (cgroup.as_str(), cgroup.as_str()));
     }

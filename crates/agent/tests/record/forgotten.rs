@@ -2,7 +2,7 @@
 
 use crate::common::{Namespace, wait_until};
 use crate::rows::Row;
-use crate::stage::{Stage, number};
+use crate::stage::Stage;
 use crate::traffic::connect;
 use libbpf_rs::{Link, Object, ObjectBuilder};
 use std::fs::File;
@@ -43,7 +43,7 @@ fn connections_that_end_while_nobody_tells_are_searched_for_and_leave_no_trace()
     // A walk each second.
     let agent = stage.record(&["--interim", "1s"]);
     let forgetful = Forgetful::of(&stage.cgroup);
-    let of_server = number(&namespaces.0);
+    let of_server = namespaces.0.number();
     for _ in 0..3 {
         let mut pair = connect(&namespaces, "10.9.8.1");
         pair.download(5_000);

@@ -12,6 +12,7 @@ mod many;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
 mod refusals;
+mod replaced;
 mod rows;
 mod ss;
 mod stage;

@@ -1,6 +1,6 @@
 //! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
 
-use crate::common::{Done, Namespace, assert_refused, run};
+use crate::common::{Done, Namespace, assert_refused, run, wait_until};
 use crate::stage::Stage;
 use crate::traffic::connect;
 use rustix::process::Signal;
@@ -126,11 +126,62 @@ fn a_killed_recorder_leaves_nothing_that_stops_the_next() {
 #[test]
 fn every_signal_that_asks_for_an_end_is_one_with_code_0() {
     let Some(stage) = Stage::new() else { return };
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in [Signal::INT, Signal::TERM] {
         let agent = stage.record(&[]);
         let (code, said) = agent.process.end(signal);
         assert_eq!(code, Some(0), "{signal:?}");
         assert!(said.contains("recording has ended"), "{said}");
         assert!(!stage.path("agent.sock").exists(), "the socket is gone");
     }
+}
+
+#[test]
+fn a_hang_up_ends_nothing_and_has_settings_read_again() {
+    let Some(stage) = Stage::new() else { return };
+    let namespaces = Namespace::pair();
+    let key = stage.path("key");
+    let agent = stage.record(&["--addresses", "hashed", "--key", key.to_str().unwrap()]);
+    let pid = rustix::process::Pid::from_raw(agent.process.pid().try_into().unwrap()).unwrap();
+    let hang_up = || rustix::process::kill_process(pid, Signal::HUP).unwrap();
+    // Others may read it now.
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    hang_up();
+    wait_until("it is refused", || agent.status()["reload_trouble"].as_str().is_some_and(|why| why.contains("0644")));
+    assert!(agent.status_text().contains("the settings as they are on the disk are not used"));
+    std::fs::remove_file(&key).unwrap();
+    hang_up();
+    wait_until("it is read", || agent.status()["reload_trouble"].is_null());
+    assert!(key.exists(), "a new key");
+    connect(&namespaces, "10.9.8.1").close_by_client();
+    agent.wait_for_closed(2);
+    hang_up();
+    wait_until("rows are written", || agent.status()["writer"]["rows_waiting"] == 0);
+    let (code, said) = agent.process.end(Signal::TERM);
+    assert_eq!(code, Some(0));
+    assert_eq!(said.matches("SIGHUP: settings are read again").count(), 3, "{said}");
+}
+
+#[test]
+fn too_few_open_files_are_named_with_a_code_after_which_it_is_tried_again() {
+    let Some(stage) = Stage::new() else { return };
+    for limit in ["8", "20", "32"] {
+        let done = record_behind(&stage, &["prlimit", &format!("--nofile={limit}")], &[]);
+        assert_refused(&done, 75, "too-few-descriptors", "LimitNOFILE=");
+        assert!(!stage.path("records").exists(), "nothing was made");
+    }
+}
+
+#[test]
+fn lines_for_the_journal_have_priorities() {
+    let Some(stage) = Stage::new() else { return };
+    // The service manager names the stream by its device and inode.
+    let line = stage.command(&["--sample", "1/2"]);
+    let script = "exec 3>&1; export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/3); exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).args(&line);
+    let agent = crate::common::Running::start(&mut command);
+    assert!(agent.said.starts_with("<6>recording "), "{}", agent.said);
+    assert_eq!(agent.end(Signal::TERM).0, Some(0));
+    let agent = stage.record_behind(&[], &[]);
+    assert_eq!(agent.process.end(Signal::TERM).0, Some(0), "and none elsewhere");
 }

@@ -194,11 +194,3 @@ pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -
         worker.join().expect("it works")
     })
 }
-
-/// The number of a network namespace.
-pub fn number(namespace: &Namespace) -> u64 {
-    let link = fs::read_link(format!("/proc/{}/ns/net", namespace.keeper.id())).expect("a namespace");
-    let text = link.to_string_lossy();
-    let number = text.strip_prefix("net:[").and_then(|text| text.strip_suffix(']')).expect("a number");
-    number.parse().expect("a number")
-}

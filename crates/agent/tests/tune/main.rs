@@ -9,6 +9,7 @@ mod kernels;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
 mod refused;
+mod reloading;
 #[allow(dead_code, reason = "some of it is for the tests of `record`")]
 #[path = "../record/rows.rs"]
 mod rows;

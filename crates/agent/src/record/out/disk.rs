@@ -5,6 +5,7 @@ use super::merge::Failure;
 use super::rotation::Rule;
 use super::settings::{FOLDER_MODE, Settings};
 use super::{Health, Rows};
+use crate::log;
 use crate::problem::Problem;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -95,7 +96,7 @@ impl Disk {
             Err(Failure::Unreadable(name, error)) => {
                 self.aside.insert(name);
                 let path = self.settings.folder.join(name.text());
-                eprintln!("thalweg-agent: records: {} cannot be read, and is left as it is: {error}", path.display());
+                log::warning(&format!("records: {} cannot be read, and is left as it is: {error}", path.display()));
                 Ok(())
             }
             Err(Failure::Write(error)) => {

@@ -84,6 +84,13 @@ impl Key {
     }
 }
 
+/// Keys are the same if they hash alike.
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        self.hash(b"thalweg") == other.hash(b"thalweg")
+    }
+}
+
 /// A key is not for logs.
 impl fmt::Debug for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

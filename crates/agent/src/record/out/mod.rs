@@ -26,6 +26,8 @@ mod writer;
 mod tests;
 
 pub use addresses::Addresses;
+#[cfg(test)]
+pub use folder::Name;
 pub use health::Health;
 pub use key::{DEFAULT_KEY, Key};
 pub use settings::Settings;

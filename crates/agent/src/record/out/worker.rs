@@ -4,6 +4,7 @@ use super::Rows;
 use super::disk::Disk;
 use super::merge::merge;
 use super::waiting::Waiting;
+use crate::log;
 use std::time::SystemTime;
 
 /// How much this thread gives way to others (nice(2)): what a server is for comes first.
@@ -59,10 +60,10 @@ fn report(disk: &Disk, waiting: &Waiting, trouble: Option<String>) {
     waiting.files(disk.health());
     let before = waiting.trouble(trouble.clone());
     match (before, trouble) {
-        (before, Some(now)) if before.as_ref() != Some(&now) => eprintln!("thalweg-agent: records: {now}"),
+        (before, Some(now)) if before.as_ref() != Some(&now) => log::error(&format!("records: {now}")),
         (Some(_), None) => {
             let (folder, lost) = (disk.folder().display(), waiting.health().rows_lost);
-            eprintln!("thalweg-agent: records: {folder}: that is over; rows lost so far: {lost}");
+            log::warning(&format!("records: {folder}: that is over; rows lost so far: {lost}"));
         }
         _ => {}
     }

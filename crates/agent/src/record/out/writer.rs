@@ -69,6 +69,11 @@ impl Writer {
         self.waiting.flush();
     }
 
+    /// The next [`Writer::tick`] has rows flushed.
+    pub fn flush(&mut self, now: Instant) {
+        self.next = now;
+    }
+
     /// Do so many rows wait for the disk that those who can wait should? While it takes none, waiting does not help.
     pub fn is_crowded(&self) -> bool {
         self.waiting.is_crowded()

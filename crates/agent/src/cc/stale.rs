@@ -1,0 +1,46 @@
+//! Defaults that name an algorithm which was taken back. The kernel's setting holds on to it, so that new connections still get it.
+
+use super::settings;
+use crate::problem::Problem;
+use crate::record::namespaces;
+use crate::text::on_one_line;
+use serde::Serialize;
+
+/// Such a default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StaleDefault {
+    /// The algorithm.
+    pub name: String,
+    /// The number of the network namespace; none: the one of this process.
+    pub netns: Option<u64>,
+}
+
+/// The stale defaults of this network namespace, and of the others as far as this process may enter them.
+///
+/// # Errors
+/// If the kernel does not show its settings.
+pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
+    let available = settings::available().map_err(settings::unreadable)?;
+    let own = settings::default().map_err(settings::unreadable)?;
+    let others = namespaces::other_defaults().into_iter().map(|(netns, name)| (Some(netns), name));
+    let all = std::iter::once((None, own)).chain(others);
+    Ok(all.filter(|(_, name)| !available.contains(name)).map(|(netns, name)| StaleDefault { name, netns }).collect())
+}
+
+/// A line for each, with how to end it.
+pub fn text(stale: &[StaleDefault]) -> String {
+    let available = settings::available().unwrap_or_default();
+    let other = ["bbr", "cubic"].into_iter().find(|name| available.iter().any(|one| one == name)).unwrap_or("reno");
+    let line = |one: &StaleDefault| {
+        let name = on_one_line(&one.name);
+        let (place, enter) = match one.netns {
+            None => ("this network namespace".to_owned(), String::new()),
+            Some(number) => (format!("network namespace {number}"), "within it: ".to_owned()),
+        };
+        format!(
+            "{name}: taken back, but still the default of new connections in {place}; \
+             {enter}sudo sysctl net.ipv4.tcp_congestion_control={other}\n"
+        )
+    };
+    stale.iter().map(line).collect()
+}

@@ -1,0 +1,186 @@
+//! The program on the recorded cgroup, where the kernel calls it: attached, and attached again when that cgroup is removed and made
+//! anew, as the restart of a service does, or when somebody has detached it.
+//!
+//! The folders around the cgroup are watched, so that a new one is attached to before its first process has begun. What opened and
+//! closed in between is not recorded; that it can be missing is counted and logged.
+
+use super::cgroups::{Fate, Paths, Recorded};
+use super::companion::Companion;
+use super::observed::{Kernel, Observed};
+use super::program::check_alone;
+use crate::log;
+use crate::problem::Problem;
+use libbpf_rs::Link;
+use libbpf_rs::query::LinkTypeInfo;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often it is checked where nothing tells of a change.
+const CHECK: Duration = Duration::from_millis(200);
+
+/// The program, and where it is attached.
+pub struct Attachment<'a> {
+    kernel: &'a Kernel,
+    observed: &'a Observed,
+    mount: PathBuf,
+    paths: Paths,
+    cgroup: Recorded,
+    /// None: nothing is recorded now.
+    link: Option<Link>,
+    /// Tells of new folders around the cgroup; none where the kernel has no more of them.
+    changes: Option<OwnedFd>,
+    checked: Instant,
+}
+
+impl<'a> Attachment<'a> {
+    /// Has the kernel call the program for the connections of a cgroup below `mount`.
+    ///
+    /// # Errors
+    /// If it does not let it, or the companion cannot go on.
+    pub fn new(
+        kernel: &'a Kernel,
+        observed: &'a Observed,
+        mount: PathBuf,
+        paths: Paths,
+        cgroup: Recorded,
+        companion: &mut Option<Box<dyn Companion>>,
+    ) -> Result<Attachment<'a>, Problem> {
+        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let link = Some(kernel.program.attach(&cgroup)?);
+        let new = Attachment { kernel, observed, mount, paths, cgroup, link, changes, checked: Instant::now() };
+        new.hand_over(companion)?;
+        new.watch();
+        Ok(new)
+    }
+
+    /// What can be read when a folder around the cgroup is made.
+    pub fn changes(&self) -> Option<BorrowedFd<'_>> {
+        self.changes.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Attaches the program again where that is needed and possible. Whether it was.
+    pub fn check(&mut self, companion: &mut Option<Box<dyn Companion>>) -> bool {
+        if !self.has_changed() && self.checked.elapsed() < CHECK {
+            return false;
+        }
+        self.checked = Instant::now();
+        match self.cgroup.fate(&self.mount) {
+            Fate::Same if self.is_attached() => {
+                if companion.as_mut().is_some_and(|companion| !companion.holds()) {
+                    log::warning(
+                        "the process that keeps what is attached if this one dies had ended: a new one is started",
+                    );
+                    if let Err(problem) = self.hand_over(companion) {
+                        log::error(&problem.to_string());
+                    }
+                }
+                false
+            }
+            Fate::Same => self.attach_again(None, "was detached by another process", companion),
+            Fate::Replaced(other) => self.attach_again(Some(other), "was removed and made again", companion),
+            Fate::Removed(why) => {
+                let place = self.cgroup.path.display();
+                self.report(format!(
+                    "cgroup {place} is removed ({why}); its connections are recorded once it is made again"
+                ));
+                self.let_go(companion);
+                self.watch();
+                false
+            }
+        }
+    }
+
+    fn attach_again(
+        &mut self,
+        other: Option<Recorded>,
+        what: &str,
+        companion: &mut Option<Box<dyn Companion>>,
+    ) -> bool {
+        // What holds the old link would be taken for another recorder.
+        self.let_go(companion);
+        if let Some(other) = other {
+            self.cgroup = other;
+        }
+        let place = self.cgroup.path.display().to_string();
+        let attached = check_alone(&self.cgroup, |number| self.paths.of(number).map(|path| path.to_string()))
+            .and_then(|()| self.kernel.program.attach(&self.cgroup))
+            .and_then(|link| {
+                self.link = Some(link);
+                self.hand_over(companion)
+            });
+        self.watch();
+        if let Err(problem) = attached {
+            self.let_go(companion);
+            self.report(format!("cgroup {place} {what}, and its connections cannot be recorded: {}", problem.found));
+            return false;
+        }
+        self.kernel.walker.set_cgroup(self.cgroup.number);
+        self.observed.attached_again();
+        log::warning(&format!(
+            "cgroup {place} {what}; its connections are recorded again, but for those that opened and closed in between"
+        ));
+        true
+    }
+
+    fn hand_over(&self, companion: &mut Option<Box<dyn Companion>>) -> Result<(), Problem> {
+        match (companion, &self.link) {
+            (Some(companion), Some(link)) => companion.attached(link),
+            _ => Ok(()),
+        }
+    }
+
+    fn let_go(&mut self, companion: &mut Option<Box<dyn Companion>>) {
+        if let Some(companion) = companion {
+            companion.detached();
+        }
+        self.link = None;
+    }
+
+    /// The kernel detaches a link from a cgroup that is removed, and others can: it then names no cgroup.
+    fn is_attached(&self) -> bool {
+        let info = self.link.as_ref().and_then(|link| link.info().ok()).map(|info| info.info);
+        match info {
+            Some(LinkTypeInfo::Cgroup(info)) => info.cgroup_id == self.cgroup.number,
+            // What cannot be asked for want of a file descriptor is not known to be detached.
+            Some(_) => true,
+            None => self.link.is_some(),
+        }
+    }
+
+    /// Reports once why nothing is recorded.
+    fn report(&self, why: String) {
+        if self.observed.detached(&why) {
+            log::warning(&why);
+        }
+    }
+
+    /// Watches the folders above the cgroup: each is where the next one will be made.
+    fn watch(&self) {
+        let Some(changes) = &self.changes else { return };
+        let above = self.cgroup.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.mount));
+        for folder in above {
+            // One that is not there is seen when it is made.
+            let _ = inotify::add_watch(changes, folder, WatchFlags::CREATE | WatchFlags::ONLYDIR);
+        }
+    }
+
+    fn has_changed(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let Some(changes) = &self.changes else { return false };
+        let mut reader = inotify::Reader::new(changes, &mut buffer);
+        let name = self.cgroup.path.strip_prefix(&self.mount).unwrap_or(Path::new(""));
+        let mut has_changed = false;
+        // Folders of other services come and go beside it.
+        while let Ok(event) = reader.next() {
+            let new = event.file_name().map(|name| name.to_bytes()).unwrap_or_default();
+            has_changed |= name.components().any(|part| part.as_os_str().as_encoded_bytes() == new);
+        }
+        if has_changed {
+            self.watch();
+        }
+        has_changed
+    }
+}

@@ -1,0 +1,33 @@
+//! What of the recorder reads bytes from outside, for tests with damaged ones.
+
+use super::made_up;
+use super::metrics::Metrics;
+use super::out::{self, Key};
+use super::serve::Endpoint;
+use super::{http, socket};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A client of the metrics.
+pub fn request(bytes: &[u8]) {
+    let pages = http::Pages::of(Arc::new(Metrics::new()), Arc::new(made_up::agent()));
+    [false, true].map(|is_over| pages.answer(bytes, is_over));
+}
+
+/// A client of the socket.
+pub fn question(bytes: &[u8]) {
+    socket::reply(&made_up::agent(), bytes);
+}
+
+/// A file in the folder of records.
+pub fn name(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some(name) = out::Name::parse(&text) {
+        assert_eq!(name.text(), text);
+    }
+}
+
+/// A file of a key.
+pub fn key(path: &Path) {
+    let _ = Key::open(path);
+}

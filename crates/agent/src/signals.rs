@@ -1,0 +1,52 @@
+//! Signals of a daemon: SIGINT and SIGTERM end it, SIGHUP has it read its settings again.
+
+use crate::problem::Problem;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What signals have asked for.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    is_over: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+}
+
+fn catch(signal: i32, flag: &Arc<AtomicBool>) -> Result<(), Problem> {
+    register(signal, Arc::clone(flag))
+        .map(drop)
+        .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))
+}
+
+impl Signals {
+    /// Catches them from now on.
+    ///
+    /// # Errors
+    /// If they cannot be caught.
+    pub fn catch() -> Result<Signals, Problem> {
+        let signals = Signals { is_over: Arc::default(), reload: Arc::default() };
+        for (signal, flag) in [(SIGINT, &signals.is_over), (SIGTERM, &signals.is_over), (SIGHUP, &signals.reload)] {
+            catch(signal, flag)?;
+        }
+        Ok(signals)
+    }
+
+    /// Ignores SIGHUP from now on.
+    ///
+    /// # Errors
+    /// If it cannot be caught.
+    pub fn ignore_reload() -> Result<(), Problem> {
+        catch(SIGHUP, &Arc::default())
+    }
+
+    /// Is the process to end?
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Are settings to be read again? Asked once, it is no longer wanted.
+    pub fn wants_reload(&self) -> bool {
+        self.reload.swap(false, Ordering::Relaxed)
+    }
+}

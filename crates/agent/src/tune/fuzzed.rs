@@ -1,0 +1,41 @@
+//! What of the tuner reads files, for tests with damaged ones.
+
+use super::arms::Offer;
+use super::brain::tests::{Line, offer};
+use super::prefixes;
+use super::setup::Setup;
+use super::state::State;
+use clap::Parser;
+use std::collections::BTreeSet;
+use std::path::Path;
+use thalweg_policy::Tree;
+
+fn set_up(option: &str, file: &Path) {
+    let line = ["tune", option, file.to_str().unwrap()];
+    let offer: Offer = offer();
+    if let Ok(setup) = Setup::new(&Line::parse_from(line).options, &offer) {
+        let _ = setup.lines();
+        setup.guard("cubic").expect("cubic is an arm");
+    }
+}
+
+/// Settings.
+pub fn settings(file: &Path) {
+    set_up("--config", file);
+}
+
+/// A policy.
+pub fn policy(file: &Path) {
+    set_up("--policy", file);
+}
+
+/// A table of networks.
+pub fn table(file: &Path) {
+    let wanted: BTreeSet<String> = ["as", "country"].map(str::to_owned).into();
+    let _ = prefixes::read(file, &wanted, &Tree::default());
+}
+
+/// Learned state.
+pub fn state(file: &Path) {
+    let _ = State::open(file);
+}
