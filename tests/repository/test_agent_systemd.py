@@ -194,6 +194,21 @@ def test_a_killed_service_comes_back_and_goes_on_with_its_folder(systemd: System
     assert systemd.show("Result") == "success"
 
 
+@pytest.mark.parametrize("unit", [AGENT, TUNE])
+def test_a_reload_or_a_hang_up_leaves_the_service_at_work(systemd: Systemd, unit: str) -> None:
+    systemd.run("systemctl", "start", unit)
+    main = systemd.show("MainPID", unit)
+    systemd.run("systemctl", "reload", unit)
+    systemd.run("systemctl", "kill", "--signal=HUP", unit)
+    wait_until(lambda: systemd.said().count("SIGHUP: settings are read again") >= 1)
+    systemd.carry(10)
+    assert (systemd.show("ActiveState", unit), systemd.show("MainPID", unit)) == ("active", main)
+    if unit == TUNE:
+        assert len(systemd.keepers()) == 1, "the second process is no exception"
+    systemd.run("systemctl", "stop", unit)
+    assert systemd.show("Result", unit) == "success"
+
+
 def test_options_come_from_the_administrators_file_and_wrong_ones_are_not_tried_again(systemd: Systemd) -> None:
     options = systemd.file("/etc/default/thalweg-agent")
     options.write_text('RECORD_OPTIONS="--sample 1/7 --no-metrics"\n')

@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(lines(Level::Error, true, "one\n  two"), "<3>one\n<3>  two\n");
         assert_eq!(lines(Level::Warning, true, "one"), "<4>one\n");
         assert_eq!(lines(Level::Info, false, "one\n"), "one\n");
-        assert_eq!(lines(Level::Debug, true, "a\u{1b}[2J"), "<7>a\\u{1b}[2J\n");
+        assert_eq!(lines(Level::Debug, true, "a\u{1b}[2J"), "<7>a\\u001b[2J\n");
     }
 }

@@ -9,8 +9,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
+    // As JSON writes them: they are all below U+00A0.
     let escape =
-        |letter: char| if is_harmful(letter) { letter.escape_unicode().to_string() } else { letter.to_string() };
+        |letter: char| if is_harmful(letter) { format!("\\u{:04x}", letter as u32) } else { letter.to_string() };
     Cow::Owned(text.chars().map(escape).collect())
 }
 
@@ -26,7 +27,7 @@ mod tests {
     #[test]
     fn control_characters_are_shown_and_not_obeyed() {
         assert_eq!(printable("a b\nc"), "a b\nc");
-        assert_eq!(printable("\u{1b}]0;x\u{7}\u{9b}2J\r"), "\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{d}");
+        assert_eq!(printable("\u{1b}]0;x\u{7}\u{9b}2J\r"), "\\u001b]0;x\\u0007\\u009b2J\\u000d");
         assert_eq!(on_one_line("a\nb"), "a\\nb");
     }
 }

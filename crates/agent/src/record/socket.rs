@@ -155,6 +155,36 @@ impl Endpoint for Questions {
     }
 }
 
+/// Removes the socket of an agent that was killed.
+fn make_way(path: &Path) -> Result<(), Problem> {
+    let place = path.display().to_string();
+    let Ok(file) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !file.file_type().is_socket() {
+        return Err(Problem::refused(
+            "not-a-socket",
+            &place,
+            "something that is not a socket",
+            "nothing, or the socket of an earlier agent",
+            &format!("choose another path: --socket {DEFAULT}"),
+        ));
+    }
+    // A socket that nobody listens on refuses; whatever else happens, somebody is there.
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(|error| {
+            let found = format!("the socket of an agent that was killed, and it cannot be removed: {error}");
+            Problem::failed("socket", &place, found, "nothing in the way", &format!("sudo rm {place}"))
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        _ => Err(Problem::failed(
+            "already-recording",
+            &place,
+            "an agent that answers there",
+            "no other agent on this machine",
+            "look at it with `sudo thalweg-agent status`; end it first",
+        )),
+    }
+}
+
 /// The answer to a line.
 pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     let answered = match serde_json::from_slice(line) {
