@@ -68,7 +68,7 @@ def test_lines_of_other_things_are_counted_and_phases_that_were_not_reached_are_
 
 def test_a_format_of_one_s_own_gives_what_it_has_of_tcp(tmp_path: Path) -> None:
     form = r"%ci:%cp\ %fi:%fp\ [%trl]\ %ST\ %B\ %U\ %Ta\ %[fc_rtt(us)]\ %[fc_reordering]\ %[var(txn.cc)]\ %hr\ %{+Q}r"
-    importer = Haproxy(form, mapping(["cc=%var(txn.cc)"], None))
+    importer = Haproxy(form, mapping(["cc=%[var(txn.cc)]"], None))
     line = "203.0.113.5:50123 192.0.2.1:443 [22/Nov/2026:00:37:28 +0100] 200 1000 300 1500 45123 3 bbr "
     line += '{x} "GET / HTTP/1.1"\n'
     rows, done = rows_of(tmp_path, line + line.replace("{x} ", "").replace("45123", "-"), importer)

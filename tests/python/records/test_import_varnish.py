@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from importing import AT_S, SAMPLES, imported
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Varnish
+from thalweg.records.imports import Varnish, mapping
 
 FORM = '%h %t %D "%r" %s %O %b %I %{Varnish:hitmiss}x %{VCL_Log:tcpi}x|%{VCL_Log:tcpi2}x'
 LOG = SAMPLES / "varnish.log"
@@ -54,3 +54,13 @@ def test_what_varnishncsa_writes_by_itself_is_read_to_the_second(tmp_path: Path)
 def test_a_format_without_fields_is_refused() -> None:
     with pytest.raises(ThalwegError, match="has no field"):
         Varnish("100%% sure")
+
+
+def test_a_field_of_the_format_may_be_the_algorithm(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("203.0.113.9 1795304248 bbr\n203.0.113.9 1795304248 -\n")
+    importer = Varnish("%h %{%s}t %{X-CC}o", mapping(["cc=%{X-CC}o"], None))
+    rows, done = imported(importer, tmp_path / "a.log", out=tmp_path / "out")
+    assert [row.get("cc") for row in rows] == ["bbr", None]
+    assert {what: reason.count for what, reason in done.fallbacks.items()} == {
+        "end_us: when the request was received: its duration is unknown": 2
+    }

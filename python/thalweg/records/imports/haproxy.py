@@ -4,7 +4,9 @@ The connection is the client's. HAProxy looks at its clock when the last byte is
 the client has it: the time that it logs is a duration and never a completion time. Times of requests have no zone.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from thalweg.records.imports import times, values
@@ -42,7 +44,9 @@ class Haproxy:
         format, or if it lacks a field of the map.
         """
         self._formats = [Format(form)] if form else [Format(HTTP), Format(TCP)]
-        self._mapped = of_fields(mapped, set[str]().union(*(each.names for each in self._formats)), "%")
+        names = set[str]().union(*(each.names for each in self._formats))
+        plain = [replace(each, source=re.sub(r"^%\[(.*)\]$", r"%\1", each.source)) for each in mapped]
+        self._mapped = of_fields(plain, names, "%")
 
     @property
     def expected(self) -> str:
