@@ -233,5 +233,6 @@ fn flow(name: &str, cc: &str, load: Load) -> Flow {
         count: 1,
         extra_rtt_ns: Span::ZERO,
         host: "sender".to_owned(),
+        up: false,
     }
 }

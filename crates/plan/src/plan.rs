@@ -302,8 +302,26 @@ pub struct Flow {
     pub count: u32,
     /// Added to the round-trip time, half in each direction.
     pub extra_rtt_ns: Span,
-    /// Name of the sending host.
+    /// Name of the host at the sender's end of the path: it sends the flow's data, or receives it if the flow goes up.
     pub host: String,
+    /// Whether the data goes from the host `receiver` through the reverse link, and acknowledgements through the forward one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub up: bool,
+}
+
+impl Experiment {
+    /// Whether the data of some flow goes from the host `receiver` through the reverse link.
+    pub fn has_up_flows(&self) -> bool {
+        self.flows.iter().any(|flow| flow.up)
+    }
+}
+
+impl Flow {
+    /// Its direction as scenarios and tables write it: `"down"` or `"up"`.
+    pub fn direction(&self) -> &'static str {
+        if self.up { "up" } else { "down" }
+    }
 }
 
 /// A file with a congestion control of one's own.
@@ -386,4 +404,8 @@ pub struct Background {
     pub start_ns: Time,
     /// When it stops; null: at the end.
     pub stop_ns: Option<Time>,
+    /// Whether it goes from the host `receiver` through the reverse link.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub up: bool,
 }

@@ -42,13 +42,13 @@ pub struct Scenario {
     pub sample_interval: String,
     /// The path between sender and receiver.
     pub path: Path,
-    /// Hosts by name. `sender` and `receiver` always exist; flows may name others as their sending host.
+    /// Hosts by name. `sender` and `receiver` always exist; flows may name others in place of `sender`.
     #[serde(default)]
     pub host: BTreeMap<String, Host>,
     /// What is sent over TCP.
     #[serde(default)]
     pub flow: Vec<Flow>,
-    /// Unresponsive UDP traffic on the same bottleneck.
+    /// Unresponsive UDP traffic on the same path.
     #[serde(default)]
     pub background: Vec<Background>,
     /// Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them.
@@ -112,11 +112,12 @@ pub struct Path {
     pub reverse: Option<Reverse>,
 }
 
-/// The way back, for acknowledgements.
+/// The way back: acknowledgements of flows that go down, data of those that go up.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reverse {
-    /// Constant rate; without it, `steps` or `trace`, the way back has no limit of rate.
+    /// Constant rate; without it, `steps` or `trace`, the way back has no limit of rate. An unlimited flow that goes up needs
+    /// one of the three.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
     /// A rate that changes in steps. The first step is at `"0s"`.
@@ -303,17 +304,20 @@ pub struct Host {
     /// CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_packet: Option<String>,
-    /// CPU time that a simulated host with a cpu_share needs to handle an acknowledgement; `"1us"` if nothing is said.
+    /// CPU time that a simulated host with a cpu_share needs to handle a packet that it receives: an acknowledgement, or
+    /// data of a flow that goes up, including the acknowledgement it sends. `"1us"` if nothing is said.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_ack: Option<String>,
     /// Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
     /// parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
     /// gives the interface by itself.
     pub qdisc: Option<String>,
-    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
+    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds. On
+    /// `receiver` it limits flows that go up.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
-    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that binds.
+    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that binds. On
+    /// hosts other than `receiver` it limits flows that go up.
     #[schemars(extend("format" = "size"))]
     pub rcvbuf_max: Option<String>,
     /// Every packet leaves the host after a random delay between zero and this, in order.
@@ -358,11 +362,27 @@ pub struct Flow {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub extra_rtt: String,
-    /// The host that sends it.
+    /// The host at the sender's end of the path; at the other end is always `receiver`. It sends the data of a flow that goes
+    /// down, and receives that of one that goes up.
     #[serde(default = "sender")]
     pub host: String,
+    /// Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to the
+    /// flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the connection.
+    #[serde(default)]
+    pub direction: Direction,
     /// Many transfers over one connection, one after another. Takes the place of `size`.
     pub requests: Option<Requests>,
+}
+
+/// Which way data goes.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the sending host to `receiver`, through path.
+    #[default]
+    Down,
+    /// From `receiver` to the sending host, through path.reverse.
+    Up,
 }
 
 /// A congestion control.
@@ -447,6 +467,9 @@ pub struct Background {
     /// When it stops; without it, at the end.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
+    /// `"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through path.reverse.
+    #[serde(default)]
+    pub direction: Direction,
 }
 
 /// Choices for the engines that use a real kernel.

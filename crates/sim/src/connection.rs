@@ -14,9 +14,11 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// Index of the sending host.
     pub(crate) host: usize,
-    /// What its way is longer than the path, from sender to receiver.
+    /// Index of the host that receives its data.
+    pub(crate) receiving_host: usize,
+    /// Extra delay of its packets on the forward link.
     pub(crate) forward_extra: Span,
-    /// What its way is longer than the path, from receiver to sender.
+    /// Extra delay of its packets on the reverse link.
     pub(crate) reverse_extra: Span,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,

@@ -1,4 +1,4 @@
-//! The CPU of a sending host: when the host has it, and what it does with it.
+//! The CPU of a host: when the host has it, and what it does with it.
 //!
 //! ```text
 //!   on CPU   ████████              ████████              ████████
@@ -10,13 +10,14 @@
 //! application, acknowledgements. Back on CPU, the host does one thing after another, timers first, because their interrupt
 //! goes before the network's. An acknowledgement is handled when its turn comes, and its round-trip time ends then; what
 //! may be sent upon it leaves before the next one is looked at. Each acknowledgement and each packet sent takes its time
-//! on CPU; what does not fit into a slice goes on in the next.
+//! on CPU; what does not fit into a slice goes on in the next. Data that comes to the host, of a flow that goes up, is handled
+//! as an acknowledgement is, and costs as much, its own acknowledgement included.
 //!
 //! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
-//! card, and the receiver's CPU. UDP sources need no CPU.
+//! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
 use crate::events::{Alarm, Event};
-use crate::simulation::{Backward, Simulation};
+use crate::simulation::{Packet, Simulation};
 use std::collections::VecDeque;
 use thalweg_plan::plan;
 use thalweg_trace::Sink;
@@ -32,8 +33,10 @@ pub(crate) enum Task {
     Request { connection: usize },
     /// A connection's timer has run out, or its next burst may leave.
     Wake { connection: usize },
-    /// An acknowledgement has come.
-    Arrival(Backward),
+    /// A connection's delayed acknowledgement is due.
+    Acknowledge { connection: usize },
+    /// A packet has come.
+    Arrival(Packet),
 }
 
 /// When a host is on CPU, and what waits for that.
@@ -49,7 +52,7 @@ pub(crate) struct Cpu {
     free: Time,
     /// What waits and goes before arrivals.
     timers: VecDeque<Task>,
-    arrivals: VecDeque<Backward>,
+    arrivals: VecDeque<Packet>,
     /// Connections that may have something to send.
     sending: VecDeque<usize>,
     alarm: Alarm,

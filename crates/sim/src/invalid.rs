@@ -9,6 +9,8 @@ use thalweg_units::{Bytes, Rate, Span};
 
 /// Longest period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
 const LONGEST_PERIOD: Span = Span::from_secs(60);
+/// Socket buffers from this size on limit nothing: a plan has it where the scenario names no limit.
+const LARGEST_WINDOW: Bytes = Bytes((1 << 31) - 1);
 /// Most CPU time that a packet or an acknowledgement may take.
 const LONGEST_COST: Span = Span::from_secs(1);
 
@@ -37,7 +39,8 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
         for (name, link) in [("forward", &experiment.forward), ("reverse", &experiment.reverse)] {
             check_passable(name, link)?;
         }
-        check_background(experiment)?;
+        check_background(experiment, false)?;
+        check_background(experiment, true)?;
     }
     Ok(())
 }
@@ -96,6 +99,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     if is_empty {
         return Err(Error::invalid(place("load"), "nothing to send", "at least one byte each time"));
     }
+    check_limit(flow, experiment)?;
     let is_instant = |gap: Span| gap == Span::ZERO;
     match flow.repeat {
         Repeat::Poisson { mean_gap_ns, .. } if is_instant(mean_gap_ns) => {
@@ -141,16 +145,33 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     }
 }
 
+/// Whether something limits the rate of a flow that goes up: without it, the number of packets in a round trip would double
+/// for ever.
+fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
+    let window = experiment.hosts["receiver"].sndbuf_max_bytes.min(experiment.hosts[&flow.host].rcvbuf_max_bytes);
+    let is_limited = experiment.reverse.capacity != Capacity::Unlimited || window < LARGEST_WINDOW;
+    if !flow.up || is_limited || flow.load != Load::Unlimited {
+        return Ok(());
+    }
+    let place = format!("flows.{}.up", flow.name);
+    let expected = "a reverse link with a rate, a size, or a socket buffer that limits the flow";
+    Err(Error::invalid(place, "an unlimited load on a link without limit", expected))
+}
+
 /// Whether UDP without end leaves anything of a rate that stays, for experiments that end only when TCP is through.
-fn check_background(experiment: &Experiment) -> Result<(), Error> {
-    let Capacity::Steps { steps } = &experiment.forward.capacity else { return Ok(()) };
+fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
+    let link = if up { &experiment.reverse } else { &experiment.forward };
+    let Capacity::Steps { steps } = &link.capacity else { return Ok(()) };
     let Some(last) = steps.last() else { return Ok(()) };
-    let endless = experiment.background.iter().filter(|source| source.stop_ns.is_none());
+    let endless = experiment.background.iter().filter(|source| source.up == up && source.stop_ns.is_none());
     let udp = Rate(endless.map(|source| source.rate_bps.0).fold(0, u64::saturating_add));
     if udp < last.rate_bps {
         return Ok(());
     }
-    let expected = format!("less than the path's last rate of {}, or a stop, or a duration", last.rate_bps);
+    if udp == Rate::ZERO {
+        return Ok(());
+    }
+    let expected = format!("less than the link's last rate of {}, or a stop, or a duration", last.rate_bps);
     Err(Error::invalid("background", format!("{udp} without a stop"), expected))
 }
 

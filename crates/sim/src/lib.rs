@@ -4,13 +4,16 @@
 //!  sender host ──┐                                                        ┌── receiver host
 //!  (Sender, cc)  ├─► forward link: loss ► queue ► capacity ► delay ───────┤   (Receiver)
 //!  more hosts  ──┘◄─ delay ◄ capacity ◄ queue ◄ loss: reverse link ◄──────┘
-//!  UDP background ─► forward link
+//!  UDP background ─► forward link, or reverse link
 //! ```
+//!
+//! Flows that go down send from left to right, as drawn. Those that go up have their `Sender` on the receiver host: their data
+//! takes the reverse link, their acknowledgements the forward one.
 //!
 //! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of [`thalweg_cc`],
 //! flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a constant rate, sending
 //! hosts that share a CPU with others. What is left out: the time that hosts with a CPU of their own need to handle packets,
-//! links between hosts and bottleneck (they are infinitely fast), competing traffic on the way back.
+//! links between hosts and bottleneck (they are infinitely fast).
 //!
 //! The simulator is deterministic: the same experiment gives the same rows, in the same order. Everything random comes from
 //! the experiment's seed, in streams of its own for each purpose, so that a change of one flow's algorithm does not
@@ -133,6 +136,7 @@ pub const HONOURS: &[&str] = &[
     "flow.count",
     "flow.extra_rtt",
     "flow.host",
+    "flow.direction",
     "flow.requests",
     "flow.requests.size",
     "flow.requests.think",
@@ -140,6 +144,7 @@ pub const HONOURS: &[&str] = &[
     "background.rate",
     "background.start",
     "background.stop",
+    "background.direction",
     // Choices that a simulator does not have to make.
     "engine.link",
     "engine.traffic",

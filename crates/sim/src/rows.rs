@@ -14,6 +14,7 @@ struct Labels {
     flow: Arc<str>,
     cc: Arc<str>,
     host: Arc<str>,
+    direction: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -25,10 +26,12 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(experiment: &Experiment) -> Rows {
+        let has_up = experiment.has_up_flows();
         let labels = experiment.flows.iter().map(|flow| Labels {
             flow: flow.name.as_str().into(),
             cc: flow.cc.as_str().into(),
             host: flow.host.as_str().into(),
+            direction: has_up.then_some(flow.direction()),
         });
         Rows {
             experiment: experiment.experiment.into(),
@@ -46,7 +49,7 @@ impl Rows {
         transfer: &Transfer,
         now: Time,
     ) -> FlowRow {
-        let Labels { flow, cc, host } = self.flows[flow].clone();
+        let Labels { flow, cc, host, direction } = self.flows[flow].clone();
         let (before, after) = (&transfer.before, connection.sender.info(now).counters);
         let acked = connection.sender.acked().saturating_sub(transfer.offset);
         let acked = transfer.size.map_or(acked, |size| acked.min(size));
@@ -62,6 +65,7 @@ impl Rows {
             transfer: connection.transfers_ended,
             cc,
             host,
+            direction,
             size_bytes: transfer.size.map(|size| size.0),
             start_us: transfer.start.as_micros(),
             end_us: now.as_micros(),

@@ -11,25 +11,27 @@ use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use thalweg_link::{Link, Stats};
+use thalweg_link::Link;
 use thalweg_plan::plan::{Experiment, Load};
 use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::Sink;
 use thalweg_traffic::{Outbox, Randomness, Series, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
 
-/// A packet on the forward link.
+/// A packet on its way: data through the link of its flow's direction, an acknowledgement through the other one.
 #[derive(Clone, Copy, Debug)]
-enum Forward {
-    Tcp { connection: usize, packet: ToReceiver },
+pub(crate) enum Packet {
+    Data { connection: usize, packet: ToReceiver },
+    Ack { connection: usize, packet: ToSender },
     Udp,
 }
 
-/// A packet on the reverse link.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Backward {
-    pub(crate) connection: usize,
-    packet: ToSender,
+/// A direction of the path.
+#[derive(Debug)]
+struct Direction {
+    link: Link<Packet>,
+    stream: Stream,
+    ends: Ends,
 }
 
 /// An experiment under way.
@@ -38,17 +40,16 @@ pub struct Simulation {
     pub(crate) experiment: Experiment,
     pub(crate) now: Time,
     pub(crate) calendar: Calendar,
-    forward: Link<Forward>,
-    reverse: Link<Backward>,
-    forward_stream: Stream,
-    reverse_stream: Stream,
+    forward: Direction,
+    reverse: Direction,
+    /// Index of the host `receiver`, the only one that sends through the reverse link.
+    receiver: usize,
     /// One for each host, in the order of their names.
-    outboxes: Vec<Outbox<Forward>>,
+    outboxes: Vec<Outbox<Packet>>,
     /// Of each host with packets that wait: when the first one leaves, and the host.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
     /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Option<Cpu>>,
-    receiver_outbox: Outbox<Backward>,
     /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     open: BTreeSet<usize>,
@@ -61,8 +62,6 @@ pub struct Simulation {
     next_sample: Option<Time>,
     last_sample: Option<Time>,
     rows: Rows,
-    forward_ends: Ends,
-    reverse_ends: Ends,
 }
 
 /// Packets of one direction as its ends count them.
@@ -85,23 +84,22 @@ impl Simulation {
         let reverse = Link::new(&experiment.reverse, reverse_trace).map_err(|error| Error::link("reverse", &error))?;
 
         let streams = Randomness::new(experiment);
-        let receiver_outbox = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
+        let receiver = host_index(experiment, "receiver");
         let hosts = experiment.hosts.values().zip(streams.hosts);
-        let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
+        let mut outboxes: Vec<_> = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
+        outboxes[receiver] = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
         let cpus = experiment.hosts.values().zip(streams.cpus);
         let cpus = cpus.map(|(host, mut stream)| host.cpu.map(|cpu| Cpu::new(&cpu, &mut stream))).collect();
         let sources = experiment.background.iter().zip(streams.sources);
         let mut simulation = Simulation {
             now: Time::ZERO,
             calendar: Calendar::default(),
-            forward,
-            reverse,
-            forward_stream: streams.forward,
-            reverse_stream: streams.reverse,
+            forward: Direction { link: forward, stream: streams.forward, ends: Ends::default() },
+            reverse: Direction { link: reverse, stream: streams.reverse, ends: Ends::default() },
+            receiver,
             outboxes,
             waiting_hosts: BinaryHeap::new(),
             cpus,
-            receiver_outbox,
             connections: Vec::new(),
             open: BTreeSet::new(),
             series: Series::all(experiment, streams.series),
@@ -111,8 +109,6 @@ impl Simulation {
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
             last_sample: None,
             rows: Rows::new(experiment),
-            forward_ends: Ends::default(),
-            reverse_ends: Ends::default(),
             experiment: experiment.clone(),
         };
         simulation.enter_first_events();
@@ -130,20 +126,19 @@ impl Simulation {
             return false;
         };
         self.now = next;
-        while let Some(packet) = self.forward.poll(next) {
-            self.arrive_at_receiver(packet);
+        while let Some(packet) = self.forward.link.poll(next) {
+            self.forward.ends.received += 1;
+            self.arrive(packet, sink);
         }
-        while let Some(packet) = self.reverse.poll(next) {
-            self.arrive_at_sender(packet, sink);
+        while let Some(packet) = self.reverse.link.poll(next) {
+            self.reverse.ends.received += 1;
+            self.arrive(packet, sink);
         }
         while let Some(host) = self.leaving_host() {
             while let Some(packet) = self.outboxes[host].poll(next) {
-                self.enter_forward(packet);
+                self.enter(host, packet);
             }
             self.expect_departure(host);
-        }
-        while let Some(packet) = self.receiver_outbox.poll(next) {
-            self.enter_reverse(packet);
         }
         while let Some(event) = self.calendar.take(next) {
             self.happen(event, sink);
@@ -170,16 +165,17 @@ impl Simulation {
         if self.last_sample != Some(self.now) {
             self.emit_queues(sink);
         }
-        let packets = self.forward.stats(self.now).sent_packets + self.reverse.stats(self.now).sent_packets;
+        let packets = self.forward.link.stats(self.now).sent_packets + self.reverse.link.stats(self.now).sent_packets;
         Summary { simulated: self.now.since(Time::ZERO), packets: packets.0 }
     }
 
     /// The books at this moment.
     pub fn ledger(&mut self) -> Ledger {
-        let waiting = self.outboxes.iter().map(Outbox::waiting).sum();
+        let all: u64 = self.outboxes.iter().map(Outbox::waiting).sum();
+        let of_receiver = self.outboxes[self.receiver].waiting();
         Ledger {
-            forward: side(self.forward_ends, self.forward.stats(self.now), waiting),
-            reverse: side(self.reverse_ends, self.reverse.stats(self.now), self.receiver_outbox.waiting()),
+            forward: self.forward.side(self.now, all - of_receiver),
+            reverse: self.reverse.side(self.now, of_receiver),
         }
     }
 
@@ -205,10 +201,9 @@ impl Simulation {
 
     fn next_wake(&self) -> Option<Time> {
         // No iterator over all of them: this runs for every packet, and compilers do better with what is plain.
-        let mut next = earlier(self.forward.next_wake(), self.reverse.next_wake());
+        let mut next = earlier(self.forward.link.next_wake(), self.reverse.link.next_wake());
         next = earlier(next, self.calendar.next());
         next = earlier(next, self.next_sample);
-        next = earlier(next, self.receiver_outbox.next_wake());
         earlier(next, self.waiting_hosts.peek().map(|Reverse((at, _))| *at))
     }
 
@@ -228,7 +223,7 @@ impl Simulation {
     fn happen(&mut self, event: Event, sink: &mut dyn Sink) {
         let now = self.now;
         match event {
-            Event::Open { series } => self.assign(self.host(series), Task::Open { series }, sink),
+            Event::Open { series } => self.assign(self.ends_of(series).0, Task::Open { series }, sink),
             Event::Stop { flow } => self.stop(flow, sink),
             Event::Request { connection: id } => {
                 let Some(connection) = &self.connections[id] else { return };
@@ -244,16 +239,16 @@ impl Simulation {
             Event::Cpu { host } => self.on_turn(host, sink),
             Event::ReceiverTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
+                let host = connection.receiving_host;
                 if connection.receiver_alarm.ring(now) {
-                    if connection.receiver.next_wake().is_some_and(|due| due <= now) {
-                        connection.receiver.on_wake(now);
-                    }
-                    self.after_receiver(id);
+                    self.assign(host, Task::Acknowledge { connection: id }, sink);
                 }
             }
             Event::Background { source } => {
-                self.forward_ends.sent += 1;
-                self.enter_forward(Forward::Udp);
+                let direction =
+                    if self.experiment.background[source].up { &mut self.reverse } else { &mut self.forward };
+                direction.ends.sent += 1;
+                direction.link.send(now, Packet::Udp, MTU, Span::ZERO, &mut direction.stream);
                 self.enter_background(source);
             }
         }
@@ -264,13 +259,22 @@ impl Simulation {
         let now = self.now;
         let id = match task {
             Task::Open { series } => return self.open(series, sink),
-            Task::Arrival(packet) => {
-                let Some(connection) = &mut self.connections[packet.connection] else { return };
-                let rtt = connection.sender.on_packet(now, &packet.packet, &mut connection.stream);
+            Task::Arrival(Packet::Ack { connection: id, packet }) => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                let rtt = connection.sender.on_packet(now, &packet, &mut connection.stream);
                 if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
                     transfer.rtts.add(rtt);
                 }
-                packet.connection
+                id
+            }
+            Task::Arrival(Packet::Data { connection: id, packet }) => return self.receive(id, &packet),
+            Task::Arrival(Packet::Udp) => return,
+            Task::Acknowledge { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                if connection.receiver.next_wake().is_some_and(|due| due <= now) {
+                    connection.receiver.on_wake(now);
+                }
+                return self.after_receiver(id);
             }
             Task::Request { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
@@ -290,10 +294,11 @@ impl Simulation {
         self.after_sender(id, sink);
     }
 
-    /// The host that a series sends from.
-    fn host(&self, series: usize) -> usize {
-        let name = &self.experiment.flows[self.series[series].flow].host;
-        self.experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
+    /// The hosts that send and receive the data of a series.
+    fn ends_of(&self, series: usize) -> (usize, usize) {
+        let flow = &self.experiment.flows[self.series[series].flow];
+        let host = host_index(&self.experiment, &flow.host);
+        if flow.up { (self.receiver, host) } else { (host, self.receiver) }
     }
 
     fn enter_background(&mut self, source: usize) {
@@ -303,7 +308,7 @@ impl Simulation {
     }
 
     fn open(&mut self, index: usize, sink: &mut dyn Sink) {
-        let (now, host) = (self.now, self.host(index));
+        let (now, (host, receiving_host)) = (self.now, self.ends_of(index));
         let series = &mut self.series[index];
         if series.is_closed {
             return;
@@ -314,17 +319,19 @@ impl Simulation {
         let size = series.next_size(&config.load);
         let stream = Stream::seed_from_u64(series.next_seed());
         let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
+        let (sending, receiving) = if config.up { ("receiver", &*config.host) } else { (&*config.host, "receiver") };
         let sender = SenderConfig {
-            sndbuf_max: self.experiment.hosts[&config.host].sndbuf_max_bytes,
+            sndbuf_max: self.experiment.hosts[sending].sndbuf_max_bytes,
             is_paced: config.paced,
             ..Default::default()
         };
         let receiver =
-            ReceiverConfig { rcvbuf_max: self.experiment.hosts["receiver"].rcvbuf_max_bytes, ..Default::default() };
+            ReceiverConfig { rcvbuf_max: self.experiment.hosts[receiving].rcvbuf_max_bytes, ..Default::default() };
         let mut connection = Connection {
             series: index,
             number,
             host,
+            receiving_host,
             forward_extra: config.extra_rtt_ns.scale(1, 2),
             reverse_extra: config.extra_rtt_ns.saturating_sub(config.extra_rtt_ns.scale(1, 2)),
             sender: Sender::new(sender, cc),
@@ -393,18 +400,30 @@ impl Simulation {
         }
     }
 
-    fn arrive_at_receiver(&mut self, packet: Forward) {
-        self.forward_ends.received += 1;
-        let Forward::Tcp { connection: id, packet } = packet else { return };
-        let Some(connection) = &mut self.connections[id] else { return };
-        connection.receiver.on_packet(self.now, &packet);
-        self.after_receiver(id);
+    /// A packet has come to the host at the other end of its link.
+    fn arrive(&mut self, packet: Packet, sink: &mut dyn Sink) {
+        match packet {
+            Packet::Data { connection: id, packet: data } => {
+                let Some(connection) = &self.connections[id] else { return };
+                let host = connection.receiving_host;
+                if self.cpus[host].is_some() {
+                    return self.assign(host, Task::Arrival(packet), sink);
+                }
+                self.receive(id, &data);
+            }
+            Packet::Ack { connection: id, .. } => {
+                let Some(connection) = &self.connections[id] else { return };
+                self.assign(connection.host, Task::Arrival(packet), sink);
+            }
+            Packet::Udp => {}
+        }
     }
 
-    fn arrive_at_sender(&mut self, packet: Backward, sink: &mut dyn Sink) {
-        self.reverse_ends.received += 1;
-        let Some(connection) = &self.connections[packet.connection] else { return };
-        self.assign(connection.host, Task::Arrival(packet), sink);
+    /// A connection's receiving end takes a packet, and acknowledges it where that is due.
+    fn receive(&mut self, id: usize, packet: &ToReceiver) {
+        let Some(connection) = &mut self.connections[id] else { return };
+        connection.receiver.on_packet(self.now, packet);
+        self.after_receiver(id);
     }
 
     /// Lets a sender send what it may, and its application go on; a host that shares its CPU does so at its next turn.
@@ -423,13 +442,19 @@ impl Simulation {
         let Some(connection) = &mut self.connections[id] else { return false };
         let host = connection.host;
         let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { return false };
-        self.forward_ends.sent += 1;
-        match self.outboxes[host].pass(now, Forward::Tcp { connection: id, packet }) {
-            Some(packet) => self.enter_forward(packet),
+        self.depart(host, Packet::Data { connection: id, packet });
+        true
+    }
+
+    /// A host sends a packet.
+    fn depart(&mut self, host: usize, packet: Packet) {
+        let direction = if host == self.receiver { &mut self.reverse } else { &mut self.forward };
+        direction.ends.sent += 1;
+        match self.outboxes[host].pass(self.now, packet) {
+            Some(packet) => self.enter(host, packet),
             None if self.outboxes[host].waiting() == 1 => self.expect_departure(host),
             None => {}
         }
-        true
     }
 
     /// A connection has sent what it may: its transfer may be over, and its timer changes.
@@ -449,31 +474,29 @@ impl Simulation {
     fn after_receiver(&mut self, id: usize) {
         let now = self.now;
         while let Some(connection) = &mut self.connections[id] {
+            let host = connection.receiving_host;
             let Some(packet) = connection.receiver.poll_transmit(now) else { break };
-            self.reverse_ends.sent += 1;
-            if let Some(packet) = self.receiver_outbox.pass(now, Backward { connection: id, packet }) {
-                self.enter_reverse(packet);
-            }
+            self.depart(host, Packet::Ack { connection: id, packet });
         }
         let connection = self.connections[id].as_mut().expect("an open connection is there");
         let due = connection.receiver.next_wake();
         connection.receiver_alarm.set(due, Event::ReceiverTimer { connection: id }, &mut self.calendar);
     }
 
-    fn enter_forward(&mut self, packet: Forward) {
-        let (size, extra) = match &packet {
-            Forward::Udp => (MTU, Span::ZERO),
-            Forward::Tcp { connection, packet } => {
-                let extra = self.connections[*connection].as_ref().map_or(Span::ZERO, |other| other.forward_extra);
-                (packet.wire_size(), extra)
-            }
+    /// A packet leaves a host for the link.
+    fn enter(&mut self, host: usize, packet: Packet) {
+        let (size, id) = match &packet {
+            Packet::Data { connection, packet } => (packet.wire_size(), *connection),
+            Packet::Ack { connection, packet } => (packet.wire_size(), *connection),
+            Packet::Udp => unreachable!("UDP sources send without a host"),
         };
-        self.forward.send(self.now, packet, size, extra, &mut self.forward_stream);
-    }
-
-    fn enter_reverse(&mut self, packet: Backward) {
-        let extra = self.connections[packet.connection].as_ref().map_or(Span::ZERO, |other| other.reverse_extra);
-        self.reverse.send(self.now, packet, packet.packet.wire_size(), extra, &mut self.reverse_stream);
+        let connection = self.connections[id].as_ref();
+        let (direction, extra) = if host == self.receiver {
+            (&mut self.reverse, connection.map_or(Span::ZERO, |connection| connection.reverse_extra))
+        } else {
+            (&mut self.forward, connection.map_or(Span::ZERO, |connection| connection.forward_extra))
+        };
+        direction.link.send(self.now, packet, size, extra, &mut direction.stream);
     }
 
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
@@ -519,8 +542,8 @@ impl Simulation {
     }
 
     fn emit_queues(&mut self, sink: &mut dyn Sink) {
-        sink.queue(self.rows.queue("forward", &mut self.forward, self.now));
-        sink.queue(self.rows.queue("reverse", &mut self.reverse, self.now));
+        sink.queue(self.rows.queue("forward", &mut self.forward.link, self.now));
+        sink.queue(self.rows.queue("reverse", &mut self.reverse.link, self.now));
     }
 }
 
@@ -532,12 +555,21 @@ fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
     }
 }
 
-fn side(ends: Ends, stats: Stats, waiting: u64) -> Side {
-    Side {
-        sent: ends.sent,
-        duplicated: stats.duplicated.0,
-        delivered: ends.received,
-        dropped: stats.dropped.0 + stats.lost.0,
-        in_flight: waiting + stats.backlog_packets.0 + stats.in_flight.0,
+/// The index of a host whose name was checked.
+fn host_index(experiment: &Experiment, name: &str) -> usize {
+    experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
+}
+
+impl Direction {
+    /// Its books at a moment; `waiting` packets are in its hosts.
+    fn side(&mut self, now: Time, waiting: u64) -> Side {
+        let stats = self.link.stats(now);
+        Side {
+            sent: self.ends.sent,
+            duplicated: stats.duplicated.0,
+            delivered: self.ends.received,
+            dropped: stats.dropped.0 + stats.lost.0,
+            in_flight: waiting + stats.backlog_packets.0 + stats.in_flight.0,
+        }
     }
 }

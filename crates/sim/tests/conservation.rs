@@ -82,7 +82,7 @@ prop_compose! {
         load in load(),
         repeat in repeat(),
         count in 1u32..4,
-        (extra_rtt, paced) in (prop_oneof![Just(0u64), 0u64..50], any::<bool>()),
+        (extra_rtt, paced, up) in (prop_oneof![Just(0u64), 0u64..50], any::<bool>(), any::<bool>()),
     ) -> Flow {
         Flow {
             name: name.to_owned(),
@@ -97,6 +97,7 @@ prop_compose! {
             count,
             extra_rtt_ns: Span::from_millis(extra_rtt),
             host: "sender".to_owned(),
+            up,
         }
     }
 }
@@ -115,11 +116,12 @@ prop_compose! {
 prop_compose! {
     fn experiment()(
         seed in any::<u64>(),
-        (capacity, buffer, forward_loss, reverse_loss) in (capacity(), buffer(), loss(), loss()),
+        (capacity, buffer, forward_loss) in (capacity(), buffer(), loss()),
+        (reverse_capacity, reverse_buffer, reverse_loss) in (capacity(), buffer(), loss()),
         (duplicate, reorder, jitter, host_jitter) in (chance(0.05), chance(0.05), 0u64..5_000, 0u64..200),
         rtt in 1u64..100,
         (first, second) in (flow("first"), flow("second")),
-        udp in prop::option::of(1u64..20),
+        (udp, udp_up) in (prop::option::of(1u64..20), any::<bool>()),
         (start_jitter, cpu) in (0u64..50, prop::option::of(cpu())),
     ) -> Experiment {
         let mut experiment = support::experiment();
@@ -137,13 +139,15 @@ prop_compose! {
         }
         experiment.forward.capacity = capacity;
         experiment.forward.buffer = buffer;
+        experiment.reverse.capacity = reverse_capacity;
+        experiment.reverse.buffer = reverse_buffer;
         for host in experiment.hosts.values_mut() {
             host.delay_jitter_ns = Span::from_micros(host_jitter);
         }
         experiment.hosts.get_mut("sender").expect("there is one").cpu = cpu;
         experiment.flows = vec![first, second];
         experiment.background = udp
-            .map(|mbps| Background { rate_bps: Rate::from_mbps(mbps), start_ns: Time(300_000_000), stop_ns: None })
+            .map(|mbps| Background { rate_bps: Rate::from_mbps(mbps), start_ns: Time(300_000_000), stop_ns: None, up: udp_up })
             .into_iter()
             .collect();
         experiment

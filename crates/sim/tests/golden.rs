@@ -8,9 +8,9 @@ mod support;
 
 use std::fmt::Write;
 use support::{bulk, loss, run};
-use thalweg_plan::plan::{Background, Capacity, Experiment, Step};
+use thalweg_plan::plan::{Background, Buffer, Capacity, Experiment, Step};
 use thalweg_trace::Memory;
-use thalweg_units::{Bytes, Chance, Rate, Span, Time};
+use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
 const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(30);
@@ -83,7 +83,8 @@ fn cases() -> Vec<Case> {
         Case {
             about: "cubic, 25 Mbit/s of UDP beside it",
             experiment: changed(plain(&["cubic"]), |it| {
-                it.background = vec![Background { rate_bps: Rate::from_mbps(25), start_ns: Time::ZERO, stop_ns: None }];
+                it.background =
+                    vec![Background { rate_bps: Rate::from_mbps(25), start_ns: Time::ZERO, stop_ns: None, up: false }];
             }),
             control: |it| it.background.clear(),
         },
@@ -102,7 +103,36 @@ fn cases() -> Vec<Case> {
             }),
             control: |it| it.hosts.get_mut("receiver").expect("there is one").rcvbuf_max_bytes = Bytes(1 << 31),
         },
+        Case {
+            about: "upload beside a download, thin way back",
+            experiment: two_way(),
+            control: |it| it.flows[1].up = false,
+        },
+        Case {
+            about: "upload, 20 Mbit/s of UDP up",
+            experiment: changed(two_way(), |it| {
+                it.reverse.capacity =
+                    Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(30) }] };
+                it.background =
+                    vec![Background { rate_bps: Rate::from_mbps(20), start_ns: Time::ZERO, stop_ns: None, up: true }];
+            }),
+            control: |it| it.background[0].up = false,
+        },
     ]
+}
+
+/// A download and an upload over an access line that is 13 times slower upwards.
+fn two_way() -> Experiment {
+    let mut experiment = plain(&["cubic", "cubic"]);
+    experiment.duration_ns = Some(Span::from_secs(30));
+    support::set_path(&mut experiment, Rate(10_800_000), Span::from_millis(40), 1.0);
+    experiment.forward.buffer = Buffer::Packets { packets: Packets(100) };
+    experiment.reverse.capacity = Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate(830_000) }] };
+    experiment.reverse.buffer = Buffer::Packets { packets: Packets(100) };
+    experiment.flows[0].name = "download".to_owned();
+    experiment.flows[1].name = "upload".to_owned();
+    experiment.flows[1].up = true;
+    experiment
 }
 
 /// Goodput, retransmissions and median round-trip time of each flow, and what the queue dropped.

@@ -142,7 +142,8 @@ fn extra_rtt_shows_in_the_flows_rtt_alone() {
 fn udp_takes_its_rate_and_leaves_the_rest() {
     let mut experiment = bulk(MBPS_20, MS_40, 1.0, &["cubic"], 20);
     let alone = share(&run(&experiment).flows[0], MBPS_20);
-    experiment.background = vec![Background { rate_bps: Rate::from_mbps(12), start_ns: Time::ZERO, stop_ns: None }];
+    experiment.background =
+        vec![Background { rate_bps: Rate::from_mbps(12), start_ns: Time::ZERO, stop_ns: None, up: false }];
     let beside = share(&run(&experiment).flows[0], MBPS_20);
     assert!(alone > 0.9 && (0.3..0.4).contains(&beside), "{alone} {beside}");
 }
@@ -152,7 +153,7 @@ fn udp_at_the_rate_of_the_path_leaves_tcp_a_little() {
     // Exactly in step with the bottleneck, UDP would take every place in the queue, and TCP a hundredth of this.
     let rate = Rate::from_mbps(10);
     let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
-    experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None }];
+    experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None, up: false }];
     let left = share(&run(&experiment).flows[0], rate);
     assert!((0.01..0.2).contains(&left), "{left}");
 }
@@ -243,7 +244,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     assert_eq!(refused(&|it| it.flows[0].repeat = gap(Some("nobody"), None)), "flows.bulk.repeat.until");
     assert_eq!(refused(&|it| it.flows[0].count = 1 << 31), "flows", "they would take terabytes");
     assert_eq!(refused(&|it| it.forward.loss = support::loss(1.0)), "forward.loss");
-    let udp = Background { rate_bps: MBPS_20, start_ns: Time::ZERO, stop_ns: None };
+    let udp = Background { rate_bps: MBPS_20, start_ns: Time::ZERO, stop_ns: None, up: false };
     assert_eq!(refused(&|it| it.background = vec![udp.clone()]), "background");
     assert_eq!(
         refused(&|it| it.forward.capacity = Capacity::Trace { trace: "none".to_owned() }),

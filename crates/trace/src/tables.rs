@@ -23,8 +23,10 @@ table! {
         key: transfer: u64,
         /// Congestion control.
         : cc: Arc<str>,
-        /// Sending host.
+        /// The flow's host: it sends if the flow goes down, and receives if it goes up; the other end is `receiver`.
         : host: Arc<str>,
+        /// Which way the data goes: down (through path) or up (through path.reverse); the column is absent where no flow goes up.
+        : direction: Option<&'static str>,
         /// Bytes to transfer; empty: unlimited.
         : size_bytes: Option<u64>,
         /// When it began: the connection's SYN, or the request on an open connection.
@@ -133,7 +135,7 @@ table! {
         key: experiment: u64,
         /// Number of the repetition.
         key: repetition: u64,
-        /// Direction: forward (the bottleneck) or reverse.
+        /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go up).
         key: link: &'static str,
         /// When.
         key: t_us: u64,
@@ -163,7 +165,7 @@ table! {
         key: experiment: u64,
         /// Number of the repetition.
         key: repetition: u64,
-        /// Direction: forward (the bottleneck) or reverse.
+        /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go up).
         key: link: &'static str,
         /// When it was offered.
         key: t_us: u64,

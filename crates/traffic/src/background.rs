@@ -48,7 +48,7 @@ mod tests {
     use thalweg_units::Rate;
 
     fn departures(rate: Rate, stop: u64) -> Vec<u64> {
-        let config = Background { rate_bps: rate, start_ns: Time(5_000), stop_ns: Some(Time(stop)) };
+        let config = Background { rate_bps: rate, start_ns: Time(5_000), stop_ns: Some(Time(stop)), up: false };
         let mut source = Source::new(&config, Streams::new(1).take());
         std::iter::from_fn(|| source.next_departure()).map(|at| at.0).collect()
     }

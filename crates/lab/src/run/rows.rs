@@ -29,15 +29,18 @@ struct Labels {
     flow: Arc<str>,
     cc: Arc<str>,
     host: Arc<str>,
+    direction: Option<&'static str>,
 }
 
 impl<'a> Rows<'a> {
     /// No rows yet.
     pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
+        let has_up = experiment.has_up_flows();
         let labels = experiment.flows.iter().map(|flow| Labels {
             flow: flow.name.as_str().into(),
             cc: flow.cc.as_str().into(),
             host: flow.host.as_str().into(),
+            direction: has_up.then_some(flow.direction()),
         });
         Rows {
             experiment: experiment.experiment.into(),
@@ -107,7 +110,7 @@ impl<'a> Rows<'a> {
     }
 
     fn flow(&self, report: FlowReport, untrustworthy: Option<Arc<str>>) -> FlowRow {
-        let Labels { flow, cc, host } = &self.flows[report.of.flow];
+        let Labels { flow, cc, host, direction } = &self.flows[report.of.flow];
         let lasted_us = report.end_us.saturating_sub(report.start_us);
         let goodput_bps = if lasted_us == 0 { 0.0 } else { report.acked_bytes as f64 * 8.0 / (lasted_us as f64 / 1e6) };
         FlowRow {
@@ -119,6 +122,7 @@ impl<'a> Rows<'a> {
             transfer: report.transfer,
             cc: cc.clone(),
             host: host.clone(),
+            direction: *direction,
             size_bytes: report.size_bytes,
             start_us: report.start_us,
             end_us: report.end_us,

@@ -170,6 +170,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         count: 1,
         extra_rtt_ns: Span::ZERO,
         host: "sender".to_owned(),
+        up: false,
     };
     Experiment {
         experiment: 0,

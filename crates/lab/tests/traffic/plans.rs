@@ -61,6 +61,7 @@ pub fn flow(name: &str, load: Load) -> Flow {
         count: 1,
         extra_rtt_ns: Span::ZERO,
         host: "sender".to_owned(),
+        up: false,
     }
 }
 

@@ -130,6 +130,7 @@ fn background_has_its_rate() {
         rate_bps: Rate::from_mbps(24),
         start_ns: Time(100_000_000),
         stop_ns: Some(Time(600_000_000)),
+        up: false,
     }];
     plan.duration_ns = Some(Span::from_millis(700));
     let (outcome, receiver) = rig.run(&plan);
