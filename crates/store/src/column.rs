@@ -14,6 +14,8 @@ pub struct Column {
     pub name: String,
     /// What it holds.
     pub kind: Kind,
+    /// Whether files have it.
+    pub is_written: bool,
     /// Row by row, 1 if there is a value and 0 if not; nothing for a column that always has one.
     pub levels: Option<Vec<i16>>,
     /// The values, row by row; where there is none, anything.
@@ -39,7 +41,7 @@ impl Column {
             Kind::Bool => Cells::Bool(Vec::new()),
             Kind::Text => Cells::Text(Texts::default()),
         };
-        Column { name: name.to_owned(), kind, levels: is_optional.then(Vec::new), cells }
+        Column { name: name.to_owned(), kind, is_written: true, levels: is_optional.then(Vec::new), cells }
     }
 
     /// Appends the value of another row.

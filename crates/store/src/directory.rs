@@ -72,12 +72,17 @@ impl RunDirectory {
         self.present.contains(id)
     }
 
-    /// Begins the tables of an experiment.
+    /// Begins the tables of an experiment. `flows` has the column `direction` if `has_up_flows`.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn begin(&self, id: &Id, sweep: &BTreeMap<String, SweepValue>) -> Result<Tables<'_>, Error> {
-        Tables::create(self, id, sweep)
+    pub fn begin(
+        &self,
+        id: &Id,
+        sweep: &BTreeMap<String, SweepValue>,
+        has_up_flows: bool,
+    ) -> Result<Tables<'_>, Error> {
+        Tables::create(self, id, sweep, has_up_flows)
     }
 
     /// Appends an event to the journal.

@@ -21,7 +21,8 @@ use thalweg_trace::Kind;
 
 /// A Parquet file that gets `columns`.
 pub fn begin<W: Write + Send>(to: W, columns: &[Column]) -> io::Result<SerializedFileWriter<W>> {
-    let fields: Result<_, _> = columns.iter().map(|column| field(column).map(Arc::new)).collect();
+    let written = columns.iter().filter(|column| column.is_written);
+    let fields: Result<_, _> = written.map(|column| field(column).map(Arc::new)).collect();
     let schema = fields.and_then(|fields| Type::group_type_builder("schema").with_fields(fields).build());
     let schema: TypePtr = Arc::new(schema.expect("columns are well-formed"));
     SerializedFileWriter::new(to, schema, Arc::new(properties(columns))).map_err(io_error)
@@ -36,7 +37,7 @@ pub fn write_group<W: Write + Send>(
 ) -> io::Result<()> {
     let mut write = || {
         let mut group = file.next_row_group()?;
-        for column in columns {
+        for column in columns.iter().filter(|column| column.is_written) {
             if let Some(Encoded { bytes, written }) = repeats.encoded(column, order.len())? {
                 group.append_column(&bytes, written)?;
                 continue;

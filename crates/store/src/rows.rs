@@ -40,6 +40,13 @@ impl<R: Row> Rows<R> {
         Rows { columns, constants: constants.values().cloned().collect(), count: 0, of: PhantomData }
     }
 
+    /// Leaves a column out of files.
+    pub(crate) fn leave_out(&mut self, name: &str) {
+        for column in self.columns.iter_mut().filter(|column| column.name == name) {
+            column.is_written = false;
+        }
+    }
+
     /// Appends a row.
     #[inline]
     pub fn push(&mut self, row: &R) {

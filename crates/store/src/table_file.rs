@@ -20,9 +20,15 @@ pub struct TableFile<R> {
 }
 
 impl<R: Row> TableFile<R> {
-    /// Begins what is to become the file `target`. Besides the table's own columns it gets one for each constant.
-    pub fn create(target: &Path, constants: &BTreeMap<String, SweepValue>) -> io::Result<TableFile<R>> {
-        let rows = Rows::with(constants);
+    /// Begins what is to become the file `target`. Besides the table's own columns it gets one for each constant; the columns
+    /// `without` are left out.
+    pub fn create(
+        target: &Path,
+        constants: &BTreeMap<String, SweepValue>,
+        without: &[&str],
+    ) -> io::Result<TableFile<R>> {
+        let mut rows = Rows::with(constants);
+        without.iter().for_each(|name| rows.leave_out(name));
         Ok(TableFile { file: RowsFile::create(target, &rows)?, rows })
     }
 

@@ -61,19 +61,20 @@ impl Health {
 }
 
 impl<'a> Tables<'a> {
-    /// Begins the files. `flows` gets a column for every key of the sweep.
+    /// Begins the files. `flows` gets a column for every key of the sweep, and `direction` if `has_up_flows`.
     pub(crate) fn create(
         directory: &'a RunDirectory,
         id: &Id,
         sweep: &BTreeMap<String, SweepValue>,
+        has_up_flows: bool,
     ) -> Result<Tables<'a>, Error> {
         let place = Place { directory, id: id.clone(), health: Health::default() };
         let none = BTreeMap::new();
         Ok(Tables {
-            samples: place.create(&none)?,
-            state: place.create(&none)?,
-            queue: place.create(&none)?,
-            flows: place.create(sweep)?,
+            samples: place.create(&none, &[])?,
+            state: place.create(&none, &[])?,
+            queue: place.create(&none, &[])?,
+            flows: place.create(sweep, if has_up_flows { &[] } else { &["direction"] })?,
             packets: None,
             capture: None,
             place,
@@ -102,7 +103,7 @@ impl<'a> Tables<'a> {
         let error = |path: &Path, source| Error::io(self.place.directory.path(), path, source);
         let folder = recorded_folder(self.place.directory.path());
         fs::create_dir_all(&folder).map_err(|source| error(&folder, source))?;
-        self.packets = Some(TableFile::create(&table, &BTreeMap::new()).map_err(|source| error(&table, source))?);
+        self.packets = Some(TableFile::create(&table, &BTreeMap::new(), &[]).map_err(|source| error(&table, source))?);
         let pending = Pending::create(&capture).map_err(|source| error(&capture, source))?;
         Ok(self.capture.insert(pending).path())
     }
@@ -162,9 +163,13 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn create<R: Row>(&self, constants: &BTreeMap<String, SweepValue>) -> Result<TableFile<R>, Error> {
+    fn create<R: Row>(
+        &self,
+        constants: &BTreeMap<String, SweepValue>,
+        without: &[&str],
+    ) -> Result<TableFile<R>, Error> {
         let path = table_path(self.directory.path(), R::TABLE.name, &self.id);
-        TableFile::create(&path, constants).map_err(|source| self.error::<R>(source))
+        TableFile::create(&path, constants, without).map_err(|source| self.error::<R>(source))
     }
 
     fn record<R: Row>(&self, file: &mut TableFile<R>, row: &R) {

@@ -44,6 +44,25 @@ fn every_table_has_its_declared_columns_and_flows_those_of_the_sweep_too() {
 }
 
 #[test]
+fn a_file_of_flows_has_a_direction_only_where_one_goes_up() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
+    let id = directory.run().experiments[0].id.clone();
+    let mut tables = directory.begin(&id, &sweep(), false).unwrap();
+    tables.flow(flow("large", 0, Some(10)));
+    tables.commit().unwrap();
+    let row = &rows(&temporary.path().join("flows").join(format!("{id}.parquet")))[0];
+    assert!(row.get_column_iter().all(|(name, _)| name != "direction"));
+    assert_eq!(
+        (field(row, "host"), field(row, "size_bytes")),
+        (Field::Str("sender".to_owned()), Field::ULong(u64::MAX))
+    );
+    let up = thalweg_trace::FlowRow { direction: Some("up"), ..flow("large", 0, Some(10)) };
+    let (_directory, rows, _) = written(|sink| sink.flow(up), "flows");
+    assert_eq!(field(&rows[0], "direction"), Field::Str("up".to_owned()));
+}
+
+#[test]
 fn values_come_back_as_they_were_written() {
     let (_directory, rows, _) = written(|sink| sink.flow(flow("large", 0, None)), "flows");
     let row = &rows[0];
@@ -128,7 +147,7 @@ fn the_rows_kept_in_memory_do_not_become_more_while_an_experiment_goes_on() {
     const BOUND: usize = 131_072;
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
-    let mut tables = directory.begin(&directory.run().experiments[0].id, &sweep()).unwrap();
+    let mut tables = directory.begin(&directory.run().experiments[0].id, &sweep(), false).unwrap();
     let mut most = 0;
     for t_us in 0..500_000 {
         tables.state(state(0, t_us, "pacing_gain"));

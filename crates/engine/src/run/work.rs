@@ -99,7 +99,7 @@ impl<'a> Work<'a> {
         self.say(&Event::Started(id))?;
         let start = Instant::now();
         let outcome = guard::catch(|| {
-            let mut tables = self.directory.begin(&id.id, &experiment.sweep)?;
+            let mut tables = self.directory.begin(&id.id, &experiment.sweep, experiment.has_up_flows())?;
             let health = tables.health();
             let stop = || self.must_stop() || health.is_lost();
             let must_record = experiment.engine.record && self.engine.records();

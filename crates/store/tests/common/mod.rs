@@ -78,6 +78,7 @@ pub fn flow(name: &str, connection: u64, fct_us: Option<u64>) -> FlowRow {
         transfer: 0,
         cc: Arc::from("cubic"),
         host: Arc::from("sender"),
+        direction: Some("down"),
         size_bytes: Some(u64::MAX),
         start_us: 10,
         end_us: 20,
@@ -171,7 +172,7 @@ pub fn some_rows(sink: &mut dyn Sink) {
 
 /// Completes an experiment.
 pub fn commit(directory: &RunDirectory, id: &Id, rows: impl FnOnce(&mut dyn Sink)) -> Result<(), Error> {
-    let mut tables = directory.begin(id, &sweep())?;
+    let mut tables = directory.begin(id, &sweep(), true)?;
     rows(&mut tables);
     tables.commit()
 }
@@ -183,7 +184,7 @@ pub fn commit_recorded(
     capture: &[u8],
     rows: impl FnOnce(&mut dyn Sink),
 ) -> Result<(), Error> {
-    let mut tables = directory.begin(id, &sweep())?;
+    let mut tables = directory.begin(id, &sweep(), true)?;
     fs::write(tables.begin_capture()?, capture).unwrap();
     rows(&mut tables);
     tables.commit()
