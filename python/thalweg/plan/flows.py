@@ -28,6 +28,7 @@ def resolve_flow(flow: models.Flow, folder: Path) -> plan.Flow:
         count=flow.count,
         extra_rtt_ns=quantities.time(flow.extra_rtt),
         host=flow.host,
+        up=flow.direction == "up",
     )
 
 

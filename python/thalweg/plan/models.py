@@ -274,13 +274,18 @@ class Flow(Table):
     extra_rtt_ns: Span
     """Added to the round-trip time, half in each direction."""
     host: str
-    """Name of the sending host."""
+    """Name of the host at the sender's end of the path: it sends the flow's data, or receives it if the flow goes up.
+    """
     cc_file: CcFile | None = Field(default=None, exclude_if=not_)
     """What to load the algorithm from; absent or null: the engine has it."""
     paced: bool = Field(default=False, exclude_if=not_)
     """Whether segments leave at the pacing rate even if the algorithm does not pace."""
     stop_ns: Time | None = None
     """When the flow stops sending; null: at the end."""
+    up: bool = Field(default=False, exclude_if=not_)
+    """Whether the data goes from the host `receiver` through the reverse link, and acknowledgements through the forward
+    one.
+    """
 
 
 class Background(Table):
@@ -292,6 +297,8 @@ class Background(Table):
     """When it starts."""
     stop_ns: Time | None = None
     """When it stops; null: at the end."""
+    up: bool = Field(default=False, exclude_if=not_)
+    """Whether it goes from the host `receiver` through the reverse link."""
 
 
 Emulator = Literal["auto", "relay", "netem"]

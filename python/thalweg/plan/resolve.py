@@ -198,6 +198,7 @@ def _background(background: models.Background) -> plan.Background:
         rate_bps=quantities.rate(background.rate),
         start_ns=quantities.time(background.start),
         stop_ns=_optional(quantities.time, background.stop),
+        up=background.direction == "up",
     )
 
 

@@ -36,7 +36,20 @@ TABLES: dict[str, Table] = {
             Column("connection", "u64", False, True, "Number of the connection within the copy, from 0."),
             Column("transfer", "u64", False, True, "Number of the transfer within the connection, from 0."),
             Column("cc", "string", False, False, "Congestion control."),
-            Column("host", "string", False, False, "Sending host."),
+            Column(
+                "host",
+                "string",
+                False,
+                False,
+                "The flow's host: it sends if the flow goes down, and receives if it goes up; the other end is `receiver`.",
+            ),
+            Column(
+                "direction",
+                "string",
+                True,
+                False,
+                "Which way the data goes: down (through path) or up (through path.reverse); the column is absent where no flow goes up.",
+            ),
             Column("size_bytes", "u64", True, False, "Bytes to transfer; empty: unlimited."),
             Column(
                 "start_us",
@@ -134,7 +147,13 @@ TABLES: dict[str, Table] = {
         (
             Column("experiment", "u64", False, True, "Number of the sweep point."),
             Column("repetition", "u64", False, True, "Number of the repetition."),
-            Column("link", "string", False, True, "Direction: forward (the bottleneck) or reverse."),
+            Column(
+                "link",
+                "string",
+                False,
+                True,
+                "Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go up).",
+            ),
             Column("t_us", "u64", False, True, "When."),
             Column("backlog_bytes", "u64", False, False, "Bytes in the queue, the packet being sent not counted."),
             Column("backlog_packets", "u64", False, False, "Packets in the queue, the packet being sent not counted."),
@@ -158,7 +177,13 @@ TABLES: dict[str, Table] = {
         (
             Column("experiment", "u64", False, True, "Number of the sweep point."),
             Column("repetition", "u64", False, True, "Number of the repetition."),
-            Column("link", "string", False, True, "Direction: forward (the bottleneck) or reverse."),
+            Column(
+                "link",
+                "string",
+                False,
+                True,
+                "Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go up).",
+            ),
             Column("t_us", "u64", False, True, "When it was offered."),
             Column("number", "u64", False, True, "Number of the packet in its direction, from 0."),
             Column(

@@ -11,6 +11,7 @@ from thalweg.scenario import (
     rules_amount,
     rules_arrival,
     rules_cc,
+    rules_direction,
     rules_flow,
     rules_host,
     rules_path,
@@ -182,8 +183,9 @@ RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (rules_path.check_hosts, ("host", "flow")),
     (rules_flow.check, ("flow", "host", "duration")),
     (rules_flow.check_background, ("background", "path", "duration")),
+    (rules_direction.check, ("flow", "host", "path")),
     (rules_cc.check, ("flow",)),
-    (rules_host.check, ("host",)),
+    (rules_host.check, ("host", "flow", "background")),
     (rules_amount.check, ("flow", "duration", "sample_interval")),
     (rules_arrival.check, (*(f"path.{key}" for key in rules_arrival.PATH_KEYS), "flow", "duration")),
 )

@@ -88,10 +88,12 @@ Reorder = Annotated[
 
 
 class Reverse(Table):
-    """The way back, for acknowledgements."""
+    """The way back: acknowledgements of flows that go down, data of those that go up."""
 
     rate: Rate | None = None
-    """Constant rate; without it, `steps` or `trace`, the way back has no limit of rate."""
+    """Constant rate; without it, `steps` or `trace`, the way back has no limit of rate. An unlimited flow that goes up
+    needs one of the three.
+    """
     steps: list[Step] | None = None
     """A rate that changes in steps. The first step is at `"0s"`."""
     trace: str | None = None
@@ -157,7 +159,8 @@ class Host(Table):
     cpu_per_packet: Time | None = None
     """CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said."""
     cpu_per_ack: Time | None = None
-    """CPU time that a simulated host with a cpu_share needs to handle an acknowledgement; `"1us"` if nothing is said.
+    """CPU time that a simulated host with a cpu_share needs to handle a packet that it receives: an acknowledgement, or
+    data of a flow that goes up, including the acknowledgement it sends. `"1us"` if nothing is said.
     """
     qdisc: str | None = None
     """Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
@@ -166,10 +169,11 @@ class Host(Table):
     """
     sndbuf_max: Size | None = None
     """Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
+    On `receiver` it limits flows that go up.
     """
     rcvbuf_max: Size | None = None
     """Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that
-    binds.
+    binds. On hosts other than `receiver` it limits flows that go up.
     """
     delay_jitter: Time | None = None
     """Every packet leaves the host after a random delay between zero and this, in order."""
@@ -210,6 +214,10 @@ class Repeat(Table):
     """Sizes of the connections, each as likely as the others. Takes the place of `size`."""
 
 
+Direction = Literal["down", "up"]
+"""Which way data goes."""
+
+
 class Requests(Table):
     """Many transfers over one connection."""
 
@@ -247,7 +255,14 @@ class Flow(Table):
     extra_rtt: Time = "0s"
     """Added to path.rtt for this flow, half in each direction."""
     host: str = "sender"
-    """The host that sends it."""
+    """The host at the sender's end of the path; at the other end is always `receiver`. It sends the data of a flow that
+    goes down, and receives that of one that goes up.
+    """
+    direction: Direction = "down"
+    """Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
+    the flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
+    connection.
+    """
     requests: Requests | None = None
     """Many transfers over one connection, one after another. Takes the place of `size`."""
 
@@ -261,6 +276,10 @@ class Background(Table):
     """When it starts."""
     stop: Time | None = None
     """When it stops; without it, at the end."""
+    direction: Direction = "down"
+    """`"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through
+    path.reverse.
+    """
 
 
 EngineLink = Literal["auto", "relay", "netem"]
@@ -315,11 +334,11 @@ class Scenario(Table):
     sample_interval: Time = "10ms"
     """How often cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series."""
     host: dict[str, Host] = Field(default_factory=dict)
-    """Hosts by name. `sender` and `receiver` always exist; flows may name others as their sending host."""
+    """Hosts by name. `sender` and `receiver` always exist; flows may name others in place of `sender`."""
     flow: list[Flow] = Field(default_factory=list)
     """What is sent over TCP."""
     background: list[Background] = Field(default_factory=list)
-    """Unresponsive UDP traffic on the same bottleneck."""
+    """Unresponsive UDP traffic on the same path."""
     engine: Engine | None = None
     """Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them."""
     sweep: dict[str, list[SweepValue]] = Field(default_factory=dict)

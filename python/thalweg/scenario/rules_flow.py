@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from thalweg.scenario import quantities, rules_path, rules_repeat, values, words
+from thalweg.scenario import quantities, rules_direction, rules_path, rules_repeat, values, words
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
@@ -59,18 +59,24 @@ def check_background(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 def _endless(raw: Raw, mistakes: Mistakes) -> None:
     """Check that UDP without end leaves something to the flows, where only their end ends the experiment."""
-    endless = [(index, table) for index, table in values.tables(raw, "background") if "stop" not in table]
-    udp = sum(values.quantity(table, "rate", quantities.rate) or 0 for _, table in endless)
-    capacity = rules_path.last_rate(values.table(raw, "path"))
-    if endless and capacity and udp >= capacity:
-        mistakes.add(
-            "missing-key",
-            ("background", endless[-1][0], "rate"),
-            "UDP without a stop takes the whole rate of the path: the flows may never finish, and nothing else ends"
-            " the experiment",
-            expected="less than the path's rate, a stop, or a duration",
-            hint='add duration = "60s" at the top of the file',
-        )
+    path = values.table(raw, "path")
+    for name, link, is_up in (("path", path, False), ("path.reverse", values.table(path, "reverse"), True)):
+        endless = [
+            (index, table)
+            for index, table in values.tables(raw, "background")
+            if "stop" not in table and rules_direction.goes_up(table) == is_up
+        ]
+        udp = sum(values.quantity(table, "rate", quantities.rate) or 0 for _, table in endless)
+        capacity = rules_path.last_rate(link)
+        if endless and capacity and udp >= capacity:
+            mistakes.add(
+                "missing-key",
+                ("background", endless[-1][0], "rate"),
+                f"UDP without a stop takes the whole rate of {name}: the flows may never finish, and nothing else ends"
+                " the experiment",
+                expected=f"less than the rate of {name}, a stop, or a duration",
+                hint='add duration = "60s" at the top of the file',
+            )
 
 
 def _name(flow: Raw, index: int) -> str:

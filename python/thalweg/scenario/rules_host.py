@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from thalweg.scenario import quantities, values
+from thalweg.scenario import quantities, rules_direction, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
@@ -42,13 +42,13 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
             mistakes.add(
                 "bad-host",
                 ("host", name, given[0]),
-                f"`host.{name}.{given[0]}` is about a host that receives: its CPU is never scarce",
-                expected="a host that sends",
+                f"`host.{name}.{given[0]}` is not supported: the host `receiver` always has its CPU",
+                expected="a host at the sender's end of the path",
                 hint=f"write it under [host.sender], or under the host that a flow names: [host.NAME] {given[0]} = ...",
             )
             continue
         if "qdisc" in host:
-            _qdisc(host["qdisc"], name, mistakes)
+            _qdisc(host["qdisc"], name, mistakes, is_sending=name != "receiver" or rules_direction.has_up(raw))
         _together(host, name, mistakes)
         _amounts(host, ("host", name), f"host.{name}", mistakes)
 
@@ -62,15 +62,15 @@ def period_ns(share: float, slice_ns: int) -> int:
     return round(slice_ns / Fraction(str(share)))
 
 
-def _qdisc(qdisc: object, name: str, mistakes: Mistakes) -> None:
+def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) -> None:
     """Check whose queue discipline it is, and what it is called; whether a kernel has it is seen when it is made."""
     place = ("host", name, "qdisc")
-    if name == "receiver":
+    if not is_sending:
         mistakes.add(
             "bad-host",
             place,
             "`host.receiver.qdisc` is about a host that receives: only hosts that send have a queue discipline",
-            expected="a host that sends",
+            expected='a host that sends, or a flow with direction = "up"',
             hint="write it under [host.sender], or under the host that a flow names; the path's queue is path.queue",
         )
     elif isinstance(qdisc, str) and not QDISC.fullmatch(qdisc):

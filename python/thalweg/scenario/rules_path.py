@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario import quantities, traces, values, words
+from thalweg.scenario import quantities, rules_direction, traces, values, words
 from thalweg.scenario.carriers import Carrier
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
@@ -245,16 +245,20 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 expected=f"one of {', '.join(sorted(senders))}, receiver",
                 hint=words.did_you_mean(name, [*sorted(senders), "receiver"]) or f'add host = "{name}" to a [[flow]]',
             )
-        useless = "sndbuf_max" if name == "receiver" else "rcvbuf_max"
-        if isinstance(host, dict) and useless in host:
-            side = "receiver, which sends no data" if name == "receiver" else "sending host, which receives no data"
-            other = "sender" if name == "receiver" else "receiver"
-            mistakes.add(
-                "no-effect",
-                ("host", name, useless),
-                f"`host.{name}.{useless}` has no effect on the {side}",
-                hint=f"it belongs to [host.{other}]",
-            )
+        known = {*senders, "receiver"}
+        for key, verb, busy in (
+            ("sndbuf_max", "sends", rules_direction.senders_of_data(raw)),
+            ("rcvbuf_max", "receives", rules_direction.receivers_of_data(raw)),
+        ):
+            if isinstance(host, dict) and key in host and name not in busy and name in known:
+                way = "up" if (name == "receiver") == (verb == "sends") else "down"
+                others = " or ".join(f"[host.{other}]" for other in sorted(busy))
+                mistakes.add(
+                    "no-effect",
+                    ("host", name, key),
+                    f"`host.{name}.{key}` has no effect: the host {verb} no data, as no flow of it goes {way}",
+                    hint=f"it belongs to {others}" if others else None,
+                )
         for key, least in LEAST_BUFFER_BYTES.items():
             size = values.quantity(host, key, quantities.size) if isinstance(host, dict) else None
             if size is not None and size < least:

@@ -89,9 +89,7 @@ def _translate(details: ErrorDetails, place: Place, node: Schema, document: Docu
     name, key, header = name_of(place, raw), str(place[-1]) if place else "", header_of(place[:-1], raw)
     if kind == "extra_forbidden":
         known = list(_table(details["loc"][:-1]).get("properties", {}))
-        hint = words.did_you_mean(key, known)
-        if not hint:
-            hint = _belongs(key, place)
+        hint = _belongs(key, place) or words.did_you_mean(key, known)
         return ThalwegError(
             "unknown-key",
             f"unknown key `{key}` in {header}",

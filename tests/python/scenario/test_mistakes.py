@@ -129,6 +129,14 @@ CASES = {
     "host that sends nothing": GOOD + '[host.sendr]\nsndbuf_max = "1MB"\n',
     "host receiver sends": GOOD + 'host = "receiver"\n',
     "buffer on the wrong host": GOOD + '[host.sender]\nrcvbuf_max = "1MB"\n',
+    "direction that there is not": GOOD + 'direction = "reverse"\n',
+    "unlimited flow up without a limit": "duration = '9s'\n"
+    + GOOD
+    + '[[flow]]\nname = "up"\ncc = "reno"\ndirection = "up"\n',
+    "UDP up leaves nothing": GOOD
+    + '[path.reverse]\nrate = "1Mbps"\n[[background]]\nrate = "1Mbps"\ndirection = "up"\n',
+    "receive buffer where nothing goes down": GOOD.replace("cc = ", 'direction = "up"\ncc = ')
+    + '[path.reverse]\nrate = "1Mbps"\n[host.receiver]\nrcvbuf_max = "1MB"\n',
     "requests and size": HEAD + FLOW + 'requests = {size = "1kB", count = 3}\n',
     "requests of nothing": HEAD + FLOW.replace('size = "1MB"\n', 'requests = {size = "0kB", count = 3}\n'),
     "gap and arrivals": HEAD + FLOW + 'repeat = {gap = "1s", arrivals = "poisson", rate = "3/s"}\n',
@@ -312,3 +320,16 @@ def test_a_bad_setting_points_to_the_command_line(folder: Path) -> None:
     with pytest.raises(ThalwegError) as caught:
         scenario.load("x.toml", {"path.bufer": "4bdp"})
     assert caught.value.errors[0].hint == "did you mean `path.buffer`?"
+
+
+def test_buffers_belong_to_the_ends_that_a_flows_direction_uses() -> None:
+    up = GOOD.replace('cc = "bbr"', 'cc = "bbr"\ndirection = "up"')
+    both = "[host.sender]\nsndbuf_max = '1MB'\nrcvbuf_max = '1MB'\n[host.receiver]\nsndbuf_max = '1MB'\nqdisc = 'fq'\n"
+    Path("up.toml").write_text(up + both)
+    assert scenario.load("up.toml").raw["flow"][1]["direction"] == "up"
+
+
+def test_an_unlimited_flow_up_runs_where_a_buffer_limits_it() -> None:
+    flow = '[[flow]]\nname = "up"\ncc = "reno"\ndirection = "up"\n[host.receiver]\nsndbuf_max = "1MB"\n'
+    Path("up.toml").write_text("duration = '9s'\n" + GOOD + flow)
+    assert scenario.load("up.toml").raw["flow"][2]["direction"] == "up"
