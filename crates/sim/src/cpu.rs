@@ -17,7 +17,7 @@
 //! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
 use crate::events::{Alarm, Event};
-use crate::simulation::{Packet, Simulation};
+use crate::simulation::{Backward, Simulation};
 use std::collections::VecDeque;
 use thalweg_plan::plan;
 use thalweg_trace::Sink;
@@ -36,7 +36,7 @@ pub(crate) enum Task {
     /// A connection's delayed acknowledgement is due.
     Acknowledge { connection: usize },
     /// A packet has come.
-    Arrival(Packet),
+    Arrival(Backward),
 }
 
 /// When a host is on CPU, and what waits for that.
@@ -52,7 +52,7 @@ pub(crate) struct Cpu {
     free: Time,
     /// What waits and goes before arrivals.
     timers: VecDeque<Task>,
-    arrivals: VecDeque<Packet>,
+    arrivals: VecDeque<Backward>,
     /// Connections that may have something to send.
     sending: VecDeque<usize>,
     alarm: Alarm,

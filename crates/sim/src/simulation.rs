@@ -18,18 +18,27 @@ use thalweg_trace::Sink;
 use thalweg_traffic::{Outbox, Randomness, Series, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
 
-/// A packet on its way: data through the link of its flow's direction, an acknowledgement through the other one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Packet {
+/// A packet on the forward link, to the host `receiver`. An acknowledgement there is of a flow that goes up: rare, and twice as
+/// large as data, so that it is kept elsewhere and data stays cheap to move.
+#[derive(Clone, Debug)]
+enum Forward {
     Data { connection: usize, packet: ToReceiver },
+    Ack { connection: usize, packet: Box<ToSender> },
+    Udp,
+}
+
+/// A packet on the reverse link, from the host `receiver`. Data there is of a flow that goes up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Backward {
     Ack { connection: usize, packet: ToSender },
+    Data { connection: usize, packet: ToReceiver },
     Udp,
 }
 
 /// A direction of the path.
 #[derive(Debug)]
-struct Direction {
-    link: Link<Packet>,
+struct Direction<P> {
+    link: Link<P>,
     stream: Stream,
     ends: Ends,
 }
@@ -40,16 +49,17 @@ pub struct Simulation {
     pub(crate) experiment: Experiment,
     pub(crate) now: Time,
     pub(crate) calendar: Calendar,
-    forward: Direction,
-    reverse: Direction,
+    forward: Direction<Forward>,
+    reverse: Direction<Backward>,
     /// Index of the host `receiver`, the only one that sends through the reverse link.
     receiver: usize,
-    /// One for each host, in the order of their names.
-    outboxes: Vec<Outbox<Packet>>,
+    /// One for each host, in the order of their names; of the host `receiver` it stays empty.
+    outboxes: Vec<Outbox<Forward>>,
     /// Of each host with packets that wait: when the first one leaves, and the host.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
     /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Option<Cpu>>,
+    receiver_outbox: Outbox<Backward>,
     /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     open: BTreeSet<usize>,
@@ -84,10 +94,9 @@ impl Simulation {
         let reverse = Link::new(&experiment.reverse, reverse_trace).map_err(|error| Error::link("reverse", &error))?;
 
         let streams = Randomness::new(experiment);
-        let receiver = host_index(experiment, "receiver");
+        let receiver_outbox = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
         let hosts = experiment.hosts.values().zip(streams.hosts);
-        let mut outboxes: Vec<_> = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
-        outboxes[receiver] = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
+        let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
         let cpus = experiment.hosts.values().zip(streams.cpus);
         let cpus = cpus.map(|(host, mut stream)| host.cpu.map(|cpu| Cpu::new(&cpu, &mut stream))).collect();
         let sources = experiment.background.iter().zip(streams.sources);
@@ -96,10 +105,11 @@ impl Simulation {
             calendar: Calendar::default(),
             forward: Direction { link: forward, stream: streams.forward, ends: Ends::default() },
             reverse: Direction { link: reverse, stream: streams.reverse, ends: Ends::default() },
-            receiver,
+            receiver: host_index(experiment, "receiver"),
             outboxes,
             waiting_hosts: BinaryHeap::new(),
             cpus,
+            receiver_outbox,
             connections: Vec::new(),
             open: BTreeSet::new(),
             series: Series::all(experiment, streams.series),
@@ -127,18 +137,19 @@ impl Simulation {
         };
         self.now = next;
         while let Some(packet) = self.forward.link.poll(next) {
-            self.forward.ends.received += 1;
-            self.arrive(packet, sink);
+            self.arrive_at_receiver(packet, sink);
         }
         while let Some(packet) = self.reverse.link.poll(next) {
-            self.reverse.ends.received += 1;
-            self.arrive(packet, sink);
+            self.arrive_at_sender(packet, sink);
         }
         while let Some(host) = self.leaving_host() {
             while let Some(packet) = self.outboxes[host].poll(next) {
-                self.enter(host, packet);
+                self.enter_forward(packet);
             }
             self.expect_departure(host);
+        }
+        while let Some(packet) = self.receiver_outbox.poll(next) {
+            self.enter_reverse(packet);
         }
         while let Some(event) = self.calendar.take(next) {
             self.happen(event, sink);
@@ -171,11 +182,10 @@ impl Simulation {
 
     /// The books at this moment.
     pub fn ledger(&mut self) -> Ledger {
-        let all: u64 = self.outboxes.iter().map(Outbox::waiting).sum();
-        let of_receiver = self.outboxes[self.receiver].waiting();
+        let waiting = self.outboxes.iter().map(Outbox::waiting).sum();
         Ledger {
-            forward: self.forward.side(self.now, all - of_receiver),
-            reverse: self.reverse.side(self.now, of_receiver),
+            forward: self.forward.side(self.now, waiting),
+            reverse: self.reverse.side(self.now, self.receiver_outbox.waiting()),
         }
     }
 
@@ -204,6 +214,7 @@ impl Simulation {
         let mut next = earlier(self.forward.link.next_wake(), self.reverse.link.next_wake());
         next = earlier(next, self.calendar.next());
         next = earlier(next, self.next_sample);
+        next = earlier(next, self.receiver_outbox.next_wake());
         earlier(next, self.waiting_hosts.peek().map(|Reverse((at, _))| *at))
     }
 
@@ -245,10 +256,13 @@ impl Simulation {
                 }
             }
             Event::Background { source } => {
-                let direction =
-                    if self.experiment.background[source].up { &mut self.reverse } else { &mut self.forward };
-                direction.ends.sent += 1;
-                direction.link.send(now, Packet::Udp, MTU, Span::ZERO, &mut direction.stream);
+                if self.experiment.background[source].up {
+                    self.reverse.ends.sent += 1;
+                    self.enter_reverse(Backward::Udp);
+                } else {
+                    self.forward.ends.sent += 1;
+                    self.enter_forward(Forward::Udp);
+                }
                 self.enter_background(source);
             }
         }
@@ -259,7 +273,7 @@ impl Simulation {
         let now = self.now;
         let id = match task {
             Task::Open { series } => return self.open(series, sink),
-            Task::Arrival(Packet::Ack { connection: id, packet }) => {
+            Task::Arrival(Backward::Ack { connection: id, packet }) => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let rtt = connection.sender.on_packet(now, &packet, &mut connection.stream);
                 if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
@@ -267,8 +281,8 @@ impl Simulation {
                 }
                 id
             }
-            Task::Arrival(Packet::Data { connection: id, packet }) => return self.receive(id, &packet),
-            Task::Arrival(Packet::Udp) => return,
+            Task::Arrival(Backward::Data { connection: id, packet }) => return self.receive(id, &packet),
+            Task::Arrival(Backward::Udp) => return,
             Task::Acknowledge { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 if connection.receiver.next_wake().is_some_and(|due| due <= now) {
@@ -400,22 +414,27 @@ impl Simulation {
         }
     }
 
-    /// A packet has come to the host at the other end of its link.
-    fn arrive(&mut self, packet: Packet, sink: &mut dyn Sink) {
+    fn arrive_at_receiver(&mut self, packet: Forward, sink: &mut dyn Sink) {
+        self.forward.ends.received += 1;
         match packet {
-            Packet::Data { connection: id, packet: data } => {
-                let Some(connection) = &self.connections[id] else { return };
-                let host = connection.receiving_host;
-                if self.cpus[host].is_some() {
-                    return self.assign(host, Task::Arrival(packet), sink);
-                }
-                self.receive(id, &data);
+            Forward::Data { connection: id, packet } => self.receive(id, &packet),
+            // The host `receiver` always has its CPU.
+            Forward::Ack { connection, packet } => {
+                self.perform(Task::Arrival(Backward::Ack { connection, packet: *packet }), sink);
             }
-            Packet::Ack { connection: id, .. } => {
-                let Some(connection) = &self.connections[id] else { return };
-                self.assign(connection.host, Task::Arrival(packet), sink);
-            }
-            Packet::Udp => {}
+            Forward::Udp => {}
+        }
+    }
+
+    fn arrive_at_sender(&mut self, packet: Backward, sink: &mut dyn Sink) {
+        self.reverse.ends.received += 1;
+        let host = match packet {
+            Backward::Ack { connection, .. } => self.connections[connection].as_ref().map(|it| it.host),
+            Backward::Data { connection, .. } => self.connections[connection].as_ref().map(|it| it.receiving_host),
+            Backward::Udp => None,
+        };
+        if let Some(host) = host {
+            self.assign(host, Task::Arrival(packet), sink);
         }
     }
 
@@ -442,18 +461,29 @@ impl Simulation {
         let Some(connection) = &mut self.connections[id] else { return false };
         let host = connection.host;
         let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { return false };
-        self.depart(host, Packet::Data { connection: id, packet });
+        if host == self.receiver {
+            self.leave_receiver(Backward::Data { connection: id, packet });
+        } else {
+            self.leave_sender(host, Forward::Data { connection: id, packet });
+        }
         true
     }
 
-    /// A host sends a packet.
-    fn depart(&mut self, host: usize, packet: Packet) {
-        let direction = if host == self.receiver { &mut self.reverse } else { &mut self.forward };
-        direction.ends.sent += 1;
+    /// A host at the sender's end hands a packet to the forward link.
+    fn leave_sender(&mut self, host: usize, packet: Forward) {
+        self.forward.ends.sent += 1;
         match self.outboxes[host].pass(self.now, packet) {
-            Some(packet) => self.enter(host, packet),
+            Some(packet) => self.enter_forward(packet),
             None if self.outboxes[host].waiting() == 1 => self.expect_departure(host),
             None => {}
+        }
+    }
+
+    /// The host `receiver` hands a packet to the reverse link.
+    fn leave_receiver(&mut self, packet: Backward) {
+        self.reverse.ends.sent += 1;
+        if let Some(packet) = self.receiver_outbox.pass(self.now, packet) {
+            self.enter_reverse(packet);
         }
     }
 
@@ -476,27 +506,37 @@ impl Simulation {
         while let Some(connection) = &mut self.connections[id] {
             let host = connection.receiving_host;
             let Some(packet) = connection.receiver.poll_transmit(now) else { break };
-            self.depart(host, Packet::Ack { connection: id, packet });
+            if host == self.receiver {
+                self.leave_receiver(Backward::Ack { connection: id, packet });
+            } else {
+                self.leave_sender(host, Forward::Ack { connection: id, packet: Box::new(packet) });
+            }
         }
         let connection = self.connections[id].as_mut().expect("an open connection is there");
         let due = connection.receiver.next_wake();
         connection.receiver_alarm.set(due, Event::ReceiverTimer { connection: id }, &mut self.calendar);
     }
 
-    /// A packet leaves a host for the link.
-    fn enter(&mut self, host: usize, packet: Packet) {
+    fn enter_forward(&mut self, packet: Forward) {
         let (size, id) = match &packet {
-            Packet::Data { connection, packet } => (packet.wire_size(), *connection),
-            Packet::Ack { connection, packet } => (packet.wire_size(), *connection),
-            Packet::Udp => unreachable!("UDP sources send without a host"),
+            Forward::Data { connection, packet } => (packet.wire_size(), Some(*connection)),
+            Forward::Ack { connection, packet } => (packet.wire_size(), Some(*connection)),
+            Forward::Udp => (MTU, None),
         };
-        let connection = self.connections[id].as_ref();
-        let (direction, extra) = if host == self.receiver {
-            (&mut self.reverse, connection.map_or(Span::ZERO, |connection| connection.reverse_extra))
-        } else {
-            (&mut self.forward, connection.map_or(Span::ZERO, |connection| connection.forward_extra))
+        let connection = id.and_then(|id| self.connections[id].as_ref());
+        let extra = connection.map_or(Span::ZERO, |connection| connection.forward_extra);
+        self.forward.link.send(self.now, packet, size, extra, &mut self.forward.stream);
+    }
+
+    fn enter_reverse(&mut self, packet: Backward) {
+        let (size, id) = match &packet {
+            Backward::Ack { connection, packet } => (packet.wire_size(), Some(*connection)),
+            Backward::Data { connection, packet } => (packet.wire_size(), Some(*connection)),
+            Backward::Udp => (MTU, None),
         };
-        direction.link.send(self.now, packet, size, extra, &mut direction.stream);
+        let connection = id.and_then(|id| self.connections[id].as_ref());
+        let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
+        self.reverse.link.send(self.now, packet, size, extra, &mut self.reverse.stream);
     }
 
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
@@ -560,7 +600,7 @@ fn host_index(experiment: &Experiment, name: &str) -> usize {
     experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
 }
 
-impl Direction {
+impl<P: Clone> Direction<P> {
     /// Its books at a moment; `waiting` packets are in its hosts.
     fn side(&mut self, now: Time, waiting: u64) -> Side {
         let stats = self.link.stats(now);
