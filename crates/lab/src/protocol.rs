@@ -66,20 +66,19 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// It opens connections to the receiver and sends.
-    Sender {
-        /// Places in the plan of the flows that it sends.
-        flows: Vec<usize>,
-        /// Whether it also sends the background traffic.
-        background: bool,
-        /// Where the receiver listens.
-        receiver: Ipv4Addr,
-        /// TCP port there; UDP goes to the same number. With iperf3, the n-th flow of the plan uses `port + 1 + n`.
-        port: u16,
-    },
-    /// It takes connections and throws away what they bring.
-    Receiver {
-        /// TCP and UDP port to listen on.
+    /// It is a host at an end of the path: it opens connections and sends, or takes connections and throws away what they
+    /// bring, or both.
+    End {
+        /// Name of the host in the scenario.
+        host: String,
+        /// Flows whose data it sends.
+        sends: Vec<Outgoing>,
+        /// Where it sends the background traffic of its direction; nothing: it sends none.
+        background: Option<Ipv4Addr>,
+        /// Places in the plan of the flows whose data it receives; nothing: it does not listen.
+        receives: Option<Vec<usize>>,
+        /// TCP port to listen on and to connect to; UDP has the same number. With iperf3, the n-th flow of the plan uses
+        /// `port + 1 + n`.
         port: u16,
     },
     /// It carries packets between its interfaces through emulated links.
@@ -98,6 +97,16 @@ pub enum Role {
         /// What to read, and what to change when.
         watch: Qdiscs,
     },
+}
+
+/// A flow that a host sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outgoing {
+    /// Its place in the plan.
+    pub flow: usize,
+    /// Address of the host that receives it.
+    pub to: Ipv4Addr,
 }
 
 /// An interface of the router, and the host at its other end.

@@ -315,6 +315,11 @@ impl Experiment {
     pub fn has_up_flows(&self) -> bool {
         self.flows.iter().any(|flow| flow.up)
     }
+
+    /// Whether the data of some flow, or background traffic, does.
+    pub fn has_up_traffic(&self) -> bool {
+        self.has_up_flows() || self.background.iter().any(|source| source.up)
+    }
 }
 
 impl Flow {

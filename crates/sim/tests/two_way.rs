@@ -62,11 +62,11 @@ fn an_uploads_queue_delays_acknowledgements_and_the_download_falls_to_a_third() 
             run(&experiment)
         });
         shares.push(one(&both, "download").goodput_bps / one(&alone, "download").goodput_bps);
-        // The upload's queue of 100 packets takes 1.4 s to drain: the round trip of both flows.
+        // The upload's queue of 100 packets takes up to 1.4 s to drain, less where many of them are acknowledgements.
         let upload = one(&both, "upload").goodput_bps / UP.0 as f64;
         assert!((0.4..0.96).contains(&upload), "{upload}");
         let rtt_s = one(&both, "download").rtt_p95_us.expect("it has samples") / 1e6;
-        assert!((0.5..2.0).contains(&rtt_s), "{rtt_s}");
+        assert!((0.3..2.0).contains(&rtt_s), "{rtt_s}");
     }
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!((0.2..0.5).contains(&mean), "{mean}: {shares:?}");

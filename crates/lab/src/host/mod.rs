@@ -68,12 +68,12 @@ fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
     };
     let stage = Stage { inbox, outbox, configured: &configured };
     let Stopped { measured, untrustworthy } = match role {
-        Role::Sender { flows, background, receiver, port } => {
-            let mut stopped = traffic::send(&stage, &experiment, &flows, background, (receiver, port))?;
-            stopped.measured.extend(net::qdisc::measured(&experiment, &flows)?);
+        Role::End { host, sends, background, receives, port } => {
+            let part = traffic::Part::new(&host, &sends, background, receives, port);
+            let mut stopped = traffic::play(&stage, &experiment, &part)?;
+            stopped.measured.extend(net::qdisc::measured(&experiment, &host)?);
             stopped
         }
-        Role::Receiver { port } => traffic::receive(&stage, &experiment, port)?,
         Role::Relay { senders, receiver, traces, capture } => {
             relay::carry(&stage, &experiment, &senders, &receiver, &traces, capture.as_deref())?
         }

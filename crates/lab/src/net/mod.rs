@@ -56,15 +56,22 @@ pub struct Place {
     pub address: Ipv4Addr,
     /// Ethernet address of its interface `eth0`.
     pub mac: [u8; 6],
-    /// Places in the plan of the flows that it sends.
+    /// Places in the plan of the flows whose data it sends.
     pub flows: Vec<usize>,
-    /// Whether it also sends the background traffic.
+    /// Places in the plan of the flows whose data it receives.
+    pub receives: Vec<usize>,
+    /// Whether background traffic leaves from it or goes to it.
     pub background: bool,
     /// Queue discipline that its interface is to have; nothing: the one that its kernel gives it.
     pub qdisc: Option<String>,
 }
 
 impl Place {
+    /// Whether it is the host `receiver`, at the far end of the path.
+    pub fn is_receiver(&self) -> bool {
+        self.name == places::RECEIVER
+    }
+
     /// Its Ethernet address as it is written.
     pub fn mac_text(&self) -> String {
         places::mac_text(self.mac)
@@ -158,8 +165,7 @@ impl Network {
         })?;
         let mut settings = BTreeMap::new();
         for place in self.places() {
-            let is_receiver = place.name == places::RECEIVER;
-            settings.insert(place.name.clone(), sysctl::of_host(experiment, place, is_receiver, defaults)?);
+            settings.insert(place.name.clone(), sysctl::of_host(experiment, place, defaults)?);
         }
         if link == LinkKind::Netem {
             let (senders, receiver) = self.relay_ports();

@@ -1,4 +1,4 @@
-//! Who lives where: namespaces, their addresses, and the flows that each sends.
+//! Who lives where: namespaces, their addresses, and the flows that each sends and receives.
 //!
 //! ```text
 //!  sender    10.77.1.2 eth0 ──── s1 10.77.1.1 ┐
@@ -90,36 +90,38 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
             address,
             mac: mac(address),
             flows: Vec::new(),
+            receives: Vec::new(),
             background: false,
             qdisc: experiment.hosts.get(host).and_then(|host| host.qdisc.clone()),
         });
         Ok(senders.len() - 1)
     };
-    let mut flows_of: Vec<Vec<usize>> = Vec::new();
-    for (number, flow) in experiment.flows.iter().enumerate() {
-        let place = place_of(&flow.host, flow.extra_rtt_ns)?;
-        flows_of.resize(flows_of.len().max(place + 1), Vec::new());
-        flows_of[place].push(number);
+    let mut place_of_flow = Vec::new();
+    for flow in &experiment.flows {
+        place_of_flow.push(place_of(&flow.host, flow.extra_rtt_ns)?);
     }
     // Background traffic has no host of its own in a scenario.
     let background = if experiment.background.is_empty() { None } else { Some(place_of("sender", Span::ZERO)?) };
 
-    for (place, flows) in senders.iter_mut().zip(flows_of) {
-        place.flows = flows;
+    for (number, (flow, place)) in experiment.flows.iter().zip(place_of_flow).enumerate() {
+        let place = &mut senders[place];
+        if flow.up { place.receives.push(number) } else { place.flows.push(number) }
     }
     if let Some(place) = background {
         senders[place].background = true;
     }
     let address = Ipv4Addr::new(10, 77, 0, HOST);
+    let (flows, receives) = (0..experiment.flows.len()).partition(|flow| experiment.flows[*flow].up);
     let receiver = Place {
         name: RECEIVER.to_owned(),
         host: RECEIVER.to_owned(),
         extra_rtt: Span::ZERO,
         address,
         mac: mac(address),
-        flows: Vec::new(),
-        background: false,
-        qdisc: None,
+        flows,
+        receives,
+        background: !experiment.background.is_empty(),
+        qdisc: experiment.hosts.get(RECEIVER).and_then(|host| host.qdisc.clone()),
     };
     Ok((senders, receiver))
 }

@@ -18,9 +18,6 @@ const HANDLE: &str = "1:";
 /// Most letters that a kernel keeps of its name.
 const LONGEST_NAME: usize = 15;
 
-/// Host of the background traffic.
-const SENDER: &str = "sender";
-
 /// Whether a queue discipline can have this name. Such a name is one plain word of a command.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -53,12 +50,11 @@ pub(crate) fn refused(host: &str, name: &str, said: &str, has: &str, hint: impl 
     Error::new("no-qdisc", message, hint)
 }
 
-/// What it has counted in the host that we are, and that sends these flows; nothing where the scenario names none.
+/// What it has counted in the host of this name, which we are; nothing where the scenario names none.
 ///
 /// # Errors
 /// The kernel does not tell.
-pub(crate) fn measured(experiment: &Experiment, flows: &[usize]) -> Result<BTreeMap<String, f64>, Error> {
-    let host = flows.first().map_or(SENDER, |flow| experiment.flows[*flow].host.as_str());
+pub(crate) fn measured(experiment: &Experiment, host: &str) -> Result<BTreeMap<String, f64>, Error> {
     if experiment.hosts.get(host).is_none_or(|host| host.qdisc.is_none()) {
         return Ok(BTreeMap::new());
     }

@@ -91,7 +91,6 @@ impl Defaults {
 pub(crate) fn of_host(
     experiment: &Experiment,
     place: &Place,
-    is_receiver: bool,
     defaults: Defaults,
 ) -> Result<BTreeMap<String, String>, Error> {
     let mut settings = BTreeMap::new();
@@ -110,12 +109,13 @@ pub(crate) fn of_host(
     // Whichever side closes first keeps the connection's name for a minute. More of them than this are forgotten with a
     // warning in the kernel's log; the default follows from the machine's memory.
     set("net.ipv4.tcp_max_tw_buckets", "262144".to_owned());
-    if is_receiver {
+    if place.is_receiver() || !place.receives.is_empty() {
         // Connections that nobody has accepted yet, and those whose handshake is not over: beyond these the kernel drops
         // or sends SYN cookies, and a thousand flows that start together would wait a second for the next SYN.
         set("net.core.somaxconn", "65535".to_owned());
         set("net.ipv4.tcp_max_syn_backlog", "65535".to_owned());
-    } else {
+    }
+    if !place.is_receiver() || !place.flows.is_empty() {
         // 55,000 connections at a time from one sender instead of 28,000.
         set("net.ipv4.ip_local_port_range", "10000 65000".to_owned());
         // A port whose connection closed more than a second ago may be used again: timestamps tell the two apart.

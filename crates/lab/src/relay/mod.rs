@@ -108,7 +108,9 @@ fn report(
     (end, cpu_s, dropped): (Time, f64, u64),
 ) -> Result<Stopped, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
-    let capacity = forward.link.capacity_bytes(end).filter(|bytes| bytes.0 > 0);
+    // The faster of the directions that carry data has the shorter packets, which lateness matters to most.
+    let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
+    let capacity = forward.link.capacity_bytes(end).max(up).filter(|bytes| bytes.0 > 0);
     let packet_time = capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(MTU.0, capacity.0));
     let forward = forward.finish(end, &mut recorder);
     let reverse = reverse.finish(end, &mut recorder);

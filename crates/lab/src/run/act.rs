@@ -5,8 +5,8 @@ use super::guest::Guest;
 use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
-use crate::net::{LinkKind, Network, probe, qdisc};
-use crate::protocol::{Command, Configuration, Event, Role};
+use crate::net::{LinkKind, Network, Place, probe, qdisc};
+use crate::protocol::{Command, Configuration, Event, Outgoing, Role};
 use crate::vm::contention;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use thalweg_units::{Span, Time};
 /// Name of the router's namespace.
 pub const ROUTER: &str = "router";
 
-/// TCP and UDP port of the receiver; iperf3 uses those that follow.
+/// TCP and UDP port of hosts that receive; iperf3 uses those that follow.
 const PORT: u16 = 5001;
 
 /// From the command to the start: time for it to reach every host.
@@ -39,6 +39,8 @@ const BOOT: Duration = Duration::from_secs(90);
 pub struct Play<'a> {
     crew: Crew<'a>,
     senders: usize,
+    /// Numbers of the hosts that send flows.
+    sending: Vec<usize>,
     /// The guests that play senders, in the order of these; none: senders are no guests.
     guests: Vec<Guest>,
     /// The process that plays the router, if it is a relay before all ordinary ones.
@@ -60,6 +62,8 @@ impl<'a> Play<'a> {
     pub fn prepare(network: &mut Network, link: LinkKind, job: &Job<'a>) -> Result<Play<'a>, Failure> {
         let roles = roles(network, link, job);
         let senders = network.senders().len();
+        let is_sending = |role: &Role| matches!(role, Role::End { sends, .. } if !sends.is_empty());
+        let sending = (0..roles.len()).filter(|number| is_sending(&roles[*number].1)).collect();
         let mut crew = Crew::new(job.is_cancelled);
         let mut machines = Vec::new();
         let mut relay = None;
@@ -112,7 +116,7 @@ impl<'a> Play<'a> {
             let name = (senders > 1).then(|| network.senders()[number].host.clone());
             guests.push(Guest::meet(&mut crew, number, machine, host.clone(), name)?);
         }
-        Ok(Play { guests, relay, crew, senders })
+        Ok(Play { guests, relay, crew, senders, sending })
     }
 
     /// Has the hosts play the experiment, and hands over what they report.
@@ -151,10 +155,10 @@ impl<'a> Play<'a> {
         // Without flows, only the duration ends it.
         while experiment.flows.is_empty() || !under_way.is_empty() {
             match self.crew.hear(end)? {
-                Some((number, Event::Over { flow })) if number < self.senders => {
+                Some((number, Event::Over { flow })) if self.sending.contains(&number) => {
                     under_way.remove(flow.as_str());
-                    for other in (0..self.senders).filter(|other| *other != number) {
-                        self.crew.tell(other, &Command::Over { flow: flow.clone() });
+                    for other in self.sending.iter().filter(|other| **other != number) {
+                        self.crew.tell(*other, &Command::Over { flow: flow.clone() });
                     }
                 }
                 Some((number, event)) => return Err(unexpected(&self.crew, number, &event).into()),
@@ -165,7 +169,9 @@ impl<'a> Play<'a> {
         Ok(experiment.duration_ns.map_or(lasted, |duration| lasted.min(duration)))
     }
 
-    /// Has the hosts stop and tell what happened: first who sends, then who carries, then who receives.
+    /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver. What
+    /// goes up has ended by itself when the duration is over: a connection that a host closes earlier than the receiver does is
+    /// a path's delay away.
     fn end(&mut self, take: &mut Take<'_>) -> Result<Told, Failure> {
         let mut told = Told::default();
         let (router, receiver) = (self.senders, self.senders + 1);
@@ -214,10 +220,25 @@ impl Told {
 /// The hosts by the names of their namespaces: senders, router, receiver.
 fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)> {
     let receiver = network.receiver();
-    let senders = network.senders().iter().map(|place| {
-        let (flows, background) = (place.flows.clone(), place.background);
-        (place.name.clone(), Role::Sender { flows, background, receiver: receiver.address, port: PORT })
-    });
+    let background_host = network.senders().iter().find(|place| place.background).map(|place| place.address);
+    let goes = |up: bool| job.experiment.background.iter().any(|source| source.up == up);
+    let end = |place: &Place| {
+        let to = |flow: &usize| {
+            let host = network.senders().iter().find(|other| other.receives.contains(flow));
+            let to = if place.is_receiver() { host.map(|host| host.address) } else { Some(receiver.address) };
+            Some(Outgoing { flow: *flow, to: to? })
+        };
+        let to_background = if place.is_receiver() { background_host } else { Some(receiver.address) };
+        let listens = place.is_receiver() || !place.receives.is_empty() || (place.background && goes(true));
+        let role = Role::End {
+            host: place.host.clone(),
+            sends: place.flows.iter().filter_map(to).collect(),
+            background: to_background.filter(|_| place.background && goes(place.is_receiver())),
+            receives: listens.then(|| place.receives.clone()),
+            port: PORT,
+        };
+        (place.name.clone(), role)
+    };
     let router = match link {
         LinkKind::Relay => {
             let (senders, receiver) = network.relay_ports();
@@ -226,7 +247,7 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
         }
         LinkKind::Netem => Role::Qdiscs { watch: network.qdiscs() },
     };
-    senders.chain([(ROUTER.to_owned(), router), (receiver.name.clone(), Role::Receiver { port: PORT })]).collect()
+    network.senders().iter().map(end).chain([(ROUTER.to_owned(), router), end(receiver)]).collect()
 }
 
 /// Hosts do not run in our working directory.

@@ -24,14 +24,15 @@ pub fn check(job: &Job<'_>) -> Result<(), Error> {
     check_form(job.experiment)?;
     for (name, host) in &job.experiment.hosts {
         check_processor(name, host, job.guests.is_some())?;
-        check_qdisc(name, host)?;
+        check_qdisc(name, host, job.experiment)?;
     }
     match job.guests {
-        Some(guests) => job.experiment.flows.iter().try_for_each(|flow| guests.check(flow))?,
-        None => {
-            job.experiment.flows.iter().try_for_each(check_ours)?;
-            check_algorithms(job.experiment, &probe::usable_algorithms()?, job.engine)?;
+        Some(guests) => {
+            let (up, down): (Vec<&Flow>, Vec<&Flow>) = job.experiment.flows.iter().partition(|flow| flow.up);
+            down.into_iter().try_for_each(|flow| guests.check(flow))?;
+            check_ours(up, job.engine)?;
         }
+        None => check_ours(job.experiment.flows.iter().collect(), job.engine)?,
     }
     job.capture.map_or(Ok(()), check_capture)
 }
@@ -74,10 +75,11 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
 }
 
 /// Whether a host may name a queue discipline, and whether it is a name. Whether the kernel has it is seen when it is made.
-fn check_qdisc(name: &str, host: &Host) -> Result<(), Error> {
+fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), Error> {
+    let is_sending = name != "receiver" || experiment.has_up_traffic();
     let place = format!("hosts.{name}.qdisc");
     match &host.qdisc {
-        Some(qdisc) if name == "receiver" => Err(invalid(&place, qdisc, "none: only hosts that send have one")),
+        Some(qdisc) if !is_sending => Err(invalid(&place, qdisc, "none: only hosts that send have one")),
         Some(name) if !qdisc::is_name(name) => Err(invalid(&place, &format!("{name:?}"), "a name such as fq")),
         _ => Ok(()),
     }
@@ -116,12 +118,22 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
-/// Checks what this machine's own kernel cannot do for a flow.
-fn check_ours(flow: &Flow) -> Result<(), Error> {
+/// Checks what this machine's own kernel cannot do for flows that it sends.
+fn check_ours(flows: Vec<&Flow>, engine: &Path) -> Result<(), Error> {
+    flows.iter().try_for_each(|flow| check_parameters(flow))?;
+    check_algorithms(&flows, &probe::usable_algorithms()?, engine)
+}
+
+fn check_parameters(flow: &Flow) -> Result<(), Error> {
     let place = |key: &str| format!("flows.{}.{key}", flow.name);
     if let Some(file) = &flow.cc_file {
         let message = format!("{}: {} is not loaded into this machine's kernel", place("cc"), file.path);
-        return Err(Error::new("not-honoured", message, "--engine vm loads it into a guest"));
+        let hint = if flow.up {
+            "the host `receiver` sends it and runs on this machine's kernel: let the flow go down, with --engine vm"
+        } else {
+            "--engine vm loads it into a guest"
+        };
+        return Err(Error::new("not-honoured", message, hint));
     }
     if !flow.cc_params.is_empty() {
         let names: Vec<&str> = flow.cc_params.keys().map(String::as_str).collect();
@@ -143,8 +155,8 @@ fn is_endless(flow: &Flow) -> bool {
         )
 }
 
-fn check_algorithms(experiment: &Experiment, usable: &[String], engine: &Path) -> Result<(), Error> {
-    let Some(flow) = experiment.flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
+fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result<(), Error> {
+    let Some(flow) = flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
     let (name, cc, usable) = (&flow.name, &flow.cc, usable.join(", "));
     let why = if cc == BBR_CPU { bbr_cpu::why_not(engine) } else { None };
     if let Some(why) = why {
@@ -221,18 +233,18 @@ mod tests {
     fn a_queue_discipline_is_a_name_and_not_for_receivers() {
         let mut host = experiment().hosts["sender"].clone();
         host.qdisc = Some("fq".to_owned());
-        assert_eq!(check_qdisc("sender", &host), Ok(()));
-        let error = check_qdisc("receiver", &host).unwrap_err();
+        assert_eq!(check_qdisc("sender", &host, &experiment()), Ok(()));
+        let error = check_qdisc("receiver", &host, &experiment()).unwrap_err();
         assert!(error.message.starts_with("hosts.receiver.qdisc: found fq, expected none"), "{error}");
         host.qdisc = Some("fq limit 10".to_owned());
-        assert!(check_qdisc("sender", &host).unwrap_err().message.contains("found \"fq limit 10\""));
+        assert!(check_qdisc("sender", &host, &experiment()).unwrap_err().message.contains("found \"fq limit 10\""));
     }
 
     #[test]
     fn parameters_of_algorithms_are_refused() {
         let mut experiment = experiment();
         experiment.flows[0].cc_params.insert("beta".to_owned(), 0.5);
-        let error = check_ours(&experiment.flows[0]).unwrap_err();
+        let error = check_parameters(&experiment.flows[0]).unwrap_err();
         assert_eq!(error.code, "not-honoured");
         assert!(error.message.starts_with("flows.large.cc_params: ") && error.message.contains("beta"), "{error}");
     }
@@ -240,7 +252,9 @@ mod tests {
     #[test]
     fn an_algorithm_that_cannot_be_used_is_refused_with_those_that_can() {
         let usable = ["reno", "bbr"].map(str::to_owned);
-        let error = check_algorithms(&experiment(), &usable, Path::new("thalweg-engine")).unwrap_err();
+        let error =
+            check_algorithms(&experiment().flows.iter().collect::<Vec<_>>(), &usable, Path::new("thalweg-engine"))
+                .unwrap_err();
         assert_eq!(error.code, "unknown-cc");
         assert!(error.message.starts_with("flows.large.cc: ") && error.message.contains("`cubic`"), "{error}");
         assert!(error.message.ends_with("it has reno, bbr"), "{error}");

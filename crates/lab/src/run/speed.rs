@@ -50,9 +50,7 @@ const OPPORTUNITY_BITS: u64 = 1500 * 8;
 /// # Errors
 /// `too-fast` if it does not; what keeps the test from running.
 pub fn check(job: &Job<'_>, link: LinkKind) -> Result<(), Failure> {
-    let Some(asked) = highest(&job.experiment.forward.capacity, job.traces).filter(|rate| *rate > EASY) else {
-        return Ok(());
-    };
+    let Some(asked) = asked(job.experiment, job.traces).filter(|rate| *rate > EASY) else { return Ok(()) };
     let length = if job.guests.is_some() { IN_GUESTS } else { ON_HOSTS };
     let carried = carried(job, link, length)?;
     compare(asked, carried, length, link, probe::is_realtime_allowed()).map_err(Failure::from)
@@ -73,6 +71,14 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
         if link == LinkKind::Relay && !is_realtime { "run as root, so that the relay gets SCHED_FIFO; " } else { "" };
     let hint = format!("{root}close other programs, lower the rate to {usable} Mbit/s, or use --engine sim");
     Err(Error::new("too-fast", message, hint))
+}
+
+/// The highest rate that the machine is to carry: of the way back, too, if traffic goes up. Nothing if there is no limit.
+fn asked(experiment: &Experiment, traces: &BTreeMap<String, Vec<u64>>) -> Option<Rate> {
+    let is_two_way = experiment.has_up_traffic();
+    let down = highest(&experiment.forward.capacity, traces);
+    let up = highest(&experiment.reverse.capacity, traces).filter(|_| is_two_way);
+    down.map(|down| Rate(down.0.saturating_add(up.map_or(0, |up| up.0)))).or(up)
 }
 
 /// The highest rate that a link ever has; nothing if it has no limit.

@@ -18,8 +18,8 @@ pub(super) struct Account {
     lateness: Histogram,
     worst_lateness: Span,
     second_worst_lateness: Span,
-    /// By the kernel's number of the error.
-    refused: BTreeMap<i32, u64>,
+    /// By where they were to go and the kernel's number of the error.
+    refused: BTreeMap<(SocketAddrV4, i32), u64>,
 }
 
 impl Account {
@@ -37,11 +37,11 @@ impl Account {
     }
 
     /// The handshake failed.
-    pub(super) fn not_opened(&mut self, error: Errno) {
+    pub(super) fn not_opened(&mut self, to: SocketAddrV4, error: Errno) {
         self.failed += 1;
         // A path may lose every SYN; that is a result. Everything else is the machine's.
         if error != Errno::TIMEDOUT {
-            *self.refused.entry(error.raw_os_error()).or_default() += 1;
+            *self.refused.entry((to, error.raw_os_error())).or_default() += 1;
         }
     }
 
@@ -61,7 +61,7 @@ impl Account {
     /// so late that they bunched. Completion times count from the opening, so lateness by itself changes none; what matters
     /// is that connections come together which were to come apart, for which it takes two; and below an RTT, or 10 ms, they
     /// would meet on the path anyway. A host that the scenario keeps off its CPU for a while is so much later by intention.
-    pub(super) fn doubts(&self, receiver: SocketAddrV4, rtt: Span, off_cpu: Span) -> Vec<String> {
+    pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;
         let may_bunch = self.second_worst_lateness > limit;
@@ -73,13 +73,13 @@ impl Account {
                 limit_us / 1e3
             )
         });
-        self.refusals(receiver).into_iter().chain(late).collect()
+        self.refusals().into_iter().chain(late).collect()
     }
 
-    fn refusals(&self, receiver: SocketAddrV4) -> Vec<String> {
-        let sentence = |(error, count): (&i32, &u64)| {
+    fn refusals(&self) -> Vec<String> {
+        let sentence = |((to, error), count): (&(SocketAddrV4, i32), &u64)| {
             let error = Errno::from_raw_os_error(*error);
-            format!("{count} connections to {receiver} could not be opened: {error}")
+            format!("{count} connections to {to} could not be opened: {error}")
         };
         self.refused.iter().map(sentence).collect()
     }
@@ -91,33 +91,33 @@ mod tests {
 
     #[test]
     fn refused_connections_are_told_and_lost_ones_only_counted() {
-        let mut account = Account::default();
-        account.not_opened(Errno::TIMEDOUT);
-        account.not_opened(Errno::CONNREFUSED);
-        account.not_opened(Errno::CONNREFUSED);
+        let (mut account, to) = (Account::default(), "10.77.0.2:5001".parse().unwrap());
+        account.not_opened(to, Errno::TIMEDOUT);
+        account.not_opened(to, Errno::CONNREFUSED);
+        account.not_opened(to, Errno::CONNREFUSED);
         assert_eq!(account.measured()["connections_failed"], 3.0);
-        let sentences = account.refusals("10.77.0.2:5001".parse().unwrap());
+        let sentences = account.refusals();
         assert_eq!(sentences.len(), 1);
         assert!(sentences[0].starts_with("2 connections to 10.77.0.2:5001 could not be opened"), "{sentences:?}");
     }
 
     #[test]
     fn connections_that_are_opened_an_rtt_late_are_told() {
-        let (mut account, receiver) = (Account::default(), "10.77.0.2:5001".parse().unwrap());
+        let mut account = Account::default();
         (0..100).for_each(|_| account.opened(Span::from_millis(30)));
-        assert!(account.doubts(receiver, Span::from_millis(40), Span::ZERO).is_empty());
-        assert!(account.doubts(receiver, Span::from_millis(20), Span::from_millis(15)).is_empty());
-        let doubts = account.doubts(receiver, Span::from_millis(20), Span::ZERO);
+        assert!(account.doubts(Span::from_millis(40), Span::ZERO).is_empty());
+        assert!(account.doubts(Span::from_millis(20), Span::from_millis(15)).is_empty());
+        let doubts = account.doubts(Span::from_millis(20), Span::ZERO);
         assert!(matches!(&doubts[..], [only] if only.contains("30 ms late") && only.contains("20 ms")), "{doubts:?}");
     }
 
     #[test]
     fn a_single_connection_that_is_late_bunches_with_nobody() {
-        let (mut account, receiver) = (Account::default(), "10.77.0.2:5001".parse().unwrap());
+        let mut account = Account::default();
         account.opened(Span::from_millis(30));
         account.opened(Span::from_millis(1));
-        assert!(account.doubts(receiver, Span::ZERO, Span::ZERO).is_empty());
+        assert!(account.doubts(Span::ZERO, Span::ZERO).is_empty());
         account.opened(Span::from_millis(30));
-        assert_eq!(account.doubts(receiver, Span::ZERO, Span::ZERO).len(), 1);
+        assert_eq!(account.doubts(Span::ZERO, Span::ZERO).len(), 1);
     }
 }

@@ -44,16 +44,20 @@ struct Account {
 }
 
 impl Background {
-    /// Starts the thread; nothing if the experiment has no background.
+    /// Starts the thread, which sends what goes `up`, or down; nothing if the experiment has no such background.
     ///
     /// # Errors
     /// The system refuses a socket or a thread.
     pub(super) fn start(
         experiment: &Experiment,
+        up: bool,
         receiver: SocketAddrV4,
         clock: Clock,
     ) -> Result<Option<Background>, Error> {
-        if experiment.background.is_empty() {
+        let sources = experiment.background.iter().zip(Randomness::new(experiment).sources);
+        let sources = sources.filter(|(config, _)| config.up == up);
+        let sources: Vec<Source> = sources.map(|(config, stream)| Source::new(config, stream)).collect();
+        if sources.is_empty() {
             return Ok(None);
         }
         let failed = |error: io::Error| {
@@ -64,8 +68,6 @@ impl Background {
             )
         };
         let socket = open(receiver).map_err(|error| failed(error.into()))?;
-        let sources = experiment.background.iter().zip(Randomness::new(experiment).sources);
-        let sources = sources.map(|(config, stream)| Source::new(config, stream)).collect();
         let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
         let bell = Bell::new()?;
         let until = bell.clone();

@@ -3,10 +3,10 @@
 use crate::clock::Clock;
 use crate::diag::Sampler;
 use crate::error::Error;
+use crate::traffic::Part;
 use crate::traffic::background::Background;
 use crate::traffic::ports::Ports;
 use crate::traffic::sampling::{Instants, Samples, Sampling};
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
@@ -42,7 +42,7 @@ impl Prepared {
         self,
         experiment: &Experiment,
         ports: &Arc<Ports>,
-        background_to: Option<SocketAddrV4>,
+        part: &Part,
         clock: Clock,
     ) -> Result<Beside, Error> {
         let instants = Instants {
@@ -50,8 +50,8 @@ impl Prepared {
             interval: experiment.sample_interval_ns,
             last: experiment.duration_ns.map(|duration| Time::ZERO + duration),
         };
-        let background = match background_to {
-            Some(receiver) => Background::start(experiment, receiver, clock)?,
+        let background = match part.background {
+            Some(to) => Background::start(experiment, part.is_receiver(), to, clock)?,
             None => None,
         };
         let start = |sampler| Sampling::start(sampler, Arc::clone(ports), instants);

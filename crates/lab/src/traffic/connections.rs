@@ -13,7 +13,7 @@ use crate::traffic::timers::Timers;
 use crate::traffic::transfer::{End, Transfer};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ pub(super) struct Connections {
     pub(super) syn_retransmits: HashMap<Who, u64>,
     pub(super) account: Account,
     clock: Clock,
-    receiver: SocketAddrV4,
+    /// Where the data of each flow goes.
+    to: BTreeMap<usize, SocketAddrV4>,
     ports: Arc<Ports>,
     /// Every connection ever opened; what has ended leaves a hole, so that late events find nobody.
     all: Vec<Option<Box<Connection>>>,
@@ -68,7 +69,7 @@ impl Connections {
         ports: Arc<Ports>,
         epoll: OwnedFd,
         clock: Clock,
-        receiver: SocketAddrV4,
+        to: BTreeMap<usize, SocketAddrV4>,
     ) -> Connections {
         Connections {
             agenda,
@@ -78,7 +79,7 @@ impl Connections {
             syn_retransmits: HashMap::new(),
             account: Account::default(),
             clock,
-            receiver,
+            to,
             ports,
             all: Vec::new(),
             open: 0,
@@ -113,7 +114,7 @@ impl Connections {
         let connection = Connection::new(series, opening.number, flow, first)?;
         let id = self.all.len();
         self.open += 1;
-        if let Err(error) = connection.connect(self.receiver) {
+        if let Err(error) = connection.connect(self.to[&opening.flow]) {
             self.all.push(None);
             return self.not_connected(connection, error);
         }
@@ -284,10 +285,11 @@ impl Connections {
     /// # Errors
     /// It is one that no further attempt will change.
     fn not_connected(&mut self, connection: Connection, error: Errno) -> Result<(), Error> {
-        if let Some(error) = hopeless(error, self.receiver) {
+        let to = self.to[&self.agenda.copy_of(connection.series).0];
+        if let Some(error) = hopeless(error, to) {
             return Err(error);
         }
-        self.account.not_opened(error);
+        self.account.not_opened(to, error);
         self.lose(connection);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Traffic of real hosts: what the flows and the background of a scenario are on a kernel's own TCP.
 //!
 //! ```text
-//!  sender host                                                        receiver host
+//!  host that sends                                                    host that receives (both, if flows go up and down)
 //!  sender: one loop, all connections ── connection ── transfer ──►    receiver: takes and discards
 //!     agenda: who opens when      (as the simulator)
 //!     timers, ports, account, rows
@@ -36,38 +36,78 @@ mod transfer;
 
 use crate::error::Error;
 use crate::host::{Stage, Stopped};
+use crate::protocol::Outgoing;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use thalweg_plan::plan::{Experiment, Generator};
 
-/// Plays a sender: `flows` are the places in the plan of the flows that it sends.
-///
-/// # Errors
-/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports do;
-/// `cannot-connect` where there is no way to the receiver; `no-tool` and `not-on-iperf3` with iperf3.
-pub fn send(
-    stage: &Stage<'_>,
-    experiment: &Experiment,
-    flows: &[usize],
-    background: bool,
-    receiver: (Ipv4Addr, u16),
-) -> Result<Stopped, Error> {
-    let receiver = SocketAddrV4::new(receiver.0, receiver.1);
-    match experiment.engine.traffic {
-        Generator::Builtin => sender::play(stage, experiment, flows, background, receiver),
-        Generator::Iperf3 => iperf3::send(stage, experiment, flows, background, receiver),
+/// What a host sends and receives.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Name of the host in the scenario.
+    host: String,
+    /// Places in the plan of the flows that it sends.
+    flows: Vec<usize>,
+    /// Where the data of each goes.
+    to: BTreeMap<usize, SocketAddrV4>,
+    /// Where the background traffic of its direction goes; nothing: it sends none.
+    background: Option<SocketAddrV4>,
+    /// Places in the plan of the flows that it receives; nothing: it does not listen.
+    receives: Option<Vec<usize>>,
+    port: u16,
+}
+
+impl Part {
+    /// The part of a host as it is told.
+    pub fn new(
+        host: &str,
+        sends: &[Outgoing],
+        background: Option<Ipv4Addr>,
+        receives: Option<Vec<usize>>,
+        port: u16,
+    ) -> Part {
+        let address = |to| SocketAddrV4::new(to, port);
+        Part {
+            host: host.to_owned(),
+            flows: sends.iter().map(|each| each.flow).collect(),
+            to: sends.iter().map(|each| (each.flow, address(each.to))).collect(),
+            background: background.map(address),
+            receives,
+            port,
+        }
+    }
+
+    /// Whether it is the host `receiver`, which sends what goes up.
+    fn is_receiver(&self) -> bool {
+        self.host == "receiver"
     }
 }
 
-/// Plays the receiver, which is ready as soon as it listens.
+/// Plays a host at an end of the path. One that receives is ready as soon as it listens.
 ///
 /// # Errors
-/// `cannot-listen` if the port is taken, `too-many-connections` where descriptors run out, `no-tool` with iperf3.
-pub fn receive(stage: &Stage<'_>, experiment: &Experiment, port: u16) -> Result<Stopped, Error> {
-    let servers = match experiment.engine.traffic {
-        Generator::Builtin => None,
-        Generator::Iperf3 => Some(iperf3::serve(experiment, port)?),
+/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports do;
+/// `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken; `no-tool` and
+/// `not-on-iperf3` with iperf3.
+pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+    let servers = match (experiment.engine.traffic, &part.receives) {
+        (Generator::Iperf3, Some(flows)) => Some(iperf3::serve(experiment, flows, part.port)?),
+        _ => None,
     };
-    let stopped = receiver::play(stage, experiment, port);
+    // A host that sends nothing serves its connections in the loop that takes commands.
+    if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {
+        let stopped = receiver::play(stage, experiment, part);
+        drop(servers);
+        return stopped;
+    }
+    let receiving = part.receives.as_ref().map(|_| receiver::Receiving::start(experiment, part)).transpose()?;
+    let mut stopped = match experiment.engine.traffic {
+        Generator::Builtin => sender::play(stage, experiment, part)?,
+        Generator::Iperf3 => iperf3::send(stage, experiment, part)?,
+    };
+    if let Some(receiving) = receiving {
+        stopped.measured.extend(receiving.finish()?);
+    }
     drop(servers);
-    stopped
+    Ok(stopped)
 }

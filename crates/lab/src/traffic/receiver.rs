@@ -8,15 +8,19 @@ use crate::error::Error;
 use crate::host::{Stage, Stopped};
 use crate::protocol::Command;
 use crate::traffic::bulk::{self, Bulk};
-use crate::traffic::limits;
+use crate::traffic::{Part, limits};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, accept_with, bind, listen, recv, socket_with, sockopt,
 };
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::Experiment;
 
 /// What epoll says of descriptors that are no connections; those say their place.
@@ -38,26 +42,68 @@ const ACCEPTS_IN_A_TURN: usize = 256;
 /// Receive buffer for UDP, in bytes; the kernel may allow less.
 const UDP_BUFFER: usize = 8 << 20;
 
-/// Plays the receiver until it is told to stop.
+/// Plays a host that only receives until it is told to stop.
 ///
 /// # Errors
 /// The port is taken, or there are too few descriptors.
-pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, port: u16) -> Result<Stopped, Error> {
-    limits::prepare(experiment, 0..experiment.flows.len())?;
-    let mut sink = Sink::open(stage, port).map_err(|error| {
+pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+    let mut sink = prepare(experiment, part, stage.inbox.bell())?;
+    stage.wait_for_start()?;
+    let is_stopped = || std::iter::from_fn(|| stage.inbox.try_next()).any(|command| command == Command::Stop);
+    sink.run(&is_stopped)?;
+    Ok(Stopped { measured: sink.finish(), untrustworthy: Vec::new() })
+}
+
+/// A thread that receives beside what the host sends.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    wakeup: Arc<OwnedFd>,
+    thread: JoinHandle<Result<BTreeMap<String, f64>, Error>>,
+}
+
+impl Receiving {
+    /// Starts the thread, which listens as soon as this returns.
+    ///
+    /// # Errors
+    /// The port is taken, or there are too few descriptors.
+    pub(super) fn start(experiment: &Experiment, part: &Part) -> Result<Receiving, Error> {
+        let wakeup = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(limits::exhausted)?;
+        let wakeup = Arc::new(wakeup);
+        let mut sink = prepare(experiment, part, wakeup.as_fd())?;
+        let receive = move || {
+            sink.run(&|| true)?;
+            Ok(sink.finish())
+        };
+        let thread = thread::Builder::new().name("receiving".to_owned()).spawn(receive).map_err(|error| {
+            Error::new(
+                "no-resources",
+                format!("the system refuses a thread to receive with: {error}"),
+                "close other programs, or raise ulimit -u",
+            )
+        })?;
+        Ok(Receiving { wakeup, thread })
+    }
+
+    /// Ends the thread, and returns what it measured.
+    ///
+    /// # Errors
+    /// It could not go on.
+    pub(super) fn finish(self) -> Result<BTreeMap<String, f64>, Error> {
+        let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Listens; `wakeup` becomes readable when the receiving may have to end.
+fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Result<Sink, Error> {
+    limits::prepare(experiment, part.receives.iter().flatten().copied())?;
+    Sink::open(wakeup, part.port).map_err(|error| {
         Error::new(
             "cannot-listen",
-            format!("port {port} cannot be listened on: {error}"),
+            format!("port {} cannot be listened on: {error}", part.port),
             "end what else listens there; `ss -lntup` names it",
         )
-    })?;
-    stage.wait_for_start()?;
-    sink.run(stage)?;
-    let bytes = sink.bytes + sink.bulk.finish();
-    let measured =
-        [("received_bytes", bytes), ("received_connections", sink.accepted), ("received_datagrams", sink.datagrams)];
-    let measured = measured.into_iter().map(|(key, value)| (key.to_owned(), value as f64)).collect();
-    Ok(Stopped { measured, untrustworthy: Vec::new() })
+    })
 }
 
 struct Sink {
@@ -82,7 +128,7 @@ struct Connection {
 }
 
 impl Sink {
-    fn open(stage: &Stage<'_>, port: u16) -> rustix::io::Result<Sink> {
+    fn open(wakeup: BorrowedFd<'_>, port: u16) -> rustix::io::Result<Sink> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
         let listener = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
@@ -93,7 +139,7 @@ impl Sink {
         sockopt::set_socket_recv_buffer_size(&udp, UDP_BUFFER)?;
         bind(&udp, &any)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for (fd, name) in [(stage.inbox.bell(), COMMANDS), (listener.as_fd(), LISTENER), (udp.as_fd(), UDP)] {
+        for (fd, name) in [(wakeup, COMMANDS), (listener.as_fd(), LISTENER), (udp.as_fd(), UDP)] {
             epoll::add(&epoll, fd, EventData::new_u64(name), EventFlags::IN)?;
         }
         Ok(Sink {
@@ -110,7 +156,8 @@ impl Sink {
         })
     }
 
-    fn run(&mut self, stage: &Stage<'_>) -> Result<(), Error> {
+    /// Receives until a wakeup finds that it `is_stopped`.
+    fn run(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut events = Vec::with_capacity(1024);
         loop {
             events.clear();
@@ -123,10 +170,8 @@ impl Sink {
             for event in &events {
                 match event.data.u64() {
                     COMMANDS => {
-                        while let Some(command) = stage.inbox.try_next() {
-                            if command == Command::Stop {
-                                return Ok(());
-                            }
+                        if is_stopped() {
+                            return Ok(());
                         }
                     }
                     LISTENER => self.accept().map_err(limits::exhausted)?,
@@ -135,6 +180,17 @@ impl Sink {
                 }
             }
         }
+    }
+
+    /// Ends the threads of large connections, and returns what was received.
+    fn finish(self) -> BTreeMap<String, f64> {
+        let bytes = self.bytes + self.bulk.finish();
+        let measured = [
+            ("received_bytes", bytes),
+            ("received_connections", self.accepted),
+            ("received_datagrams", self.datagrams),
+        ];
+        measured.into_iter().map(|(key, value)| (key.to_owned(), value as f64)).collect()
     }
 
     fn accept(&mut self) -> rustix::io::Result<()> {

@@ -21,11 +21,10 @@ use crate::traffic::beside::Prepared;
 use crate::traffic::connections::{Connections, Event};
 use crate::traffic::ports::{Ports, Who};
 use crate::traffic::timers::Timers;
-use crate::traffic::{algorithm, limits, rows};
+use crate::traffic::{Part, algorithm, limits, rows};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
-use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
@@ -49,13 +48,8 @@ const TIMERS_IN_A_TURN: usize = 1024;
 ///
 /// # Errors
 /// An algorithm cannot be had, there are too few descriptors or ports, the kernel does not tell about its connections.
-pub(super) fn play(
-    stage: &Stage<'_>,
-    experiment: &Experiment,
-    flows: &[usize],
-    background: bool,
-    receiver: SocketAddrV4,
-) -> Result<Stopped, Error> {
+pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+    let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;
     algorithm::check(experiment, flows)?;
     let prepared = Prepared::new(experiment)?;
@@ -66,9 +60,9 @@ pub(super) fn play(
     let clock = stage.wait_for_start()?;
     let timers = Timers::new(clock)?;
     watch(&epoll, timers.fd(), TIMERS)?;
-    let beside = prepared.start(experiment, &ports, background.then_some(receiver), clock)?;
+    let beside = prepared.start(experiment, &ports, part, clock)?;
     let agenda = Agenda::new(experiment, flows);
-    let connections = Connections::new(agenda, timers, Arc::clone(&ports), epoll, clock, receiver);
+    let connections = Connections::new(agenda, timers, Arc::clone(&ports), epoll, clock, part.to.clone());
     let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
     let mut generator = Generator { stage, clock, connections, flows, end, is_over: false };
     generator.run()?;
@@ -80,13 +74,13 @@ pub(super) fn play(
     let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.measured.extend(account.measured());
     stopped.untrustworthy.extend(samples.untrustworthy);
-    stopped.untrustworthy.extend(account.doubts(receiver, experiment.rtt_ns, off_cpu(experiment, flows)));
+    stopped.untrustworthy.extend(account.doubts(experiment.rtt_ns, off_cpu(experiment, &part.host)));
     Ok(stopped)
 }
 
 /// For how long the scenario keeps the host off its CPU at a time.
-fn off_cpu(experiment: &Experiment, flows: &[usize]) -> Span {
-    let host = flows.first().and_then(|flow| experiment.hosts.get(&experiment.flows[*flow].host));
+fn off_cpu(experiment: &Experiment, host: &str) -> Span {
+    let host = experiment.hosts.get(host);
     let turned_away =
         host.and_then(|host| host.cpu).map_or(Span::ZERO, |cpu| cpu.period_ns.saturating_sub(cpu.slice_ns));
     // The fair scheduler gives each of the others a few milliseconds before it is this one's turn again.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use thalweg_lab::clock::monotonic_ns;
 use thalweg_lab::host::Stopped;
-use thalweg_lab::protocol::{self, Configuration, Event, FlowReport, Role, SampleReport, StateReport};
+use thalweg_lab::protocol::{self, Configuration, Event, FlowReport, Outgoing, Role, SampleReport, StateReport};
 use thalweg_plan::plan::Experiment;
 
 /// Nothing here takes longer unless it is broken.
@@ -80,7 +80,9 @@ impl Rig {
 
     /// A host that plays the receiver.
     pub fn receiver(&self, experiment: &Experiment) -> Host {
-        self.receiver.host(experiment, Role::Receiver { port: PORT })
+        let receives = Some((0..experiment.flows.len()).collect());
+        let role = Role::End { host: "receiver".to_owned(), sends: Vec::new(), background: None, receives, port: PORT };
+        self.receiver.host(experiment, role)
     }
 
     /// A host that sends these flows.
@@ -100,7 +102,9 @@ impl Rig {
     }
 
     fn role(flows: &[usize], background: bool) -> Role {
-        Role::Sender { flows: flows.to_vec(), background, receiver: RECEIVER.parse().unwrap(), port: PORT }
+        let to = RECEIVER.parse().unwrap();
+        let sends = flows.iter().map(|flow| Outgoing { flow: *flow, to }).collect();
+        Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
     /// Runs an experiment, again and again until the generator says that it was never late: what is compared with a plan

@@ -22,7 +22,8 @@
 //! it would need one more stage. `limit` is far above what can be under way. A packet leaves a line when its transmission
 //! ends, and htb when it begins, so the delay also has the time that a full packet takes forward and an ACK takes back; it
 //! changes with the rate. In virtual time, forward packets go through one more netem instead, which holds each for its own
-//! transmission (`rate`), unless jitter or holding back takes that place.
+//! transmission (`rate`), unless jitter or holding back takes that place. Where traffic goes up, packets of both sizes take
+//! the way back, and the netem with the delay holds each for its own transmission (`rate`) on the reverse link.
 //!
 //! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its predecessor's
 //! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. **Holding back** is
@@ -153,7 +154,9 @@ impl Shaping {
             }
         }
         let there = if line.is_empty() { steps_of(forward) } else { &[] };
-        let transmission = transmissions(there, steps_of(reverse));
+        // Where traffic goes up, the delay's own netem accounts for the reverse link's transmissions.
+        let up = experiment.has_up_traffic();
+        let transmission = transmissions(there, steps_of(reverse), if up { Bytes::ZERO } else { ACK });
         shaping.watch.forward = Some(Qdisc { queue, loss });
 
         let back = Direction { link: reverse, letter: 'r', from: &receiver_interface, to: &sender_interfaces };
@@ -175,19 +178,24 @@ impl Shaping {
         let (forward, reverse) = (&experiment.forward, &experiment.reverse);
         // Where timers are late, hosts take time as it is.
         let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
+        let up = experiment.has_up_traffic();
         let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt + hosts;
         let longest = transmission.values().max().copied().unwrap_or_default();
         let limit = words::limit(way + longest + reverse.jitter_ns, fastest(forward));
         let words = if transmission.len() > 1 { words::changing_delay } else { words::delay };
-        let netem = |verb: &str, transmission: Span| {
-            let delay = words(way + transmission, reverse.jitter_ns);
+        let netem = |verb: &str, at: Span, transmission: Span| {
+            let line = rate_at(steps_of(reverse), at).filter(|_| up);
+            let delay = match line {
+                Some(rate) => words::delay_on_line(way + transmission, reverse.jitter_ns, rate),
+                None => words(way + transmission, reverse.jitter_ns),
+            };
             format!("tc qdisc {verb} dev {interface} root handle 1: netem limit {limit} {delay}")
         };
         for (&at, &transmission) in transmission {
             if at == Span::ZERO {
-                self.command(netem("add", transmission));
+                self.command(netem("add", at, transmission));
             } else {
-                self.watch.at.push((at, netem("change", transmission).split(' ').map(str::to_owned).collect()));
+                self.watch.at.push((at, netem("change", at, transmission).split(' ').map(str::to_owned).collect()));
             }
         }
     }
@@ -313,14 +321,19 @@ fn steps_of(link: &Link) -> &[Step] {
     }
 }
 
-/// What transmission adds to the way there and back, from when on: a full packet's forward, an ACK's on the way back.
-fn transmissions(forward: &[Step], reverse: &[Step]) -> BTreeMap<Span, Span> {
+/// The rate of a link at a time; nothing if it has no limit.
+fn rate_at(steps: &[Step], time: Span) -> Option<Rate> {
+    steps.iter().rev().find(|step| Span(step.at_ns.0) <= time).map(|step| step.rate_bps)
+}
+
+/// What transmission adds to the way there and back, from when on: a full packet's forward, a packet of size `back` on the way
+/// back.
+fn transmissions(forward: &[Step], reverse: &[Step], back: Bytes) -> BTreeMap<Span, Span> {
     let at = |steps: &[Step], time: Span, size: Bytes| {
-        let step = steps.iter().rev().find(|step| Span(step.at_ns.0) <= time);
-        step.map_or(Span::ZERO, |step| step.rate_bps.time_to_send(size))
+        rate_at(steps, time).map_or(Span::ZERO, |rate| rate.time_to_send(size))
     };
     let moments = forward.iter().chain(reverse).map(|step| Span(step.at_ns.0)).chain([Span::ZERO]);
-    moments.map(|time| (time, at(forward, time, Bytes(MTU.0)) + at(reverse, time, ACK))).collect()
+    moments.map(|time| (time, at(forward, time, Bytes(MTU.0)) + at(reverse, time, back))).collect()
 }
 
 /// The highest rate of a link, if it has one.

@@ -33,6 +33,13 @@ pub(super) fn changing_delay(delay: Span, jitter: Span) -> String {
     format!("delay {} {} rate {BEYOND}", time(delay + half), time(half))
 }
 
+/// A delay and an in-order jitter behind a shaper at this rate that lets each packet go when its transmission begins: each is
+/// held for its own transmission, too.
+pub(super) fn delay_on_line(delay: Span, jitter: Span, rate: Rate) -> String {
+    let half = jitter.scale(1, 2);
+    format!("delay {} {} rate {}bit -14", time(delay + half), time(half), rate.0)
+}
+
 /// What lets a packet arrive when its transmission ends, behind a shaper that lets it go when that begins: each is held
 /// for its own time at this rate. Sizes are those of IP packets.
 pub(super) fn line(rate: Rate) -> String {

@@ -12,7 +12,7 @@ use crate::traffic::ports::{Ports, Who};
 use crate::traffic::rows::{self, Ended};
 use crate::traffic::sampling::Sample;
 use crate::traffic::timers::Timers;
-use crate::traffic::{algorithm, sys};
+use crate::traffic::{Part, algorithm, sys};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, HashMap};
@@ -60,13 +60,8 @@ struct Client {
 ///
 /// # Errors
 /// `not-on-iperf3` for flows that it cannot make, `no-tool` if it is not there, those of algorithms.
-pub(in crate::traffic) fn send(
-    stage: &Stage<'_>,
-    experiment: &Experiment,
-    flows: &[usize],
-    background: bool,
-    receiver: SocketAddrV4,
-) -> Result<Stopped, Error> {
+pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+    let flows = &part.flows;
     plan::check(experiment)?;
     algorithm::check(experiment, flows)?;
     process::Command::new("iperf3").arg("--version").output().map_err(|error| not_started(&error))?;
@@ -77,12 +72,12 @@ pub(in crate::traffic) fn send(
     let copies = name_ports(experiment, &ports);
 
     let clock = stage.wait_for_start()?;
-    let beside = prepared.start(experiment, &ports, background.then_some(receiver), clock)?;
+    let beside = prepared.start(experiment, &ports, part, clock)?;
     let (done, reports) = mpsc::channel();
     let mut clients = Clients {
         stage,
         experiment,
-        receiver,
+        to: &part.to,
         clock,
         sampler,
         bell: Arc::new(bell),
@@ -118,7 +113,7 @@ fn name_ports(experiment: &Experiment, ports: &Ports) -> Vec<(usize, u64)> {
 struct Clients<'a> {
     stage: &'a Stage<'a>,
     experiment: &'a Experiment,
-    receiver: SocketAddrV4,
+    to: &'a BTreeMap<usize, SocketAddrV4>,
     clock: Clock,
     sampler: Sampler,
     /// Readable when a process has ended.
@@ -185,7 +180,7 @@ impl Clients<'_> {
 
     fn start(&mut self, flow: usize) -> Result<(), Error> {
         let mut command = process::Command::new("iperf3");
-        command.args(plan::client_arguments(self.experiment, flow, self.receiver));
+        command.args(plan::client_arguments(self.experiment, flow, self.to[&flow]));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         let child = sys::die_with_us(&mut command).spawn().map_err(|error| not_started(&error))?;
         let client = Client {

@@ -29,14 +29,14 @@ impl Drop for Servers {
     }
 }
 
-/// Starts a server for each flow of the plan, and waits until they listen.
+/// Starts a server for each of these flows of the plan, and waits until they listen.
 ///
 /// # Errors
 /// iperf3 is not there, a server ends, or a port is taken.
-pub(in crate::traffic) fn serve(experiment: &Experiment, port: u16) -> Result<Servers, Error> {
+pub(in crate::traffic) fn serve(experiment: &Experiment, flows: &[usize], port: u16) -> Result<Servers, Error> {
     check(experiment)?;
     let mut servers = Servers(Vec::new());
-    let ports: Vec<u16> = (0..experiment.flows.len()).map(|flow| server_port(port, flow)).collect();
+    let ports: Vec<u16> = flows.iter().map(|flow| server_port(port, *flow)).collect();
     for port in &ports {
         let mut command = Command::new("iperf3");
         command.args(["-s", "-1", "-4", "-p", &port.to_string()]);
