@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from thalweg.scenario import quantities, traces, values
+from thalweg.scenario import quantities, rules_direction, traces, values
 from thalweg.scenario.carriers import Carrier
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
@@ -30,11 +30,13 @@ PATH_KEYS = ("rtt", "rate", "steps", "trace", "loss", "reverse")
 
 @dataclass(frozen=True)
 class Course:
-    """A path with both of its directions, for one flow."""
+    """A path with both of its directions, for one flow: `forward` carries its data, `reverse` its acknowledgements."""
 
     rtt_ns: int
     forward: Carrier
     reverse: Carrier
+    places: tuple[Place, Place] = (FORWARD, REVERSE)
+    """Where the scenario describes the two."""
 
     def answered(self, at_ns: Fraction | None, size_bytes: int) -> Fraction | None:
         """Return when the answer to a packet that is sent at `at_ns` is there; None: never."""
@@ -67,6 +69,8 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
         if start is None or extra is None or start >= end or (stop is not None and stop <= start):
             continue  # has an error of its own
         course = Course(rtt + extra, links[0], links[1])
+        if rules_direction.goes_up(flow):
+            course = Course(rtt + extra, links[1], links[0], (REVERSE, FORWARD))
         if stop is not None and not _connects(course, start, stop):
             _stops(flow, index, course.rtt_ns, mistakes)
         elif not course.delivers(start, _first_bytes(flow), end):
@@ -119,9 +123,10 @@ def _too_late(flow: Raw, index: int, start: int, course: Course, end: int, mista
         )
         return
     is_forward = not Course(course.rtt_ns, course.forward, free).delivers(start, payload, end)
-    slow, place = (course.forward, FORWARD) if is_forward or not course.reverse.key else (course.reverse, REVERSE)
+    is_data = is_forward or not course.reverse.key
+    slow, place = (course.forward, course.places[0]) if is_data else (course.reverse, course.places[1])
     name = ".".join(map(str, (*place, slow.key)))
-    what = "nothing" if place == FORWARD else "no ACK"
+    what = "nothing" if is_data else "no ACK"
     mistakes.add(
         "nothing-arrives",
         (*place, slow.key),
