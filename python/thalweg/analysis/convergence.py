@@ -1,8 +1,8 @@
 """How long a flow takes to reach its share of the link, and to stay there.
 
-The share that is available to a flow is the link's rate of the moment less unresponsive background, evenly over the
-parallel copies of flows that are active then, times the flow's own copies. It is constant between changes: steps of the
-rate, background that starts or stops, copies that start or end.
+The share that is available to a flow is the rate of the moment of its direction's link less unresponsive background,
+evenly over the parallel copies of flows of that direction that are active then, times the flow's own copies. It is
+constant between changes: steps of the rate, background that starts or stops, copies that start or end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ import numpy as np
 
 from thalweg.analysis.counters import Copy, by_flow, total
 from thalweg.analysis.derived import MICROSECOND_NS, PACKET_BYTES
+from thalweg.analysis.directions import LINKS, of_flow
 from thalweg.analysis.flows import BITS, MICROSECONDS
 from thalweg.analysis.stability import bin_us
 from thalweg.analysis.thin import Numbers
@@ -35,14 +36,17 @@ def convergence_times(
 
     `planned` is the experiment in the plan.
     """
-    capacity = planned["forward"]["capacity"]
-    if capacity["kind"] != "steps":
-        return {}
-    shares = _Shares(of_experiment, capacity["steps"], planned["background"])
-    return {
-        flow: _convergence_s(own, shares, bin_us(sample_interval_us), window)
-        for flow, own in by_flow(of_experiment).items()
-    }
+    found: dict[str, float | None] = {}
+    for direction, link in LINKS.items():
+        capacity = planned[link]["capacity"]
+        copies = [copy for copy in of_experiment if copy.direction == direction]
+        if capacity["kind"] != "steps" or not copies:
+            continue
+        background = [each for each in planned["background"] if of_flow(each) == direction]
+        shares = _Shares(copies, capacity["steps"], background)
+        width_us = bin_us(sample_interval_us)
+        found |= {flow: _convergence_s(own, shares, width_us, window) for flow, own in by_flow(copies).items()}
+    return found
 
 
 class _Shares:

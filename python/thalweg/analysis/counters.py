@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from thalweg.analysis.directions import with_direction
 from thalweg.analysis.flows import EXPERIMENT
 from thalweg.analysis.thin import Numbers
 
@@ -45,6 +46,7 @@ class Copy:
     end_us: float
     """End of its last one."""
     connections: Sequence[Connection]
+    direction: str = "down"
 
     def at(self, counter: str, moments_us: Numbers) -> Numbers:
         """Give what all its connections had counted by each moment."""
@@ -81,12 +83,15 @@ def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
     by_copy: dict[tuple[int, int, str, int], list[Connection]] = {}
     for (experiment, repetition, flow, copy, _), connection in _connections(knots, keys):
         by_copy.setdefault((experiment, repetition, flow, copy), []).append(connection)
-    spans = flows.group_by(*EXPERIMENT, "flow", "copy", maintain_order=True).agg(
-        pl.col("cc").first(), pl.col("start_us").min(), pl.col("end_us").max()
+    spans = (
+        with_direction(flows)
+        .group_by(*EXPERIMENT, "flow", "copy", maintain_order=True)
+        .agg(pl.col("cc").first(), pl.col("start_us").min(), pl.col("end_us").max(), pl.col("direction").first())
     )
-    for experiment, repetition, flow, copy, cc, start_us, end_us in spans.iter_rows():
+    for experiment, repetition, flow, copy, cc, start_us, end_us, direction in spans.iter_rows():
         own = by_copy[experiment, repetition, flow, copy]
-        found.setdefault((experiment, repetition), []).append(Copy(flow, cc, float(start_us), float(end_us), own))
+        entry = Copy(flow, cc, float(start_us), float(end_us), own, direction)
+        found.setdefault((experiment, repetition), []).append(entry)
     return found
 
 

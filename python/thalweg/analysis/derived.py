@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from thalweg.analysis.directions import LINKS, of_flow
 from thalweg.analysis.flows import BITS
 from thalweg.results import Run
 
@@ -60,31 +61,31 @@ def rate_bps(capacity: Mapping[str, Any], plan: Mapping[str, Any]) -> float | No
 
 
 def rates(run: Run) -> pl.DataFrame:
-    """Give the bottleneck's rate as it changes: experiment, t_us (since when), rate_bps, in the order of time.
+    """Give the rate of both links as it changes: experiment, direction, t_us (since when), rate_bps, in order of time.
 
     A trace has its mean rate from the start on; a link without limit has no rate.
     """
-    points = {each["experiment"]: each["forward"]["capacity"] for each in run.plan["experiments"]}
+    points = {each["experiment"]: each for each in run.plan["experiments"]}
     rows = [
-        (number, at_ns // MICROSECOND_NS, rate)
-        for number, capacity in points.items()
-        for at_ns, rate in _steps(capacity, run.plan)
+        (number, direction, at_ns // MICROSECOND_NS, rate)
+        for number, point in points.items()
+        for direction, link in LINKS.items()
+        for at_ns, rate in _steps(point[link]["capacity"], run.plan)
     ]
-    schema = {"experiment": pl.UInt64, "t_us": pl.UInt64, "rate_bps": pl.Float64}
+    schema = {"experiment": pl.UInt64, "direction": pl.String, "t_us": pl.UInt64, "rate_bps": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row").sort("t_us", maintain_order=True)
 
 
 def base_rtts(run: Run) -> pl.DataFrame:
-    """Give the round-trip time of the empty path for each flow: experiment, flow, base_rtt_s."""
+    """Give each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
     points = {each["experiment"]: each for each in run.plan["experiments"]}
     rows = [
-        (number, flow["name"], (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
+        (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
         for number, point in points.items()
         for flow in point["flows"]
     ]
-    return pl.DataFrame(
-        rows, schema={"experiment": pl.UInt64, "flow": pl.String, "base_rtt_s": pl.Float64}, orient="row"
-    )
+    schema = {"experiment": pl.UInt64, "flow": pl.String, "direction": pl.String, "base_rtt_s": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _derive(experiment: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, float | None]:

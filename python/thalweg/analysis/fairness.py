@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from thalweg.analysis.directions import UP, with_direction
 from thalweg.analysis.flows import BITS, EXPERIMENT, MICROSECONDS
 
 
@@ -26,23 +27,28 @@ def jain(rates: Sequence[float]) -> float | None:
 
 
 def fairness(flows: pl.DataFrame) -> pl.DataFrame:
-    """Return `jain` per experiment and repetition, over the parallel copies of all flows."""
-    return _rates(flows).group_by(EXPERIMENT, maintain_order=True).agg(_index().alias("jain"))
+    """Return `jain` and `jain_up` per experiment and repetition, over the parallel copies of all flows of a direction."""
+    rates = _rates(with_direction(flows))
+    down, up = pl.col("direction") == "down", pl.col("direction") == "up"
+    return rates.group_by(EXPERIMENT, maintain_order=True).agg(
+        _index(down).alias("jain"), _index(up).alias(f"jain{UP}")
+    )
 
 
 def evenness(flows: pl.DataFrame) -> pl.DataFrame:
     """Return `copies_jain` per experiment, repetition and flow, over the parallel copies of the flow."""
-    return _rates(flows).group_by(*EXPERIMENT, "flow", maintain_order=True).agg(_index().alias("copies_jain"))
+    rates = _rates(with_direction(flows))
+    return rates.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(_index(pl.lit(True)).alias("copies_jain"))
 
 
 def _rates(flows: pl.DataFrame) -> pl.DataFrame:
     """Return the goodput of each copy over its own time; a copy that lasted no time has none."""
     active_us = pl.col("end_us").max() - pl.col("start_us").min()
     goodput = pl.when(active_us > 0).then(pl.col("acked_bytes").sum() * BITS * MICROSECONDS / active_us)
-    rates = flows.group_by(*EXPERIMENT, "flow", "copy", maintain_order=True).agg(goodput.alias("rate"))
+    rates = flows.group_by(*EXPERIMENT, "flow", "copy", "direction", maintain_order=True).agg(goodput.alias("rate"))
     return rates.drop_nulls("rate")
 
 
-def _index() -> pl.Expr:
-    x = pl.col("rate")
-    return pl.when((pl.len() > 1) & ((x * x).sum() > 0)).then(x.sum() ** 2 / (pl.len() * (x * x).sum()))
+def _index(which: pl.Expr) -> pl.Expr:
+    x = pl.col("rate").filter(which)
+    return pl.when((x.len() > 1) & ((x * x).sum() > 0)).then(x.sum() ** 2 / (x.len() * (x * x).sum()))

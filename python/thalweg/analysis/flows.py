@@ -2,6 +2,8 @@
 
 import polars as pl
 
+from thalweg.analysis.directions import with_direction
+
 EXPERIMENT = ["experiment", "repetition"]
 MICROSECONDS = 1e6
 """Microseconds in a second."""
@@ -15,14 +17,17 @@ FEWEST_FOR_QUARTILES = 4
 def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
     """Give a row per experiment, repetition and flow, with a column per measure; empty where it has no meaning.
 
-    `start_us` and `end_us` say when the flow was active: from its first start to its last end.
+    `start_us` and `end_us` say when the flow was active: from its first start to its last end. `direction` is the
+    flow's; shares are those of one direction.
     """
+    flows = with_direction(flows)
     active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
     completed_s = pl.col("fct_us").filter("completed") / MICROSECONDS
     has_rate = (pl.col("completed") | pl.col("size_bytes").is_null()) & (pl.col("end_us") > pl.col("start_us"))
     whole = pl.col("goodput_bps").filter(has_rate)
     measures = flows.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
         pl.col("cc").first(),
+        pl.col("direction").first(),
         pl.col("start_us").min(),
         pl.col("end_us").max(),
         pl.when(active_s > 0).then(pl.col("acked_bytes").sum() * BITS / active_s).alias("goodput"),
@@ -44,7 +49,7 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
         _weighted("rtt_p50_us").alias("rtt_p50"),
         _weighted("rtt_p95_us").alias("rtt_p95"),
     )
-    share = _ratio(pl.col("_acked"), pl.col("_acked").sum().over(EXPERIMENT))
+    share = _ratio(pl.col("_acked"), pl.col("_acked").sum().over(*EXPERIMENT, "direction"))
     return measures.with_columns(share.alias("share")).drop("_acked")
 
 

@@ -29,7 +29,7 @@ END_US = 1e6
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The forward link of one experiment at moments: counters so far, and the backlog."""
+    """A link of one experiment at moments: counters so far, and the backlog."""
 
     t_us: Numbers
     sent_bytes: Numbers
@@ -94,11 +94,11 @@ class Bottleneck:
         return float(np.trapezoid(self.backlog_bytes, self.t_us)) / sent / MICROSECONDS
 
 
-def bottlenecks(queue: pl.DataFrame) -> dict[tuple[int, int], Bottleneck]:
-    """Give the forward link of every experiment that has two samples of it or more, by experiment and repetition."""
+def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, int], Bottleneck]:
+    """Give a link of every experiment that has two samples of it or more, by experiment and repetition."""
     links = {}
-    forward = queue.filter(pl.col("link") == "forward").sort(*EXPERIMENT, "t_us")
-    for (experiment, repetition), rows in forward.group_by(*EXPERIMENT, maintain_order=True):
+    of_link = queue.filter(pl.col("link") == link).sort(*EXPERIMENT, "t_us")
+    for (experiment, repetition), rows in of_link.group_by(*EXPERIMENT, maintain_order=True):
         if rows.height < 2:
             continue
         columns = {
@@ -134,12 +134,17 @@ def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -
     return pl.DataFrame(rows, schema=schema | dict.fromkeys(PATH_MEASURES, pl.Float64))
 
 
-def with_utilisation_while_active(flows: pl.DataFrame, links: Mapping[tuple[int, int], Bottleneck]) -> pl.DataFrame:
-    """Add the column `utilisation_while_active` to a table with `start_us` and `end_us` per experiment and flow."""
+def with_utilisation_while_active(
+    flows: pl.DataFrame, links: Mapping[str, Mapping[tuple[int, int], Bottleneck]]
+) -> pl.DataFrame:
+    """Add `utilisation_while_active` to a table with `start_us`, `end_us` and `direction` per experiment and flow.
+
+    `links` are those of each direction.
+    """
     values = [
         link.utilisation(row["start_us"], row["end_us"])
-        if (link := links.get((row["experiment"], row["repetition"])))
+        if (link := links[row["direction"]].get((row["experiment"], row["repetition"])))
         else None
-        for row in flows.select(*EXPERIMENT, "start_us", "end_us").iter_rows(named=True)
+        for row in flows.select(*EXPERIMENT, "start_us", "end_us", "direction").iter_rows(named=True)
     ]
     return flows.with_columns(pl.Series("utilisation_while_active", values, dtype=pl.Float64))

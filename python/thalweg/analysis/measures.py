@@ -5,8 +5,10 @@ repetitions' values into a mean with its uncertainty. docs/reference/analysis.md
 compares the two.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from thalweg.analysis.directions import UP
 
 Unit = Literal["bit/s", "s", "ratio", "count"]
 
@@ -116,7 +118,7 @@ MEASURES: dict[str, Measure] = {
             "Share of the bytes",
             "ratio",
             "flow",
-            "Payload bytes acknowledged for the flow, over those of all flows of the experiment.",
+            "Payload bytes acknowledged for the flow, over those of all flows of the experiment that go the same way.",
             in_window=True,
         ),
         Measure(
@@ -203,8 +205,8 @@ MEASURES: dict[str, Measure] = {
             "Utilisation while active",
             "ratio",
             "flow",
-            "Bytes that left the bottleneck's queue, over those that it could have carried, between the start of the"
-            " flow's first transfer and the end of its last one. Everything that shares the link counts.",
+            "Bytes that left the queue of the flow's direction, over those that it could have carried, between the"
+            " start of the flow's first transfer and the end of its last one. Everything that shares the link counts.",
         ),
         Measure(
             "utilisation",
@@ -245,8 +247,8 @@ MEASURES: dict[str, Measure] = {
             "Jain's index",
             "ratio",
             "path",
-            "Jain's index of the goodputs of all parallel copies of all flows, (Σx)² / (n Σx²): 1 is even, 1/n is all"
-            " for one.",
+            "Jain's index of the goodputs of all parallel copies of all flows that go down, (Σx)² / (n Σx²): 1 is even,"
+            " 1/n is all for one.",
             in_window=True,
         ),
         Measure(
@@ -267,3 +269,19 @@ MEASURES: dict[str, Measure] = {
         ),
     )
 }
+
+_BOTH_WAYS = ("utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "jain")
+
+UP_MEASURES: dict[str, Measure] = {
+    f"{name}{UP}": replace(
+        measure,
+        name=f"{name}{UP}",
+        title=f"{measure.title}, up",
+        about=f"`{name}` of path.reverse and of the flows that go up. Only where something goes up.",
+    )
+    for name in _BOTH_WAYS
+    for measure in (MEASURES[name],)
+}
+"""Measures of the path's other direction."""
+
+MEASURES |= UP_MEASURES

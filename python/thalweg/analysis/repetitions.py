@@ -11,6 +11,7 @@ from thalweg.analysis.batches import batches
 from thalweg.analysis.convergence import convergence_times
 from thalweg.analysis.counters import CONNECTION, SAMPLED, Copies, by_flow, copies
 from thalweg.analysis.derived import MICROSECOND_NS, base_rtts, rates
+from thalweg.analysis.directions import LINKS, UP, has_up
 from thalweg.analysis.fairness import evenness, fairness
 from thalweg.analysis.flows import EXPERIMENT, flow_measures
 from thalweg.analysis.link import (
@@ -20,7 +21,7 @@ from thalweg.analysis.link import (
     path_measures,
     with_utilisation_while_active,
 )
-from thalweg.analysis.measures import MEASURES
+from thalweg.analysis.measures import MEASURES, UP_MEASURES
 from thalweg.analysis.probe_rtt import synchronisation
 from thalweg.analysis.samples import sample_measures
 from thalweg.analysis.stability import stability
@@ -52,7 +53,7 @@ SAMPLE_COLUMNS = [
 ]
 """Columns of the samples that are used."""
 
-FROM_QUEUE = {*PATH_MEASURES, "utilisation_while_active"}
+FROM_QUEUE = {*PATH_MEASURES, *UP_MEASURES, "utilisation_while_active"}
 """Measures that need the time series of the queue."""
 
 
@@ -82,9 +83,12 @@ class _Reader:
             for name, measure in MEASURES.items()
             if (measures is None or name in measures) and (measure.in_window or not in_window)
         ]
+        self.has_up = has_up(run)
+        if not self.has_up:
+            self.wanted = [name for name in self.wanted if name not in UP_MEASURES]
         self.needs_queue = bool(FROM_QUEUE & set(self.wanted))
         self.needs_samples = bool(set(self.wanted) & FROM_SAMPLES) or (
-            in_window and any(MEASURES[name].of == "flow" or name == "jain" for name in self.wanted)
+            in_window and any(MEASURES[name].of == "flow" or name in ("jain", f"jain{UP}") for name in self.wanted)
         )
         self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
         self.rates, self.base_rtts = rates(run), base_rtts(run)
@@ -93,18 +97,24 @@ class _Reader:
     def read(self, ids: Sequence[str]) -> pl.DataFrame:
         flows = self.run.collect(self.run.scan("flows", ids))
         queue = self.run.collect(self.run.scan("queue", ids if self.needs_queue else []).select(QUEUE_COLUMNS))
-        links = bottlenecks(queue)
+        links = {
+            direction: bottlenecks(queue, link) if direction == "down" or self.has_up else {}
+            for direction, link in LINKS.items()
+        }
         samples = self.run.collect(self.run.scan("samples", ids if self.needs_samples else []).select(SAMPLE_COLUMNS))
         states = sample_measures(samples, self.rates, self.base_rtts, self.window)
         all_copies = self._copies(flows, samples) if self.needs_samples else {}
-        of_path = path_measures(links, self.window)
+        of_path = path_measures(links["down"], self.window)
+        if self.has_up:
+            up = path_measures(links["up"], self.window).rename({name: f"{name}{UP}" for name in PATH_MEASURES})
+            of_path = of_path.join(up, on=EXPERIMENT, how="full", coalesce=True)
         if self.in_window:
             of_flows, jains = window_measures(all_copies, self.window)
         else:
             of_flows = flow_measures(flows)
             for more in (evenness(flows), starved(flows, self.base_rtts)):
                 of_flows = of_flows.join(more, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
-            of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us")
+            of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us", "direction")
             states = states.drop("rtt_mean", "rtt_p50", "rtt_p95")
             jains = fairness(flows)
         of_flows = (

@@ -10,7 +10,8 @@ from thalweg.analysis.window import Window
 def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFrame, window: Window) -> pl.DataFrame:
     """Give a row per experiment, repetition and flow that was sampled within the window.
 
-    `rates` has the bottleneck's rate by experiment from moments on, `rtts` the empty path's RTT by experiment and flow.
+    `rates` has the links' rates by experiment and direction from moments on, `rtts` direction and RTT of the empty
+    path by experiment and flow.
     """
     by = [*EXPERIMENT, "flow"]
     inside = samples.lazy().filter(pl.col("t_us").is_between(window.from_us, window.to_us))
@@ -26,9 +27,9 @@ def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFra
     inflight = (
         inside.group_by(*by, "t_us")
         .agg(pl.col("inflight_packets").sum() * PACKET_BYTES)
-        .sort("t_us")
-        .join_asof(rates.lazy().sort("t_us"), on="t_us", by="experiment", check_sortedness=False)
         .join(rtts.lazy(), on=["experiment", "flow"])
+        .sort("t_us")
+        .join_asof(rates.lazy().sort("t_us"), on="t_us", by=["experiment", "direction"], check_sortedness=False)
         .filter(bdp_bytes > 0)
         .group_by(by)
         .agg((pl.col("inflight_packets") / bdp_bytes).mean().alias("inflight_bdp"))

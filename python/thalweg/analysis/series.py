@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from thalweg.analysis.derived import PACKET_BYTES, base_rtts, rates
+from thalweg.analysis.directions import has_up
 from thalweg.analysis.flows import BITS, EXPERIMENT, MICROSECONDS
 from thalweg.analysis.thin import Numbers, peaks
 from thalweg.results import Run
@@ -55,6 +56,9 @@ QUANTITIES: dict[str, Quantity] = {
     "bandwidth": Quantity("Bandwidth estimate", "bit/s", "of a connection whose algorithm has one (BBR)", key="bw_bps"),
     "gain": Quantity("Pacing gain", "", "of a connection whose algorithm has one (BBR)", key="pacing_gain"),
     "queue": Quantity("Queue of the bottleneck", "B", "the packet being sent is not counted"),
+    "queue_up": Quantity(
+        "Queue of path.reverse", "B", "where flows or UDP go up; the packet being sent is not counted"
+    ),
 }
 """What can be drawn over time, in the order in which it is shown."""
 
@@ -64,7 +68,7 @@ class Line:
     """A curve: the points that stay after thinning."""
 
     name: str
-    """What it belongs to: a flow, or `queue`."""
+    """What it belongs to: a flow, `queue` or `queue_up`."""
     t_s: list[float]
     value: list[float]
 
@@ -124,10 +128,11 @@ class _Reader:
         keys = [QUANTITIES[name].key for name in quantities if QUANTITIES[name].key]
         state = run.scan("state", ids).filter(pl.col("key").is_in(keys))
         self._state = run.collect(state.sort("t_us"))
-        queue = run.scan("queue", ids).filter(pl.col("link") == "forward")
-        queue = queue.select(*EXPERIMENT, "t_us", "backlog_bytes", "dropped_packets").sort("t_us")
-        self._queue = run.collect(queue)
-        self.samples, self.state, self.queue = (_Parts(frame) for frame in (self._samples, self._state, self._queue))
+        queue = run.scan("queue", ids).select(*EXPERIMENT, "link", "t_us", "backlog_bytes", "dropped_packets")
+        queues = run.collect(queue.sort("t_us"))
+        forward, reverse = (queues.filter(pl.col("link") == link) for link in ("forward", "reverse"))
+        self.samples, self.state, self.queue = (_Parts(frame) for frame in (self._samples, self._state, forward))
+        self.queue_up = _Parts(reverse if has_up(run) else reverse.clear())
 
 
 class _Parts:
@@ -146,17 +151,19 @@ def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
     bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
     ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
     return (
-        samples.join_asof(rates(run), on="t_us", by="experiment", check_sortedness=False)
-        .join(base_rtts(run), on=["experiment", "flow"], how="left", maintain_order="left")
+        samples.join(base_rtts(run), on=["experiment", "flow"], how="left", maintain_order="left")
+        .join_asof(rates(run), on="t_us", by=["experiment", "direction"], check_sortedness=False)
         .with_columns(ratio.alias("inflight_bdp"))
-        .drop("rate_bps", "base_rtt_s")
+        .drop("rate_bps", "base_rtt_s", "direction")
     )
 
 
 def _one(
     experiment: int, repetition: int, reader: _Reader, limit: int, most_connections: int, quantities: Collection[str]
 ) -> Series:
-    samples, state, queue = (parts.of(experiment, repetition) for parts in (reader.samples, reader.state, reader.queue))
+    samples, state, queue, queue_up = (
+        parts.of(experiment, repetition) for parts in (reader.samples, reader.state, reader.queue, reader.queue_up)
+    )
     lines: dict[str, list[Line]] = {name: [] for name in QUANTITIES if name in quantities}
     total = drawn = 0
     for (flow,), rows in samples.partition_by("flow", as_dict=True, maintain_order=True).items():
@@ -178,6 +185,8 @@ def _one(
             lines[name] += _of_connections(str(flow), spread(whole, most_connections), "value", 1, limit)
     if "queue" in lines and queue.height:
         lines["queue"] = [_thinned("queue", queue, "backlog_bytes", 1, limit)]
+    if "queue_up" in lines and queue_up.height:
+        lines["queue_up"] = [_thinned("queue_up", queue_up, "backlog_bytes", 1, limit)]
     kept = {name: [line for line in each if line.t_s] for name, each in lines.items()}
     return Series(experiment, repetition, kept, _drops(queue, limit), total, drawn)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from thalweg.analysis import MEASURES, Estimate, overlap
 from thalweg.report.content import Cell, Content, Point
 
-PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay"}
+PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queueing_delay_up"}
 """Measures of which less is better."""
 
 
@@ -41,8 +41,7 @@ def findings(content: Content) -> list[Finding]:
     chosen += [("retransmit_ratio", flow) for flow in flows]
     if content.flows and content.has("utilisation_while_active"):
         chosen.append(("utilisation_while_active", content.flows[0]))
-    if content.has("queueing_delay"):
-        chosen.append(("queueing_delay", None))
+    chosen += [(measure, None) for measure in ("queueing_delay", "queueing_delay_up") if content.has(measure)]
     return [finding for measure, flow in chosen if (finding := _finding(content, measure, flow))]
 
 

@@ -154,7 +154,7 @@
   const seriesRows = (kind, entry, number, range) => {
     if (!(kind in entry.curves)) return [];
     return curves(entry, kind).filter(({ flow }) => flow < 0 || !hidden.has(flow)).flatMap(({ flow, line, points: all }) => within(all, range, (point) => point.t).map(({ t, v }) => ({
-      t, v, flow: flow < 0 ? "queue" : data.flows[flow], cc: flow < 0 ? PATH : points[number].cc[flow], line: kind === "queue" ? "backlog" : String(line),
+      t, v, flow: flow < 0 ? "queue" : data.flows[flow], cc: flow < 0 ? PATH : points[number].cc[flow], line: kind.startsWith("queue") ? "backlog" : String(line),
     })));
   };
 
@@ -169,7 +169,7 @@
       if (entry.room !== null && entry.room <= 4 * top) rows.push({ v: entry.room, line: "room" });
       entry.drops.filter((t) => range === null || (t >= range[0] && t <= range[1])).forEach((t) => rows.push({ t, v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
     }
-    const template = kind === "queue" ? data.templates.queue : data.templates.lines;
+    const template = kind.startsWith("queue") ? data.templates.queue : data.templates.lines;
     const lines = new Set(rows.map((row) => row.line));
     const isLast = element === all(".series .chart").filter(isShown).at(-1);
     const spec = fill(template, { ...theme, t_domain: range ?? [0, entry.end], x_title: isLast ? "time (s)" : null, y_title: element.dataset.axis });

@@ -7,7 +7,7 @@ from thalweg.report.content import Cell, Content, Point
 from thalweg.report.labels import NOTHING, key_title, value_text
 
 FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "copies_jain", "utilisation_while_active")
-PATH_MEASURES = ("utilisation", "queueing_delay")
+PATH_MEASURES = ("utilisation", "queueing_delay", "utilisation_up", "queueing_delay_up")
 
 NEGLIGIBLE = 0.01
 """Share of transfers whose loss does not spoil a mean: a flow that goes on to the end always loses its last ones."""

@@ -68,7 +68,8 @@ def present(embedded: Json) -> list[Json]:
 
 def _axis(name: str) -> str:
     short = {"inflight_bdp": "inflight / BDP", "gain": "pacing gain"}
-    words = {"rate": "rate", "pacing_rate": "pacing rate", "rtt": "RTT", "bandwidth": "bandwidth", "queue": "backlog"}
+    words = {"rate": "rate", "pacing_rate": "pacing rate", "rtt": "RTT", "bandwidth": "bandwidth"}
+    words |= {"queue": "backlog", "queue_up": "backlog"}
     unit = UNITS[QUANTITIES[name].unit][0]
     return short.get(name) or f"{words.get(name, name)} ({unit})"
 
@@ -83,7 +84,7 @@ def _candidates(content: Content) -> list[tuple[int, int, int]]:
 
 
 def _entry(content: Content, series: Series, planned: Json) -> Json:
-    shown = {*content.flows, "queue"}
+    shown = {*content.flows, "queue", "queue_up"}
     kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
     lines = {name: each for name, each in kept.items() if each}
     end = max((line.t_s[-1] for each in lines.values() for line in each), default=0.0)

@@ -24,7 +24,7 @@ def path_sentences(plan: Plan, command: Sequence[str]) -> list[str]:
         f"The bottleneck carries {_capacities(points, 'forward', names)}"
         f" and the round-trip time of the empty path is {amounts([e['rtt_ns'] for e in points], _time)}.",
         f"Its queue is {texts(_discipline(e['forward']) for e in points)}"
-        f" and has room for {texts(map(_room, points))}.",
+        f" and has room for {texts(_room(e, 'forward') for e in points)}.",
         *_impairments(points, "forward", "On the way there"),
         _way_back(points, names),
         *_impairments(points, "reverse", "On the way back"),
@@ -96,14 +96,14 @@ def _discipline(link: Plan) -> str:
     return "first in, first out (drop-tail)" if kind == "fifo" else kind
 
 
-def _room(experiment: Experiment) -> str:
-    buffer = experiment["forward"]["buffer"]
+def _room(experiment: Experiment, direction: str) -> str:
+    buffer = experiment[direction]["buffer"]
     if buffer["kind"] == "packets":
         return f"{buffer['packets']} packets"
     if buffer["bytes"] >= NO_LIMIT_BYTES:
         return "everything"
     text = amount(buffer["bytes"], "B")
-    capacity = experiment["forward"]["capacity"]
+    capacity = experiment[direction]["capacity"]
     if capacity["kind"] == "steps" and capacity["steps"][0]["rate_bps"]:
         bdp = capacity["steps"][0]["rate_bps"] * experiment["rtt_ns"] / NS / 8
         text += f" ({buffer['bytes'] / bdp:.3g} BDP)"
@@ -113,7 +113,9 @@ def _room(experiment: Experiment) -> str:
 def _way_back(points: Sequence[Experiment], names: Mapping[str, str]) -> str:
     if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
         return "The way back has no limit of rate."
-    return f"The way back carries {_capacities(points, 'reverse', names)}."
+    has_up = any(each.get("up") for point in points for each in (*point["flows"], *point["background"]))
+    room = f", and its queue has room for {texts(_room(e, 'reverse') for e in points)}" if has_up else ""
+    return f"The way back carries {_capacities(points, 'reverse', names)}{room}."
 
 
 def _impairments(points: Sequence[Experiment], direction: str, where: str) -> list[str]:
@@ -211,6 +213,7 @@ def _flow(points: Sequence[Experiment], name: str) -> str:
     flows = [flow for point in points for flow in point["flows"] if flow["name"] == name]
     counts = [flow["count"] for flow in flows]
     paced = {bool(flow.get("paced")) for flow in flows}
+    up = {bool(flow.get("up")) for flow in flows}
     hosts = [flow["host"] for flow in flows]
     parts = [
         texts(flow["cc"] + _parameters(flow) for flow in flows),
@@ -221,7 +224,8 @@ def _flow(points: Sequence[Experiment], name: str) -> str:
         _repeats([flow["repeat"] for flow in flows]),
         optional([flow["stop_ns"] for flow in flows], _time, lambda text: f"stops at {text}"),
         _more_rtt([flow["extra_rtt_ns"] for flow in flows]),
-        "" if set(hosts) == {"sender"} else f"sent by the host {texts(hosts)}",
+        "goes up, on the way back, or down" if len(up) > 1 else "goes up, on the way back" if True in up else "",
+        "" if set(hosts) == {"sender"} else f"{'to' if True in up else 'sent by'} the host {texts(hosts)}",
     ]
     return "; ".join(part for part in parts if part) + "."
 
@@ -290,5 +294,7 @@ def _background(points: Sequence[Experiment]) -> str:
         rates = amounts([each["rate_bps"] for each in same], _bitrate)
         starts = amounts([each["start_ns"] for each in same], _time)
         stops = optional([each["stop_ns"] for each in same], _time, lambda text: f" to {text}", "or to the end")
-        found.append(f"{rates} from {starts}{stops or ' on'}")
+        up = {bool(each.get("up")) for each in same}
+        way = " on the way back, or not" if len(up) > 1 else " on the way back" if True in up else ""
+        found.append(f"{rates} from {starts}{stops or ' on'}{way}")
     return _listed(found)

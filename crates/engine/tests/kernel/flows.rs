@@ -215,3 +215,68 @@ fn what_disturbs_an_experiment_is_told_in_the_table_and_as_an_event() {
     assert!(reasons.iter().any(|reason| reason.contains("sampling")), "{reasons:?}");
     assert_eq!(outcome.flow("large")[0]["untrustworthy"], text(&reasons.join("; ")));
 }
+
+/// A path whose way back carries 2 Mbit/s and holds 20 packets, with a flow each way.
+fn two_way() -> serde_json::Value {
+    let mut experiment = experiment();
+    experiment["reverse"]["capacity"] = json!({"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 2_000_000}]});
+    experiment["reverse"]["buffer"] = json!({"kind": "packets", "packets": 20});
+    experiment["flows"] = json!([flow("down", "cubic"), flow("up", "reno")]);
+    experiment["flows"][1]["up"] = json!(true);
+    experiment
+}
+
+#[test]
+fn a_flow_that_goes_up_fills_the_way_back_beside_one_that_goes_down() {
+    if !is_available() {
+        return;
+    }
+    let outcome = Outcome::of(two_way());
+    let (down, up) = (outcome.flow("down"), outcome.flow("up"));
+    assert_eq!((&down[0]["direction"], &up[0]["direction"]), (&text("down"), &text("up")));
+    // 2 Mbit/s for 1.5 s are 375 kB; the rest of the queue is the down flow's acknowledgements and the first round trips.
+    let up = acked_bytes(&up);
+    assert!((0.5 * 375e3..375e3).contains(&up), "{up} of 375 kB");
+    assert!(acked_bytes(&down) > 0.2 * FULL, "{} of {FULL}", acked_bytes(&down));
+    let queue = outcome.rows("queue");
+    let full = |link: &str| {
+        let backlogs = queue.iter().filter(|row| row["link"] == text(link)).map(|row| number(&row["backlog_packets"]));
+        backlogs.fold(0.0, f64::max)
+    };
+    assert!(full("reverse") >= 18.0, "{} packets of 20", full("reverse"));
+    let samples = outcome.rows("samples");
+    assert!(["down", "up"].iter().all(|name| samples.iter().any(|row| row["flow"] == text(name))));
+}
+
+#[test]
+fn udp_that_goes_up_arrives_at_the_sending_host() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = two_way();
+    experiment["flows"] = json!([]);
+    experiment["background"] =
+        json!([{"rate_bps": 1_200_000, "start_ns": 0, "stop_ns": 1_000_000_000_u64, "up": true}]);
+    let outcome = Outcome::of(experiment);
+    let measured = &outcome.events("finished")[0]["measured"];
+    // 1.2 Mbit/s are 100 packets of 1500 bytes a second.
+    let [sent, late, received] = ["background_sent_packets", "background_late_packets", "received_datagrams"]
+        .map(|name| measured[name].as_f64().unwrap_or_else(|| panic!("{name} in {measured}")));
+    assert_eq!(sent + late, 100.0);
+    assert!(received >= sent - 1.0 && sent > 50.0, "{measured}");
+    let reverse = outcome.rows("queue").into_iter().filter(|row| row["link"] == text("reverse"));
+    let bytes = reverse.map(|row| number(&row["sent_bytes"])).fold(0.0, f64::max);
+    assert_eq!(bytes, received * 1500.0);
+}
+
+#[test]
+fn iperf3_sends_both_ways() {
+    if !is_available() || !has("iperf3") {
+        return not_tested("iperf3 is missing");
+    }
+    let mut experiment = two_way();
+    experiment["engine"]["traffic"] = json!("iperf3");
+    let outcome = Outcome::of(experiment);
+    let [down, up] = ["down", "up"].map(|name| acked_bytes(&outcome.flow(name)));
+    assert!(down > 0.1 * FULL && (0.2 * 375e3..375e3).contains(&up), "down {down} of {FULL}, up {up} of 375 kB");
+}

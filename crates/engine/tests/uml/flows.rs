@@ -91,3 +91,52 @@ fn what_a_host_sends_goes_through_its_queue_discipline() {
     let sent = outcome.events("finished")[0]["measured"]["host_qdisc_sent_packets"].as_f64().expect("it has counted");
     assert!(sent >= segments && segments > 0.0, "{sent} packets for {segments} segments");
 }
+
+/// A download and an upload over 10 and 1 Mbit/s, both queues of 50 packets.
+fn two_way(up: bool) -> Value {
+    let mut experiment = of("reno", 1);
+    experiment["duration_ns"] = json!(6_000_000_000_u64);
+    for (link, rate) in [("forward", 10_000_000), ("reverse", 1_000_000)] {
+        experiment[link]["capacity"] = json!({"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": rate}]});
+        experiment[link]["buffer"] = json!({"kind": "packets", "packets": 50});
+    }
+    experiment["flows"] = json!([flow("down", "reno"), flow("up", "reno")]);
+    experiment["flows"][1]["start_ns"] = json!(500_000_000);
+    experiment["flows"][1]["up"] = json!(up);
+    experiment
+}
+
+/// Bytes that the two flows delivered in the simulator.
+fn simulated(experiment: Value) -> [f64; 2] {
+    let experiment = serde_json::from_value(experiment).unwrap();
+    let mut rows = thalweg_trace::Memory::default();
+    thalweg_sim::run(&experiment, &Default::default(), &mut rows, &|| false).unwrap();
+    ["down", "up"].map(|name| {
+        rows.flows.iter().filter(|row| &*row.flow == name).map(|row| row.acked_bytes as f64).sum()
+    })
+}
+
+/// How far Linux and the simulator may be apart in the bytes of either flow: the phases of the two flows' losses, which a packet
+/// decides, differ.
+const APART: f64 = 0.25;
+
+#[test]
+fn an_upload_delays_a_download_as_in_the_simulator() {
+    if !is_available() {
+        return;
+    }
+    let outcome = outcome(two_way(true));
+    let linux = ["down", "up"].map(|name| acked_bytes(&outcome.flow(name)));
+    let simulated = simulated(two_way(true));
+    for (linux, simulated) in linux.iter().zip(simulated) {
+        assert!((linux / simulated - 1.0).abs() < APART, "Linux {linux}, simulator {simulated}");
+    }
+    // 1 Mbit/s for 5.5 s are 687.5 kB.
+    assert!((0.6 * 687.5e3..687.5e3).contains(&linux[1]), "{linux:?}");
+    let both_down = simulated_total(two_way(false));
+    assert!(linux[0] < 0.75 * both_down, "{linux:?}, both down {both_down}");
+}
+
+fn simulated_total(experiment: Value) -> f64 {
+    simulated(experiment).iter().sum()
+}

@@ -1,0 +1,35 @@
+"""Which way flows go. What shares a link is compared within one direction, never across both."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from thalweg.results import Run
+
+LINKS = {"down": "forward", "up": "reverse"}
+"""The link that carries the data of each direction."""
+
+UP = "_up"
+"""Ending of the measures of path.reverse."""
+
+
+def of_flow(flow: Mapping[str, Any]) -> str:
+    """Return the direction of a flow of the plan.
+
+    >>> of_flow({"name": "upload", "up": True}), of_flow({"name": "download"})
+    ('up', 'down')
+    """
+    return "up" if flow.get("up") else "down"
+
+
+def has_up(run: Run) -> bool:
+    """Return whether flows or background traffic of the run go up."""
+    return any(each.get("up") for point in run.plan["experiments"] for each in (*point["flows"], *point["background"]))
+
+
+def with_direction(flows: pl.DataFrame) -> pl.DataFrame:
+    """Fill in the direction of transfers: tables have none where every flow goes down."""
+    if "direction" not in flows.columns:
+        return flows.with_columns(pl.lit("down").alias("direction"))
+    return flows.with_columns(pl.col("direction").fill_null("down"))

@@ -1,0 +1,101 @@
+"""A download beside an upload: shares, fairness and utilisation are those of one direction."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from thalweg import analysis, engine, plan, report, results, run, scenario
+from thalweg.analysis import series
+
+SCENARIO = """\
+name = "two-way"
+duration = "10s"
+[path]
+rate = "10Mbps"
+rtt = "40ms"
+[path.reverse]
+rate = "2Mbps"
+buffer = "30packets"
+[[flow]]
+name = "down"
+cc = "cubic"
+count = 2
+[[flow]]
+name = "up"
+cc = "cubic"
+count = 2
+direction = "up"
+[[background]]
+rate = "500kbps"
+direction = "up"
+"""
+
+
+def made(folder: Path, text: str) -> results.Run:
+    file = folder / "two-way.toml"
+    file.write_text(text)
+    engines = engine.capabilities().engines
+    made_plan = plan.make(scenario.load(file), engines["sim"], engines)
+    run.execute(made_plan, folder / "run", binary=engine.find())
+    return results.open_run(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def two_way(tmp_path_factory: pytest.TempPathFactory) -> results.Run:
+    return made(tmp_path_factory.mktemp("two-way"), SCENARIO)
+
+
+def values(found: results.Run, window: tuple[float, float] | None = None) -> dict[tuple[str | None, str], float]:
+    rows = analysis.repetitions(found, window=window).iter_rows(named=True)
+    return {(row["flow"], row["measure"]): row["value"] for row in rows}
+
+
+@pytest.mark.parametrize("window", [None, (2.0, 8.0)])
+def test_shares_and_fairness_are_those_of_one_direction(
+    two_way: results.Run, window: tuple[float, float] | None
+) -> None:
+    found = values(two_way, window)
+    assert (found["down", "share"], found["up", "share"]) == (1.0, 1.0)
+    # Two copies share each link: neither index is that of two fast copies and two slow ones, which would be 0.6 or less.
+    assert found[None, "jain"] > 0.7
+    assert found[None, "jain_up"] > 0.7
+
+
+def test_each_direction_has_its_own_utilisation_and_queue(two_way: results.Run) -> None:
+    found = values(two_way)
+    assert found[None, "utilisation_up"] > 0.95
+    assert found["up", "utilisation_while_active"] == pytest.approx(found[None, "utilisation_up"], abs=0.05)
+    assert found["down", "utilisation_while_active"] == pytest.approx(found[None, "utilisation"], abs=0.05)
+    assert found[None, "queueing_delay_up"] > 0.02
+    assert found[None, "drops_up"] > 0
+    # In flight counts in the BDP of the flow's own link: 2 Mbit/s are a fifth of 10 Mbit/s.
+    assert found["up", "inflight_bdp"] > 1.5
+
+
+def test_the_reverse_queue_has_a_time_series(two_way: results.Run) -> None:
+    lines = series(two_way, [(0, 0)])[0].lines
+    assert max(lines["queue_up"][0].value) > 20 * 1500
+    assert lines["queue_up"][0].value != lines["queue"][0].value
+
+
+def test_tables_name_the_direction(two_way: results.Run) -> None:
+    directions = two_way.flows().group_by("flow").agg(pl.col("direction").first()).sort("flow")
+    assert directions.rows() == [("down", "down"), ("up", "up")]
+
+
+def test_the_report_says_which_way_flows_go(two_way: results.Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    report.write([two_way.path], page)
+    text = page.read_text()
+    assert "goes up, on the way back" in text
+    assert "its queue has room for 30 packets" in text
+    assert "Utilisation, up" in text
+    assert "Queue of path.reverse" in text
+
+
+def test_without_anything_that_goes_up_nothing_is_added(tmp_path: Path) -> None:
+    down = made(tmp_path, SCENARIO.replace('direction = "up"\n', ""))
+    assert not [measure for _, measure in values(down) if measure.endswith("_up")]
+    assert series(down, [(0, 0)])[0].lines["queue_up"] == []
+    file = next((tmp_path / "run" / "flows").glob("*.parquet"))
+    assert "direction" not in pl.read_parquet_schema(file)
