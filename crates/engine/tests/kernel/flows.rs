@@ -271,8 +271,12 @@ fn udp_that_goes_up_arrives_at_the_sending_host() {
 
 #[test]
 fn iperf3_sends_both_ways() {
-    if !is_available() || !has("iperf3") {
-        return not_tested("iperf3 is missing");
+    if !is_available() {
+        return;
+    }
+    if !has("iperf3") {
+        not_tested("traffic of iperf3 both ways", "it is not installed");
+        return;
     }
     let mut experiment = two_way();
     experiment["engine"]["traffic"] = json!("iperf3");

@@ -111,9 +111,8 @@ fn simulated(experiment: Value) -> [f64; 2] {
     let experiment = serde_json::from_value(experiment).unwrap();
     let mut rows = thalweg_trace::Memory::default();
     thalweg_sim::run(&experiment, &Default::default(), &mut rows, &|| false).unwrap();
-    ["down", "up"].map(|name| {
-        rows.flows.iter().filter(|row| &*row.flow == name).map(|row| row.acked_bytes as f64).sum()
-    })
+    ["down", "up"]
+        .map(|name| rows.flows.iter().filter(|row| &*row.flow == name).map(|row| row.acked_bytes as f64).sum())
 }
 
 /// How far Linux and the simulator may be apart in the bytes of either flow: the phases of the two flows' losses, which a packet
