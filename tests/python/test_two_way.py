@@ -56,7 +56,7 @@ def test_shares_and_fairness_are_those_of_one_direction(
 ) -> None:
     found = values(two_way, window)
     assert (found["down", "share"], found["up", "share"]) == (1.0, 1.0)
-    # Two copies share each link: neither index is that of two fast copies and two slow ones, which would be 0.6 or less.
+    # Two copies share each link: neither index is that of two fast copies and two slow ones, below 0.7.
     assert found[None, "jain"] > 0.7
     assert found[None, "jain_up"] > 0.7
 

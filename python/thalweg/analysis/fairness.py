@@ -27,7 +27,7 @@ def jain(rates: Sequence[float]) -> float | None:
 
 
 def fairness(flows: pl.DataFrame) -> pl.DataFrame:
-    """Return `jain` and `jain_up` per experiment and repetition, over the parallel copies of all flows of a direction."""
+    """Return `jain` and `jain_up` per experiment and repetition, over the copies of all flows of a direction."""
     rates = _rates(with_direction(flows))
     down, up = pl.col("direction") == "down", pl.col("direction") == "up"
     return rates.group_by(EXPERIMENT, maintain_order=True).agg(
