@@ -298,3 +298,27 @@ def test_two_ordered_dimensions_are_a_heat_map_with_the_number_in_each_cell(
     assert watched.overflow() == 0
     assert watched.complaints == []
     page.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("many", [3, 12, 40])
+def test_every_bar_keeps_its_label(browser: Browser, tmp_path: Path, width: int, many: int) -> None:
+    labels = [f"trace-{number}.up" for number in range(many)]
+    run = MadeUpRun(
+        tmp_path / "run",
+        [experiment(number, flows=[flow("a")], sweep={"path.trace": label}) for number, label in enumerate(labels)],
+    )
+    for number in range(many):
+        run.transfer(number, 0, "a", cc="cubic")
+    report.write([run.write()], tmp_path / "report.html")
+    watched = Watched(browser, tmp_path / "report.html", width).drawn()
+    chart = watched.page.locator('#charts .chart[data-measure="goodput"]')
+    shown = chart.locator(".role-axis-label text").all_text_contents()
+    assert [text for text in shown if text.startswith("trace-")] == labels
+    visible = chart.locator(".role-axis-label text").evaluate_all(
+        "texts => texts.filter((each) => getComputedStyle(each).opacity !== '0').length"
+    )
+    assert visible == len(shown)
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    watched.page.close()

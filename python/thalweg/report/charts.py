@@ -27,7 +27,7 @@ def bars() -> Spec:
     x = alt.X(
         "x:O",
         scale=alt.Scale(domain=["@x_domain"]),
-        axis=alt.Axis(title="@x_title", labelAngle=0, labelOverlap="greedy", labelSeparation=6),
+        axis=alt.Axis(title="@x_title", labelAngle=0, labelOverlap=False),
     )
     base = alt.Chart(_DATA)
     bar = base.mark_bar(width=alt.RelativeBandSize(0.72)).encode(

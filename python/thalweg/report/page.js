@@ -73,6 +73,9 @@
     return Math.ceil(perRow / Math.ceil(perRow / room));
   };
 
+  const MIN_BAR_PX = 14; // a line of a label that stands upright
+  const MIN_SLANTED_PX = 20;
+
   const drawBars = async (element, theme) => {
     const { measure, title } = element.dataset;
     const scale = data.measures[measure];
@@ -92,10 +95,13 @@
     // A layer without data would have an axis without extent: Vega warns about it.
     if (rows.every((row) => row.drawn_low === null)) inner.layer.pop();
     const longest = Math.max(...domain.map((text) => text.length));
-    inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = longest * 6.5 * domain.length > each && domain.length <= 24 ? -40 : 0; });
+    // Every bar keeps its label: side by side, else slanted, else upright; a chart that is too wide for that scrolls in its box.
+    const wide = Math.max(each, MIN_BAR_PX * domain.length);
+    const angle = longest * 6.5 * domain.length <= wide ? 0 : wide / domain.length >= MIN_SLANTED_PX ? -40 : -90;
+    inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = angle; });
     const lines = panels.some((panel) => panel.length * 7 > each);
     if (!lines) delete spec.facet.header.labelExpr;
-    inner.width = Math.max(80, each);
+    inner.width = Math.max(80, wide);
     inner.height = 150;
     spec.columns = columns;
     const whole = panels.length > 1 ? spec : { ...inner, $schema: spec.$schema, data: spec.data };
@@ -267,11 +273,11 @@
     if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value; zoomed?.forget(); then(drawPoint); });
     data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) => { wanted.axes[i] = value; zoomed?.forget(); then(drawPoint); }));
     const forCharts = document.getElementById("chart-choices");
-    data.layout.chosen.forEach((i) => choice(forCharts, data.axes[i].title, data.axes[i].values, 0, (value) => { chosen.set(i, value); then(drawCharts); }));
+    if (forCharts) data.layout.chosen.forEach((i) => choice(forCharts, data.axes[i].title, data.axes[i].values, 0, (value) => { chosen.set(i, value); then(drawCharts); }));
   };
 
   const panels = new Set(points.map(panelOf)).size;
-  document.querySelector(".bars").style.setProperty("--least", panels > 2 || (xAxis && xAxis.values.length > 8) ? "100%" : panels > 1 ? "480px" : "340px");
+  document.querySelector(".bars")?.style.setProperty("--least", panels > 2 || (xAxis && xAxis.values.length > 8) ? "100%" : panels > 1 ? "480px" : "340px");
   offer();
   then(drawCharts);
   then(drawPoint).then(() => { document.documentElement.dataset.drawn = "yes"; });
