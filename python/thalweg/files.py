@@ -7,6 +7,10 @@ from pathlib import Path
 from thalweg.errors import ThalwegError
 
 
+LARGEST_TEXT = 16 * 10**6
+"""Bytes of a scenario or a configuration: a hundred times the largest that a person writes."""
+
+
 def read_regular(file: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; links are followed.
 

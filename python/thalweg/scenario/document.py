@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError
-from thalweg.files import read_regular
+from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.scenario import positions
 from thalweg.scenario.positions import Place
 
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 """Folder of the scenarios that come with thalweg."""
-
-LARGEST_FILE = 16 * 10**6
-"""Bytes: a hundred times the largest scenario that a person writes."""
 
 Raw = dict[str, Any]
 """A TOML table as tomllib gives it."""
@@ -50,7 +47,7 @@ def read(file: Path) -> Document:
     Raises `ThalwegError` if there is no such file, or it cannot be read, is not UTF-8 or is not TOML.
     """
     try:
-        text = read_regular(file, LARGEST_FILE).decode("utf-8-sig")  # some editors begin files with a byte order mark
+        text = read_regular(file, LARGEST_TEXT).decode("utf-8-sig")  # some editors begin files with a byte order mark
     except FileNotFoundError:
         raise _no_file(file) from None
     except IsADirectoryError:

@@ -21,6 +21,7 @@ from typing import Any
 
 from thalweg.errors import Source as Place
 from thalweg.errors import ThalwegError
+from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends, known_form
 from thalweg.records.imports.items import Assumed, Unknown, Unread
@@ -213,11 +214,11 @@ def _from_setting(text: str) -> Mapped:
 
 def _from_file(file: Path) -> Iterator[Mapped]:
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_regular(file, LARGEST_TEXT).decode("utf-8"))
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ThalwegError("cannot-read", f"the map `{file}` cannot be read: {why}", place="--map-file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ThalwegError("bad-map", f"the map `{file}` is not valid TOML: {error}", place="--map-file") from None
     for column, entry in content.items():
         given: Mapping[str, Any] = {"from": entry} if isinstance(entry, str) else entry

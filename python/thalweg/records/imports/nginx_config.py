@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thalweg.errors import ThalwegError
+from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.records.imports.log_lines import Field, LineForm, Part
 
 COMBINED = (
@@ -64,7 +65,7 @@ def log_format(config: Path, name: str | None) -> str:
     Files that it includes are not looked into. Raises `ThalwegError` if there is none of that name.
     """
     try:
-        text = config.read_text(encoding="utf-8", errors="replace")
+        text = read_regular(config, LARGEST_TEXT).decode("utf-8", errors="replace")
     except OSError as error:
         raise ThalwegError(
             "cannot-read",
