@@ -6,7 +6,6 @@ from pathlib import Path
 
 from thalweg.errors import ThalwegError
 
-
 LARGEST_TEXT = 16 * 10**6
 """Bytes of a scenario or a configuration: a hundred times the largest that a person writes."""
 
