@@ -14,7 +14,7 @@
 
 use super::rate::Delivery;
 use super::scoreboard::Flags;
-use super::transmit::Rexmit;
+use super::transmit::{Push, Rexmit};
 use super::{Sender, recovery};
 use crate::packet::{AckPacket, Timestamp};
 use rand_core::Rng;
@@ -110,7 +110,8 @@ impl Sender {
         let prior_delivered = self.rate.delivered;
         let prior_lost = self.board.lost_total();
         self.peer_tsval = self.peer_tsval.max(packet.tsval);
-        self.work.push = true;
+        self.work.push = Push::All;
+        self.work.is_space_due = true;
 
         if packet.next.0 < prior_una {
             // Its blocks may still be news. As in Linux, what they tell never counts as delivered.

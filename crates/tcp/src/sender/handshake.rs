@@ -79,11 +79,7 @@ impl Sender {
         self.update_pacing_rate();
         self.expand_sndbuf();
         self.work.established = true;
-        if self.sndbuf.is_blocked() {
-            self.check_app_limited();
-        }
-        self.queue(now);
-        self.work.push = true;
+        self.sndbuf.begin_writing();
         Some(rtt)
     }
 

@@ -183,14 +183,12 @@ impl Sender {
 
     /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means that it never ends. What is written before
     /// the handshake is over waits.
-    pub fn write(&mut self, now: Time, size: Bytes) {
-        let was_blocked = self.sndbuf.is_blocked();
+    pub fn write(&mut self, _now: Time, size: Bytes) {
+        let is_idle = self.sndbuf.queued == self.sndbuf.written;
         self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
         // An application that waits for room writes when there is some.
-        if self.handshake == Handshake::Established && !was_blocked {
-            self.check_app_limited();
-            self.queue(now);
-            self.work.push = true;
+        if self.handshake == Handshake::Established && is_idle {
+            self.sndbuf.begin_writing();
         }
     }
 

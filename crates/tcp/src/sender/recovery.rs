@@ -19,7 +19,7 @@
 use super::Sender;
 use super::ack::AckFacts;
 use super::timer::Timer;
-use super::transmit::Rexmit;
+use super::transmit::{Push, Rexmit};
 use crate::packet::Timestamp;
 use rand_core::Rng;
 use thalweg_cc::CaState;
@@ -284,7 +284,7 @@ impl Sender {
         self.episode.timeouts_in_row += 1;
         self.work.head = true;
         self.work.rexmit = Rexmit::None;
-        self.work.push = false;
+        self.work.push = Push::Nothing;
         self.rtt.back_off();
         self.set_timer(now, Timer::Retransmission, self.rtt.rto());
     }

@@ -1,21 +1,35 @@
-//! The send buffer: how much of the stream the application has handed over, and in which pieces.
+//! The send buffer, and how the application writes into it.
 //!
-//! What the application has written waits until the buffer has room. The buffer starts at 85 KiB and grows to what holds
-//! a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). Full, it
-//! is refilled once it is two thirds full: the application is woken then, and writes at once.
+//! The buffer starts at 85 KiB and grows to what holds a multiple of cwnd
+//! ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An application that found it full
+//! is woken by an ACK after which a third of it is free.
 //!
-//! The stream is handed over in pieces (Linux: skbs) of up to 64 KiB or half of the receiver's largest window so far, in whole
-//! segments. Room is asked for before a piece begins and not again until it is full, so that even the smallest buffer holds
-//! one. A burst does not reach beyond its piece. In memory, a piece and each burst that is under way takes its payload
-//! and [`BOOKKEEPING`].
+//! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has offered,
+//! in whole segments. In memory, a piece and each burst in flight take their payload and [`BOOKKEEPING`].
 //!
-//! A transfer is one blocking write, however long it waits for room. Whether the application limits the rate is decided
-//! when a write begins, and not when its writer wakes: a flow that the buffer limits is not limited by its application.
+//! The application sends while it writes, as `tcp_sendmsg` does:
+//!
+//! ```text
+//!   next piece ──► is memory free? ──no──► send all that may leave; wait
+//!       ▲                 │ yes
+//!       │                 ▼
+//!       │    fill the last piece ◄────────────────────────────────┐
+//!       │                 │                                       │
+//!       └─ nothing left ── send a burst of it ── a rest is left ──┘
+//! ```
+//!
+//! Memory is asked for before a piece begins, and not while it is filled. What remains of a piece of which a burst has left is
+//! filled again, so that one write can queue, and have in flight, much more than the limit: as much as cwnd allows. This is
+//! how Linux behaves, and a small `sndbuf_max` therefore limits a connection less than its value suggests.
+//!
+//! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines does.
+//! Whether it limits the rate is decided at the beginning of every such write.
 //!
 //! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in parts.
 
 use super::Sender;
 use super::pacing::BURST_MAX;
+use super::transmit::Push;
 use std::collections::VecDeque;
 use thalweg_units::{Bytes, Packets, Time};
 
@@ -27,6 +41,9 @@ const MIN_SEGMENTS: u64 = 10;
 const SIZE_MIN: u64 = 4608;
 /// Memory of a piece besides its payload: 704 bytes for headers, 320 and 256 for descriptors.
 const BOOKKEEPING: u64 = 1280;
+
+/// Bytes of one write of the application.
+const WRITE_MAX: u64 = 256 << 10;
 
 /// The application's side of the stream.
 #[derive(Debug, Default)]
@@ -41,19 +58,31 @@ pub(super) struct SendBuffer {
     pieces: VecDeque<Piece>,
     /// The end of the last piece that was pushed.
     pushed: u64,
+    /// Whether the application is writing, or is about to.
+    is_writing: bool,
+    /// Bytes that the present write has yet to queue; 0 between two writes.
+    write_left: u64,
+    /// Whether the present write has queued anything.
+    has_queued: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Piece {
+    start: u64,
     end: u64,
     /// Whether its last segment carries the PSH flag.
     is_pushed: bool,
 }
 
 impl SendBuffer {
-    /// Whether the application waits for room.
+    /// Whether the application waits for free memory.
     pub fn is_blocked(&self) -> bool {
-        self.queued < self.written
+        self.queued < self.written && !self.is_writing
+    }
+
+    /// The application has something to write, and finds memory free.
+    pub fn begin_writing(&mut self) {
+        self.is_writing = self.queued < self.written;
     }
 
     /// End of the piece that is sent next, and whether it is the last one; none: there is nothing to send.
@@ -63,41 +92,47 @@ impl SendBuffer {
 
     /// The stream was sent up to `end`. Whether that is the end of a piece that is pushed.
     pub fn on_sent(&mut self, end: u64) -> bool {
-        let Some(piece) = self.pieces.front().copied().filter(|piece| piece.end == end) else {
+        let Some(piece) = self.pieces.front_mut() else { return false };
+        piece.start = end;
+        if piece.end > end {
             return false;
-        };
+        }
+        let is_pushed = piece.is_pushed;
         self.pieces.pop_front();
-        piece.is_pushed
+        is_pushed
     }
 
     /// What was not sent is taken back: the stream ends at `next`.
     pub fn cut(&mut self, next: u64) {
         (self.written, self.queued) = (next, next);
         self.pieces.clear();
+        (self.is_writing, self.write_left) = (false, 0);
     }
 
-    /// What the application waits to write moves into the last piece, up to `next + goal`, and into new ones of `goal`
-    /// bytes, while there is room. `next` was sent; `window` is the largest window so far.
-    fn fill(&mut self, next: u64, goal: u64, window: u64, is_room: impl Fn(&SendBuffer) -> bool) {
-        if let Some(start) = self.pieces.len().checked_sub(1) {
-            let start = start.checked_sub(1).map_or(next, |before| self.pieces[before].end.max(next));
-            let last = self.pieces.back_mut().expect("there is a piece");
-            self.queued = self.written.min(last.end.max(start + goal));
-            last.end = self.queued;
-            last.is_pushed = false;
-        }
-        while self.is_blocked() && is_room(self) {
-            self.queued = self.written.min(self.queued + goal);
-            let is_pushed = self.queued > self.pushed + window / 2;
-            if is_pushed {
-                self.pushed = self.queued;
-            }
-            self.pieces.push_back(Piece { end: self.queued, is_pushed });
-        }
+    /// The last piece ends with the PSH flag.
+    fn push_last(&mut self) {
         if let Some(last) = self.pieces.back_mut() {
             last.is_pushed = true;
             self.pushed = last.end;
         }
+    }
+
+    /// Moves what the present write has left into the last piece, which then has at most `goal` bytes.
+    fn fill_last(&mut self, goal: u64) {
+        let Some(last) = self.pieces.back_mut() else { return };
+        let size = (last.start + goal - last.end).min(self.write_left);
+        last.end += size;
+        if !self.has_queued {
+            last.is_pushed = false;
+        }
+        self.queued += size;
+        self.write_left -= size;
+        self.has_queued = true;
+    }
+
+    /// Whether the last piece has `goal` bytes; true if there is none.
+    fn is_last_full(&self, goal: u64) -> bool {
+        self.pieces.back().is_none_or(|last| last.end - last.start >= goal)
     }
 }
 
@@ -111,46 +146,92 @@ impl Sender {
     }
 
     /// Memory that the buffer takes.
-    fn sndbuf_memory(&self, sndbuf: &SendBuffer) -> u64 {
+    fn sndbuf_memory(&self) -> u64 {
         let Bytes(una) = self.board.una_bytes();
-        sndbuf.queued - una + (self.board.bursts_out() + sndbuf.pieces.len() as u64) * BOOKKEEPING
+        self.sndbuf.queued - una + (self.board.bursts_out() + self.sndbuf.pieces.len() as u64) * BOOKKEEPING
     }
 
-    /// The application moves what it can into the buffer; whether it could.
-    pub(super) fn refill(&mut self, now: Time) -> bool {
+    /// An ACK may have freed memory: wakes the application if it waits for that and a third of the buffer is free.
+    pub(super) fn check_space(&mut self, now: Time) {
         if !self.sndbuf.is_blocked() {
-            return false;
+            return;
         }
         if self.board.in_flight() < self.window.cwnd {
             self.expand_sndbuf();
             self.usage.cwnd_stamp = now;
         }
-        let memory = self.sndbuf_memory(&self.sndbuf);
-        if self.sndbuf.size.saturating_sub(memory) < memory / 2 {
-            return false;
+        let memory = self.sndbuf_memory();
+        if memory < self.sndbuf.size && self.sndbuf.size - memory >= memory / 2 {
+            self.sndbuf.begin_writing();
         }
-        self.queue(now)
     }
 
-    /// What fits moves into the buffer; whether anything did.
-    pub(super) fn queue(&mut self, now: Time) -> bool {
-        let before = self.sndbuf.queued;
+    /// The application goes on writing until something is to be sent; what that is, or [`Push::Nothing`] once it has nothing
+    /// more to write or waits for memory.
+    pub(super) fn write_on(&mut self, now: Time) -> Push {
+        if !self.sndbuf.is_writing {
+            return Push::Nothing;
+        }
         let mss = self.config.mss.0;
         let goal = (BURST_MAX.min(self.window_max.0 / 2) / mss).max(1) * mss;
-        let Bytes(next) = self.board.next_bytes();
-        let mut sndbuf = std::mem::take(&mut self.sndbuf);
-        sndbuf.fill(next, goal, self.window_max.0, |sndbuf| self.sndbuf_memory(sndbuf) < sndbuf.size);
-        self.sndbuf = sndbuf;
-        if self.sndbuf.queued == before {
-            return false;
+        while self.sndbuf.is_writing {
+            if self.sndbuf.write_left == 0 {
+                self.begin_write();
+                continue;
+            }
+            if self.sndbuf.is_last_full(goal) {
+                if self.sndbuf_memory() >= self.sndbuf.size {
+                    return self.stop_writing();
+                }
+                self.restart_after_idle(now);
+                let start = self.sndbuf.queued;
+                self.sndbuf.pieces.push_back(Piece { start, end: start, is_pushed: false });
+            }
+            self.sndbuf.fill_last(goal);
+            let is_much = self.sndbuf.queued > self.sndbuf.pushed + self.window_max.0 / 2;
+            if self.sndbuf.write_left == 0 {
+                let is_last_write = self.sndbuf.queued == self.sndbuf.written;
+                if is_last_write || is_much {
+                    self.sndbuf.push_last();
+                }
+                return if is_last_write { Push::All } else { Push::WholeSegments };
+            }
+            if is_much {
+                self.sndbuf.push_last();
+                return Push::All;
+            }
+            if self.sndbuf.pieces.len() == 1 {
+                return Push::OneBurst;
+            }
         }
-        self.restart_after_idle(now);
-        true
+        Push::Nothing
+    }
+
+    /// No memory is free: the application waits, and what the present write has queued is sent.
+    fn stop_writing(&mut self) -> Push {
+        self.sndbuf.is_writing = false;
+        self.sndbuf.write_left = 0;
+        if !self.sndbuf.has_queued {
+            return Push::Nothing;
+        }
+        self.sndbuf.push_last();
+        Push::All
+    }
+
+    /// The application begins its next write, if it has anything left to write.
+    fn begin_write(&mut self) {
+        let left = self.sndbuf.written - self.sndbuf.queued;
+        self.sndbuf.is_writing = left > 0;
+        self.sndbuf.write_left = left.min(WRITE_MAX);
+        self.sndbuf.has_queued = false;
+        if left > 0 {
+            self.check_app_limited();
+        }
     }
 
     /// The application begins to write: marks the coming rate samples if it, and nothing else, has kept the pipe from being
     /// full.
-    pub(super) fn check_app_limited(&mut self) {
+    fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;
         let in_flight = self.board.in_flight();

@@ -6,7 +6,7 @@
 use super::Sender;
 use super::handshake::Handshake;
 use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
-use super::transmit::Rexmit;
+use super::transmit::{Push, Rexmit};
 use crate::tick::expiry;
 use rand_core::Rng;
 use thalweg_cc::CaState;
@@ -44,7 +44,7 @@ impl Sender {
             if self.board.lost_out() > self.board.retrans_out() && self.window.cwnd > self.board.in_flight() {
                 self.work.rexmit = Rexmit::Lost;
             }
-            self.work.push = true;
+            self.work.push = Push::All;
             self.work.is_stock_due = true;
         }
         let Some((_, timer)) = self.timer.filter(|(at, _)| *at <= now) else {

@@ -6,8 +6,7 @@
 //!
 //! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its
 //! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
-//! assumed). A segment leaves if the receiver's window holds all of it, and is not cut at the window's end.
-//! Retransmissions leave as single segments. The sender probes no zero window: the receiving application reads at once,
+//! assumed). Retransmissions leave as single segments. The sender probes no zero window: the receiving application reads at once,
 //! so that the window never closes.
 
 use super::defer::Deferral;
@@ -32,7 +31,9 @@ pub(super) struct Work {
     /// What is lost.
     pub rexmit: Rexmit,
     /// What is new.
-    pub push: bool,
+    pub push: Push,
+    /// Whether an ACK may have freed memory that the application waits for.
+    pub is_space_due: bool,
     /// Whether stock is taken even if there is nothing new to send.
     pub is_stock_due: bool,
     /// Whether the first segment was retransmitted.
@@ -43,6 +44,22 @@ pub(super) struct Work {
     was_idle: bool,
     /// Whether the next burst waits for cwnd.
     is_deferred_for_cwnd: bool,
+    /// Whether a burst of the present push has begun.
+    has_begun_burst: bool,
+}
+
+/// What is new and may be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Push {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// One burst, which waits for no longer one.
+    OneBurst,
+    /// All but a short segment at the end, because the application goes on writing.
+    WholeSegments,
+    /// All.
+    All,
 }
 
 /// What may be retransmitted.
@@ -91,21 +108,32 @@ impl Sender {
                 self.set_timer_after_pacing(now, Timer::Retransmission, self.rtt.rto());
             }
         }
-        while self.work.push {
-            if let Some(packet) = self.send_new(now, rng) {
-                return Some(packet);
+        loop {
+            if self.work.push != Push::Nothing {
+                if let Some(packet) = self.send_new(now, rng) {
+                    return Some(packet);
+                }
+                self.end_push(now);
             }
-            if self.refill(now) {
-                continue;
+            if std::mem::take(&mut self.work.is_space_due) {
+                self.check_space(now);
             }
-            self.work.push = false;
-            // With nothing to send, an ACK says nothing about what limits it.
-            let is_due = std::mem::take(&mut self.work.is_stock_due);
-            if is_due || self.work.sent > 0 || self.board.next_bytes().0 < self.sndbuf.queued {
-                self.take_stock(now);
+            self.work.push = self.write_on(now);
+            if self.work.push == Push::Nothing {
+                return None;
             }
         }
-        None
+    }
+
+    /// Nothing more of what is new may leave.
+    fn end_push(&mut self, now: Time) {
+        self.work.push = Push::Nothing;
+        self.work.has_begun_burst = false;
+        // With nothing to send, an ACK says nothing about what limits it.
+        let is_due = std::mem::take(&mut self.work.is_stock_due);
+        if is_due || self.work.sent > 0 || self.board.next_bytes().0 < self.sndbuf.queued {
+            self.take_stock(now);
+        }
     }
 
     /// Whether there is something new to send that the receiver's window allows.
@@ -135,8 +163,12 @@ impl Sender {
     /// The next new segment, if it may leave.
     fn send_new(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
         if self.pacer.left == 0 {
+            if self.work.push == Push::OneBurst && self.work.has_begun_burst {
+                return None;
+            }
             let segments = self.next_burst(now)?;
             self.pacer.begin(now, segments);
+            self.work.has_begun_burst = true;
         }
         if self.work.sent == 0 {
             self.work.was_idle = self.board.packets_out() == 0;
@@ -164,7 +196,11 @@ impl Sender {
             return None;
         }
         let burst_size = self.burst_size();
-        match self.deferral(now, burst_size, piece, is_last_piece) {
+        let deferral = match self.work.push {
+            Push::OneBurst => Deferral::Now,
+            _ => self.deferral(now, burst_size, piece, is_last_piece),
+        };
+        match deferral {
             Deferral::Now => {}
             Deferral::ForCwnd => {
                 self.work.is_deferred_for_cwnd = true;
@@ -172,18 +208,20 @@ impl Sender {
             }
             Deferral::Wait => return None,
         }
-        let in_window = (self.window_end.0 - next).div_ceil(mss).max(1);
-        let in_window = if (self.window_end.0 - next) % mss > 0 { (in_window - 1).max(1) } else { in_window };
+        // The last segment is cut at the end of the receiver's window.
+        let sendable = piece.min(self.window_end.0 - next);
+        let is_rest_held = is_last_piece && self.work.push == Push::WholeSegments;
+        let segments = if is_rest_held { sendable / mss } else { sendable.div_ceil(mss) };
         // Two bursts at least make up a window.
         let half = (self.window.cwnd.0 / 2).max(1);
-        Some(half.min(room.0).min(burst_size).min(piece.div_ceil(mss)).min(in_window))
+        Some(half.min(room.0).min(burst_size).min(segments)).filter(|segments| *segments > 0)
     }
 
     /// Sends the next new segment.
     pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> ToReceiver {
         let offset = self.board.next_bytes();
         let (piece_end, _) = self.sndbuf.head().expect("there is something to send");
-        let len = (piece_end - offset.0).min(self.config.mss.0) as u32;
+        let len = (piece_end.min(self.window_end.0) - offset.0).min(self.config.mss.0) as u32;
         debug_assert!(len > 0, "a segment has payload");
         self.before_data(now, rng);
         if self.board.packets_out() == 0 {
