@@ -6,6 +6,9 @@
 //! one another, and a packet that is held back does not hold up the others. Where packets follow one another faster than
 //! the jitter, many are held up by an earlier one, and the mean delay is more than `delay + jitter / 2`.
 //!
+//! Where a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets arrive
+//! in the order of their own times, as behind netem's jitter.
+//!
 //! netem's `reorder` is the reverse: it lets a few packets pass without delay, ahead of all that are on their way. Holding
 //! a few back is what a second path or a link-layer retransmission does.
 
@@ -22,6 +25,7 @@ use thalweg_units::{Chance, Packets, Span, Time};
 pub(crate) struct Delay {
     delay: Span,
     jitter: Span,
+    allows_reordering: bool,
     reorder: Chance,
     reorder_delay: Span,
     latest_due: Time,
@@ -40,6 +44,7 @@ impl Delay {
         Ok(Delay {
             delay: config.delay_ns,
             jitter: config.jitter_ns,
+            allows_reordering: config.allow_reordering,
             reorder: probability("reorder", config.reorder)?,
             reorder_delay: config.reorder_delay_ns,
             latest_due: Time::ZERO,
@@ -52,8 +57,16 @@ impl Delay {
         Drawn { jitter, hold: if is_held_back { self.reorder_delay } else { Span::ZERO } }
     }
 
+    /// Whether packets with less jitter overtake those with more.
+    pub fn allows_reordering(&self) -> bool {
+        self.allows_reordering
+    }
+
     /// When a packet is due that leaves at `departure`, after all for which this was asked before.
     pub fn due(&mut self, departure: Time, jitter: Span) -> Time {
+        if self.allows_reordering {
+            return departure + self.delay;
+        }
         self.latest_due = self.latest_due.max(departure + self.delay + jitter);
         self.latest_due
     }
@@ -80,6 +93,8 @@ pub(crate) struct DelayLine<P> {
     hints: [usize; HINTS],
     /// Of each lane that is not empty: arrival of its head, number of its head, index of the lane.
     heads: BinaryHeap<Reverse<(Time, u64, usize)>>,
+    /// Packets that arrive in the order of their own times, by arrival and number. A link has only these, or none.
+    loose: BTreeMap<(Time, u64), P>,
     pushed: u64,
     popped: u64,
 }
@@ -104,6 +119,7 @@ impl<P> DelayLine<P> {
             lane_of: BTreeMap::new(),
             hints: [0; HINTS],
             heads: BinaryHeap::new(),
+            loose: BTreeMap::new(),
             pushed: 0,
             popped: 0,
         }
@@ -121,13 +137,29 @@ impl<P> DelayLine<P> {
         packets.push_back(flying);
     }
 
+    /// Takes a packet that keeps no order.
+    pub fn push_loose(&mut self, arrival: Time, packet: P) {
+        self.loose.insert((arrival, self.pushed), packet);
+        self.pushed += 1;
+    }
+
     /// When the next packet arrives.
     pub fn next_arrival(&self) -> Option<Time> {
+        if let Some(((arrival, _), _)) = self.loose.first_key_value() {
+            return Some(*arrival);
+        }
         self.heads.peek().map(|Reverse((arrival, _, _))| *arrival)
     }
 
     /// The next packet that has arrived by `now`, and when it arrived.
     pub fn pop(&mut self, now: Time) -> Option<(Time, P)> {
+        if let Some(first) = self.loose.first_entry() {
+            let (arrival, _) = *first.key();
+            return (arrival <= now).then(|| {
+                self.popped += 1;
+                (arrival, first.remove())
+            });
+        }
         let mut head = self.heads.peek_mut()?;
         let Reverse((arrival, _, index)) = *head;
         if arrival > now {

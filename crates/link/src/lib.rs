@@ -45,6 +45,7 @@
 //!     duplicate: Chance::NEVER,
 //!     delay_ns: Span::from_millis(20),
 //!     jitter_ns: Span::ZERO,
+//!     allow_reordering: false,
 //!     reorder: Chance::NEVER,
 //!     reorder_delay_ns: Span::ZERO,
 //! };

@@ -52,7 +52,7 @@ struct Sending<P> {
 struct End {
     /// When its last bit leaves.
     departure: Time,
-    /// Its place in the order of arrivals: no packet behind it arrives before.
+    /// Its place in the order of arrivals, or with reordering its earliest arrival: no packet behind it arrives before.
     due: Time,
 }
 
@@ -120,7 +120,7 @@ impl<P: Clone> Link<P> {
     /// When [`Link::poll`] next may have a packet to return; nothing if none will ever come without a further
     /// [`Link::send`].
     ///
-    /// The time is exact, but for a packet with extra delay or one that is held back: then `poll` may find nothing yet,
+    /// The time is exact, but for a packet with extra delay or one that may be overtaken: then `poll` may find nothing yet,
     /// and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
         // Whatever is still in the queue is due after the packet being sent.
@@ -180,7 +180,11 @@ impl<P: Clone> Link<P> {
             let Some(Sending { item, .. }) = self.sending.take() else { return };
             self.counters.sent_packets += Packets(1);
             self.counters.sent_bytes += item.size;
-            self.line.push(due, item.offset, item.packet);
+            if self.delay.allows_reordering() {
+                self.line.push_loose(due + item.jitter + item.offset, item.packet);
+            } else {
+                self.line.push(due, item.offset, item.packet);
+            }
             if let Some(next) = self.queue.pop() {
                 self.begin(departure, true, next);
             }

@@ -203,6 +203,7 @@ fn link(rtt: Span) -> Link {
         duplicate: Chance::NEVER,
         delay_ns: Span(rtt.0 / 2),
         jitter_ns: Span::ZERO,
+        allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
     }
@@ -215,6 +216,7 @@ fn host() -> Host {
         delay_jitter_ns: Span::ZERO,
         cpu: None,
         co_tenants: 0,
+        kernel: None,
         qdisc: None,
     }
 }

@@ -131,8 +131,12 @@ pub struct Link {
     pub duplicate: Chance,
     /// Propagation delay of this direction.
     pub delay_ns: Span,
-    /// A further random delay between 0 and this; packets stay in order.
+    /// A further random delay between 0 and this; packets stay in order, unless they may be reordered.
     pub jitter_ns: Span,
+    /// Whether packets whose delay varies may overtake one another.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub allow_reordering: bool,
     /// Probability that a packet is held back.
     pub reorder: Chance,
     /// How long a packet is held back.
@@ -231,10 +235,49 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub co_tenants: u32,
+    /// Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub kernel: Option<Kernel>,
     /// Queue discipline of its own interface; absent or null: the one that its kernel gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub qdisc: Option<String>,
+}
+
+/// A generation of Linux, named after a long-term kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Kernel {
+    /// Linux 6.1.
+    #[serde(rename = "6.1")]
+    Linux6_1,
+    /// Linux 6.12.
+    #[serde(rename = "6.12")]
+    Linux6_12,
+    /// Linux 6.18.
+    #[serde(rename = "6.18")]
+    Linux6_18,
+}
+
+impl Kernel {
+    /// Every generation, the oldest first.
+    pub const ALL: [Kernel; 3] = [Kernel::Linux6_1, Kernel::Linux6_12, Kernel::Linux6_18];
+
+    /// Its name, such as `6.18`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::Linux6_1 => "6.1",
+            Kernel::Linux6_12 => "6.12",
+            Kernel::Linux6_18 => "6.18",
+        }
+    }
+
+    /// The generation of a kernel by its release, such as `6.18.44-cloud`.
+    pub fn of_release(release: &str) -> Option<Kernel> {
+        let mut numbers = release.split(|sign: char| !sign.is_ascii_digit());
+        let (major, minor) = (numbers.next()?, numbers.next()?);
+        Kernel::ALL.into_iter().find(|kernel| kernel.name() == format!("{major}.{minor}"))
+    }
 }
 
 /// Whether a number is left out of what is written: so experiments that do without it keep their ids.

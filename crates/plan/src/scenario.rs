@@ -97,10 +97,13 @@ pub struct Path {
     /// Random loss before the queue: a ratio, or a Gilbert-Elliott model.
     #[serde(default)]
     pub loss: Loss,
-    /// Every packet is delayed by a further random time between zero and this, in order.
+    /// Every packet is delayed by a further random time between zero and this, in order unless `allow_reordering` is set.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub jitter: String,
+    /// Whether packets whose delay varies may overtake one another: `jitter` then reorders them, as netem's does.
+    #[serde(default)]
+    pub allow_reordering: bool,
     /// Packets that are held back so that later ones overtake them: a ratio, or a table with the delay.
     #[serde(default)]
     pub reorder: Reorder,
@@ -134,10 +137,13 @@ pub struct Reverse {
     /// Random loss before its queue.
     #[serde(default)]
     pub loss: Loss,
-    /// A further random delay between zero and this, in order.
+    /// A further random delay between zero and this, in order unless `allow_reordering` is set.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub jitter: String,
+    /// Whether packets whose delay varies may overtake one another on the way back.
+    #[serde(default)]
+    pub allow_reordering: bool,
     /// Packets that are held back so that later ones overtake them.
     #[serde(default)]
     pub reorder: Reorder,
@@ -312,17 +318,36 @@ pub struct Host {
     /// parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
     /// gives the interface by itself.
     pub qdisc: Option<String>,
-    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds. On
-    /// `receiver` it limits flows that go up.
+    /// Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of them,
+    /// and the newest without this key; a real engine refuses one that is not its own.
+    pub kernel: Option<Kernel>,
+    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds. Linux
+    /// asks for memory before a piece of 64 kB and not within it, so that more than this can be in flight. On `receiver` it
+    /// limits flows that go up.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
-    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that binds. On
-    /// hosts other than `receiver` it limits flows that go up.
+    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that binds.
+    /// The window is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it limits flows
+    /// that go up.
     #[schemars(extend("format" = "size"))]
     pub rcvbuf_max: Option<String>,
     /// Every packet leaves the host after a random delay between zero and this, in order.
     #[schemars(extend("format" = "time"))]
     pub delay_jitter: Option<String>,
+}
+
+/// Generations of Linux, named after long-term kernels.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Kernel {
+    /// Linux 6.1: the window is half of the receive buffer.
+    #[serde(rename = "6.1")]
+    Linux6_1,
+    /// Linux 6.12: the window follows from the size of packets in memory.
+    #[serde(rename = "6.12")]
+    Linux6_12,
+    /// Linux 6.18: as 6.12, and the receive buffer grows by other rules.
+    #[serde(rename = "6.18")]
+    Linux6_18,
 }
 
 /// A flow: one connection, or a series or a number of like ones.

@@ -12,8 +12,8 @@ use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use thalweg_link::Link;
-use thalweg_plan::plan::{Experiment, Load};
-use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
+use thalweg_plan::plan::{self, Experiment, Load};
+use thalweg_tcp::{Kernel, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::Sink;
 use thalweg_traffic::{Outbox, Randomness, Series, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
@@ -334,13 +334,15 @@ impl Simulation {
         let stream = Stream::seed_from_u64(series.next_seed());
         let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
         let (sending, receiving) = if config.up { ("receiver", &*config.host) } else { (&*config.host, "receiver") };
+        let (sending, receiving) = (&self.experiment.hosts[sending], &self.experiment.hosts[receiving]);
         let sender = SenderConfig {
-            sndbuf_max: self.experiment.hosts[sending].sndbuf_max_bytes,
+            sndbuf_max: sending.sndbuf_max_bytes,
+            kernel: kernel(sending),
             is_paced: config.paced,
             ..Default::default()
         };
         let receiver =
-            ReceiverConfig { rcvbuf_max: self.experiment.hosts[receiving].rcvbuf_max_bytes, ..Default::default() };
+            ReceiverConfig { rcvbuf_max: receiving.rcvbuf_max_bytes, kernel: kernel(receiving), ..Default::default() };
         let mut connection = Connection {
             series: index,
             number,
@@ -585,6 +587,15 @@ impl Simulation {
         sink.queue(self.rows.queue("forward", &mut self.forward.link, self.now));
         sink.queue(self.rows.queue("reverse", &mut self.reverse.link, self.now));
     }
+}
+
+/// The generation of Linux that a host is to behave as.
+fn kernel(host: &plan::Host) -> Kernel {
+    host.kernel.map_or_else(Kernel::default, |kernel| match kernel {
+        plan::Kernel::Linux6_1 => Kernel::Linux6_1,
+        plan::Kernel::Linux6_12 => Kernel::Linux6_12,
+        plan::Kernel::Linux6_18 => Kernel::Linux6_18,
+    })
 }
 
 /// The earlier of two times; nothing is later than any.

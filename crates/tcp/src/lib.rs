@@ -1,6 +1,6 @@
 //! Model of the two endpoints of a TCP connection: no clock, no I/O, no randomness of its own.
 //!
-//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They behave as Linux 6.1 does by
+//! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They behave as Linux does by
 //! default, as far as that can be seen on the wire: handshake, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
 //! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. How fast
 //! to send is the business of a [`thalweg_cc::Controller`].
@@ -18,8 +18,8 @@
 //! The stream is cut into segments once: every segment has a number and keeps its length. Windows and everything that
 //! is in flight are counted in segments, as in Linux.
 //!
-//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then. Later kernels repeat the first four SYNs at intervals of a second, learn from the segments
-//! that arrive which part of the receive buffer is window, and let the receive buffer grow by other rules.
+//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then. [`Kernel`] says in what
+//! later generations differ that is modelled. Later kernels also repeat the first four SYNs at intervals of a second.
 //!
 //! # What differs from Linux
 //!
@@ -27,7 +27,6 @@
 //! - Time is in nanoseconds; Linux rounds round-trip times to microseconds. Its tick is taken to be 1 ms (HZ = 1000).
 //!   Departures under pacing and compressed ACKs have no slack.
 //! - `TCP_NODELAY` is assumed: a short segment never waits for an ACK (no Nagle algorithm).
-//! - The receiver's window is used in whole segments; Linux may cut a segment at its end.
 //! - No explicit congestion notification, no TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
 //!   timestamps; a connection is never given up.
 //! - A connection knows nothing of earlier ones to the same host (no metrics cache).
@@ -36,12 +35,14 @@
 //! - Memory in the two buffers is approximated (the modules `sndbuf` and `window` say how).
 //! - The receiving application reads at once.
 
+mod kernel;
 mod packet;
 mod ranges;
 mod receiver;
 mod sender;
 mod tick;
 
+pub use kernel::Kernel;
 pub use packet::{
     AckPacket, Data, Established, SackBlock, SackList, Seq, Syn, SynAck, Timestamp, ToReceiver, ToSender,
 };

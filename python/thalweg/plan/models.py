@@ -138,11 +138,13 @@ class Link(Table):
     delay_ns: Span
     """Propagation delay of this direction."""
     jitter_ns: Span
-    """A further random delay between 0 and this; packets stay in order."""
+    """A further random delay between 0 and this; packets stay in order, unless they may be reordered."""
     reorder: Chance
     """Probability that a packet is held back."""
     reorder_delay_ns: Span
     """How long a packet is held back."""
+    allow_reordering: bool = Field(default=False, exclude_if=not_)
+    """Whether packets whose delay varies may overtake one another."""
 
 
 class Cpu(Table):
@@ -158,6 +160,10 @@ class Cpu(Table):
     """CPU time to handle an acknowledgement, where the engine models that."""
 
 
+Kernel = Literal["6.1", "6.12", "6.18"]
+"""A generation of Linux, named after a long-term kernel."""
+
+
 class Host(Table):
     """An end host."""
 
@@ -171,6 +177,10 @@ class Host(Table):
     """When it has a CPU; absent or null: whenever it needs one."""
     co_tenants: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
     """Processes that compute without end beside it, on the CPU that it has."""
+    kernel: Kernel | None = Field(default=None, exclude_if=not_)
+    """Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine
+    has.
+    """
     qdisc: str | None = Field(default=None, exclude_if=not_)
     """Queue discipline of its own interface; absent or null: the one that its kernel gives it."""
 

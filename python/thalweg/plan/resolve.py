@@ -122,6 +122,7 @@ def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_
         duplicate=link.duplicate,
         delay_ns=delay_ns,
         jitter_ns=quantities.time(link.jitter),
+        allow_reordering=link.allow_reordering,
         reorder=held_back,
         reorder_delay_ns=held_back_ns,
     )
@@ -179,6 +180,7 @@ def _host(host: models.Host) -> plan.Host:
         delay_jitter_ns=quantities.time(host.delay_jitter) if host.delay_jitter else 0,
         cpu=None if host.cpu_share is None else _cpu(host, host.cpu_share),
         co_tenants=host.co_tenants or 0,
+        kernel=host.kernel,
         qdisc=host.qdisc,
     )
 

@@ -118,16 +118,25 @@ def _way_back(points: Sequence[Experiment], names: Mapping[str, str]) -> str:
     return f"The way back carries {_capacities(points, 'reverse', names)}{room}."
 
 
+def _order(links: Sequence[dict[str, Any]]) -> str:
+    """Return whether packets whose delay varies keep their order, at some of the points or at all."""
+    allowed = {bool(link.get("allow_reordering")) for link in links if link["jitter_ns"]}
+    if allowed == {True}:
+        return "and may overtake one another"
+    return "in order at some points and not at others" if len(allowed) > 1 else "in order"
+
+
 def _impairments(points: Sequence[Experiment], direction: str, where: str) -> list[str]:
     links = [point[direction] for point in points]
     delays = [link["reorder_delay_ns"] for link in links if link["reorder"]]
+    order = _order(links)
     held = f"are held back by {amounts(delays, _time)}" if delays else ""
     found = [
         _losses([link["loss"] for link in links]),
         optional(
             [link["jitter_ns"] for link in links],
             _time,
-            lambda text: f"packets wait a random time of up to {text}, in order",
+            lambda text: f"packets wait a random time of up to {text}, {order}",
         ),
         _ratios([link["reorder"] for link in links], held),
         _ratios([link["duplicate"] for link in links], "arrive twice"),

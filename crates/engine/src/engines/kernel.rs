@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::{self, BBR_CPU};
 use thalweg_lab::net::probe;
 use thalweg_lab::run;
+use thalweg_plan::plan;
 use thalweg_trace::Sink;
 
 /// The engine `kernel`.
@@ -29,7 +30,10 @@ const OWN: &[&str] = &[
     "engine.traffic=iperf3",
 ];
 
-static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let machine = rustix::system::uname();
+    honours(NOT_HONOURED, OWN, &[&machine.release().to_string_lossy()])
+});
 
 impl Engine for Kernel {
     fn name(&self) -> &'static str {
@@ -114,9 +118,13 @@ pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
     if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { in_one(error) }
 }
 
-/// What the simulator honours but for `not_honoured`, and what only this engine does.
-pub(super) fn honours(not_honoured: &[&str], own: &[&'static str]) -> Vec<&'static str> {
-    let shared = thalweg_sim::HONOURS.iter().filter(|key| !not_honoured.contains(key));
+/// What the simulator honours but for `not_honoured`, and what only this engine does. Of the generations of kernels, those of
+/// its own `releases`.
+pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
+    let ours: Vec<&str> =
+        releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
+    let is_ours = |key: &str| key.strip_prefix("host.*.kernel=").is_none_or(|name| ours.contains(&name));
+    let shared = thalweg_sim::HONOURS.iter().filter(|key| !not_honoured.contains(key) && is_ours(key));
     shared.chain(own).copied().collect()
 }
 

@@ -29,7 +29,10 @@ const NOT_HONOURED: &[&str] = &[
 /// Keys that only engines with a real kernel honour value by value.
 const OWN: &[&str] = &["host.*.qdisc", "engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];
 
-static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let release = FOUND.as_ref().map_or("", |(kernel, _)| &kernel.release);
+    honours(NOT_HONOURED, OWN, &[release])
+});
 
 /// The kernel, and what it has; why not, in words.
 static FOUND: LazyLock<Result<(Kernel, Traits), String>> = LazyLock::new(|| {

@@ -31,7 +31,11 @@ const OWN: &[&str] = &[
     "engine.traffic=builtin",
 ];
 
-static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| honours(NOT_HONOURED, OWN));
+static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let machine = rustix::system::uname();
+    let guests = FOUND.as_ref().map_or("", Guests::release);
+    honours(NOT_HONOURED, OWN, &[guests, &machine.release().to_string_lossy()])
+});
 
 /// The guests; why there are none, in words.
 static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {

@@ -7,9 +7,9 @@ use super::Job;
 use crate::bbr_cpu::{self, BBR_CPU};
 use crate::error::Error;
 use crate::net::{probe, qdisc};
-use crate::vm::contention;
+use crate::vm::{Guests, contention};
 use std::path::Path;
-use thalweg_plan::plan::{Experiment, Flow, Host, Load, Repeat};
+use thalweg_plan::plan::{Experiment, Flow, Host, Kernel, Load, Repeat};
 use thalweg_units::{Bytes, Span};
 
 /// Folder that is another one inside the namespaces of a network.
@@ -25,6 +25,7 @@ pub fn check(job: &Job<'_>) -> Result<(), Error> {
     for (name, host) in &job.experiment.hosts {
         check_processor(name, host, job.guests.is_some())?;
         check_qdisc(name, host, job.experiment)?;
+        check_kernel(name, host, job.guests)?;
     }
     match job.guests {
         Some(guests) => {
@@ -83,6 +84,21 @@ fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), E
         Some(name) if !qdisc::is_name(name) => Err(invalid(&place, &format!("{name:?}"), "a name such as fq")),
         _ => Ok(()),
     }
+}
+
+/// Whether a host may have another kernel than its own: it may not.
+fn check_kernel(name: &str, host: &Host, guests: Option<&Guests>) -> Result<(), Error> {
+    let Some(wanted) = host.kernel else { return Ok(()) };
+    let machine = rustix::system::uname();
+    let release = match guests.filter(|_| name != "receiver") {
+        Some(guests) => guests.release().into(),
+        None => machine.release().to_string_lossy(),
+    };
+    if Kernel::of_release(&release) == Some(wanted) {
+        return Ok(());
+    }
+    let message = format!("hosts.{name}.kernel is {}, and this host's kernel is Linux {release}", wanted.name());
+    Err(Error::new("not-honoured", message, format!("leave host.{name}.kernel out, or use --engine sim")))
 }
 
 fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {

@@ -152,6 +152,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         duplicate: Chance::NEVER,
         delay_ns: Span::ZERO,
         jitter_ns: Span::ZERO,
+        allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
     };
@@ -161,6 +162,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         delay_jitter_ns: Span::ZERO,
         cpu: None,
         co_tenants: 0,
+        kernel: None,
         qdisc: None,
     };
     let flow = Flow {

@@ -41,6 +41,11 @@ impl Guests {
         format!("{} in QEMU with {}", self.kernel.version(), self.accelerator().name())
     }
 
+    /// The release of their kernel.
+    pub fn release(&self) -> &str {
+        &self.kernel.release
+    }
+
     /// What runs them.
     pub fn accelerator(&self) -> Accelerator {
         self.found.accelerator

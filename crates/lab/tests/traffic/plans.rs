@@ -17,6 +17,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         duplicate: Chance::NEVER,
         delay_ns: Span::from_micros(20),
         jitter_ns: Span::ZERO,
+        allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
     };
@@ -26,6 +27,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         delay_jitter_ns: Span::ZERO,
         cpu: None,
         co_tenants: 0,
+        kernel: None,
         qdisc: None,
     };
     Experiment {

@@ -16,6 +16,7 @@ pub fn plain() -> plan::Link {
         duplicate: Chance::NEVER,
         delay_ns: Span::ZERO,
         jitter_ns: Span::ZERO,
+        allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
     }

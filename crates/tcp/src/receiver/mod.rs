@@ -10,6 +10,7 @@ mod delack;
 mod reassembly;
 mod window;
 
+use crate::kernel::Kernel;
 use crate::packet::{AckPacket, Data, Seq, SynAck, Timestamp, ToReceiver, ToSender};
 use crate::tick::expiry;
 use delack::AckPolicy;
@@ -32,13 +33,15 @@ const RTO_MAX: Span = Span::from_secs(120);
 pub struct ReceiverConfig {
     /// Payload of a full-sized segment.
     pub mss: Bytes,
-    /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). Half of it is window.
+    /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). A part of it is window.
     pub rcvbuf_max: Bytes,
+    /// Generation of its kernel.
+    pub kernel: Kernel,
 }
 
 impl Default for ReceiverConfig {
     fn default() -> ReceiverConfig {
-        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20) }
+        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20), kernel: Kernel::default() }
     }
 }
 
@@ -87,7 +90,7 @@ impl Receiver {
             acked: 0,
             acked_bytes: 0,
             acks: AckPolicy::default(),
-            window: ReceiveWindow::new(config.mss, config.rcvbuf_max),
+            window: ReceiveWindow::new(config.mss, config.rcvbuf_max, config.kernel),
             srtt: None,
             outbox: VecDeque::new(),
         }
@@ -210,11 +213,16 @@ impl Receiver {
                 if is_new && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
                 }
+                self.window.on_gap(self.stream.span_bytes());
                 self.decide_ack(now);
             }
             Arrival::InOrder { is_gap_filled } => {
                 let rto = self.rto();
+                let full_size = self.acks.full_size();
                 self.acks.on_data(now, data, self.window.advertised(), rto);
+                if data.len > full_size {
+                    self.window.measure_ratio(data.len);
+                }
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
                 // It is still in the buffer at this moment.
                 let held = self.stream.held_bytes() + u64::from(data.len);
@@ -225,7 +233,7 @@ impl Receiver {
                     self.acks.force_now();
                 }
                 self.decide_ack(now);
-                self.window.on_read(now, self.stream.next_bytes());
+                self.window.on_read(now, self.stream.next_bytes(), self.stream.span_bytes());
                 self.decide_ack_after_read(now);
             }
         }

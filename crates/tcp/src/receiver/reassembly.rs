@@ -66,6 +66,11 @@ impl Reassembly {
         self.held_bytes
     }
 
+    /// From what is in order to the end of what lies beyond a gap, in bytes.
+    pub fn span_bytes(&self) -> u64 {
+        self.islands.back().map_or(0, |last| last.end_bytes - self.next_bytes)
+    }
+
     /// Whether something lies beyond a gap.
     pub fn has_gap(&self) -> bool {
         !self.islands.is_empty()

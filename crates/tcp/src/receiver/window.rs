@@ -1,23 +1,24 @@
 //! How much the sender may send: the receive window and the buffer behind it.
 //!
 //! The buffer starts at 128 KiB and grows to `rcvbuf_max` with what the application reads per round trip (dynamic
-//! right-sizing). Half of it is window (`tcp_adv_win_scale` = 1), the rest is for bookkeeping. The window opens by two
+//! right-sizing). A part of it is window, the rest is for bookkeeping: half (`tcp_adv_win_scale` = 1) on Linux 6.1; from 6.6
+//! on what payload is of the memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The window opens by two
 //! segments for each that arrives until it reaches what the buffer allows, and never shrinks.
 //!
-//! Later kernels than 6.1 measure which part of the buffer is window instead of halving it, and grow the buffer by other
-//! rules.
-//!
-//! Approximations: a full segment beyond a gap takes 2728 bytes of memory, as between network namespaces (2304 with a common
-//! network card), and others in proportion. What is in order takes none, since the application reads at once; hence the window never closes. Segments
+//! Approximations: a full segment beyond a gap takes what [`Kernel::segment_memory`] says, and others in proportion.
+//! What is in order takes none, since the application reads at once; hence the window never closes. Segments
 //! beyond the window or without room in the buffer are not refused: the sender keeps to the window.
 
+use crate::kernel::Kernel;
 use crate::packet::{Data, Timestamp};
 use thalweg_units::{Bytes, Span, Time};
 
 /// The buffer before it grows: second value of net.ipv4.tcp_rmem.
 const BUFFER_INITIAL: u64 = 131_072;
-/// Memory of a full segment in the buffer.
-const SEGMENT_MEMORY: u64 = 2728;
+/// Part of the buffer that is window before it was measured, in 256ths: TCP_DEFAULT_SCALING_RATIO since 6.10.
+const RATIO_INITIAL: u64 = 128;
+/// The smallest window that the buffer allows once it was measured: half of SOCK_MIN_RCVBUF.
+const CLAMP_MIN: u64 = 1152;
 /// Largest window that fits in the header without scaling; the SYN-ACK's.
 const UNSCALED_MAX: u64 = 65_535;
 /// Segments of the initial window (RFC 6928), to compare the first round trip with.
@@ -38,6 +39,9 @@ pub(super) struct Selected {
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     mss: u64,
+    kernel: Kernel,
+    /// Which part of the buffer is window, in 256ths, where that is measured.
+    ratio: u64,
     buffer: u64,
     buffer_max: u64,
     /// Windows are multiples of 2^scale.
@@ -67,13 +71,15 @@ pub(super) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    pub fn new(mss: Bytes, buffer_max: Bytes) -> ReceiveWindow {
+    pub fn new(mss: Bytes, buffer_max: Bytes, kernel: Kernel) -> ReceiveWindow {
         // The window must hold two segments, or the sender waits for delayed ACKs.
         let buffer_max = buffer_max.0.max(4 * mss.0);
         let buffer = BUFFER_INITIAL.min(buffer_max);
         let scale = (0..14).find(|scale| UNSCALED_MAX << scale >= buffer_max).unwrap_or(14);
         let mut window = ReceiveWindow {
             mss: mss.0,
+            kernel,
+            ratio: RATIO_INITIAL,
             buffer,
             buffer_max,
             scale,
@@ -97,14 +103,14 @@ impl ReceiveWindow {
 
     /// The window on the SYN-ACK.
     pub fn initial(&self) -> u64 {
-        let space = space(self.buffer).min(UNSCALED_MAX);
+        let space = self.space(self.buffer).min(UNSCALED_MAX);
         if space > self.mss { space - space % self.mss } else { space }
     }
 
     /// The connection is established.
     pub fn establish(&mut self, now: Time) {
         // One segment is kept in reserve.
-        let most = space(self.buffer);
+        let most = self.space(self.buffer);
         self.clamp = most.saturating_sub(self.mss).max(2 * self.mss);
         self.opened = self.opened.min(self.clamp);
         self.read_at = now;
@@ -124,7 +130,7 @@ impl ReceiveWindow {
     /// The window for an ACK at `next_bytes` while `held` bytes lie beyond a gap.
     pub fn select(&mut self, next_bytes: u64, held: u64) -> Selected {
         let free = self.free(held);
-        let full = space(self.buffer).min(self.clamp);
+        let full = self.space(self.buffer).min(self.clamp);
         let size = free.min(self.opened);
         let unit = 1u64 << self.scale;
         let size = size.div_ceil(unit) * unit;
@@ -138,7 +144,7 @@ impl ReceiveWindow {
     pub fn grow(&mut self, len: u32, held: u64) -> bool {
         let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
         // A segment with more bookkeeping than payload opens it by less: by twice its payload.
-        let is_full = space(SEGMENT_MEMORY) <= u64::from(len);
+        let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
         self.opened += step.min(room);
         room > 0
@@ -173,45 +179,85 @@ impl ReceiveWindow {
         self.window_round_at = Some(now);
     }
 
-    /// The application has read up to `next_bytes`. Once a round trip: makes the buffer large enough for a sender that
-    /// doubles its rate.
-    pub fn on_read(&mut self, now: Time, next_bytes: u64) {
+    /// A segment with more payload than any before has arrived: learns which part of the buffer is window.
+    pub fn measure_ratio(&mut self, len: u32) {
+        if !self.kernel.measures_window() {
+            return;
+        }
+        let memory = self.kernel.segment_memory();
+        self.ratio = ((u64::from(len) << 8) / memory).clamp(1, 255);
+        let clamp = self.space(self.buffer).max(CLAMP_MIN);
+        if clamp < self.clamp {
+            self.opened = self.opened.min(clamp);
+        } else {
+            self.opened = self.opened.max(self.advertised.min(clamp));
+        }
+        self.clamp = clamp;
+        self.read_before = self.read_before.min(clamp);
+    }
+
+    /// The application has read up to `next_bytes`; the last segment beyond a gap ends `span` bytes behind it. Once a round
+    /// trip: makes the buffer large enough for a sender that doubles its rate.
+    pub fn on_read(&mut self, now: Time, next_bytes: u64, span: u64) {
         if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
             return;
         }
         let read = next_bytes - self.read_from;
         if read > self.read_before {
-            let needed = u128::from(2 * read + 16 * self.mss);
-            let growth = needed * u128::from(read - self.read_before) / u128::from(self.read_before);
-            let segments = (needed + 2 * growth) / u128::from(self.mss);
-            let buffer = segments * u128::from(segment_memory(self.mss));
-            let buffer = u64::try_from(buffer).unwrap_or(u64::MAX).min(self.buffer_max);
-            if buffer > self.buffer {
-                self.buffer = buffer;
-                self.clamp = space(buffer);
-            }
+            self.expand(read, self.read_before, span);
             self.read_before = read;
         }
         self.read_from = next_bytes;
         self.read_at = now;
     }
 
+    /// A segment beyond a gap has arrived; the last one ends `span` bytes behind what is in order.
+    pub fn on_gap(&mut self, span: u64) {
+        if self.kernel.grows_for_gaps() {
+            self.expand(self.read_before, self.read_before, span);
+        }
+    }
+
+    /// Makes the buffer large enough for `read` bytes per round trip, `before` in the one before.
+    fn expand(&mut self, read: u64, before: u64, span: u64) {
+        let reserve = if self.kernel.grows_for_gaps() { 0 } else { 16 * self.mss };
+        let needed = u128::from(2 * read + reserve);
+        let growth = needed * u128::from(read - before) / u128::from(before);
+        let span = if self.kernel.grows_for_gaps() { span } else { 0 };
+        let window = needed + 2 * growth + u128::from(span);
+        let buffer = if self.kernel.measures_window() {
+            (window << 8) / u128::from(self.ratio)
+        } else {
+            window / u128::from(self.mss) * u128::from(segment_memory(self.mss))
+        };
+        let buffer = u64::try_from(buffer).unwrap_or(u64::MAX).min(self.buffer_max);
+        if buffer > self.buffer {
+            self.buffer = buffer;
+            self.clamp = self.space(buffer);
+        }
+    }
+
+    /// Window that a buffer makes.
+    fn space(&self, buffer: u64) -> u64 {
+        if self.kernel.measures_window() { (buffer * self.ratio) >> 8 } else { halve(buffer) }
+    }
+
     /// Window that the buffer has left.
     fn free(&self, held: u64) -> u64 {
-        let memory = held * SEGMENT_MEMORY / self.mss.max(1);
-        space(self.buffer.saturating_sub(memory))
+        let memory = held * self.kernel.segment_memory() / self.mss.max(1);
+        self.space(self.buffer.saturating_sub(memory))
     }
 }
 
-/// Window that a buffer makes.
-fn space(buffer: u64) -> u64 {
+/// Window that a buffer makes on Linux 6.1.
+fn halve(buffer: u64) -> u64 {
     buffer - buffer / 2
 }
 
-/// Memory for which the buffer is made to hold one segment: so much that its half holds the payload.
+/// Memory for which Linux 6.1 makes the buffer to hold one segment: so much that its half holds the payload.
 fn segment_memory(mss: u64) -> u64 {
     let mut memory = mss + SEGMENT_OVERHEAD;
-    while space(memory) < mss {
+    while halve(memory) < mss {
         memory += 128;
     }
     memory

@@ -42,6 +42,7 @@ mod usage;
 
 pub use info::{Counters, Info};
 
+use crate::kernel::Kernel;
 use crate::packet::{Timestamp, ToSender};
 use handshake::Handshake;
 use pacing::Pacer;
@@ -74,11 +75,13 @@ pub struct SenderConfig {
     pub sndbuf_max: Bytes,
     /// Whether segments leave at the pacing rate even if the controller does not pace.
     pub is_paced: bool,
+    /// Generation of its kernel.
+    pub kernel: Kernel,
 }
 
 impl Default for SenderConfig {
     fn default() -> SenderConfig {
-        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false }
+        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false, kernel: Kernel::default() }
     }
 }
 

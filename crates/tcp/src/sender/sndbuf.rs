@@ -5,7 +5,8 @@
 //! is woken by an ACK after which a third of it is free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has offered,
-//! in whole segments. In memory, a piece and each burst in flight take their payload and [`BOOKKEEPING`].
+//! in whole segments. In memory, a piece and each burst in flight take their payload and what
+//! [`Kernel::piece_overhead`](crate::Kernel) says.
 //!
 //! The application sends while it writes, as `tcp_sendmsg` does:
 //!
@@ -23,13 +24,14 @@
 //! how Linux behaves, and a small `sndbuf_max` therefore limits a connection less than its value suggests.
 //!
 //! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines does.
-//! Whether it limits the rate is decided at the beginning of every such write.
+//! A write takes time for the packets that leave during it, but on 6.1. Whether it limits the rate is decided at the beginning of every such write.
 //!
 //! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in parts.
 
 use super::Sender;
 use super::pacing::BURST_MAX;
 use super::transmit::Push;
+use rand_core::Rng;
 use std::collections::VecDeque;
 use thalweg_units::{Bytes, Packets, Time};
 
@@ -39,8 +41,6 @@ const SEGMENT_MEMORY: u64 = 4352;
 const MIN_SEGMENTS: u64 = 10;
 /// The smallest buffer: SOCK_MIN_SNDBUF.
 const SIZE_MIN: u64 = 4608;
-/// Memory of a piece besides its payload: 704 bytes for headers, 320 and 256 for descriptors.
-const BOOKKEEPING: u64 = 1280;
 
 /// Bytes of one write of the application.
 const WRITE_MAX: u64 = 256 << 10;
@@ -64,6 +64,10 @@ pub(super) struct SendBuffer {
     write_left: u64,
     /// Whether the present write has queued anything.
     has_queued: bool,
+    /// Segments that have left during the present write.
+    write_sent: u64,
+    /// The write before is over then, and the next one begins.
+    busy_until: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +82,11 @@ impl SendBuffer {
     /// Whether the application waits for free memory.
     pub fn is_blocked(&self) -> bool {
         self.queued < self.written && !self.is_writing
+    }
+
+    /// When the application goes on writing, if it is busy until then.
+    pub fn busy_until(&self) -> Option<Time> {
+        self.busy_until
     }
 
     /// The application has something to write, and finds memory free.
@@ -102,11 +111,18 @@ impl SendBuffer {
         is_pushed
     }
 
+    /// A segment has left.
+    pub fn count_sent(&mut self) {
+        if self.is_writing && self.busy_until.is_none() {
+            self.write_sent += 1;
+        }
+    }
+
     /// What was not sent is taken back: the stream ends at `next`.
     pub fn cut(&mut self, next: u64) {
         (self.written, self.queued) = (next, next);
         self.pieces.clear();
-        (self.is_writing, self.write_left) = (false, 0);
+        (self.is_writing, self.write_left, self.busy_until) = (false, 0, None);
     }
 
     /// The last piece ends with the PSH flag.
@@ -148,7 +164,8 @@ impl Sender {
     /// Memory that the buffer takes.
     fn sndbuf_memory(&self) -> u64 {
         let Bytes(una) = self.board.una_bytes();
-        self.sndbuf.queued - una + (self.board.bursts_out() + self.sndbuf.pieces.len() as u64) * BOOKKEEPING
+        self.sndbuf.queued - una
+            + (self.board.bursts_out() + self.sndbuf.pieces.len() as u64) * self.config.kernel.piece_overhead()
     }
 
     /// An ACK may have freed memory: wakes the application if it waits for that and a third of the buffer is free.
@@ -168,7 +185,7 @@ impl Sender {
 
     /// The application goes on writing until something is to be sent; what that is, or [`Push::Nothing`] once it has nothing
     /// more to write or waits for memory.
-    pub(super) fn write_on(&mut self, now: Time) -> Push {
+    pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing {
             return Push::Nothing;
         }
@@ -176,7 +193,9 @@ impl Sender {
         let goal = (BURST_MAX.min(self.window_max.0 / 2) / mss).max(1) * mss;
         while self.sndbuf.is_writing {
             if self.sndbuf.write_left == 0 {
-                self.begin_write();
+                if !self.begin_write(now, rng) {
+                    return Push::Nothing;
+                }
                 continue;
             }
             if self.sndbuf.is_last_full(goal) {
@@ -211,6 +230,7 @@ impl Sender {
     fn stop_writing(&mut self) -> Push {
         self.sndbuf.is_writing = false;
         self.sndbuf.write_left = 0;
+        self.sndbuf.write_sent = 0;
         if !self.sndbuf.has_queued {
             return Push::Nothing;
         }
@@ -218,15 +238,24 @@ impl Sender {
         Push::All
     }
 
-    /// The application begins its next write, if it has anything left to write.
-    fn begin_write(&mut self) {
-        let left = self.sndbuf.written - self.sndbuf.queued;
-        self.sndbuf.is_writing = left > 0;
-        self.sndbuf.write_left = left.min(WRITE_MAX);
-        self.sndbuf.has_queued = false;
+    /// The application begins its next write; false if it is still busy with the one before, or has nothing left to write.
+    fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
+        let sndbuf = &mut self.sndbuf;
+        let busy_until = sndbuf.busy_until.take();
+        let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sndbuf.write_sent, rng));
+        if free > now {
+            sndbuf.busy_until = Some(free);
+            return false;
+        }
+        let left = sndbuf.written - sndbuf.queued;
+        sndbuf.is_writing = left > 0;
+        sndbuf.write_left = left.min(WRITE_MAX);
+        sndbuf.write_sent = 0;
+        sndbuf.has_queued = false;
         if left > 0 {
             self.check_app_limited();
         }
+        left > 0
     }
 
     /// The application begins to write: marks the coming rate samples if it, and nothing else, has kept the pipe from being

@@ -27,13 +27,18 @@ pub(super) enum Timer {
 }
 
 impl Sender {
-    /// When the connection next wants to be woken: for its timer, or for the departure of a burst.
+    /// When the connection next wants to be woken: for its timer, for the departure of a burst, or because
+    /// the application has finished a write.
     pub fn next_wake(&self) -> Option<Time> {
         let departure = self.pacer.is_waiting.then_some(self.pacer.departure);
         let timer = self.timer.map(|(at, _)| at);
-        match (timer, departure) {
+        let next = match (timer, departure) {
             (Some(timer), Some(departure)) => Some(timer.min(departure)),
             (timer, departure) => timer.or(departure),
+        };
+        match self.sndbuf.busy_until() {
+            Some(busy) => Some(next.map_or(busy, |next| next.min(busy))),
+            None => next,
         }
     }
 

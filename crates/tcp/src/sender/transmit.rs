@@ -118,7 +118,7 @@ impl Sender {
             if std::mem::take(&mut self.work.is_space_due) {
                 self.check_space(now);
             }
-            self.work.push = self.write_on(now);
+            self.work.push = self.write_on(now, rng);
             if self.work.push == Push::Nothing {
                 return None;
             }
@@ -174,6 +174,7 @@ impl Sender {
             self.work.was_idle = self.board.packets_out() == 0;
         }
         self.work.sent += 1;
+        self.sndbuf.count_sent();
         let packet = self.send_segment(now, rng);
         if recovery::is_reducing(self.state) {
             self.prr.on_sent();

@@ -26,7 +26,8 @@
 //! the way back, and the netem with the delay holds each for its own transmission (`rate`) on the reverse link.
 //!
 //! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its predecessor's
-//! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. **Holding back** is
+//! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. With `allow_reordering` that
+//! rate is left out, and netem reorders. **Holding back** is
 //! `delay D reorder R%`: R % of the packets pass at once, the others wait for D.
 //!
 //! Deviations:
@@ -187,7 +188,7 @@ impl Shaping {
             let line = rate_at(steps_of(reverse), at).filter(|_| up);
             let delay = match line {
                 Some(rate) => words::delay_on_line(way + transmission, reverse.jitter_ns, rate),
-                None => words(way + transmission, reverse.jitter_ns),
+                None => words(way + transmission, reverse.jitter_ns, reverse.allow_reordering),
             };
             format!("tc qdisc {verb} dev {interface} root handle 1: netem limit {limit} {delay}")
         };

@@ -24,6 +24,10 @@ pub(crate) fn check(experiment: &Experiment, available: &BTreeSet<String>) -> Re
             "would hold packets back without the delay that they share a stage with",
         );
     }
+    let has_up = experiment.flows.iter().any(|flow| flow.up);
+    if has_up && experiment.reverse.allow_reordering && !matches!(experiment.reverse.capacity, Capacity::Unlimited) {
+        return cannot("path.reverse.allow_reordering", "holds packets that go up for their transmission, in order");
+    }
     for (name, host) in &experiment.hosts {
         if host.delay_jitter_ns > Span::ZERO {
             return cannot(&format!("host.{name}.delay_jitter"), "would need queue disciplines in hosts");

@@ -21,16 +21,26 @@ pub(super) fn limit(delay: Span, rate: Option<Rate>) -> u64 {
     (bytes / SMALLEST_BYTES).saturating_mul(2).clamp(LEAST_LIMIT, MOST_LIMIT)
 }
 
-/// A delay of netem and an in-order jitter between zero and `jitter`.
-pub(super) fn delay(delay: Span, jitter: Span) -> String {
-    if jitter == Span::ZERO { format!("delay {}", time(delay)) } else { changing_delay(delay, jitter) }
+/// A delay of netem and a jitter between zero and `jitter`, in order unless packets may be reordered.
+pub(super) fn delay(delay: Span, jitter: Span, allow_reordering: bool) -> String {
+    match jitter {
+        Span::ZERO => format!("delay {}", time(delay)),
+        _ if allow_reordering => mean_and_deviation(delay, jitter),
+        _ => changing_delay(delay, jitter, false),
+    }
 }
 
-/// The same for a delay that changes while packets are under way: in order in any case.
-pub(super) fn changing_delay(delay: Span, jitter: Span) -> String {
+/// The same for a delay that changes while packets are in flight: in order, unless they may be reordered.
+pub(super) fn changing_delay(delay: Span, jitter: Span, allow_reordering: bool) -> String {
+    let order = if allow_reordering { String::new() } else { format!(" rate {BEYOND}") };
+    mean_and_deviation(delay, jitter) + &order
+}
+
+/// Without a rate, netem sorts packets by the time at which each is due.
+fn mean_and_deviation(delay: Span, jitter: Span) -> String {
     // netem draws from [mean - deviation, mean + deviation).
     let half = jitter.scale(1, 2);
-    format!("delay {} {} rate {BEYOND}", time(delay + half), time(half))
+    format!("delay {} {}", time(delay + half), time(half))
 }
 
 /// A delay and an in-order jitter behind a shaper at this rate that lets each packet go when its transmission begins: each is
@@ -50,7 +60,7 @@ pub(super) fn line(rate: Rate) -> String {
 pub(super) fn jitter_or_hold(link: &Link) -> Option<String> {
     let limit = limit(link.jitter_ns + link.reorder_delay_ns, super::fastest(link));
     if link.jitter_ns > Span::ZERO {
-        return Some(format!("limit {limit} {}", delay(Span::ZERO, link.jitter_ns)));
+        return Some(format!("limit {limit} {}", delay(Span::ZERO, link.jitter_ns, link.allow_reordering)));
     }
     if link.reorder > Chance::NEVER {
         let pass = percent(1.0 - link.reorder.as_f64());
@@ -117,9 +127,15 @@ mod tests {
 
     #[test]
     fn jitter_is_around_its_mean_and_in_order() {
-        assert_eq!(delay(Span::from_millis(10), Span::ZERO), "delay 10000us");
-        assert_eq!(delay(Span(1_000_050), Span::ZERO), "delay 1000.050us");
-        assert_eq!(delay(Span::from_millis(10), Span::from_millis(4)), "delay 12000us 2000us rate 100gbit");
+        assert_eq!(delay(Span::from_millis(10), Span::ZERO, false), "delay 10000us");
+        assert_eq!(delay(Span(1_000_050), Span::ZERO, false), "delay 1000.050us");
+        assert_eq!(delay(Span::from_millis(10), Span::from_millis(4), false), "delay 12000us 2000us rate 100gbit");
+    }
+
+    #[test]
+    fn jitter_that_reorders_has_no_rate() {
+        assert_eq!(delay(Span::from_millis(10), Span::from_millis(4), true), "delay 12000us 2000us");
+        assert_eq!(changing_delay(Span::from_millis(10), Span::from_millis(4), true), "delay 12000us 2000us");
     }
 
     #[test]
@@ -148,6 +164,6 @@ mod tests {
 
     #[test]
     fn a_delay_that_changes_lets_no_packet_overtake_another() {
-        assert_eq!(changing_delay(Span::from_millis(10), Span::ZERO), "delay 10000us 0us rate 100gbit");
+        assert_eq!(changing_delay(Span::from_millis(10), Span::ZERO, false), "delay 10000us 0us rate 100gbit");
     }
 }

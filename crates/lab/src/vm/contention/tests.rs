@@ -11,6 +11,7 @@ fn host(cpu: Option<Cpu>, co_tenants: u32) -> Host {
         delay_jitter_ns: Span::ZERO,
         cpu,
         co_tenants,
+        kernel: None,
         qdisc: None,
     }
 }

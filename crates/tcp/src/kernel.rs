@@ -1,0 +1,67 @@
+//! What the generations of Linux do differently, as far as it limits a connection.
+//!
+//! | | 6.1 | 6.12 | 6.18 |
+//! | --- | --- | --- | --- |
+//! | part of the receive buffer that is window | half | payload / memory of a segment | as 6.12 |
+//! | receive buffer for `c` bytes read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + what lies beyond a gap, more while `c` grows |
+//! | memory of a piece in the send buffer besides its payload | 1280 bytes | 832 bytes | as 6.12 |
+//! | memory of a full segment in the receive buffer | 2728 bytes | 2304 bytes | as 6.12 |
+//! | time for writing a packet | none | 2 to 4 us | as 6.12 |
+//!
+//! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to namespace;
+//! 6.18 with a kernel on a machine, where segments come from a network card or the relay. 6.12 is derived from its sources.
+
+use rand_core::Rng;
+use thalweg_units::Span;
+
+/// A generation of Linux, named after a long-term kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kernel {
+    /// Linux 6.1, up to 6.5.
+    Linux6_1,
+    /// Linux 6.12, from 6.10.
+    Linux6_12,
+    /// Linux 6.18.
+    #[default]
+    Linux6_18,
+}
+
+impl Kernel {
+    /// Bytes of memory of a piece in the send buffer besides its payload: headers and descriptors.
+    pub(crate) fn piece_overhead(self) -> u64 {
+        match self {
+            Kernel::Linux6_1 => 1280,
+            // `skb_small_head_cache`, since 6.3.
+            Kernel::Linux6_12 | Kernel::Linux6_18 => 832,
+        }
+    }
+
+    /// Bytes of memory of a full segment in the receive buffer: a packet of 1500 bytes that passes from namespace to namespace
+    /// on 6.1, and one that a driver or a packet socket has allocated on later ones.
+    pub(crate) fn segment_memory(self) -> u64 {
+        match self {
+            Kernel::Linux6_1 => 2728,
+            Kernel::Linux6_12 | Kernel::Linux6_18 => 2304,
+        }
+    }
+
+    /// Time that the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that come meanwhile are
+    /// handled at the end of the write, and have the short rest of the stream sent.
+    pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
+        if self == Kernel::Linux6_1 || packets == 0 {
+            return Span::ZERO;
+        }
+        let per_packet_ns = 2_000 + (u64::from(rng.next_u32()) * 2_001 >> 32);
+        Span(per_packet_ns.saturating_mul(packets))
+    }
+
+    /// Whether it measures which part of the receive buffer is window (since 6.6), instead of halving the buffer.
+    pub(crate) fn measures_window(self) -> bool {
+        self != Kernel::Linux6_1
+    }
+
+    /// Whether the receive buffer grows by the rules of 6.16 and later.
+    pub(crate) fn grows_for_gaps(self) -> bool {
+        self == Kernel::Linux6_18
+    }
+}
