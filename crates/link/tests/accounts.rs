@@ -51,11 +51,31 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
         }),
     ];
     let spans = || prop_oneof![Just(Span::ZERO), (0..ms(30)).prop_map(Span)];
-    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans()).prop_map(
-        |((capacity, trace_ms), buffer, loss, duplicate, reorder, delay_ns, jitter_ns, reorder_delay_ns)| {
+    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans(), prop::bool::ANY).prop_map(
+        |(
+            (capacity, trace_ms),
+            buffer,
+            loss,
+            duplicate,
+            reorder,
+            delay_ns,
+            jitter_ns,
+            reorder_delay_ns,
+            allow_reordering,
+        )| {
             let queue = plan::Queue::Fifo {};
-            let config =
-                plan::Link { capacity, buffer, queue, loss, duplicate, delay_ns, jitter_ns, reorder, reorder_delay_ns };
+            let config = plan::Link {
+                capacity,
+                buffer,
+                queue,
+                loss,
+                duplicate,
+                delay_ns,
+                jitter_ns,
+                allow_reordering,
+                reorder,
+                reorder_delay_ns,
+            };
             (config, trace_ms)
         },
     )

@@ -40,6 +40,22 @@ fn jitter_keeps_the_order_where_packets_are_close() {
 }
 
 #[test]
+fn jitter_reorders_where_that_is_allowed_and_every_packet_arrives_at_its_own_time() {
+    let config = plan::Link { delay_ns: Span(ms(20)), jitter_ns: Span(ms(4)), allow_reordering: true, ..plain() };
+    let offers = spaced(10_000);
+    let outcome = carry(&config, None, 1, &offers);
+    let mut order: Vec<u64> = outcome.order().into_iter().collect();
+    assert!(order.windows(2).any(|pair| pair[0] > pair[1]), "nothing was reordered");
+    let delays: Vec<u64> = outcome.arrivals.iter().map(|(at, number)| at - offers[*number as usize].at_ns).collect();
+    assert!(delays.iter().all(|delay| (ms(20)..=ms(24)).contains(delay)));
+    // In order, packets 10 us apart would be held up by the latest of 400: nearly 24 ms for each.
+    let mean_ns = delays.iter().sum::<u64>() as f64 / PACKETS as f64;
+    assert!((mean_ns - ms(22) as f64).abs() < 50_000.0, "{mean_ns}");
+    order.sort_unstable();
+    assert!(order.into_iter().eq(0..PACKETS), "every packet arrives once");
+}
+
+#[test]
 fn a_late_poll_says_when_each_packet_arrived() {
     let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
     let mut link = Link::new(&config, None).expect("a configuration that can be");

@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use support::{bulk, of, run, share};
-use thalweg_plan::plan::{Background, Capacity, Experiment, Flow, Load, Repeat, Step};
+use thalweg_plan::plan::{Background, Capacity, Experiment, Flow, Kernel, Load, Repeat, Step};
 use thalweg_sim::Error;
 use thalweg_units::{Bytes, Rate, Span, Time};
 
@@ -185,10 +185,19 @@ fn a_trace_gives_the_capacity_that_it_lists() {
 #[test]
 fn the_receive_buffer_limits_the_rate_to_a_window_per_round_trip() {
     let mut experiment = bulk(Rate::from_mbps(100), Span::from_millis(100), 1.0, &["cubic"], 20);
-    experiment.hosts.get_mut("receiver").expect("there is one").rcvbuf_max_bytes = Bytes(400_000);
-    let limited = run(&experiment).flows[0].goodput_bps / 1e6;
+    let mut limited = |kernel| {
+        let receiver = experiment.hosts.get_mut("receiver").expect("there is one");
+        (receiver.rcvbuf_max_bytes, receiver.kernel) = (Bytes(400_000), kernel);
+        run(&experiment).flows[0].goodput_bps / 1e6
+    };
     // Half of the buffer is window: 200 kB per 100 ms are 16 Mbit/s.
-    assert!((12.0..18.0).contains(&limited), "{limited}");
+    let old = limited(Some(Kernel::Linux6_1));
+    assert!((15.0..16.1).contains(&old), "{old}");
+    // 160 of 256 parts of it: 250 kB per 100 ms are 20 Mbit/s.
+    let new = limited(Some(Kernel::Linux6_12));
+    assert!((19.0..20.1).contains(&new), "{new}");
+    // The newest generation is the default.
+    assert_eq!(limited(None).to_bits(), limited(Some(Kernel::Linux6_18)).to_bits());
 }
 
 #[test]

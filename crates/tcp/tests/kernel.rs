@@ -13,8 +13,8 @@ use common::controller;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_tcp::{
-    AckPacket, Data, Established, Receiver, ReceiverConfig, SackBlock, SackList, Sender, SenderConfig, Seq, Syn,
-    SynAck, Timestamp, ToReceiver, ToSender,
+    AckPacket, Data, Established, Kernel, Receiver, ReceiverConfig, SackBlock, SackList, Sender, SenderConfig, Seq,
+    Syn, SynAck, Timestamp, ToReceiver, ToSender,
 };
 use thalweg_units::{Bytes, Span, Time};
 
@@ -66,7 +66,10 @@ fn events(text: &str) -> Vec<Event> {
 /// What a sender of ours sends, given what the kernel's was given.
 fn sends(events: &[Event], cc: &str) -> Vec<(Time, u64)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut sender = Sender::new(SenderConfig { sndbuf_max: BUFFER_MAX, ..Default::default() }, controller(cc));
+    let mut sender = Sender::new(
+        SenderConfig { sndbuf_max: BUFFER_MAX, kernel: Kernel::Linux6_1, ..Default::default() },
+        controller(cc),
+    );
     let mut sent = Vec::new();
     for event in events.iter().filter(|event| event.kind != 'O') {
         while let Some(due) = sender.next_wake().filter(|due| *due <= event.at) {
@@ -109,7 +112,8 @@ fn take_data(sender: &mut Sender, now: Time, rng: &mut Xoshiro256PlusPlus, sent:
 
 /// What a receiver of ours acknowledges, given what the kernel's was given: when, up to where, with which blocks.
 fn acknowledges(events: &[Event]) -> Vec<(Time, AckPacket)> {
-    let mut receiver = Receiver::new(ReceiverConfig { rcvbuf_max: BUFFER_MAX, ..Default::default() });
+    let mut receiver =
+        Receiver::new(ReceiverConfig { rcvbuf_max: BUFFER_MAX, kernel: Kernel::Linux6_1, ..Default::default() });
     let mut acks = Vec::new();
     for event in events.iter().filter(|event| event.kind != 'O') {
         while let Some(due) = receiver.next_wake().filter(|due| *due <= event.at) {

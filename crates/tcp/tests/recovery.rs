@@ -6,7 +6,7 @@ use common::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 use thalweg_cc::CaState;
-use thalweg_tcp::ToReceiver;
+use thalweg_tcp::{Kernel, ReceiverConfig, SenderConfig, ToReceiver};
 use thalweg_units::{Packets, Rate, Span, Time};
 
 /// A window of 20 segments on a path with a round trip of 20 ms, slow enough to keep segments apart.
@@ -410,20 +410,26 @@ fn lost_acks_cost_nothing_but_their_news() {
     pipe.connect();
     pipe.write(segments(500));
     pipe.run_to_end(at_ms(5_000));
-    assert_eq!(pipe.info().counters.retransmits, 0);
+    let counters = pipe.info().counters;
+    // If the very last ACK is lost, a probe asks for another one.
+    assert_eq!((counters.retransmits, counters.recoveries, counters.timeouts), (counters.tlp_probes, 0, 0));
+    assert!(counters.tlp_probes <= 1, "{}", counters.tlp_probes);
 }
 
 #[test]
 fn beyond_a_gap_three_acks_are_sent_at_once_and_then_one_per_millisecond() {
     // 40 segments per millisecond; the quick ACKs of the beginning are over long before the gap.
-    let mut pipe = Pipe::new(Fixed::new(400), Some(Rate::from_mbps(480)), ms(20));
+    // On Linux 6.1 the receive buffer does not grow for what lies beyond it.
+    let receiver = ReceiverConfig { kernel: Kernel::Linux6_1, ..ReceiverConfig::default() };
+    let rate = Some(Rate::from_mbps(480));
+    let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(400), rate, ms(20));
     pipe.forward = drop_first([5_000]);
     pipe.connect();
     pipe.write(segments(6_000));
     pipe.run_to_end(at_ms(10_000));
     let acks: Vec<Time> = pipe.ack_packets().filter(|(_, ack)| ack.next.0 == 5_000).map(|(at, _)| at).collect();
     let gaps: Vec<u64> = acks.windows(2).map(|pair| pair[1].since(pair[0]).as_micros()).collect();
-    assert!((8..=20).contains(&acks.len()), "{}", acks.len());
+    assert!((8..=24).contains(&acks.len()), "{}", acks.len());
     assert!(gaps[..2].iter().all(|gap| *gap < 100), "{gaps:?}");
     // The fourth is at once, too: the first segment beyond the gap has opened the window a last time.
     assert!(gaps[3..].iter().all(|gap| *gap >= 990), "{gaps:?}");

@@ -15,7 +15,7 @@ const RTT: Span = Span::from_millis(20);
 const LATE_S: f64 = 20.0;
 
 /// How far from a half a fair share may be, on average over [`WINDOW_K`]: losses do not strike both flows at once.
-const TOLERANCE: f64 = 0.1;
+const TOLERANCE: f64 = 0.12;
 
 /// Reductions until the shares are equal, each a K apart.
 const CONVERGED_K: f64 = 10.0;

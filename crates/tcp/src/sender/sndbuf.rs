@@ -241,21 +241,22 @@ impl Sender {
     /// The application begins its next write; false if it is still busy with the one before, or has nothing left to write.
     fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
         let sndbuf = &mut self.sndbuf;
+        let left = sndbuf.written - sndbuf.queued;
         let busy_until = sndbuf.busy_until.take();
-        let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sndbuf.write_sent, rng));
+        let sent = std::mem::take(&mut sndbuf.write_sent);
+        if left == 0 {
+            sndbuf.is_writing = false;
+            return false;
+        }
+        let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sent, rng));
         if free > now {
             sndbuf.busy_until = Some(free);
             return false;
         }
-        let left = sndbuf.written - sndbuf.queued;
-        sndbuf.is_writing = left > 0;
         sndbuf.write_left = left.min(WRITE_MAX);
-        sndbuf.write_sent = 0;
         sndbuf.has_queued = false;
-        if left > 0 {
-            self.check_app_limited();
-        }
-        left > 0
+        self.check_app_limited();
+        true
     }
 
     /// The application begins to write: marks the coming rate samples if it, and nothing else, has kept the pipe from being
