@@ -51,7 +51,7 @@ impl Kernel {
         if self == Kernel::Linux6_1 || packets == 0 {
             return Span::ZERO;
         }
-        let per_packet_ns = 2_000 + (u64::from(rng.next_u32()) * 2_001 >> 32);
+        let per_packet_ns = 2_000 + ((u64::from(rng.next_u32()) * 2_001) >> 32);
         Span(per_packet_ns.saturating_mul(packets))
     }
 
