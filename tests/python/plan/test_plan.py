@@ -315,3 +315,19 @@ def test_a_module_that_changes_makes_another_experiment(tmp_path: Path) -> None:
     assert (before.cc_file.kind, before.cc_file.path) == ("module", str(tmp_path / "tcp_mine.ko"))
     (tmp_path / "tcp_mine.ko").write_text("better code")
     assert flow() != before
+
+
+def test_a_generation_of_the_kernel_and_reordering_reach_the_plan_and_are_absent_by_default(tmp_path: Path) -> None:
+    text = HEAD + 'jitter = "1ms"\nallow_reordering = true\n' + FLOW + '[host.receiver]\nkernel = "6.1"\n'
+    experiment = only(tmp_path, text)
+    assert experiment.forward.allow_reordering
+    assert (experiment.hosts["receiver"].kernel, experiment.hosts["sender"].kernel) == ("6.1", None)
+    default = only(tmp_path, HEAD + FLOW).model_dump()
+    assert "allow_reordering" not in default["forward"]
+    assert "kernel" not in default["hosts"]["receiver"]
+
+
+def test_a_generation_that_an_engine_has_not_is_refused_and_names_those_that_it_has(tmp_path: Path) -> None:
+    error = refused(tmp_path, HEAD + FLOW + '[host.sender]\nkernel = "6.12"\n')[0]
+    assert error.code == "not-honoured"
+    assert "6.1, 6.18" in str(error.expected)
