@@ -105,7 +105,9 @@ class Reverse(Table):
     loss: Loss = 0.0
     """Random loss before its queue."""
     jitter: Time = "0s"
-    """A further random delay between zero and this, in order."""
+    """A further random delay between zero and this, in order unless `allow_reordering` is set."""
+    allow_reordering: bool = False
+    """Whether packets whose delay varies may overtake one another on the way back."""
     reorder: Reorder = 0.0
     """Packets that are held back so that later ones overtake them."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
@@ -134,13 +136,21 @@ class Path(Table):
     loss: Loss = 0.0
     """Random loss before the queue: a ratio, or a Gilbert-Elliott model."""
     jitter: Time = "0s"
-    """Every packet is delayed by a further random time between zero and this, in order."""
+    """Every packet is delayed by a further random time between zero and this, in order unless `allow_reordering` is
+    set.
+    """
+    allow_reordering: bool = False
+    """Whether packets whose delay varies may overtake one another: `jitter` then reorders them, as netem's does."""
     reorder: Reorder = 0.0
     """Packets that are held back so that later ones overtake them: a ratio, or a table with the delay."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Ratio of packets that arrive twice."""
     reverse: Reverse | None = None
     """The way back. Without it, it has no limit of rate and loses nothing."""
+
+
+Kernel = Literal["6.1", "6.12", "6.18"]
+"""Generations of Linux, named after long-term kernels."""
 
 
 class Host(Table):
@@ -167,13 +177,19 @@ class Host(Table):
     parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
     gives the interface by itself.
     """
+    kernel: Kernel | None = None
+    """Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of
+    them, and the newest without this key; a real engine refuses one that is not its own.
+    """
     sndbuf_max: Size | None = None
     """Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
-    On `receiver` it limits flows that go up.
+    Linux asks for memory before a piece of 64 kB and not within it, so that more than this can be in flight. On
+    `receiver` it limits flows that go up.
     """
     rcvbuf_max: Size | None = None
     """Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that
-    binds. On hosts other than `receiver` it limits flows that go up.
+    binds. The window is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it
+    limits flows that go up.
     """
     delay_jitter: Time | None = None
     """Every packet leaves the host after a random delay between zero and this, in order."""
