@@ -226,7 +226,7 @@ impl Guard {
             from: before.map(|arm| self.arms.arm(arm).name.clone()),
             to: self.arms.arm(most).name.clone(),
         };
-        let reason = self.policy.explain(prefix, now).sentence;
+        let reason = self.reason(prefix, now, self.policy.explain(prefix, now).sentence);
         Some(Event { at: now, prefix: Some(prefix), change, reason })
     }
 
@@ -255,24 +255,40 @@ impl Guard {
         let prefix = self.settings.tree.leaf_of(prefix);
         let mut explanation = self.policy.explain(prefix, now);
         let weights = self.weights(prefix, Class::default(), now);
-        let (holdout, is_withdrawn) = self.standing(prefix, now);
+        let (holdout, _) = self.standing(prefix, now);
         let default = &self.arms.arm(self.arms.default()).name;
-        if is_withdrawn {
-            let left = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
-            explanation.sentence = format!(
-                "{default} is back for another {:.1} h, because connections that the policy chose for were worse than those held out. {}",
-                left.as_secs_f64() / 3600.0,
-                explanation.sentence
-            );
-        }
-        if self.host.is_cpu_limited {
-            explanation.sentence.push_str(" The host is short of CPU: algorithms that need a whole one are left out.");
-        }
+        explanation.sentence = self.reason(prefix, now, explanation.sentence);
         explanation.sentence.push_str(&format!(" {} are held out with {default}.", percent(holdout)));
         for view in &mut explanation.arms {
             view.weight = weights.chance(view.arm);
         }
         explanation
+    }
+
+    /// Why connections to a destination get what they get, with the policy's own sentence: as a condition where the policy is not followed.
+    fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
+        let (_, is_withdrawn) = self.standing(prefix, now);
+        if is_withdrawn {
+            let left = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
+            return format!(
+                "{} is back for another {:.1} h, because connections that the policy chose for were worse than those held out. \
+                 Otherwise: {policys}",
+                self.arms.arm(self.arms.default()).name,
+                left.as_secs_f64() / 3600.0,
+            );
+        }
+        let wanted = self.policy.weights(prefix, Class::default(), now);
+        let mut arms = self.arms.iter();
+        if !self.host.is_cpu_limited || !arms.any(|(id, arm)| arm.needs_whole_cpu && wanted.chance(id) > 0.0) {
+            return policys;
+        }
+        let weights = self.within_cpu(wanted);
+        let most = weights.most();
+        format!(
+            "{} gets {} of new connections: the host is short of CPU, and algorithms that need a whole one are left out. Otherwise: {policys}",
+            self.arms.arm(most).name,
+            percent(weights.chance(most)),
+        )
     }
 
     /// The evidence about a destination and the prefixes around it, the largest first.

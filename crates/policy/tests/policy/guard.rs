@@ -92,7 +92,12 @@ fn where_the_treatment_is_worse_the_default_comes_back_with_a_reason() {
     );
     let now = at(START + 600);
     assert_eq!(guard.weights(prefix(HERE), Class::default(), now).chance(CUBIC), 1.0);
-    assert!(guard.explain(prefix(HERE), now).sentence.starts_with("cubic is back for another 23."));
+    let sentence = guard.explain(prefix(HERE), now).sentence;
+    assert!(sentence.starts_with("cubic is back for another 23."), "{sentence}");
+    assert!(
+        sentence.contains("Otherwise: bbr gets 100 %"),
+        "what the policy alone would do is not what is done: {sentence}"
+    );
 }
 
 #[test]
@@ -147,6 +152,8 @@ fn stock_bbr_is_never_chosen_while_the_host_is_short_of_cpu() {
     assert_eq!((event.change, event.prefix), (Change::CpuLimited, None));
     let weights = guard.weights(prefix(HERE), Class::default(), at(START));
     assert_eq!(weights.chances(), [0.5, 0.0, 0.5]);
+    let sentence = guard.explain(prefix(HERE), at(START)).sentence;
+    assert!(sentence.starts_with("cubic gets 50 % of new connections: the host is short of CPU"), "{sentence}");
     assert_eq!(guard.set_host(Host { is_cpu_limited: true }, at(START)), None, "nothing has changed");
     assert_eq!(guard.set_host(Host::default(), at(START)).unwrap().change, Change::CpuFree);
     assert!(guard.weights(prefix(HERE), Class::default(), at(START)).chance(BBR) > 0.5);
