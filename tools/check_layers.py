@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 RUST: Mapping[str, set[str]] = {
     "units": set(),
+    "netns": set(),
     "plan": {"units"},
     "trace": {"units"},
     "cc": {"units"},
@@ -32,10 +33,10 @@ RUST: Mapping[str, set[str]] = {
     "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},
     "policy": {"units"},
     "store": {"units", "plan", "trace"},
-    "lab": {"units", "plan", "trace", "link", "traffic", "store"},
+    "lab": {"units", "netns", "plan", "trace", "link", "traffic", "store"},
     "lockstep": {"units", "plan"},
-    "agent": {"units", "trace", "store", "policy"},
-    "engine": {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
+    "agent": {"units", "netns", "trace", "store", "policy"},
+    "engine": {"units", "netns", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""
 

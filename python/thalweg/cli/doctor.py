@@ -40,7 +40,10 @@ class Finding:
 def command(
     live: Annotated[
         bool,
-        typer.Option("--live", help="Look at the connections of this machine instead: are BBR's short of CPU?"),
+        typer.Option(
+            "--live",
+            help="Look at the connections of this machine, in all network namespaces, instead: are BBR's short of CPU?",
+        ),
     ] = False,
     seconds: Annotated[
         int, typer.Option("--seconds", metavar="N", min=1, max=600, help="With --live: for how long.")
@@ -52,7 +55,8 @@ def command(
     Runs need Python, thalweg-engine, memory and disk. Reports need no browser to be written.
 
     With --live it looks at the machine at work instead: whether it gets its CPUs, and which BBR connections are slower
-    because it does not. The exit code is 1 then.
+    because it does not, in every network namespace that this user may enter: root may enter all. The exit code is 1
+    then.
     """
     if live:
         raise typer.Exit(doctor_live.look(seconds, as_json=as_json))

@@ -1,5 +1,6 @@
 """`thalweg doctor --live`: does the machine at work get its CPUs, and which connections are slower if it does not?"""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ SECONDS = 5
 
 SHOWN = 20
 """A server has thousands of connections; those that matter come first, and are counted."""
+
+NAMED = 8
+"""Network namespaces that are named in a line; the others are counted."""
 
 STATES: Mapping[str, str] = {
     "short-of-cpu": "short of CPU",
@@ -44,10 +48,13 @@ def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
     if connections:
         yield ""
         headings = ["state", "connection", "cc", "goodput", "BBR's bandwidth", "rtt", "min rtt", "under 1 BDP"]
-        yield from output.table(headings, [_row(one) for one in connections[:SHOWN]], numbers=range(3, 8)).splitlines()
+        own = {one["netns"] for one in seen["namespaces"] if one["own"]}
+        rows = [[*_row(one), "own" if one["netns"] in own else _namespace(one)] for one in connections[:SHOWN]]
+        yield from output.table([*headings, "network namespace"], rows, numbers=range(3, 8)).splitlines()
     if len(connections) > SHOWN:
         yield f"... and {len(connections) - SHOWN} more (--json shows all)"
     yield ""
+    yield from _namespaces(seen["namespaces"], seen["missed"])
     yield from _conclusion(seen)
 
 
@@ -73,6 +80,36 @@ def _row(one: Mapping[str, Any]) -> list[str]:
         _milliseconds(one["min_rtt_us"]),
         _percent(one["short_percent"], none="-"),
     ]
+
+
+def _namespace(one: Mapping[str, Any], name: str = "netns_name") -> str:
+    return str(one[name] or one["netns"])
+
+
+def _namespaces(sampled: Sequence[Mapping[str, Any]], missed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which network namespaces were sampled, and which could not be."""
+    others = sorted((one for one in sampled if not one["own"]), key=lambda one: -one["established"])
+    named = [f"{_namespace(one, 'name')} ({one['established']} established)" for one in others]
+    beside = f" and {_count(len(others), 'other', 'others')}: {_some(named)}" if others else ""
+    yield f"connections of this network namespace{beside}"
+    unseen = missed["namespaces"]
+    if unseen:
+        count = _count(len(unseen), "network namespace", "network namespaces")
+        yield f"  not seen: {count} that cannot be entered: {_some(unseen)}"
+    if missed["hidden_processes"]:
+        hidden = _count(missed["hidden_processes"], "process", "processes")
+        yield f"  not seen: the network namespace of {hidden} that this user may not inspect"
+    if (unseen or missed["hidden_processes"]) and os.geteuid() != 0:
+        yield "  do: sudo thalweg doctor --live"
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more (--json shows all)" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _conclusion(seen: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,9 @@
 """`thalweg doctor --live`: what is said of a machine at work, and when that is a reason to do something."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,8 @@ MACHINE = {
 }
 
 CONNECTION = {
+    "netns": 7,
+    "netns_name": "docker 3f2a9b0c1d2e",
     "local": "192.0.2.1:443",
     "remote": "[2001:db8::7]:50112",
     "algorithm": "bbr",
@@ -49,6 +54,11 @@ def see(*connections: dict[str, Any], **machine: object) -> dict[str, Any]:
         "machine": MACHINE | machine,
         "connections": list(connections),
         "established": len(connections) + 2,
+        "namespaces": [
+            {"netns": 4, "name": "host", "own": True, "established": 2},
+            {"netns": 7, "name": "docker 3f2a9b0c1d2e", "own": False, "established": len(connections)},
+        ],
+        "missed": {"namespaces": [], "hidden_processes": 0},
     }
 
 
@@ -60,7 +70,9 @@ def test_a_connection_that_is_short_of_cpu_is_named_with_what_to_do(
     assert done.returncode == 1
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     row = "192.0.2.1:443 > [2001:db8::7]:50112 bbr 9.8 Mbit/s 10.2 Mbit/s 21.0 ms 10.1 ms 12.5 %"
+    row += " docker 3f2a9b0c1d2e"
     assert lines.index(f"short of CPU {row}") < lines.index(f"ok {row}"), "what matters comes first"
+    assert "connections of this network namespace and 1 other: docker 3f2a9b0c1d2e (2 established)" in lines
     assert "taken by the hypervisor, as it says 31.3 %" in lines
     assert "not run although there was work 48.0 % of the time, for 10.2 ms at most" in lines
     assert "1 BBR connection looks short of CPU" in done.stdout
@@ -88,6 +100,18 @@ def test_on_a_server_with_many_connections_the_first_are_shown(
     assert "30 BBR connections look short of CPU" in done.stdout
 
 
+def test_network_namespaces_that_cannot_be_entered_are_counted_and_named(
+    thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]
+) -> None:
+    missed = {"namespaces": ["ip netns blue", "4026532008"], "hidden_processes": 31}
+    seen(see() | {"namespaces": see()["namespaces"][:1], "missed": missed})
+    lines = [line.strip() for line in thalweg("doctor", "--live").stdout.splitlines()]
+    assert "connections of this network namespace" in lines
+    assert "not seen: 2 network namespaces that cannot be entered: ip netns blue, 4026532008" in lines
+    assert "not seen: the network namespace of 31 processes that this user may not inspect" in lines
+    assert ("do: sudo thalweg doctor --live" in lines) == (os.geteuid() != 0)
+
+
 def test_programs_get_what_was_seen(thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]) -> None:
     seen(see(CONNECTION))
     done = thalweg("doctor", "--live", "--json")
@@ -108,3 +132,35 @@ def test_this_machine_can_be_looked_at(thalweg: Thalweg) -> None:
     done = thalweg("doctor", "--live", "--seconds", "1", "--json")
     assert done.returncode in (0, 1), done.stderr
     assert json.loads(done.stdout)["machine"]["cpus"] >= 1
+
+
+def test_a_connection_in_another_network_namespace_is_seen_and_its_namespace_is_named(thalweg: Thalweg) -> None:
+    script = (
+        "import socket, sys, threading\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "sender = socket.create_connection(listener.getsockname())\n"
+        "receiver, _ = listener.accept()\n"
+        "def receive():\n"
+        "    while receiver.recv(65536):\n"
+        "        pass\n"
+        "threading.Thread(target=receive, daemon=True).start()\n"
+        "print('ready', listener.getsockname()[1], flush=True)\n"
+        "while True:\n"
+        "    sender.sendall(bytes(20_000))\n"
+    )
+    inside = f'ip link set lo up && exec {sys.executable} -c "$SCRIPT"'
+    command = ["unshare", "--net", "sh", "-c", inside]
+    if os.geteuid() != 0:
+        pytest.skip("only root sees into other network namespaces")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"SCRIPT": script}) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().split()[1]
+        done = thalweg("doctor", "--live", "--seconds", "1", "--json")
+        process.kill()
+    shown = json.loads(done.stdout)
+    (ours,) = [one for one in shown["connections"] if one["remote"] == f"127.0.0.1:{port}"]
+    (namespace,) = [one for one in shown["namespaces"] if one["netns"] == ours["netns"]]
+    assert not namespace["own"]
+    assert namespace["established"] >= 2
+    assert ours["netns_name"] == namespace["name"]
+    assert str(process.pid) in namespace["name"] or "unit" in namespace["name"]

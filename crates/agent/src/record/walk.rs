@@ -2,7 +2,6 @@
 //! them. What no walk meets any more is searched for in the table that the programs keep.
 
 use super::event::Event;
-use super::namespaces;
 use super::program::Program;
 use crate::problem::Problem;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
@@ -122,8 +121,8 @@ impl Walker {
     fn walk_all(&self, take: &mut dyn FnMut(&Event)) -> io::Result<Walked> {
         let mut walked = Walked::default();
         read(&self.walk, take)?;
-        walked.seen.extend(namespaces::own().ok().and_then(|number| u32::try_from(number).ok()));
-        for namespace in namespaces::others() {
+        walked.seen.extend(thalweg_netns::own().ok().and_then(|number| u32::try_from(number).ok()));
+        for namespace in thalweg_netns::others().found {
             match namespace.enter().and_then(|()| read(&self.walk, take)) {
                 Ok(()) => walked.seen.extend(u32::try_from(namespace.number())),
                 Err(_) => walked.missed += 1,

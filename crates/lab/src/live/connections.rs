@@ -5,6 +5,7 @@
 //! was off CPU. The first alone misses those that have collapsed: BBR then takes a few packets for the BDP, and those are in flight.
 
 use super::machine::Machine;
+use super::namespaces::Namespace;
 use crate::diag::{CcInfo, Surveyed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,6 +14,10 @@ use std::time::Duration;
 /// A connection that had data to send.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
+    /// The number of its network namespace.
+    pub netns: u64,
+    /// What is in that; nothing: not known.
+    pub netns_name: Option<String>,
     /// This side, address and port.
     pub local: String,
     /// The other side.
@@ -71,7 +76,8 @@ const PROBE_BW_CWND_GAIN: u32 = 512;
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     at: Duration,
-    seen: BTreeMap<u64, Seen>,
+    /// By the network namespace and the kernel's number of the socket there.
+    seen: BTreeMap<(u64, u64), Seen>,
 }
 
 /// A connection over several looks.
@@ -91,9 +97,9 @@ impl Connections {
     }
 
     /// A connection as it is at this look.
-    pub fn take(&mut self, connection: Surveyed) {
+    pub fn take(&mut self, netns: u64, connection: Surveyed) {
         let now = (self.at, connection);
-        match self.seen.get_mut(&now.1.cookie) {
+        match self.seen.get_mut(&(netns, now.1.cookie)) {
             Some(seen) => {
                 seen.last = now;
                 seen.look();
@@ -102,7 +108,7 @@ impl Connections {
                 let mut seen =
                     Seen { first: now.clone(), last: now, smoothed_inflight_bytes: None, judged: 0, short: 0 };
                 seen.look();
-                self.seen.insert(seen.first.1.cookie, seen);
+                self.seen.insert((netns, seen.first.1.cookie), seen);
             }
         }
     }
@@ -112,10 +118,19 @@ impl Connections {
         self.seen.values().filter(|seen| seen.last.0 == self.at).count()
     }
 
+    /// How many there were in a network namespace.
+    pub fn established_in(&self, netns: u64) -> usize {
+        let of = self.seen.range((netns, u64::MIN)..=(netns, u64::MAX));
+        of.filter(|(_, seen)| seen.last.0 == self.at).count()
+    }
+
     /// Those that had data to send, fastest first.
-    pub fn judge(self, machine: &Machine) -> Vec<Connection> {
-        let busy = self.seen.into_values().filter(|seen| seen.acked_bytes() > 0);
-        let mut connections: Vec<Connection> = busy.map(|seen| seen.judge(machine)).collect();
+    pub fn judge(self, machine: &Machine, namespaces: &[Namespace]) -> Vec<Connection> {
+        let name = |netns| namespaces.iter().find(|one| one.netns == netns).and_then(|one| one.name.clone());
+        let busy = self.seen.into_iter().filter(|(_, seen)| seen.acked_bytes() > 0);
+        let judged =
+            busy.map(|((netns, _), seen)| Connection { netns, netns_name: name(netns), ..seen.judge(machine) });
+        let mut connections: Vec<Connection> = judged.collect();
         connections.sort_by(|a, b| b.goodput_bps.total_cmp(&a.goodput_bps));
         connections
     }
@@ -151,6 +166,8 @@ impl Seen {
         };
         let short_percent = (self.judged >= LOOKS).then(|| 100.0 * self.short as f64 / self.judged as f64);
         Connection {
+            netns: 0,
+            netns_name: None,
             local: local.to_string(),
             remote: remote.to_string(),
             algorithm: algorithm.clone(),
@@ -195,6 +212,12 @@ mod tests {
     const BW_BPS: u64 = 100_000_000;
     const BDP_BYTES: u64 = 125_000;
 
+    const NETNS: u64 = 7;
+
+    fn namespaces() -> [Namespace; 1] {
+        [Namespace { netns: NETNS, name: Some("ip netns blue".to_owned()), own: true, established: 1 }]
+    }
+
     const AWAY: Machine = Machine {
         cpus: 1,
         steal_percent: Some(30.0),
@@ -220,13 +243,13 @@ mod tests {
             let (local, remote) = ("192.0.2.1:80".parse().unwrap(), "[2001:db8::1]:4000".parse().unwrap());
             connections.begin(Duration::from_millis(20 * look));
             let socket = Socket { local_port: 80, remote_port: 4000, info, cc };
-            connections.take(Surveyed { cookie: 7, local, remote, algorithm: algorithm.to_owned(), socket });
+            connections.take(NETNS, Surveyed { cookie: 7, local, remote, algorithm: algorithm.to_owned(), socket });
         }
         connections
     }
 
     fn judged(connections: Connections, machine: &Machine) -> Connection {
-        let [only] = &connections.judge(machine)[..] else { panic!("one connection") };
+        let [only] = &connections.judge(machine, &namespaces())[..] else { panic!("one connection") };
         only.clone()
     }
 
@@ -270,13 +293,14 @@ mod tests {
         let connection = judged(seen("bbr", BDP_BYTES / 2, |_, _| {}), &AWAY);
         assert_eq!(connection.goodput_bps, 4_000_000.0);
         assert_eq!((connection.bw_bps, connection.short_percent), (Some(BW_BPS), Some(100.0)));
+        assert_eq!((connection.netns, connection.netns_name.as_deref()), (NETNS, Some("ip netns blue")));
         assert_eq!((connection.local.as_str(), connection.remote.as_str()), ("192.0.2.1:80", "[2001:db8::1]:4000"));
     }
 
     #[test]
     fn a_connection_that_sends_nothing_is_counted_and_not_shown() {
         let silent = seen("bbr", 0, |_, info| info.acked_bytes = 0);
-        assert_eq!(silent.established(), 1);
-        assert_eq!(silent.judge(&AWAY), []);
+        assert_eq!((silent.established(), silent.established_in(NETNS), silent.established_in(8)), (1, 1, 0));
+        assert_eq!(silent.judge(&AWAY, &namespaces()), []);
     }
 }

@@ -4,18 +4,21 @@
 //! 1/1.25 = 80 %, which is what its probing gain can still win back, costs it bandwidth, and then ever more
 //! (docs/concepts/cpu-contention.md).
 //!
-//! It reads what the kernel shows to everybody, and changes nothing.
+//! It reads what the kernel shows to everybody, and changes nothing. Connections are those of all network namespaces that this process may
+//! enter: those that are there at the beginning.
 
 mod connections;
 mod machine;
+mod namespaces;
 
 pub use connections::{Connection, Verdict};
 pub use machine::Machine;
+pub use namespaces::{Missed, Namespace};
 
-use crate::diag::Survey;
 use crate::error::Error;
 use connections::Connections;
 use machine::Watch;
+use namespaces::Surveys;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -30,24 +33,28 @@ pub struct Live {
     pub connections: Vec<Connection>,
     /// Established connections at the end, those that had nothing to send included.
     pub established: usize,
+    /// The network namespaces that were sampled.
+    pub namespaces: Vec<Namespace>,
+    /// Those that could not be.
+    pub missed: Missed,
 }
 
 /// How often connections are looked at.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Looks at this machine, and at the connections of this network namespace, for `window`.
+/// Looks at this machine, and at its connections, for `window`.
 ///
 /// # Errors
-/// The kernel does not tell of its connections.
+/// The kernel does not tell of the connections of this network namespace.
 pub fn look(window: Duration) -> Result<Live, Error> {
-    let mut survey = Survey::open()?;
+    let mut surveys = Surveys::open()?;
     let mut connections = Connections::default();
     let watch = Watch::start();
     let start = Instant::now();
     loop {
         let at = start.elapsed();
         connections.begin(at);
-        survey.dump(&mut |connection| connections.take(connection))?;
+        surveys.dump(&mut |netns, connection| connections.take(netns, connection))?;
         if at >= window {
             break;
         }
@@ -55,6 +62,8 @@ pub fn look(window: Duration) -> Result<Live, Error> {
     }
     let machine = watch.end();
     let established = connections.established();
-    let connections = connections.judge(&machine);
-    Ok(Live { lasted_ms: start.elapsed().as_millis() as u64, machine, connections, established })
+    let lasted_ms = start.elapsed().as_millis() as u64;
+    let (namespaces, missed) = surveys.end(&connections);
+    let connections = connections.judge(&machine, &namespaces);
+    Ok(Live { lasted_ms, machine, connections, established, namespaces, missed })
 }

@@ -1,0 +1,74 @@
+//! The network namespaces whose connections are sampled. A socket that was opened in one goes on asking there, whoever holds it.
+
+use super::connections::Connections;
+use crate::diag::{Survey, Surveyed};
+use crate::error::Error;
+use serde::Serialize;
+use std::io;
+
+/// A network namespace that was sampled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Namespace {
+    /// Its number, as `lsns` shows it.
+    pub netns: u64,
+    /// What is in it: a container, a unit, a process; nothing: not known.
+    pub name: Option<String>,
+    /// Whether it is that of this process.
+    pub own: bool,
+    /// Established connections at the end.
+    pub established: usize,
+}
+
+/// What could not be sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Missed {
+    /// Network namespaces that cannot be entered: what is in them, or their numbers.
+    pub namespaces: Vec<String>,
+    /// Processes whose network namespace is unknown: they may be in others.
+    pub hidden_processes: usize,
+}
+
+/// Asks in every network namespace.
+#[derive(Debug)]
+pub(super) struct Surveys {
+    open: Vec<(Namespace, Survey)>,
+    missed: Missed,
+}
+
+impl Surveys {
+    /// Prepares to ask.
+    ///
+    /// # Errors
+    /// The kernel has no sock_diag.
+    pub fn open() -> Result<Surveys, Error> {
+        let names = thalweg_netns::names();
+        let namespace =
+            |netns: u64, own: bool| Namespace { netns, name: names.get(&netns).cloned(), own, established: 0 };
+        let mut open = vec![(namespace(thalweg_netns::own().unwrap_or_default(), true), Survey::open()?)];
+        let others = thalweg_netns::others();
+        let mut missed = Missed { namespaces: Vec::new(), hidden_processes: others.hidden };
+        for other in others.found {
+            let one = namespace(other.number(), false);
+            match other.within(|| Survey::open().map_err(io::Error::other)) {
+                Ok(survey) => open.push((one, survey)),
+                Err(_) => missed.namespaces.push(one.name.unwrap_or_else(|| one.netns.to_string())),
+            }
+        }
+        Ok(Surveys { open, missed })
+    }
+
+    /// Every established connection, with the number of its network namespace.
+    ///
+    /// # Errors
+    /// The kernel refuses, or its answer cannot be read.
+    pub fn dump(&mut self, each: &mut dyn FnMut(u64, Surveyed)) -> Result<(), Error> {
+        self.open.iter_mut().try_for_each(|(one, survey)| survey.dump(&mut |connection| each(one.netns, connection)))
+    }
+
+    /// What was sampled, and what was not.
+    pub fn end(self, connections: &Connections) -> (Vec<Namespace>, Missed) {
+        let ended =
+            |(one, _): (Namespace, Survey)| Namespace { established: connections.established_in(one.netns), ..one };
+        (self.open.into_iter().map(ended).collect(), self.missed)
+    }
+}

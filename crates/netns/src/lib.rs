@@ -1,0 +1,150 @@
+//! The network namespaces of a machine: which there are, what is in them, and how to enter one. The kernel shows a process the connections of
+//! its own namespace only.
+
+mod name;
+
+pub use name::names;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+    number: u64,
+}
+
+/// The network namespaces of a machine, but that of this process.
+#[derive(Debug, Default)]
+pub struct Others {
+    /// Those that some process is in, or that `ip netns` keeps.
+    pub found: Vec<Namespace>,
+    /// Processes whose namespace this process may not know.
+    pub hidden: usize,
+}
+
+/// The number of the namespace of this process.
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn own() -> io::Result<u64> {
+    number(Path::new("/proc/self/ns/net"))
+}
+
+/// The other namespaces. Processes come and go during the scan.
+pub fn others() -> Others {
+    let mut seen: HashSet<u64> = own().into_iter().collect();
+    let mut others = Others::default();
+    for path in processes().into_iter().map(|(_, path)| path.join("ns/net")).chain(mounted()) {
+        // A look at the file is cheaper than opening it, and most processes are in the same namespace.
+        let number = match number(&path) {
+            Ok(number) => number,
+            Err(error) => {
+                others.hidden += usize::from(error.kind() == io::ErrorKind::PermissionDenied);
+                continue;
+            }
+        };
+        if seen.contains(&number) {
+            continue;
+        }
+        if let Ok(file) = File::open(&path) {
+            seen.insert(number);
+            others.found.push(Namespace { file, number });
+        }
+    }
+    others
+}
+
+/// The algorithm that connections of a network namespace get by themselves.
+///
+/// # Errors
+/// If no process is in it any more, or it cannot be entered.
+pub fn default_cc(number: u64) -> io::Result<String> {
+    if own()? == number {
+        return read_default();
+    }
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "no process is in that network namespace");
+    let namespace = others().found.into_iter().find(|other| other.number == number).ok_or_else(gone)?;
+    namespace.within(read_default)
+}
+
+/// The defaults of the other network namespaces, by their numbers, as far as they can be entered.
+pub fn other_defaults() -> Vec<(u64, String)> {
+    let ask = |namespace: Namespace| Some((namespace.number, namespace.within(read_default).ok()?));
+    others().found.into_iter().filter_map(ask).collect()
+}
+
+/// The kernel's setting, of the network namespace of the thread that opens the file.
+fn read_default() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").map(|name| name.trim().to_owned())
+}
+
+pub(crate) fn number(path: &Path) -> io::Result<u64> {
+    fs::metadata(path).map(|metadata| metadata.ino())
+}
+
+/// The processes and their folders, the lowest number first.
+pub(crate) fn processes() -> Vec<(u32, PathBuf)> {
+    let process = |path: PathBuf| Some((path.file_name()?.to_str()?.parse().ok()?, path));
+    let mut processes: Vec<(u32, PathBuf)> = entries("/proc").into_iter().filter_map(process).collect();
+    processes.sort_unstable_by_key(|(pid, _)| *pid);
+    processes
+}
+
+/// The files of `ip netns`.
+pub(crate) fn mounted() -> Vec<PathBuf> {
+    entries("/run/netns")
+}
+
+fn entries(folder: &str) -> Vec<PathBuf> {
+    fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+}
+
+impl Namespace {
+    /// Its number, as the kernel shows it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Moves the calling thread there.
+    ///
+    /// # Errors
+    /// If this process may not.
+    pub fn enter(&self) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+
+    /// What `work` returns when it is run there, by a thread of its own: the calling thread stays where it is.
+    ///
+    /// # Errors
+    /// If this process may not enter it, or those of `work`.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        thread::scope(|scope| {
+            let worker = thread::Builder::new().name("namespace".to_owned()).spawn_scoped(scope, || {
+                self.enter()?;
+                work()
+            })?;
+            worker.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace has panicked")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_namespace_is_not_among_the_others_and_none_is_there_twice() {
+        let others: Vec<u64> = others().found.iter().map(Namespace::number).collect();
+        let different: HashSet<u64> = others.iter().copied().collect();
+        assert_eq!(different.len(), others.len());
+        assert!(!different.contains(&own().unwrap()));
+    }
+}
