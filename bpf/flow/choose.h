@@ -3,8 +3,10 @@
  * Which algorithm a new connection gets: a number is drawn, and the row of its destination says what it stands for. Rows are the
  * daemon's; here nothing is learned.
  *
- *     left alone? ──► operator's word for the prefix? ──► what its client's other connections have? ──► row of the prefix, of the
- *     namespace, of all
+ *     chosen by someone else? ──► override of the prefix? ──► private? ──► what its client's other connections have? ──► row of the
+ *     prefix, of the namespace
+ *
+ * Each decision has a reason (enum record_reason), which is counted, and kept with the connection.
  *
  * Where nobody has asked for that (`record`), none of this is in the program that the kernel runs: `tune.is_on` is a constant for it.
  *
@@ -34,7 +36,7 @@ struct {
 	__type(value, struct tune_row);
 } rows SEC(".maps");
 
-/* Of namespaces, and of all that have none. */
+/* Of namespaces. In one that has none, nothing is chosen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -44,13 +46,6 @@ struct {
 } netns_rows SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct tune_row);
-} usual_row SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1 << 16);
@@ -58,13 +53,12 @@ struct {
 	__type(value, u32);
 } overrides SEC(".maps");
 
-/* Arms that could not be set: how often. */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TUNE_ARMS);
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} refused SEC(".maps");
+	__type(value, struct tune_decisions);
+} decisions SEC(".maps");
 
 /*
  * A peer's connections that are open at the same time share one choice: they share a bottleneck, and one that keeps the
@@ -84,9 +78,9 @@ struct {
 	__type(value, struct client);
 } clients SEC(".maps");
 
-/* What was drawn: a group, and an arm or none, as they are in a flow's flags. */
-#define DRAWN(group, arm) ((group) | (arm) << 2)
-#define GROUP_OF(drawn) ((drawn) & 3)
+/* What was drawn: RECORD_TREATED, RECORD_HELD_OUT or RECORD_NO_CHANCES, and an arm or none. */
+#define DRAWN(reason, arm) ((reason) | (arm) << 2)
+#define REASON_OF(drawn) ((drawn) & 3)
 #define ARM_OF(drawn) ((drawn) >> 2 & 15)
 #define NO_ARM 15
 
@@ -153,17 +147,27 @@ static __always_inline void peer_of(struct tune_key *peer, struct tcp_sock *tp)
 		 eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8]));
 }
 
-/* The machine's own, private ones, and those of a link. */
-static __always_inline bool is_private(const struct tune_key *peer)
+/* Why a peer's address is left alone without --private; 0: it is not. */
+static __always_inline u32 reason_of_address(const struct tune_key *peer)
 {
-	u64 high = __builtin_bswap64(peer->address[0]);
+	u64 high = __builtin_bswap64(peer->address[0]), low;
 	u32 v4 = high >> 32;
 
-	if (is_ipv4(peer))
-		return v4 >> 24 == 0 || v4 >> 24 == 10 || v4 >> 24 == 127 || v4 >> 22 == (100 << 2 | 1) ||
-		       v4 >> 16 == (169 << 8 | 254) || v4 >> 20 == (172 << 4 | 1) || v4 >> 16 == (192 << 8 | 168);
-	return high >> 57 == 0xfc >> 1 || high >> 54 == 0xfe80 >> 6 ||
-	       (!high && __builtin_bswap64(peer->address[1]) <= 1);
+#define IS_IN_V4(first, bits, reason)                                                                                  \
+	if (v4 >> (32 - (bits)) == (first) >> (32 - (bits)))                                                           \
+		return reason;
+#define IS_IN_V6(first, last, bits, reason)                                                                            \
+	if ((bits) <= 64 ? high >> (64 - (bits)) % 64 == (first##ULL) >> (64 - (bits)) % 64 :                          \
+			   high == (first##ULL) && low >> (128 - (bits)) % 64 == (last##ULL) >> (128 - (bits)) % 64)   \
+		return reason;
+
+	if (is_ipv4(peer)) {
+		TUNE_RANGES_V4(IS_IN_V4)
+		return 0;
+	}
+	low = __builtin_bswap64(peer->address[1]);
+	TUNE_RANGES_V6(IS_IN_V6)
+	return 0;
 }
 
 /* The first bits of eight bytes in network order. */
@@ -189,7 +193,7 @@ static __always_inline u32 override_of(const struct tune_key *peer)
 
 static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 {
-	u32 netns = netns_of(peer), only = 0;
+	u32 netns = netns_of(peer);
 	struct tune_row *row;
 	struct tune_key key;
 
@@ -209,20 +213,24 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 		if (row)
 			return row;
 	}
-	row = bpf_map_lookup_elem(&netns_rows, &netns);
-	if (row)
-		return row;
-	row = bpf_map_lookup_elem(&usual_row, &only);
-	return row && row->is_set ? row : NULL;
+	return bpf_map_lookup_elem(&netns_rows, &netns);
 }
 
-/* Who or what else has chosen: the application, a route, or whoever made this socket differ from its namespace's default? */
-static __always_inline bool is_chosen_already(struct tcp_sock *tp)
+/*
+ * Who else has chosen the algorithm; 0: nobody. A lock of a route prevails over an application, and an algorithm other than the
+ * namespace's default that was not set by setsockopt comes from a route.
+ */
+static __always_inline u32 chosen_already(struct tcp_sock *tp)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
 
-	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt) || BPF_CORE_READ_BITFIELD(icsk, icsk_ca_dst_locked) ||
-	       (u64)icsk->icsk_ca_ops != (u64)sock_of(tp)->__sk_common.skc_net.net->ipv4.tcp_congestion_control;
+	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_dst_locked))
+		return RECORD_ROUTE;
+	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_setsockopt))
+		return RECORD_APPLICATION;
+	if ((u64)icsk->icsk_ca_ops != (u64)sock_of(tp)->__sk_common.skc_net.net->ipv4.tcp_congestion_control)
+		return RECORD_ROUTE;
+	return 0;
 }
 
 /* Draws from a row: this number decides. Without ECN, the arms that need none share all among them. */
@@ -234,7 +242,7 @@ static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, b
 
 	row = row_of(peer);
 	if (!row)
-		return DRAWN(RECORD_UNTOUCHED, NO_ARM);
+		return DRAWN(RECORD_NO_CHANCES, NO_ARM);
 	chances = is_outgoing ? &row->outgoing : &row->incoming;
 	holdout = chances->holdout;
 	if (holdout == ~0U || number < holdout)
@@ -286,14 +294,14 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 	counted = FLOW_IS_COUNTED | place << FLOW_CLIENT_SHIFT;
 	client = bpf_map_lookup_elem(&clients, &place);
 	if (!client)
-		return DRAWN(RECORD_UNTOUCHED, NO_ARM);
+		return DRAWN(RECORD_NO_CHANCES, NO_ARM);
 	before = client->drawn;
 	was = before & 0xff;
 	/* Another CPU's time may be ahead of ours by a little. */
 	age_us = now_us - (before >> 8);
 	lasts = age_us < (s64)tune.together_us && (client->open > 0 || (was & IS_AHEAD && age_us < AHEAD_US));
 	/* What was drawn ahead may turn out to be impossible. */
-	if (lasts && client->tag == tag && (has_ecn || GROUP_OF(was) != RECORD_TREATED || ARM_OF(was) == NO_ARM ||
+	if (lasts && client->tag == tag && (has_ecn || REASON_OF(was) != RECORD_TREATED || ARM_OF(was) == NO_ARM ||
 					    ARM_OF(was) < tune.plain_arms)) {
 		is_shared = client->open > 0 ? RECORD_SHARED : 0;
 		if (drawing != FOR_COUNTED)
@@ -356,25 +364,36 @@ static __always_inline bool differs_from(struct tcp_sock *tp, u32 arm)
 
 static __always_inline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *tp, u32 arm)
 {
-	u64 name[2], *count;
+	u64 name[2];
 
 	arm &= TUNE_ARMS - 1;
 	if (!differs_from(tp, arm))
 		return true;
 	name[0] = tune.names[2 * arm];
 	name[1] = tune.names[2 * arm + 1];
-	if (!bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
-		return true;
-	count = bpf_map_lookup_elem(&refused, &arm);
-	if (count)
-		__sync_fetch_and_add(count, 1);
-	return false;
+	return !bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
 /* As flags of a flow. */
-static __always_inline u32 as_flags(u32 drawn)
+static __always_inline u32 as_flags(u32 reason, u32 arm)
 {
-	return GROUP_OF(drawn) << RECORD_GROUP_SHIFT | ARM_OF(drawn) << RECORD_ARM_SHIFT | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED | FLOW_CLIENT));
+	return reason << RECORD_REASON_SHIFT | arm << RECORD_ARM_SHIFT;
+}
+
+static __always_inline u32 reason_of(u32 flags)
+{
+	return flags >> RECORD_REASON_SHIFT & 15;
+}
+
+/* Counts a decision, which a flow's flags hold. */
+static __always_inline void count_decision(u32 flags)
+{
+	struct tune_decisions *here;
+	u32 only = 0;
+
+	here = bpf_map_lookup_elem(&decisions, &only);
+	if (here)
+		__sync_fetch_and_add(&here->connections[flags >> RECORD_REASON_SHIFT & (TUNE_DECISIONS - 1)], 1);
 }
 
 /*
@@ -383,7 +402,7 @@ static __always_inline u32 as_flags(u32 drawn)
  */
 static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
 {
-	u32 only = 0, word = ~0U, drawn;
+	u32 only = 0, word = ~0U, drawn, reason, flags = 0;
 	struct tune_heart *beats;
 	struct tune_key peer;
 	bool has_ecn = false;
@@ -394,25 +413,33 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 	/* Nobody is there any more: as if nothing had ever been. */
 	if (!beats || !is_alive(beats, now_us))
 		return 0;
-	drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM);
-	if (is_chosen_already(tp))
-		return as_flags(drawn);
+	reason = chosen_already(tp);
+	if (reason)
+		return as_flags(reason, NO_ARM);
 	peer_of(&peer, tp);
 	if (beats->overrides)
 		word = override_of(&peer);
-	if (word == TUNE_KEEP || (word == ~0U && !tune.takes_private && is_private(&peer)))
-		return as_flags(drawn);
+	if (word == TUNE_KEEP)
+		return as_flags(RECORD_KEEP, NO_ARM);
+	if (word == ~0U && !tune.takes_private) {
+		reason = reason_of_address(&peer);
+		if (reason)
+			return as_flags(reason, NO_ARM);
+	}
 	if (word >= TUNE_ARM && word != ~0U) {
 		/* The operator's choice is no part of the comparison. */
-		drawn = DRAWN(RECORD_UNTOUCHED, (word - TUNE_ARM) & (TUNE_ARMS - 1));
+		drawn = DRAWN(0, (word - TUNE_ARM) & (TUNE_ARMS - 1));
+		reason = RECORD_OVERRIDE;
 	} else {
 		if (word == TUNE_DATA_CENTER)
 			has_ecn = tp->ecn_flags & TCP_ECN_OK;
 		drawn = draw_together(&peer, is_outgoing, has_ecn, now_us, counts ? FOR_COUNTED : FOR_OTHERS);
+		reason = REASON_OF(drawn);
+		flags = drawn & (RECORD_SHARED | FLOW_IS_COUNTED | FLOW_CLIENT);
 	}
 	if (tune.sets && ARM_OF(drawn) != NO_ARM && !set_arm(ctx, tp, ARM_OF(drawn)))
-		drawn = DRAWN(RECORD_UNTOUCHED, NO_ARM) | (drawn & (RECORD_SHARED | FLOW_IS_COUNTED | FLOW_CLIENT));
-	return as_flags(drawn);
+		reason = RECORD_REFUSED;
+	return as_flags(reason, ARM_OF(drawn)) | flags;
 }
 
 /*
@@ -442,10 +469,10 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		return override_of(&peer) == TUNE_DATA_CENTER;
 	}
 	peer_of(&peer, tp);
-	if (is_chosen_already(tp) || override_of(&peer) != TUNE_DATA_CENTER)
+	if (chosen_already(tp) || override_of(&peer) != TUNE_DATA_CENTER)
 		return 0;
 	drawn = draw_together(&peer, true, true, now_us, AHEAD);
-	return GROUP_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && ARM_OF(drawn) >= tune.plain_arms;
+	return REASON_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && ARM_OF(drawn) >= tune.plain_arms;
 }
 
 /* The rule of bpftune's: who loses so much gets another algorithm at once. Only those that were drawn for, not those held out. */
@@ -453,12 +480,14 @@ static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_s
 {
 	u32 arms = 15 << RECORD_ARM_SHIFT;
 
-	if ((flow->flags >> RECORD_GROUP_SHIFT & 3) != RECORD_TREATED)
+	if (reason_of(flow->flags) != RECORD_TREATED)
 		return;
 	if (tp->total_retrans <= tp->segs_out >> (tune.loss_shift & 31))
 		return;
 	if (set_arm(ctx, tp, tune.loss_arm))
 		flow->flags = (flow->flags & ~arms) | tune.loss_arm << RECORD_ARM_SHIFT;
+	else
+		count_decision(as_flags(RECORD_REFUSED, tune.loss_arm & (TUNE_ARMS - 1)));
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_RETRANS_CB_FLAG);
 }
 

@@ -46,11 +46,11 @@ enum flow_flag {
 	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
 	FLOW_IS_NEW = 128,     /* has nothing been acknowledged since it was opened? */
 	/* What was chosen for it: RECORD_CHOICE. */
-	FLOW_IS_COUNTED = 1 << 15, /* is it among its client's open connections? */
+	FLOW_IS_COUNTED = 1 << 17, /* is it among its client's open connections? */
 };
 
 /* The client's place, if it is counted there. */
-#define FLOW_CLIENT_SHIFT 16
+#define FLOW_CLIENT_SHIFT 18
 #define FLOW_CLIENT (~0U << FLOW_CLIENT_SHIFT)
 
 /* So many RTTs are kept one by one. A power of two. */

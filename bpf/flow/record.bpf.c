@@ -67,7 +67,8 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 		COUNT(unsampled);
 	if (tune.is_on) {
 		choice = choose(ctx, tp, flags, flow);
-		if (tune.loss_shift && tune.sets && (choice >> RECORD_GROUP_SHIFT & 3) == RECORD_TREATED)
+		count_decision(choice);
+		if (tune.loss_shift && tune.sets && reason_of(choice) == RECORD_TREATED)
 			calls |= BPF_SOCK_OPS_RETRANS_CB_FLAG;
 	}
 	if (!flow)

@@ -35,17 +35,26 @@ enum record_flag {
 	RECORD_COMPLETE = 8, /* a transfer of which all was acknowledged */
 };
 
-/* And what was chosen for it, if anything was to be: a group, and the number of an algorithm or 15 for none. */
-#define RECORD_GROUP_SHIFT 8
-#define RECORD_ARM_SHIFT 10
-#define RECORD_SHARED (1 << 14) /* it was drawn for another connection of the same peer */
-#define RECORD_CHOICE (3 << RECORD_GROUP_SHIFT | 15 << RECORD_ARM_SHIFT | RECORD_SHARED)
+/* And the decision of `tune` about its algorithm, with the reason, and the number of an algorithm or 15 for none. */
+#define RECORD_REASON_SHIFT 8
+#define RECORD_ARM_SHIFT 12
+#define RECORD_SHARED (1 << 16) /* it was drawn for another connection of the same peer */
+#define RECORD_CHOICE (15 << RECORD_REASON_SHIFT | 15 << RECORD_ARM_SHIFT | RECORD_SHARED)
 
-enum record_group {
-	RECORD_NO_GROUP,
-	RECORD_TREATED,   /* the algorithm was drawn */
-	RECORD_HELD_OUT,  /* it keeps the default so that the others can be compared with it */
-	RECORD_UNTOUCHED, /* somebody else has chosen */
+/* From RECORD_NO_CHANCES on the connection is not part of the comparison ("untouched"). */
+enum record_reason {
+	RECORD_UNDECIDED,   /* no decision: `tune` is off, or its grace time is over */
+	RECORD_TREATED,     /* the algorithm was drawn */
+	RECORD_HELD_OUT,    /* it keeps the default so that the others can be compared with it */
+	RECORD_NO_CHANCES,  /* left alone: there are no chances for its network namespace */
+	RECORD_APPLICATION, /* left alone: TCP_CONGESTION was set, by the application or another program */
+	RECORD_ROUTE,       /* left alone: a route has set the algorithm (congctl) */
+	RECORD_LOOPBACK,    /* left alone: the peer's address is this host's */
+	RECORD_PRIVATE,     /* left alone: the peer's address is private or shared (RFC 1918, 4193, 6598) */
+	RECORD_LINK_LOCAL,  /* left alone: the peer's address is link-local */
+	RECORD_KEEP,        /* left alone: an override says so */
+	RECORD_OVERRIDE,    /* an override names the algorithm */
+	RECORD_REFUSED,     /* the kernel refused to set the algorithm that was to be set */
 };
 
 struct record_event {

@@ -52,8 +52,34 @@ struct tune_draw {
 struct tune_row {
 	struct tune_draw incoming;
 	struct tune_draw outgoing;
-	u32 is_set; /* of a row that is there in any case */
-	u32 unused;
+};
+
+/*
+ * Peers that are left alone without --private, as RANGE(first address, prefix length, reason): of IPv6 the first and the last 64 bits of
+ * the address. No two ranges overlap.
+ */
+#define TUNE_RANGES_V4(RANGE)                      \
+	RANGE(0x00000000, 8, RECORD_LOOPBACK)      \
+	RANGE(0x0a000000, 8, RECORD_PRIVATE)       \
+	RANGE(0x64400000, 10, RECORD_PRIVATE)      \
+	RANGE(0x7f000000, 8, RECORD_LOOPBACK)      \
+	RANGE(0xa9fe0000, 16, RECORD_LINK_LOCAL)   \
+	RANGE(0xac100000, 12, RECORD_PRIVATE)      \
+	RANGE(0xc0a80000, 16, RECORD_PRIVATE)
+
+#define TUNE_RANGES_V6(RANGE)                                   \
+	RANGE(0x0000000000000000, 0, 127, RECORD_LOOPBACK)      \
+	RANGE(0xfc00000000000000, 0, 7, RECORD_PRIVATE)         \
+	RANGE(0xfe80000000000000, 0, 10, RECORD_LINK_LOCAL)
+
+/*
+ * Decisions about connections that were opened, per CPU: by the reason (the lower four bits of the index) and the algorithm (the upper
+ * four), as in an event's flags. Of RECORD_REFUSED the algorithm is the one that was to be set.
+ */
+#define TUNE_DECISIONS 256
+
+struct tune_decisions {
+	u64 connections[TUNE_DECISIONS];
 };
 
 /* What the operator has said of a prefix. */

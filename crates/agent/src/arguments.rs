@@ -31,6 +31,12 @@ pub enum Command {
         after_help = "Examples:\n  sudo thalweg-agent record\n  sudo thalweg-agent record --cgroup system.slice/nginx.service --sample 1/10"
     )]
     Record(Box<Options>),
+    /// Check what `record`, `tune` and `cc` need of this machine, and change nothing
+    Check {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Keeps what `tune` has attached for a time if that is killed
     #[command(hide = true)]
     TuneKeeper {
@@ -40,6 +46,9 @@ pub enum Command {
         /// For how long
         #[arg(long)]
         grace_ms: u64,
+        /// Where its agent answers
+        #[arg(long)]
+        socket: PathBuf,
     },
     /// Opens and loads the object on standard input, to see whether that can be done
     #[command(hide = true)]

@@ -11,13 +11,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The command of the agent that is a keeper.
 pub const COMMAND: &str = "tune-keeper";
+
+/// The option that names the socket of the keeper's agent.
+const SOCKET: &str = "--socket";
 
 /// What the daemon says when it ends by itself.
 const WORD: &[u8] = b"end";
@@ -32,11 +37,11 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts one that holds a link.
+    /// Starts one that holds a link, for an agent that answers on a socket.
     ///
     /// # Errors
     /// If there is no other process to be had.
-    pub fn start(link: &impl AsFd, grace: Duration) -> Result<Keeper, Problem> {
+    pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Keeper, Problem> {
         let failed = |error: std::io::Error| {
             let hint = "look at ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once when the agent dies";
             Problem::failed("no-keeper", "this process", error, "to be allowed another process", hint)
@@ -46,6 +51,8 @@ impl Keeper {
         let child = Command::new("/proc/self/exe")
             .arg0("thalweg-agent")
             .args([COMMAND, "--link", &copy.as_raw_fd().to_string(), "--grace-ms", &grace.as_millis().to_string()])
+            .arg(SOCKET)
+            .arg(whole(socket))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -108,8 +115,48 @@ pub fn end_orphans(link: u32) -> bool {
 }
 
 fn is_keeper(holder: &Holder) -> bool {
-    let line = fs::read(format!("/proc/{}/cmdline", holder.pid)).unwrap_or_default();
-    line.split(|byte| *byte == 0).nth(1) == Some(COMMAND.as_bytes())
+    words(holder.pid).get(1).is_some_and(|word| word == COMMAND.as_bytes())
+}
+
+/// The command line of a process.
+fn words(pid: i32) -> Vec<Vec<u8>> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
+fn whole(socket: &Path) -> PathBuf {
+    std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned())
+}
+
+/// A keeper whose agent was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// Its process.
+    pub pid: i32,
+    /// The program of the link that it holds.
+    pub program: u32,
+}
+
+/// The keeper of the agent that answered on a socket, if keepers alone hold its programs.
+pub fn orphan_of(socket: &Path) -> Option<Orphan> {
+    let socket = whole(socket);
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.find_map(|pid| {
+        let words = words(pid);
+        let value = |option: &str| {
+            let at = words.iter().position(|word| word == option.as_bytes())?;
+            words.get(at + 1)
+        };
+        if words.get(1)? != COMMAND.as_bytes() || value(SOCKET)? != socket.as_os_str().as_bytes() {
+            return None;
+        }
+        let file = String::from_utf8(value("--link")?.clone()).ok()?;
+        let link = fs::read_to_string(format!("/proc/{pid}/fdinfo/{file}")).ok()?;
+        let number = |name: &str| link.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok());
+        let holders = holders(Held::Link(number("link_id:")?));
+        holders.iter().all(is_keeper).then_some(Orphan { pid, program: number("prog_id:")? })
+    })
 }
 
 /// Ends a process of which it was seen that it is a keeper: not another that has got its number meanwhile.

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cc;
+mod check;
 mod files;
 #[cfg(test)]
 mod fuzz;
@@ -45,7 +46,8 @@ fn run(command: Command) -> Result<(), Problem> {
         Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
         Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
         Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
-        Command::TuneKeeper { link: _, grace_ms } => keeper::keep(Duration::from_millis(grace_ms)),
+        Command::Check { json } => check::check(json, &mut say),
+        Command::TuneKeeper { link: _, grace_ms, socket: _ } => keeper::keep(Duration::from_millis(grace_ms)),
         Command::CcRehearse => cc::rehearsal::run(),
         Command::Record(options) => record::record(&options, &signals::Signals::catch()?),
         Command::Tune(options) => tune::tune(&options, &mut say),

@@ -11,7 +11,7 @@ use thalweg_store::Shortage;
 const FLOOR: (u32, u32) = (6, 1);
 
 /// Where the kernel shows its type information.
-const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// A right of a process (capabilities(7)): its name and number.
 pub type Right = (&'static str, u32);
@@ -64,7 +64,7 @@ fn open_files() -> u64 {
 /// # Errors
 /// If not.
 pub fn check_version() -> Result<(), Problem> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = release();
     match version(&release) {
         Some(version) if version < FLOOR => Err(Problem::missing(
             "old-kernel",
@@ -75,6 +75,11 @@ pub fn check_version() -> Result<(), Problem> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The running kernel, as `uname -r` prints it.
+pub fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 /// `6.1.0-50-amd64` is (6, 1).

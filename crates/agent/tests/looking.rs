@@ -94,6 +94,50 @@ fn the_status_is_shown_and_as_json_whole() {
 }
 
 #[test]
+fn what_the_commands_need_is_checked_for_any_user() {
+    let check = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"));
+        command.arg("check").args(options).stdin(Stdio::null()).output().expect("it starts")
+    };
+    let json: Value = serde_json::from_slice(&check(&["--json"]).stdout).unwrap();
+    let needs = json["needs"].as_array().unwrap();
+    let of = |command: &str| {
+        let needed = |need: &&Value| need["commands"].as_array().unwrap().iter().any(|one| one == command);
+        needs.iter().filter(needed).map(|need| need["name"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("record"), ["kernel", "eBPF", "BTF", "rights", "cgroup v2", "sock_ops"]);
+    assert_eq!(of("tune"), ["kernel", "eBPF", "BTF", "rights", "cgroup v2", "sock_ops", "algorithms"]);
+    assert_eq!(of("cc"), ["kernel", "eBPF", "BTF", "rights", "struct_ops", "BBR"]);
+    let is_missing = needs.iter().any(|need| need["state"] == "missing");
+    let shown = check(&[]);
+    assert_eq!(shown.status.code(), Some(if is_missing { 4 } else { 0 }), "{shown:?}");
+    for need in needs {
+        assert!(text(&shown.stdout).contains(need["found"].as_str().unwrap()), "{need}");
+        assert_eq!(need["todo"].is_null(), need["state"] == "ok", "{need}");
+    }
+    for command in ["record", "tune", "cc"] {
+        assert!(text(&shown.stdout).contains(&format!("\n{command}: can")), "{}", text(&shown.stdout));
+    }
+}
+
+#[test]
+fn a_machine_that_lacks_something_is_told_so_by_the_exit_code() {
+    // Without /proc there is no setting of eBPF, no cgroup, and there are no algorithms.
+    let script = "mount -t tmpfs none /proc && exec \"$0\" check";
+    let command = ["--user", "--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_thalweg-agent")];
+    let done = Command::new("unshare").args(command).stdin(Stdio::null()).output().expect("unshare");
+    if text(&done.stderr).starts_with("unshare: ") || text(&done.stderr).starts_with("mount: ") {
+        return eprintln!("left out: {}", text(&done.stderr));
+    }
+    assert_eq!(done.status.code(), Some(4), "{done:?}");
+    let shown = text(&done.stdout);
+    for part in ["missing  eBPF ", "missing  cgroup v2 ", "missing  algorithms ", "record: cannot run: eBPF, "] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.matches(" do: ").count() >= 3 && text(&done.stderr).contains("[not-ready]"), "{done:?}");
+}
+
+#[test]
 fn without_an_agent_both_say_how_to_start_one() {
     let folder = tempfile::tempdir().unwrap();
     for command in [&["status"][..], &["status", "--json"], &["top"], &["top", "--once"]] {

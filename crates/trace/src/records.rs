@@ -52,6 +52,8 @@ table! {
         : cc: Option<Arc<str>>,
         /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the administrator); else empty.
         : assignment: Option<&'static str>,
+        /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the settings leaves it alone, or names the algorithm), refused (the kernel did not set what was drawn) or no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
+        : untouched_because: Option<&'static str>,
         /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
         : assigned_cc: Option<Arc<str>>,
         /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen (it was gone when it was looked for).

@@ -300,6 +300,13 @@ RECORDS: dict[str, Table] = {
                 "By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the administrator); else empty.",
             ),
             Column(
+                "untouched_because",
+                "string",
+                True,
+                False,
+                "Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the settings leaves it alone, or names the algorithm), refused (the kernel did not set what was drawn) or no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.",
+            ),
+            Column(
                 "assigned_cc",
                 "string",
                 True,

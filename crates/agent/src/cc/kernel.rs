@@ -24,16 +24,7 @@ impl Kernel {
         requirements::check_version()?;
         check_rights()?;
         let btf = requirements::read_btf()?;
-        if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
-            return Err(Problem::missing(
-                "no-struct-ops",
-                "this kernel",
-                "no struct_ops for TCP in its type information",
-                "one with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
-                "boot the distribution's own kernel",
-            ));
-        }
-        check_jit()?;
+        check_struct_ops(&btf)?;
         Ok(Kernel { btf })
     }
 
@@ -70,23 +61,67 @@ impl Kernel {
     /// # Errors
     /// If there is none.
     pub fn need_bbr(&self) -> Result<(), Problem> {
-        let module_types = Path::new("/sys/kernel/btf/tcp_bbr");
-        if self.btf.type_by_name::<BtfType<'_>>("bbr").is_some() || module_types.exists() {
+        if has_bbr(&self.btf) {
             return Ok(());
         }
         let found = match modprobe("tcp_bbr") {
-            Ok(()) if module_types.exists() => return Ok(()),
+            Ok(()) if Path::new(BBR_TYPES).exists() => return Ok(()),
             Ok(()) => "the module tcp_bbr without type information (BTF)".to_owned(),
             Err(reason) => format!("no BBR in it, and its module does not load ({reason})"),
         };
-        Err(Problem::missing(
-            "no-bbr",
-            "this kernel",
-            found,
-            "BBR, built in or as the module tcp_bbr, with BTF (CONFIG_TCP_CONG_BBR, CONFIG_DEBUG_INFO_BTF_MODULES)",
-            "install the modules of the running kernel (the distribution's own kernels have it), then: sudo modprobe tcp_bbr",
-        ))
+        Err(no_bbr(found))
     }
+}
+
+/// Where the kernel shows the types of BBR's module.
+const BBR_TYPES: &str = "/sys/kernel/btf/tcp_bbr";
+
+fn has_bbr(btf: &Btf<'_>) -> bool {
+    btf.type_by_name::<BtfType<'_>>("bbr").is_some() || Path::new(BBR_TYPES).exists()
+}
+
+fn no_bbr(found: String) -> Problem {
+    Problem::missing(
+        "no-bbr",
+        "this kernel",
+        found,
+        "BBR, built in or as the module tcp_bbr, with BTF (CONFIG_TCP_CONG_BBR, CONFIG_DEBUG_INFO_BTF_MODULES)",
+        "install the modules of the running kernel (the distribution's own kernels have it), then: sudo modprobe tcp_bbr",
+    )
+}
+
+/// Where BBR is: loaded, or as a module that can be. Loads nothing.
+///
+/// # Errors
+/// If it is nowhere.
+pub fn find_bbr(btf: &Btf<'_>) -> Result<String, Problem> {
+    if has_bbr(btf) {
+        return Ok("in the kernel".to_owned());
+    }
+    let modules = format!("/lib/modules/{}/modules.dep", requirements::release());
+    match fs::read_to_string(&modules) {
+        Ok(text) if text.contains("/tcp_bbr.ko") => Ok("the module tcp_bbr, which cc load loads".to_owned()),
+        Ok(_) => Err(no_bbr(format!("no BBR in the kernel, and no tcp_bbr in {modules}"))),
+        Err(error) => Err(no_bbr(format!("no BBR in the kernel, and {modules}: {error}"))),
+    }
+}
+
+/// Can algorithms in eBPF be registered?
+///
+/// # Errors
+/// If not.
+pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
+    if btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
+        return Err(Problem::missing(
+            "no-struct-ops",
+            "this kernel",
+            "no struct_ops for TCP in its type information",
+            "one with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
+            "boot the distribution's own kernel",
+        ));
+    }
+    check_jit()?;
+    Ok("there".to_owned())
 }
 
 /// May this process register algorithms? CAP_SYS_ADMIN: to read modules' types and to find what others have loaded.

@@ -16,6 +16,7 @@ mod stale;
 mod status;
 mod unload;
 
+pub use kernel::{check_rights, check_struct_ops, find_bbr};
 pub use list::list;
 pub use load::load;
 pub use status::status;

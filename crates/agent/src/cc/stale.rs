@@ -2,7 +2,6 @@
 
 use super::settings;
 use crate::problem::Problem;
-use crate::record::namespaces;
 use crate::text::on_one_line;
 use serde::Serialize;
 
@@ -22,7 +21,7 @@ pub struct StaleDefault {
 pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
     let available = settings::available().map_err(settings::unreadable)?;
     let own = settings::default().map_err(settings::unreadable)?;
-    let others = namespaces::other_defaults().into_iter().map(|(netns, name)| (Some(netns), name));
+    let others = thalweg_netns::other_defaults().into_iter().map(|(netns, name)| (Some(netns), name));
     let all = std::iter::once((None, own)).chain(others);
     Ok(all.filter(|(_, name)| !available.contains(name)).map(|(netns, name)| StaleDefault { name, netns }).collect())
 }

@@ -4,8 +4,9 @@
 use super::away::Away;
 use super::cgroups;
 use super::clock::Clock;
-use super::event::{Event, Kind, RTT_FEW, flag, group, state};
+use super::event::{Event, Kind, RTT_FEW, flag, state};
 use super::out::Addresses;
+use super::reason::Reason;
 use super::rtt::percentile_us;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -164,7 +165,8 @@ impl Assembler {
             cgroup: known(event.cgroup).and_then(|cgroup| self.cgroup(cgroup)),
             cc_at_open: self.name(event.cc_at_open),
             cc: self.name(event.cc),
-            assignment: assignment(event),
+            assignment: event.reason().assignment(),
+            untouched_because: untouched_because(event.reason()),
             assigned_cc: self.assigned_cc(event),
             close: if is_unseen { Some("unseen") } else { closed_by(event) },
             sent_bytes: Some(event.sent_bytes),
@@ -239,10 +241,11 @@ impl Assembler {
 
     /// What was chosen for it: of those that are held out, what they have kept.
     fn assigned_cc(&mut self, event: &Event) -> Option<Arc<str>> {
-        match event.slot() {
-            Some(slot) => self.arms.get(slot).cloned(),
-            None if matches!(event.group(), group::TREATED | group::HELD_OUT) => self.name(event.cc_at_open),
-            None => None,
+        match (event.reason(), event.slot()) {
+            (Reason::Refused, _) => None,
+            (_, Some(slot)) => self.arms.get(slot).cloned(),
+            (Reason::Treated | Reason::HeldOut, None) => self.name(event.cc_at_open),
+            _ => None,
         }
     }
 
@@ -288,14 +291,9 @@ fn kind_name(event: &Event) -> &'static str {
     }
 }
 
-/// Whether its algorithm was drawn, kept for a comparison, or chosen by somebody else.
-fn assignment(event: &Event) -> Option<&'static str> {
-    match event.group() {
-        group::TREATED => Some("treated"),
-        group::HELD_OUT => Some("held_out"),
-        group::UNTOUCHED => Some("untouched"),
-        _ => None,
-    }
+/// Why a connection is not part of the comparison; `None`: it is, or there was no decision.
+fn untouched_because(reason: Reason) -> Option<&'static str> {
+    (reason.assignment() == Some("untouched")).then(|| reason.name())
 }
 
 /// How a connection has closed: an error tells of the other side or of a time-out; without one, the last state tells whose FIN came

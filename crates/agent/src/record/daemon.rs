@@ -41,6 +41,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The rights that recording takes, one of each. The kernel takes the last of each for the others.
+pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
+
 /// Records until a signal ends it.
 ///
 /// # Errors
@@ -199,8 +202,7 @@ impl Prepared {
     fn new(options: &Options, sets: bool) -> Result<Prepared, Problem> {
         requirements::check_files(FILES_OF_RECORDER)?;
         requirements::check_version()?;
-        // The kernel takes the last of each for the others.
-        requirements::check_rights(&[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]])?;
+        requirements::check_rights(RIGHTS)?;
         requirements::read_btf()?;
         let mount = mount_point()?;
         let cgroup = Recorded::find(&mount, options.cgroup.as_deref())?;

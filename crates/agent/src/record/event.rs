@@ -1,5 +1,7 @@
 //! What the programs in the kernel hand over: the mirror of `bpf/include/record_event.h`.
 
+use super::reason::{self, Reason};
+
 /// Marks at which the bytes acknowledged are noted.
 pub const MARKS: usize = 4;
 
@@ -41,30 +43,6 @@ pub mod flag {
     pub const BLIND: u32 = 4;
     /// A transfer of which all was acknowledged.
     pub const COMPLETE: u32 = 8;
-}
-
-/// What was chosen for a connection: in [`Event::flags`].
-pub mod group {
-    /// Its algorithm was drawn.
-    pub const TREATED: u32 = 1;
-    /// It keeps the default so that the others can be compared with it.
-    pub const HELD_OUT: u32 = 2;
-    /// Somebody else has chosen.
-    pub const UNTOUCHED: u32 = 3;
-    /// Where the group is, and the number of an algorithm or [`NO_ARM`].
-    pub const SHIFT: u32 = 8;
-    pub const ARM_SHIFT: u32 = 10;
-    pub const NO_ARM: u32 = 15;
-    /// It was drawn for another connection of the same peer.
-    pub const SHARED: u32 = 1 << 14;
-    /// All of this.
-    pub const MASK: u32 = 3 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
-
-    /// The flags of a group and an algorithm.
-    #[cfg(test)]
-    pub fn flags(group: u32, slot: Option<u32>) -> u32 {
-        group << SHIFT | slot.unwrap_or(NO_ARM) << ARM_SHIFT
-    }
 }
 
 /// TCP's states, as the kernel numbers them.
@@ -298,7 +276,7 @@ impl Event {
         let complete = if self.last_is_complete == 0 { 0 } else { flag::COMPLETE };
         Some(Event {
             kind: Kind::Transfer as u32,
-            flags: self.flags & (flag::OUTGOING | flag::JOINED | group::MASK) | complete,
+            flags: self.flags & (flag::OUTGOING | flag::JOINED | reason::MASK) | complete,
             start_us: self.last_start_us,
             end_us: self.last_end_us,
             sent_bytes: self.last_sent_bytes,
@@ -330,14 +308,14 @@ impl Event {
     }
 
     /// The group to which a choice belongs: 0 if nothing was to be chosen.
-    pub fn group(&self) -> u32 {
-        self.flags >> group::SHIFT & 3
+    pub fn reason(&self) -> Reason {
+        Reason::of(self.flags)
     }
 
     /// The number of the algorithm that was chosen; nothing if none was.
     pub fn slot(&self) -> Option<usize> {
-        let slot = self.flags >> group::ARM_SHIFT & group::NO_ARM;
-        (self.group() != 0 && slot != group::NO_ARM).then_some(slot as usize)
+        let slot = self.flags >> reason::ARM_SHIFT & reason::NO_ARM;
+        (self.reason() != Reason::Undecided && slot != reason::NO_ARM).then_some(slot as usize)
     }
 
     /// Is a flag set?
@@ -502,24 +480,16 @@ mod tests {
         for (name, value) in flags {
             assert!(HEADER.contains(&format!("RECORD_{name} = {value},")), "{name}");
         }
-        let (_, groups) = HEADER.split_once("enum record_group {").unwrap();
-        let groups: Vec<&str> = groups.lines().skip(1).map_while(|line| line.trim().strip_prefix("RECORD_")).collect();
-        let groups: Vec<&str> = groups.iter().map(|line| line.split(',').next().unwrap()).collect();
-        assert_eq!(groups, ["NO_GROUP", "TREATED", "HELD_OUT", "UNTOUCHED"]);
-        assert_eq!((group::TREATED, group::HELD_OUT, group::UNTOUCHED), (1, 2, 3));
-        for (name, value) in [("GROUP_SHIFT", group::SHIFT), ("ARM_SHIFT", group::ARM_SHIFT)] {
-            assert!(HEADER.contains(&format!("#define RECORD_{name} {value}\n")), "{name}");
-        }
     }
 
     #[test]
     fn a_choice_is_read_from_the_flags() {
         let event = |flags| Event { flags, ..Event::default() };
-        let chosen = event(flag::OUTGOING | group::flags(group::TREATED, Some(3)) | group::SHARED);
-        assert_eq!((chosen.group(), chosen.slot(), chosen.is(group::SHARED)), (group::TREATED, Some(3), true));
-        let held = event(group::flags(group::HELD_OUT, None));
-        assert_eq!((held.group(), held.slot()), (group::HELD_OUT, None));
-        assert_eq!((event(flag::JOINED).group(), event(flag::JOINED).slot()), (0, None));
+        let chosen = event(flag::OUTGOING | reason::flags(Reason::Treated, Some(3)) | reason::SHARED);
+        assert_eq!((chosen.reason(), chosen.slot(), chosen.is(reason::SHARED)), (Reason::Treated, Some(3), true));
+        let held = event(reason::flags(Reason::HeldOut, None));
+        assert_eq!((held.reason(), held.slot()), (Reason::HeldOut, None));
+        assert_eq!((event(flag::JOINED).reason(), event(flag::JOINED).slot()), (Reason::Undecided, None));
     }
 
     #[test]

@@ -16,12 +16,12 @@ mod http;
 #[cfg(test)]
 mod made_up;
 mod metrics;
-pub mod namespaces;
 mod observed;
 mod options;
 mod out;
 mod packed;
 mod program;
+pub mod reason;
 mod recorder;
 mod room;
 mod rounds;
@@ -42,10 +42,10 @@ mod walk;
 pub mod words;
 
 pub use away::Away;
+pub use cgroups::mount_point;
 pub use clock::{jiffy_ns, monotonic_us};
 pub use companion::{Companion, Told};
-pub use daemon::{record, record_with};
-pub use namespaces::default_cc;
+pub use daemon::{RIGHTS, record, record_with};
 pub use observed::now_us;
 pub use options::Options;
 pub use program::Program;

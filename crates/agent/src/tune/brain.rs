@@ -8,17 +8,18 @@
 //! a little, and with time; so all rows are written again in turns, a few at a time. Where the default is put back on a network, or the host's
 //! CPU becomes short, all rows that this concerns come first.
 
+use super::decisions::{ByDestination, Closed, Decisions};
 use super::kernel::{Kernel, Row, RowKey};
 use super::log::Log;
 use super::setup::Setup;
 use crate::log;
 use crate::problem::Problem;
+use crate::record::reason::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
-use thalweg_policy::{
-    ArmId, Change, Class, Direction, Event, Family, Group, Guard, Host, Outcome, Prefix, Tree, Weights,
-};
+use std::sync::Arc;
+use thalweg_policy::{ArmId, Change, Class, Direction, Event, Family, Guard, Host, Outcome, Prefix, Tree, Weights};
 use thalweg_units::{Span, Time};
 
 /// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so many.
@@ -48,6 +49,8 @@ pub struct Brain {
     pub(super) own: u32,
     default_of: DefaultOf,
     pub(super) namespaces: BTreeMap<u32, Namespace>,
+    /// What the network namespaces of this machine are called.
+    pub(super) names: BTreeMap<u32, String>,
     pub(super) host: Host,
     /// Arms that could not be set.
     pub(super) left_out: BTreeSet<ArmId>,
@@ -63,8 +66,11 @@ pub struct Brain {
     /// Namespaces that are known no more, whose rows are still there.
     gone: Vec<u32>,
     pub(super) log: Log,
-    /// Connections that have closed, by arm and group.
-    pub(super) closed: BTreeMap<(ArmId, usize), u64>,
+    /// What the kernel's side has decided about connections that were opened.
+    pub(super) decisions: Decisions,
+    /// The same of connections that have closed: of all, and of destinations.
+    pub(super) closed: Closed,
+    pub(super) closed_to: ByDestination,
     /// Why a row could not be written.
     pub(super) trouble: Option<String>,
 }
@@ -73,8 +79,12 @@ pub struct Brain {
 pub(super) struct Namespace {
     /// None: what it takes by itself is none of the arms, so that nothing is chosen there.
     pub guard: Option<Guard>,
-    /// Connections of IPv4 and of IPv6 that have closed.
+    /// What it takes by itself; `None`: unknown.
+    pub default: Option<String>,
+    /// Connections of IPv4 and of IPv6 that have closed, as far as they teach something.
     families: [u64; 2],
+    /// Decisions about connections that have closed.
+    pub closed: Closed,
     /// When it was last heard of.
     at: Time,
     /// Whether the row of unknown destinations has to be written again.
@@ -85,10 +95,12 @@ impl Brain {
     /// Nothing is known yet; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, default_of: DefaultOf) -> Brain {
         Brain {
+            closed_to: ByDestination::new(setup.guard.most_prefixes),
             setup,
             own,
             default_of,
             namespaces: BTreeMap::new(),
+            names: BTreeMap::new(),
             host: Host::default(),
             left_out: BTreeSet::new(),
             told: BTreeSet::new(),
@@ -98,7 +110,8 @@ impl Brain {
             told_all: Time::ZERO,
             gone: Vec::new(),
             log: Log::default(),
-            closed: BTreeMap::new(),
+            decisions: Decisions::new(),
+            closed: Closed::default(),
             trouble: None,
         }
     }
@@ -178,7 +191,6 @@ impl Brain {
 
     /// Learns from a connection that has closed.
     pub fn observe(&mut self, netns: u32, outcome: &Outcome, now: Time) {
-        *self.closed.entry((outcome.arm, group_number(outcome.group))).or_default() += 1;
         self.meet(netns, now);
         let Some(namespace) = self.namespaces.get_mut(&netns) else { return };
         namespace.families[usize::from(outcome.prefix.family() == Family::V6)] += 1;
@@ -190,15 +202,32 @@ impl Brain {
         self.urgent.extend(rows.map(|prefix| RowKey { netns, prefix }));
         for event in events {
             self.spread(netns, &event);
-            self.log.add(Some(netns), netns == self.own, event);
+            self.note_change(netns, event);
+        }
+    }
+
+    /// Counts what was decided about a connection that has closed. The peer of one that was lost sight of is not known.
+    pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>, now: Time) {
+        self.meet(netns, now);
+        self.closed.add(reason, cc);
+        if let Some(namespace) = self.namespaces.get_mut(&netns) {
+            namespace.closed.add(reason, cc);
+        }
+        if let Some(peer) = peer {
+            self.closed_to.add(netns, self.setup.guard.tree.leaf(peer), reason, cc, now);
         }
     }
 
     /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if known.
     pub fn tick(&mut self, now: Time, away: Option<f64>, kernel: &mut dyn Kernel) {
         self.look_at_host(now, away);
-        for (arm, count) in kernel.refused() {
-            self.leave_out(arm, count, now);
+        if let Some(decisions) = kernel.decisions() {
+            self.decisions = decisions;
+        }
+        let refused =
+            self.decisions.keys().filter(|(reason, _)| *reason == Reason::Refused).filter_map(|(_, arm)| *arm);
+        for arm in refused.collect::<Vec<ArmId>>() {
+            self.leave_out(arm, now);
         }
         for _ in 0..URGENT.min(self.urgent.len()) {
             self.last_urgent = after(&self.urgent, self.last_urgent);
@@ -215,8 +244,10 @@ impl Brain {
     }
 
     /// These namespaces are there: their connections are chosen for from the first one on.
-    pub fn look_around(&mut self, found: &[u32], now: Time) {
-        let strangers: Vec<u32> = found.iter().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
+    pub fn look_around(&mut self, found: BTreeMap<u32, String>, now: Time) {
+        self.names = found;
+        let strangers: Vec<u32> =
+            self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
         let room = MOST_NAMESPACES.saturating_sub(self.namespaces.len());
         strangers.into_iter().take(room).for_each(|netns| self.meet(netns, now));
     }
@@ -227,12 +258,16 @@ impl Brain {
             namespace.at = now;
             return;
         }
-        let mut guard = (self.default_of)(netns).and_then(|default| self.setup.guard(&default));
+        let default = (self.default_of)(netns);
+        let mut guard = default.as_deref().and_then(|default| self.setup.guard(default));
         if let Some(guard) = guard.as_mut() {
             // The host's state is told once, for all.
             let _ = guard.set_host(self.host, now);
         }
-        self.namespaces.insert(netns, Namespace { guard, families: [0; 2], at: now, has_news: true });
+        self.namespaces.insert(
+            netns,
+            Namespace { guard, default, families: [0; 2], closed: Closed::default(), at: now, has_news: true },
+        );
         if self.namespaces.len() > MOST_NAMESPACES {
             let others = self.namespaces.iter().filter(|(number, _)| **number != self.own && **number != netns);
             if let Some(oldest) = others.min_by_key(|(_, namespace)| namespace.at).map(|(number, _)| *number) {
@@ -240,6 +275,11 @@ impl Brain {
                 self.gone.push(oldest);
             }
         }
+    }
+
+    fn note_change(&mut self, netns: u32, event: Event) {
+        let name = self.names.get(&netns).cloned();
+        self.log.add(Some(netns), name, netns == self.own, event);
     }
 
     /// A change of a network is one of all destinations in it.
@@ -266,20 +306,20 @@ impl Brain {
             }
         }
         if let Some(event) = told {
-            self.log.add(None, true, event);
+            self.log.add(None, None, true, event);
         }
         self.urgent.extend(&self.told);
     }
 
-    fn leave_out(&mut self, arm: ArmId, count: u64, now: Time) {
-        if count == 0 || !self.left_out.insert(arm) {
+    fn leave_out(&mut self, arm: ArmId, now: Time) {
+        if !self.left_out.insert(arm) {
             return;
         }
         let name = self.setup.arms.arm(arm).name.clone();
         let reason =
             "the kernel did not let it be set for a connection; after it is there again, restart this agent".to_owned();
         let event = Event { at: now, prefix: None, change: Change::LeftOut { arm: name }, reason };
-        self.log.add(None, true, event);
+        self.log.add(None, None, true, event);
         self.told_all = Time::ZERO;
         self.urgent.extend(&self.told);
     }
@@ -305,8 +345,12 @@ impl Brain {
     fn note_preference(&mut self, key: RowKey, row: &Row, now: Time) {
         let guard = self.namespaces.get_mut(&key.netns).and_then(|namespace| namespace.guard.as_mut());
         let event = guard.and_then(|guard| guard.note_preference(key.prefix, &row.incoming, &row.outgoing, now));
-        if let Some(event) = event {
-            self.log.add(Some(key.netns), key.netns == self.own, event);
+        if let Some(mut event) = event {
+            let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
+            if let Some(reason) = guard.and_then(|guard| self.without_some(guard, key.prefix, now)) {
+                event.reason = reason;
+            }
+            self.note_change(key.netns, event);
         }
     }
 
@@ -331,14 +375,8 @@ impl Brain {
         if now.since(self.told_all) >= ALL_EVERY || now < self.told_all {
             self.told_all = now;
             self.namespaces.values_mut().for_each(|namespace| namespace.has_news = true);
-            // Of a namespace that nobody knows it is not known what it takes by itself: nothing is chosen there.
-            let result = kernel.set_netns_row(None, &kept(&self.setup));
-            self.note(result);
         }
-        for netns in std::mem::take(&mut self.gone) {
-            let result = kernel.set_netns_row(Some(netns), &kept(&self.setup));
-            self.note(result);
-        }
+        std::mem::take(&mut self.gone).into_iter().for_each(|netns| kernel.forget_netns(netns));
         let with_news: Vec<u32> =
             self.namespaces.iter().filter(|(_, one)| one.has_news).map(|(&number, _)| number).collect();
         for netns in with_news {
@@ -346,11 +384,11 @@ impl Brain {
             namespace.has_news = false;
             let [v4, v6] = namespace.families;
             let family = if v6 > v4 { Family::V6 } else { Family::V4 };
-            let row = match self.namespaces[&netns].guard.as_ref() {
-                Some(guard) => self.row(guard, nobody(family, &self.setup), now),
-                None => kept(&self.setup),
+            let Some(guard) = self.namespaces[&netns].guard.as_ref() else {
+                kernel.forget_netns(netns);
+                continue;
             };
-            let result = kernel.set_netns_row(Some(netns), &row);
+            let result = kernel.set_netns_row(netns, &self.row(guard, nobody(family, &self.setup), now));
             self.note(result);
         }
     }
@@ -382,15 +420,6 @@ fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()
 }
 
-/// The place of a group in counts.
-fn group_number(group: Group) -> usize {
-    match group {
-        Group::Treated => 0,
-        Group::HeldOut => 1,
-        Group::Untouched => 2,
-    }
-}
-
 /// A destination of which nobody knows anything, so that what is known of all others stands for it: addresses that belong to
 /// nobody (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
 fn nobody(family: Family, setup: &Setup) -> Prefix {
@@ -414,12 +443,6 @@ fn last_but(network: Prefix, number: u32, tree: &Tree) -> IpAddr {
             Ipv6Addr::from_bits(last - (u128::from(number) << step)).into()
         }
     }
-}
-
-/// Everybody keeps what there is.
-fn kept(setup: &Setup) -> Row {
-    let all = Weights::only(&setup.arms, setup.arms.default()).holding_out(1.0);
-    Row { incoming: all.clone(), outgoing: all }
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@ use crate::tune::arms::Offer;
 use crate::tune::kernel::{Override, Told};
 use crate::tune::options::Options;
 use clap::Parser;
+use thalweg_policy::Group;
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-const OWN: u32 = 7;
+pub const OWN: u32 = 7;
 const CUBIC: ArmId = ArmId(0);
 const BBR: ArmId = ArmId(1);
 
@@ -81,7 +82,7 @@ fn row<'a>(told: &'a Told, to: &str) -> Option<&'a Row> {
 
 /// What BBR gets on the way to a destination that nobody knows.
 fn bbr_elsewhere(told: &Told) -> f64 {
-    told.netns_rows[&Some(OWN)].incoming.chance(BBR)
+    told.netns_rows[&OWN].incoming.chance(BBR)
 }
 
 /// So many connections to a destination on which BBR takes so much less time.
@@ -99,7 +100,7 @@ fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
     let (mut brain, mut told) = (brain(&[], ""), Told::default());
     brain.begin(at(0.0), &mut told).unwrap();
     assert!(row(&told, "192.0.2.0/24").is_none());
-    assert_eq!(told.netns_rows[&Some(OWN)].incoming.holdout(), 0.05);
+    assert_eq!(told.netns_rows[&OWN].incoming.holdout(), 0.05);
     learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
     let weights = &row(&told, "192.0.2.0/24").unwrap().incoming;
     assert!(weights.chance(BBR) > 0.9, "{weights:?}");
@@ -144,8 +145,7 @@ fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
         brain.observe(netns, &outcome("192.0.2.0/24", BBR, Group::Treated, 100.0), at(1.0));
         brain.tick(at(2.0), None, &mut told);
         assert!(told.rows.is_empty());
-        let row = &told.netns_rows[&Some(netns)];
-        assert_eq!((row.incoming.holdout(), row.outgoing.holdout()), (1.0, 1.0));
+        assert!(!told.netns_rows.contains_key(&netns), "without a row nothing is chosen");
     }
 }
 
@@ -170,7 +170,7 @@ fn an_arm_that_cannot_be_set_is_left_out_and_said() {
     let (mut brain, mut told) = (brain(&[], ""), Told::default());
     brain.begin(at(0.0), &mut told).unwrap();
     learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
-    told.refuses = vec![(BBR, 1)];
+    told.decisions = [((Reason::Refused, Some(BBR)), 1)].into();
     brain.tick(at(40.0), None, &mut told);
     brain.tick(at(41.0), None, &mut told);
     assert_eq!(row(&told, "192.0.2.0/24").unwrap().incoming.chance(CUBIC), 1.0);
@@ -231,10 +231,10 @@ fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
     }
     brain.tick(at(2.0), None, &mut told);
     // The kernel's side draws it where it may; what is shown is what is drawn.
-    assert!(told.netns_rows[&Some(OWN)].incoming.chance(dctcp) > 0.1);
+    assert!(told.netns_rows[&OWN].incoming.chance(dctcp) > 0.1);
     let shown = |to: &str| brain.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
-    assert!(shown("10.1.2.0/24") > 0.1);
-    assert_eq!(shown("198.51.100.0/24"), 0.0);
+    assert!(shown("10.1.2.0/24").is_some_and(|chance| chance > 0.1));
+    assert_eq!(shown("198.51.100.0/24"), Some(0.0));
 }
 
 #[test]
@@ -271,10 +271,10 @@ fn of_very_many_urgent_rows_none_waits_for_ever() {
 fn in_a_namespace_that_nobody_knows_nothing_is_chosen_and_in_one_that_is_found_its_own_default_counts() {
     let (mut brain, mut told) = (brain(&["--policy", "bpftune"], ""), Told::default());
     brain.begin(at(0.0), &mut told).unwrap();
-    assert_eq!(told.netns_rows[&None].incoming.holdout(), 1.0);
-    brain.look_around(&[8, 9], at(1.0));
+    assert!(!told.netns_rows.contains_key(&8));
+    brain.look_around([8, 9].map(|netns| (netns, format!("unit {netns}.service"))).into(), at(1.0));
     brain.tick(at(1.0), None, &mut told);
-    let theirs = &told.netns_rows[&Some(8)].incoming;
+    let theirs = &told.netns_rows[&8].incoming;
     assert_eq!((theirs.holdout(), theirs.chance(BBR)), (0.05, 1.0), "before it has learned, bpftune keeps the default");
-    assert_eq!(told.netns_rows[&Some(9)].incoming.holdout(), 1.0);
+    assert!(!told.netns_rows.contains_key(&9));
 }

@@ -11,8 +11,10 @@ use super::tuner::Chooser;
 use super::view::{Saved, Status};
 use crate::log;
 use crate::problem::Problem;
-use crate::record::{Tuning, default_cc, namespaces, now_us};
+use crate::record::reason::Reason;
+use crate::record::{Tuning, now_us};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,10 +44,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The network namespaces that some process is in, this one's aside.
-fn others() -> Vec<u32> {
+/// The network namespaces that there are, with their names.
+fn namespaces() -> BTreeMap<u32, String> {
     // The kernel numbers them by 32 bits.
-    namespaces::others().iter().map(|namespace| namespace.number() as u32).collect()
+    thalweg_netns::names().into_iter().map(|(number, name)| (number as u32, name)).collect()
 }
 
 fn now() -> Time {
@@ -55,7 +57,7 @@ fn now() -> Time {
 impl Daemon {
     /// One that has not begun; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, options: Options) -> Daemon {
-        let brain = Brain::new(setup, own, Box::new(|netns: u32| default_cc(netns.into()).ok()));
+        let brain = Brain::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
         let shared = Shared { brain: Mutex::new(brain), state: Mutex::default() };
         Daemon { shared: Arc::new(shared), options, looked: Instant::now() }
     }
@@ -86,8 +88,12 @@ impl Chooser for Daemon {
         let (state, learned) = State::open(&brain.setup.state)?;
         go_on(&mut brain, &state, learned)?;
         *locked(&self.shared.state) = Some(state);
-        brain.look_around(&others(), now());
+        brain.look_around(namespaces(), now());
         brain.begin(now(), kernel)
+    }
+
+    fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>) {
+        locked(&self.shared.brain).count(netns, peer, reason, cc, now());
     }
 
     fn observe(&mut self, netns: u32, outcome: &Outcome, _kernel: &mut dyn Kernel) {
@@ -96,13 +102,14 @@ impl Chooser for Daemon {
 
     fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel) {
         let lines = {
-            let mut found = Vec::new();
-            if self.looked.elapsed() >= LOOK_EVERY {
+            let found = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
                 self.looked = Instant::now();
-                found = others();
-            }
+                namespaces()
+            });
             let mut brain = locked(&self.shared.brain);
-            brain.look_around(&found, now());
+            if let Some(found) = found {
+                brain.look_around(found, now());
+            }
             brain.tick(now(), away, kernel);
             if let Some(state) = locked(&self.shared.state).as_mut() {
                 state.tick(&brain, now());
@@ -140,8 +147,16 @@ impl Chooser for Daemon {
 }
 
 impl Shared {
+    /// The brain, with the names that network namespaces have now.
+    fn brain_with_names(&self) -> MutexGuard<'_, Brain> {
+        let found = namespaces();
+        let mut brain = locked(&self.brain);
+        brain.look_around(found, now());
+        brain
+    }
+
     fn look(&self, limit: usize) -> Status {
-        let mut status = locked(&self.brain).status(limit, now());
+        let mut status = self.brain_with_names().status(limit, now());
         if let Some(state) = locked(&self.state).as_ref() {
             status.state = Saved {
                 path: state.path().display().to_string(),
@@ -160,7 +175,7 @@ impl Tuning for Shared {
 
     fn explain(&self, prefix: &str) -> Value {
         match prefix_of(prefix) {
-            Ok(prefix) => serde_json::to_value(locked(&self.brain).explain(prefix, now())).unwrap_or_default(),
+            Ok(prefix) => serde_json::to_value(self.brain_with_names().explain(prefix, now())).unwrap_or_default(),
             Err(error) => json!({ "error": error }),
         }
     }

@@ -1,5 +1,6 @@
 //! What the daemon tells the kernel's side (bpf/flow/choose.h): with which chance each destination gets each algorithm.
 
+use super::decisions::Decisions;
 use super::maps::{self, Slots};
 use crate::problem::Problem;
 use crate::record::{Program, monotonic_us};
@@ -79,12 +80,14 @@ pub trait Kernel {
     /// If prefixes of that length are not looked for, or the kernel refuses.
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem>;
 
-    /// New connections of this namespace to all other destinations get these chances; without one, those of every namespace that
-    /// has none of its own.
+    /// New connections of this namespace to all other destinations get these chances.
     ///
     /// # Errors
     /// If the kernel refuses.
-    fn set_netns_row(&mut self, netns: Option<u32>, row: &Row) -> Result<(), Problem>;
+    fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem>;
+
+    /// The namespace has no chances any more: nothing is chosen there.
+    fn forget_netns(&mut self, netns: u32);
 
     /// The operator's word for a prefix, in every namespace.
     ///
@@ -104,8 +107,8 @@ pub trait Kernel {
     /// The daemon is alive: the kernel goes on choosing for the grace time from now on.
     fn beat(&mut self);
 
-    /// Arms that could not be set, and how often since the start.
-    fn refused(&mut self) -> Vec<(ArmId, u64)>;
+    /// What was decided about connections that were opened since the start; `None`: it cannot be read.
+    fn decisions(&mut self) -> Option<Decisions>;
 }
 
 /// The maps of the programs at work.
@@ -116,9 +119,8 @@ pub struct Maps {
     heart: MapHandle,
     rows: MapHandle,
     netns_rows: MapHandle,
-    usual_row: MapHandle,
     overrides: MapHandle,
-    refused: MapHandle,
+    decisions: MapHandle,
     words: u64,
 }
 
@@ -135,9 +137,8 @@ impl Maps {
             heart: program.map("heart")?,
             rows: program.map("rows")?,
             netns_rows: program.map("netns_rows")?,
-            usual_row: program.map("usual_row")?,
             overrides: program.map("overrides")?,
-            refused: program.map("refused")?,
+            decisions: program.map("decisions")?,
             words: 0,
         })
     }
@@ -176,13 +177,14 @@ impl Kernel for Maps {
         written.map_err(|error| refusal(format!("the chances of {}", key.prefix), error))
     }
 
-    fn set_netns_row(&mut self, netns: Option<u32>, row: &Row) -> Result<(), Problem> {
-        let row = maps::row(row, &self.slots);
-        let written = match netns {
-            Some(netns) => self.netns_rows.update(&netns.to_ne_bytes(), &row, MapFlags::ANY),
-            None => self.usual_row.update(&FIRST, &row, MapFlags::ANY),
-        };
+    fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem> {
+        let written = self.netns_rows.update(&netns.to_ne_bytes(), &maps::row(row, &self.slots), MapFlags::ANY);
         written.map_err(|error| refusal("the chances of a network namespace", error))
+    }
+
+    fn forget_netns(&mut self, netns: u32) {
+        // It may never have had any.
+        let _ = self.netns_rows.delete(&netns.to_ne_bytes());
     }
 
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
@@ -210,13 +212,9 @@ impl Kernel for Maps {
         let _ = self.heart.update(&FIRST, &maps::heart(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
     }
 
-    fn refused(&mut self) -> Vec<(ArmId, u64)> {
-        let count = |(slot, arm): (usize, ArmId)| {
-            let count = self.refused.lookup(&(slot as u32).to_ne_bytes(), MapFlags::ANY).ok()??;
-            let count = u64::from_ne_bytes(count.try_into().ok()?);
-            (count > 0).then_some((arm, count))
-        };
-        self.slots.iter().enumerate().filter_map(count).collect()
+    fn decisions(&mut self) -> Option<Decisions> {
+        let cpus = self.decisions.lookup_percpu(&FIRST, MapFlags::ANY).ok()??;
+        Some(maps::decisions(&cpus, &self.slots))
     }
 }
 
@@ -226,14 +224,14 @@ impl Kernel for Maps {
 pub struct Told {
     /// Of destinations.
     pub rows: std::collections::BTreeMap<RowKey, Row>,
-    /// Of namespaces; `None`: of all others.
-    pub netns_rows: std::collections::BTreeMap<Option<u32>, Row>,
+    /// Of namespaces.
+    pub netns_rows: std::collections::BTreeMap<u32, Row>,
     /// The operator's words, in order.
     pub overrides: Vec<(Prefix, Override)>,
     /// How often the daemon was alive.
     pub beats: u64,
-    /// What [`Kernel::refused`] answers.
-    pub refuses: Vec<(ArmId, u64)>,
+    /// What [`Kernel::decisions`] answers.
+    pub decisions: Decisions,
 }
 
 #[cfg(test)]
@@ -243,9 +241,13 @@ impl Kernel for Told {
         Ok(())
     }
 
-    fn set_netns_row(&mut self, netns: Option<u32>, row: &Row) -> Result<(), Problem> {
+    fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem> {
         self.netns_rows.insert(netns, row.clone());
         Ok(())
+    }
+
+    fn forget_netns(&mut self, netns: u32) {
+        self.netns_rows.remove(&netns);
     }
 
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
@@ -266,7 +268,7 @@ impl Kernel for Told {
         self.beats += 1;
     }
 
-    fn refused(&mut self) -> Vec<(ArmId, u64)> {
-        self.refuses.clone()
+    fn decisions(&mut self) -> Option<Decisions> {
+        Some(self.decisions.clone())
     }
 }

@@ -18,9 +18,23 @@ const MOST_LINES: u32 = 100;
 pub struct Logged {
     /// The network namespace; none: all.
     pub netns: Option<u32>,
+    /// What it was called; none: the agent's own, or not known.
+    #[serde(default)]
+    pub netns_name: Option<String>,
     /// The change.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl Logged {
+    /// The network namespace, before the change.
+    pub fn place(&self) -> String {
+        match (self.netns, &self.netns_name) {
+            (Some(netns), Some(name)) => format!("netns {netns} ({name}): "),
+            (Some(netns), None) => format!("netns {netns}: "),
+            (None, _) => String::new(),
+        }
+    }
 }
 
 /// The last changes.
@@ -38,16 +52,18 @@ pub struct Log {
 
 impl Log {
     /// Adds a change; it names its network namespace if that is not the agent's own.
-    pub fn add(&mut self, netns: Option<u32>, is_own: bool, event: Event) {
+    pub fn add(&mut self, netns: Option<u32>, name: Option<String>, is_own: bool, event: Event) {
         *self.counts.entry(kind(&event.change)).or_default() += 1;
-        self.write(netns.filter(|_| !is_own), &event);
+        let logged = Logged { netns, netns_name: name.filter(|_| !is_own), event };
+        self.write(&logged, is_own);
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
-        self.kept.push_back(Logged { netns, event });
+        self.kept.push_back(logged);
     }
 
-    fn write(&mut self, netns: Option<u32>, event: &Event) {
+    fn write(&mut self, logged: &Logged, is_own: bool) {
+        let event = &logged.event;
         if event.at.since(self.window) >= WINDOW {
             if self.left_out > 0 {
                 let line = format!("and {} more destinations prefer another algorithm", self.left_out);
@@ -62,11 +78,9 @@ impl Log {
             }
             self.written += 1;
         }
-        let line = match netns {
-            Some(netns) => format!("netns {netns}: {event}"),
-            None => event.to_string(),
-        };
-        self.lines.push((level(&event.change), line));
+        let place = if is_own { String::new() } else { logged.place() };
+        let line = (level(&logged.event.change), format!("{place}{}", logged.event));
+        self.lines.push(line);
     }
 
     /// The last so many changes, the newest first.
@@ -139,8 +153,8 @@ mod tests {
     #[test]
     fn every_change_is_a_line_with_its_reason() {
         let mut log = Log::default();
-        log.add(Some(7), true, event(1, preferred()));
-        log.add(Some(8), false, event(1, Change::PathChanged));
+        log.add(Some(7), None, true, event(1, preferred()));
+        log.add(Some(8), None, false, event(1, Change::PathChanged));
         let expected = ["192.0.2.0/24: prefers bbr: why not", "netns 8: 192.0.2.0/24: starts afresh: why not"];
         assert_eq!(log.take_lines(), expected.map(|line| (Level::Info, line.to_owned())));
         assert!(log.take_lines().is_empty());
@@ -151,12 +165,12 @@ mod tests {
     fn preferences_of_very_many_destinations_do_not_fill_the_journal_but_withdrawals_are_told() {
         let mut log = Log::default();
         for _ in 0..5_000 {
-            log.add(Some(7), true, event(3, preferred()));
+            log.add(Some(7), None, true, event(3, preferred()));
         }
-        log.add(Some(7), true, event(3, Change::Withdrawn { until: Time(0) }));
+        log.add(Some(7), None, true, event(3, Change::Withdrawn { until: Time(0) }));
         let lines = log.take_lines();
         assert_eq!((lines.len(), lines[100].0), (101, Level::Warning));
-        log.add(Some(7), true, event(64, preferred()));
+        log.add(Some(7), None, true, event(64, preferred()));
         assert_eq!(log.take_lines()[0].1, "and 4900 more destinations prefer another algorithm");
         assert_eq!(log.last(usize::MAX).len(), 1_000);
         let (some, none): (Vec<_>, Vec<_>) = log.counts().into_iter().partition(|(_, count)| *count > 0);

@@ -1,23 +1,32 @@
 //! `tune status` and `tune explain`: questions to the agent that chooses.
 
 use super::chooser::prefix_of;
+use super::explain::Explained;
 use super::options::Look;
-use super::view::{Explained, Status};
+use super::view::Status;
+use super::watchdog::Watchdog;
 use crate::problem::Problem;
 use crate::record::{Request, socket};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::Path;
 
-/// The answer, as text or JSON.
+/// Prints the answer, as text or JSON. Where a watchdog stands in for an agent that was killed, the status says so.
 ///
 /// # Errors
 /// If no agent answers, the one that does only records, or the prefix is none.
-pub fn look(what: &Look) -> Result<String, Problem> {
+pub fn look(what: &Look, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     match what {
         Look::Status { json, limit, socket } => {
-            let answer = ask(socket, &Request::Tuning { limit: *limit })?;
-            shown::<Status>(socket, answer, *json, Status::text)
+            let answer = ask(socket, &Request::Tuning { limit: *limit }).inspect_err(|problem| {
+                if problem.code == NOT_RECORDING
+                    && let Some(left) = Watchdog::find(socket)
+                {
+                    // The error that follows counts.
+                    let _ = say(&if *json { left.json() } else { left.text() });
+                }
+            })?;
+            say(&shown::<Status>(socket, answer, *json, Status::text)?)
         }
         Look::Explain { prefix, json, socket } => {
             prefix_of(prefix).map_err(|found| {
@@ -25,14 +34,17 @@ pub fn look(what: &Look) -> Result<String, Problem> {
                 Problem::refused("bad-prefix", "tune explain", found, expected, "thalweg-agent tune status lists some")
             })?;
             let answer = ask(socket, &Request::Explain { prefix: prefix.clone() })?;
-            shown::<Explained>(socket, answer, *json, Explained::text)
+            say(&shown::<Explained>(socket, answer, *json, Explained::text)?)
         }
     }
 }
 
+/// The code of the problem that no agent answers.
+const NOT_RECORDING: &str = "not-recording";
+
 fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {
     let answer = socket::ask(socket, request).map_err(|problem| match problem.code {
-        "not-recording" => Problem {
+        NOT_RECORDING => Problem {
             expected: "a running `thalweg-agent tune`".to_owned(),
             hint: "sudo systemctl start thalweg-tune, or: sudo thalweg-agent tune".to_owned(),
             ..problem

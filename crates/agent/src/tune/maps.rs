@@ -1,7 +1,10 @@
 //! What is written into the maps of the programs that choose: the mirror of `bpf/include/tune_choice.h`.
 
 use super::arms::NEED_ECN;
+use super::decisions::Decisions;
 use super::kernel::{Choice, Override, Row, RowKey};
+use crate::record::reason::{self, Reason};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 
@@ -11,7 +14,10 @@ pub const LENGTHS: usize = 3;
 /// How many destinations have chances of their own at the same time.
 pub const ROWS: u32 = 1 << 15;
 
-/// How many clients are told apart. A power of two.
+/// Counters of decisions: a reason and an algorithm, of 4 bits each.
+const DECISIONS: usize = 256;
+
+/// How many clients are told apart. A power of two; the kernel's side has 14 bits for one.
 pub const CLIENTS: u32 = 1 << 14;
 
 /// How the kernel's side numbers the arms: those that need ECN are the last.
@@ -146,7 +152,7 @@ fn draw(weights: &Weights, slots: &Slots) -> Bytes {
 /// `struct tune_row`.
 pub fn row(row: &Row, slots: &Slots) -> Vec<u8> {
     let (incoming, outgoing) = (draw(&row.incoming, slots), draw(&row.outgoing, slots));
-    incoming.bytes(&outgoing.0).u32s(&[1, 0]).0
+    incoming.bytes(&outgoing.0).0
 }
 
 /// `struct tune_prefix`.
@@ -163,6 +169,53 @@ pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
         Override::Arm(arm) => 2 + slots.slot(arm),
     };
     Bytes::default().u32s(&[word]).0
+}
+
+/// `struct tune_heart`, as far as it tells until when is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    beat_us: u64,
+    grace_us: u64,
+}
+
+impl Heartbeat {
+    /// Reads one; `None`: it is too short.
+    pub fn parse(bytes: &[u8]) -> Option<Heartbeat> {
+        let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        Some(Heartbeat { beat_us: word(0)?, grace_us: word(8)? })
+    }
+
+    /// Until when the kernel chooses, by CLOCK_MONOTONIC.
+    pub fn end_us(self) -> u64 {
+        self.beat_us.saturating_add(self.grace_us)
+    }
+}
+
+/// Decisions of all CPUs by their reasons, whatever the algorithm.
+pub fn reasons(cpus: &[Vec<u8>]) -> BTreeMap<Reason, u64> {
+    let mut sums = BTreeMap::new();
+    for (reason, _, count) in counted(cpus) {
+        *sums.entry(reason).or_default() += count;
+    }
+    sums
+}
+
+/// The counters of `struct tune_decisions` of each CPU that are not zero: reason, slot of the algorithm, connections.
+fn counted(cpus: &[Vec<u8>]) -> impl Iterator<Item = (Reason, usize, u64)> {
+    let words = cpus.iter().flat_map(|cpu| cpu.chunks_exact(8).take(DECISIONS).enumerate());
+    let count = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+    words
+        .map(move |(at, bytes)| (Reason::of((at as u32) << reason::SHIFT), at >> 4, count(bytes)))
+        .filter(|(_, _, count)| *count > 0)
+}
+
+/// `struct tune_decisions` of each CPU, added up.
+pub fn decisions(cpus: &[Vec<u8>], slots: &Slots) -> Decisions {
+    let mut sums = Decisions::new();
+    for (reason, slot, count) in counted(cpus) {
+        *sums.entry((reason, slots.arm(slot))).or_default() += count;
+    }
+    sums
 }
 
 #[cfg(test)]
@@ -231,12 +284,48 @@ mod tests {
         ] {
             assert_eq!(written.len(), size(structure), "{structure}");
         }
+        assert!(HEADER.contains(&format!("#define TUNE_DECISIONS {DECISIONS}\n")));
         assert!(HEADER.contains(&format!("#define TUNE_ARMS {MAX_ARMS}\n")));
         assert!(HEADER.contains(&format!("#define TUNE_LENGTHS {LENGTHS}\n")));
     }
 
     fn words(bytes: &[u8]) -> Vec<u32> {
         bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn decisions_of_all_cpus_are_added_up_by_reason_and_arm() {
+        let slots = Slots::of(&choice(&["cubic", "dctcp", "bbr"]).arms);
+        let cpu = |counts: &[(Reason, usize, u64)]| {
+            let mut words = [0u64; DECISIONS];
+            counts.iter().for_each(|(reason, slot, count)| words[*reason as usize | slot << 4] = *count);
+            words.into_iter().flat_map(u64::to_ne_bytes).collect::<Vec<u8>>()
+        };
+        let none = reason::NO_ARM as usize;
+        let cpus = [
+            cpu(&[(Reason::Treated, 1, 3), (Reason::Private, none, 5)]),
+            cpu(&[(Reason::Treated, 1, 4), (Reason::Refused, 2, 1)]),
+        ];
+        let expected = [
+            ((Reason::Treated, Some(ArmId(2))), 7),
+            ((Reason::Private, None), 5),
+            ((Reason::Refused, Some(ArmId(1))), 1),
+        ];
+        assert_eq!(decisions(&cpus, &slots), Decisions::from(expected));
+    }
+
+    #[test]
+    fn the_end_of_choosing_is_read_from_what_was_written() {
+        assert_eq!(Heartbeat::parse(&heart(5, 7, 3)).map(Heartbeat::end_us), Some(12));
+        assert_eq!(Heartbeat::parse(&[0; 8]), None);
+    }
+
+    #[test]
+    fn a_clients_number_fits_into_a_flows_flags() {
+        let flow = include_str!("../../../../bpf/flow/flow.h");
+        let shift = flow.split_once("#define FLOW_CLIENT_SHIFT ").expect("the shift").1;
+        let shift: u32 = shift.lines().next().expect("a line").parse().expect("a number");
+        assert_eq!(CLIENTS, 1 << (32 - shift));
     }
 
     #[test]

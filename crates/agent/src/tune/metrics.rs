@@ -1,6 +1,7 @@
 //! What choosing comes to, for Prometheus, beside what is recorded.
 
 use super::brain::Brain;
+use crate::record::reason::Reason;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
@@ -30,10 +31,13 @@ pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
             }
         }
     }
-    for (arm, what) in brain.setup.arms.iter() {
-        for (group, name) in ["treated", "held_out", "untouched"].into_iter().enumerate() {
-            let count = brain.closed.get(&(arm, group)).copied().unwrap_or(0);
-            closed.with_label_values(&[&what.name, name]).inc_by(count);
+    for (reason, cc, count) in brain.closed.iter() {
+        closed.with_label_values(&[cc, reason.assignment().unwrap_or_default()]).inc_by(count);
+    }
+    decisions(brain, &registry);
+    for (_, what) in brain.setup.arms.iter() {
+        for assignment in ["treated", "held_out", "untouched"] {
+            closed.with_label_values(&[&what.name, assignment]).inc_by(0);
         }
         let count = preferred.get(what.name.as_str()).copied().unwrap_or(0);
         preferring.with_label_values(&[what.name.as_str()]).set(count);
@@ -51,6 +55,23 @@ pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
     let failing = f64::from(u8::from(is_state_failing || brain.trouble.is_some()));
     gauge("failing", "1 while the kernel or the disk does not take what was decided or learned.", failing);
     registry.gather()
+}
+
+/// What the kernel's side has decided. Every reason has a value from the start.
+fn decisions(brain: &Brain, registry: &Registry) {
+    let about = "Connections that were opened, by what was decided about their congestion control, and the one that was chosen.";
+    let options = Opts::new("thalweg_tune_decisions_total", about);
+    let decisions = registered(registry, IntCounterVec::new(options, &["reason", "cc"]));
+    for reason in Reason::ALL {
+        let names_arm = matches!(reason, Reason::Treated | Reason::Override | Reason::Refused);
+        let arms = brain.setup.arms.iter().filter(|_| names_arm).map(|(_, arm)| arm.name.as_str());
+        let none = (!names_arm).then_some("");
+        arms.chain(none).for_each(|cc| decisions.with_label_values(&[reason.name(), cc]).inc_by(0));
+    }
+    for (&(reason, arm), &count) in &brain.decisions {
+        let cc = arm.map_or("", |arm| brain.setup.arms.arm(arm).name.as_str());
+        decisions.with_label_values(&[reason.name(), cc]).inc_by(count);
+    }
 }
 
 /// What chosen connections of the agent's own network namespace got beyond those held out.
@@ -79,7 +100,7 @@ fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::brain::tests::{brain, learn};
+    use crate::tune::brain::tests::{at, brain, learn};
     use crate::tune::kernel::Told;
     use prometheus::TextEncoder;
     use std::collections::BTreeSet;
@@ -87,7 +108,13 @@ mod tests {
     /// Of an agent that has learned of one destination.
     fn page() -> String {
         let (mut brain, mut told) = (brain(&[], ""), Told::default());
+        told.decisions = [((Reason::Private, None), 3), ((Reason::Override, brain.setup.arms.find("bbr")), 2)].into();
         learn(&mut brain, &mut told, "192.0.2.0/24", 60, [400.0, 100.0]);
+        for (reason, cc, times) in
+            [(Reason::Treated, "bbr", 40), (Reason::HeldOut, "cubic", 20), (Reason::Application, "vegas", 1)]
+        {
+            (0..times).for_each(|_| brain.count(7, "192.0.2.1".parse().ok(), reason, &cc.into(), at(60.0)));
+        }
         TextEncoder::new().encode_to_string(&families(&brain, false)).unwrap()
     }
 
@@ -97,6 +124,10 @@ mod tests {
         for line in [
             "thalweg_tune_connections_total{assignment=\"treated\",cc=\"bbr\"} 40",
             "thalweg_tune_connections_total{assignment=\"held_out\",cc=\"cubic\"} 20",
+            "thalweg_tune_connections_total{assignment=\"untouched\",cc=\"vegas\"} 1",
+            "thalweg_tune_decisions_total{cc=\"\",reason=\"private\"} 3",
+            "thalweg_tune_decisions_total{cc=\"\",reason=\"loopback\"} 0",
+            "thalweg_tune_decisions_total{cc=\"bbr\",reason=\"override\"} 2",
             "thalweg_tune_destinations_preferring{cc=\"bbr\"} 1",
             "thalweg_tune_destinations 1",
             "thalweg_tune_failing 0",

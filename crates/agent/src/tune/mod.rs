@@ -7,10 +7,13 @@
 //!                                             └─► status, explain, metrics
 //! ```
 
+mod addresses;
 mod arms;
 mod brain;
 mod chooser;
 mod config;
+mod decisions;
+mod explain;
 #[cfg(test)]
 pub mod fuzzed;
 mod guide;
@@ -26,11 +29,11 @@ mod setup;
 mod state;
 pub mod tuner;
 mod view;
+mod watchdog;
 
 use crate::problem::Problem;
-use crate::record::{namespaces, record_with};
+use crate::record::record_with;
 use crate::signals::Signals;
-use arms::Offer;
 use chooser::Daemon;
 use kernel::{Choice, LossRule};
 use setup::Setup;
@@ -38,6 +41,7 @@ use std::time::Duration;
 use thalweg_policy::Family;
 use tuner::Tuner;
 
+pub use arms::Offer;
 pub use options::Options;
 
 /// For how long at most a client's connections that are open together share one choice.
@@ -49,20 +53,20 @@ const TOGETHER: Duration = Duration::from_secs(30);
 /// If something of what was said cannot be, the machine lacks something, or somebody else is at work.
 pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     if let Some(what) = &options.command {
-        return say(&look::look(what)?);
+        return look::look(what, say);
     }
     if options.guide {
         return say(&guide::guide(&guide::This, options.json));
     }
     let signals = Signals::catch()?;
     let setup = Setup::new(options, &Offer::look()?)?;
-    let own = namespaces::own().map_err(|error| {
+    let own = thalweg_netns::own().map_err(|error| {
         Problem::missing("no-proc", "/proc/self/ns/net", error, "this network namespace", "mount -t proc proc /proc")
     })?;
     let choice = choice(&setup);
     // The kernel numbers network namespaces by 32 bits.
     let daemon = Daemon::new(setup, own as u32, options.clone());
-    let tuner = Tuner::new(choice, Box::new(daemon));
+    let tuner = Tuner::new(choice, Box::new(daemon), options.record.socket.clone());
     record_with(&options.record, !options.no_records, Some(Box::new(tuner)), &signals)
 }
 

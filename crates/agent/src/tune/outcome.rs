@@ -2,7 +2,8 @@
 
 use super::kernel::Choice;
 use super::maps::Slots;
-use crate::record::event::{Event, Kind, flag, group};
+use crate::record::event::{Event, Kind, flag};
+use crate::record::reason::Reason;
 use crate::record::{Away, assemble};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -49,11 +50,11 @@ impl Outcomes {
         }
         let remote = assemble::address(event.family, event.remote_address)?;
         let arm = self.arms.find(&assemble::name(event.cc))?;
-        let group = match event.group() {
-            group::TREATED => self.treated(event, arm),
-            group::HELD_OUT if event.cc == event.cc_at_open => Group::HeldOut,
-            group::HELD_OUT | group::UNTOUCHED => Group::Untouched,
-            _ => return None,
+        let group = match event.reason() {
+            Reason::Undecided => return None,
+            Reason::Treated => self.treated(event, arm),
+            Reason::HeldOut if event.cc == event.cc_at_open => Group::HeldOut,
+            _ => Group::Untouched,
         };
         let group = if group == Group::Untouched || self.counts(event, remote) { group } else { Group::Untouched };
         let length = self.lengths[usize::from(remote.is_ipv6())];
@@ -128,6 +129,7 @@ impl Outcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::reason;
     use std::time::Duration;
 
     fn words(name: &str) -> [u64; 2] {
@@ -155,7 +157,7 @@ mod tests {
     fn closed(start_us: u64, end_us: u64) -> Event {
         Event {
             kind: Kind::Close as u32,
-            flags: group::flags(group::TREATED, Some(1)),
+            flags: reason::flags(Reason::Treated, Some(1)),
             start_us,
             end_us,
             family: 2,
@@ -219,9 +221,9 @@ mod tests {
         let mut outcomes = outcomes();
         let changed = Event { cc: words("cubic"), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &changed), Some(Group::Untouched));
-        let left = Event { flags: group::flags(group::UNTOUCHED, None), ..closed(1_000, 31_000) };
+        let left = Event { flags: reason::flags(Reason::Application, None), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &left), Some(Group::Untouched));
-        let held = Event { flags: group::flags(group::HELD_OUT, None), ..closed(1_000, 31_000) };
+        let held = Event { flags: reason::flags(Reason::HeldOut, None), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &held), Some(Group::HeldOut));
         for none in [
             Event { flags: 0, ..closed(1_000, 31_000) },

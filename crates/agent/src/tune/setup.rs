@@ -217,15 +217,13 @@ impl Setup {
 
     /// Whether an arm may be chosen for a prefix, as far as the operator's words go.
     pub fn may_use(&self, arm: &str, prefix: Prefix) -> bool {
-        let around = self.overrides.iter().filter(|(of, _)| of.has(prefix));
-        !NEED_ECN.contains(&arm)
-            || around.max_by_key(|(of, _)| of.length()).is_some_and(|(_, what)| *what == Override::DataCenter)
+        !NEED_ECN.contains(&arm) || self.override_around(prefix).is_some_and(|(_, what)| what == Override::DataCenter)
     }
 
-    /// The operator's word for a prefix: that of the longest prefix around it.
-    pub fn override_of(&self, prefix: Prefix) -> Option<Override> {
+    /// The override of the longest prefix around a prefix.
+    pub fn override_around(&self, prefix: Prefix) -> Option<(Prefix, Override)> {
         let around = self.overrides.iter().filter(|(of, _)| of.has(prefix));
-        around.max_by_key(|(of, _)| of.length()).map(|(_, what)| *what)
+        around.max_by_key(|(of, _)| of.length()).copied()
     }
 }
 

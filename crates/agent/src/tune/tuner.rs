@@ -7,8 +7,12 @@ use super::outcome::Outcomes;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::record::event::Event;
-use crate::record::{Away, Companion, Program, Told, Tuning, jiffy_ns, monotonic_us};
+use crate::record::reason::Reason;
+use crate::record::{Away, Companion, Program, Told, Tuning, assemble, jiffy_ns, monotonic_us};
 use libbpf_rs::Link;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use thalweg_policy::Outcome;
 
@@ -23,7 +27,10 @@ pub trait Chooser {
     /// If the kernel does not take them.
     fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem>;
 
-    /// A connection of this network namespace has closed.
+    /// A connection of this network namespace has closed, about which the kernel's side has decided.
+    fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>);
+
+    /// And that tells how well its algorithm did.
     fn observe(&mut self, netns: u32, outcome: &Outcome, kernel: &mut dyn Kernel);
 
     /// A few times a second, with the share of the last 10 s in which this machine was off CPU, where that is known.
@@ -54,15 +61,19 @@ pub struct Tuner {
     chooser: Box<dyn Chooser>,
     outcomes: Outcomes,
     maps: Option<Maps>,
+    /// Where the agent answers.
+    socket: PathBuf,
     keeper: Option<Keeper>,
     is_open: bool,
+    /// Algorithms by what the kernel writes of them.
+    names: HashMap<[u64; 2], Arc<str>>,
 }
 
 impl Tuner {
     /// One that has not begun.
-    pub fn new(choice: Choice, chooser: Box<dyn Chooser>) -> Tuner {
+    pub fn new(choice: Choice, chooser: Box<dyn Chooser>, socket: PathBuf) -> Tuner {
         let outcomes = Outcomes::of(&choice, jiffy_ns());
-        Tuner { choice, chooser, outcomes, maps: None, keeper: None, is_open: false }
+        Tuner { choice, chooser, outcomes, maps: None, socket, keeper: None, is_open: false, names: HashMap::new() }
     }
 }
 
@@ -105,7 +116,7 @@ impl Companion for Tuner {
 
     fn attached(&mut self, link: &Link) -> Result<(), Problem> {
         if !self.choice.grace.is_zero() {
-            self.keeper = Some(Keeper::start(link, self.choice.grace)?);
+            self.keeper = Some(Keeper::start(link, self.choice.grace, &self.socket)?);
         }
         Ok(())
     }
@@ -129,6 +140,11 @@ impl Companion for Tuner {
 
     fn take(&mut self, event: &Event, away: &Away) {
         let Some(maps) = &mut self.maps else { return };
+        let peer = assemble::address(event.family, event.remote_address);
+        if event.reason() != Reason::Undecided {
+            let cc = self.names.entry(event.cc).or_insert_with(|| Arc::from(assemble::name(event.cc)));
+            self.chooser.count(event.netns, peer, event.reason(), cc);
+        }
         if let Some((netns, outcome)) = self.outcomes.take(event, away) {
             self.chooser.observe(netns, &outcome, maps);
         }

@@ -2,14 +2,17 @@
 //!
 //! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses is empty.
 
-use super::brain::Brain;
-use super::kernel::Override;
+use super::brain::{Brain, Namespace as Known};
+use super::decisions::Closed as ByReason;
+use super::explain::{Arm, Decided, Destination};
 use super::log::Logged;
+use crate::record::reason::Reason;
 use crate::record::words::{count, short, time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
-use thalweg_policy::{ArmId, ArmView, Difference, Direction, Guard, Interval, Policy, Prefix};
+use thalweg_policy::{ArmId, Difference, Guard, Policy, Prefix};
 use thalweg_units::Time;
 
 /// What an agent has learned and chooses.
@@ -40,6 +43,8 @@ pub struct Status {
     pub state: Saved,
     /// Why the kernel does not have all that was decided; empty: it has.
     pub trouble: Option<String>,
+    /// Connections that were opened, by what the kernel's side has decided.
+    pub decided: Vec<Decided>,
     /// Connections that have closed.
     pub closed: Vec<Closed>,
     /// Network namespaces.
@@ -74,7 +79,7 @@ pub struct Saved {
     pub trouble: Option<String>,
 }
 
-/// How many connections of an algorithm have closed.
+/// How many connections of an algorithm have closed, as the records count them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Closed {
@@ -84,8 +89,10 @@ pub struct Closed {
     pub treated: u64,
     /// Those that were held out.
     pub held_out: u64,
-    /// Those that were left alone.
+    /// Those that are not part of the comparison.
     pub untouched: u64,
+    /// These, by the reason.
+    pub because: BTreeMap<String, u64>,
 }
 
 /// A network namespace.
@@ -96,12 +103,29 @@ pub struct Namespace {
     pub netns: u32,
     /// Whether it is the agent's own.
     pub own: bool,
-    /// What it takes by itself; empty: none of the arms, so that nothing is chosen there.
+    /// What is in it: a container, a unit, a process; empty: not known.
+    pub name: Option<String>,
+    /// What it takes by itself; empty: not known.
     pub default: Option<String>,
+    /// Whether that is among the arms; otherwise nothing is chosen there.
+    pub active: bool,
+    /// Its connections that have closed.
+    pub closed: Vec<Closed>,
     /// Destinations that are known.
     pub destinations: u64,
     /// What chosen connections got beyond those held out, over all destinations of IPv4 and of IPv6.
     pub differences: Vec<Told>,
+}
+
+impl Namespace {
+    /// What follows its number.
+    fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!(" ({name})"),
+            None if self.own => String::new(),
+            None => " of another network namespace".to_owned(),
+        }
+    }
 }
 
 /// What the comparison of a prefix says.
@@ -112,68 +136,6 @@ pub struct Told {
     /// The comparison.
     #[serde(flatten)]
     pub difference: Difference,
-}
-
-/// What is known of a destination.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Destination {
-    /// The network namespace.
-    pub netns: u32,
-    /// The destination.
-    pub prefix: String,
-    /// When a connection to it last closed; empty: never.
-    pub seen_us: Option<u64>,
-    /// Share held out.
-    pub holdout: f64,
-    /// Until when the default is back; empty: it is not.
-    pub withdrawn_until_us: Option<u64>,
-    /// The operator's word, if there is one.
-    pub said: Option<String>,
-    /// What chosen connections got beyond those held out; empty: nothing could be compared yet.
-    pub difference: Option<Difference>,
-    /// Why.
-    pub sentence: String,
-    /// Algorithm by algorithm.
-    pub arms: Vec<Arm>,
-}
-
-/// An algorithm on the way to a destination.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Arm {
-    /// The algorithm.
-    pub cc: String,
-    /// Its chance, for a connection that the peer opens.
-    pub weight_in: f64,
-    /// Its chance, for one that this host opens.
-    pub weight_out: f64,
-    /// Connections that have closed.
-    pub connections: u64,
-    /// Of those, what the policy goes by: old ones count for less.
-    pub effective: f64,
-    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to get it.
-    pub greedy: u64,
-    /// What it is worth beside the default, as a difference of logarithms.
-    pub gain: Option<Interval>,
-    /// What it costs, where the policy goes by a cost.
-    pub cost: Option<f64>,
-    /// Smallest round-trip time.
-    pub rtt_min_us: Option<u64>,
-    /// Largest delivery rate.
-    pub delivery_rate_max_bps: Option<u64>,
-    /// Data segments sent.
-    pub segments: u64,
-    /// Of these, retransmissions.
-    pub retransmits: u64,
-}
-
-/// What is known of a prefix, in every network namespace that knows it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Explained {
-    /// Each, the agent's own first.
-    pub explained: Vec<Destination>,
 }
 
 impl Brain {
@@ -190,9 +152,10 @@ impl Brain {
         latest.sort_unstable_by_key(|&(at, netns, prefix)| (std::cmp::Reverse(at), netns, prefix));
         latest.truncate(limit);
         let own = self.namespaces.get(&self.own).and_then(|namespace| namespace.guard.as_ref());
-        let closed = setup.arms.iter().map(|(arm, _)| {
-            let of = |group: usize| self.closed.get(&(arm, group)).copied().unwrap_or(0);
-            Closed { cc: name(&arm), treated: of(0), held_out: of(1), untouched: of(2) }
+        let decided = self.decisions.iter().map(|(&(reason, arm), &connections)| Decided {
+            reason: reason.name().to_owned(),
+            cc: arm.map(|arm| name(&arm)),
+            connections,
         });
         Status {
             now_us: now.as_micros(),
@@ -211,28 +174,17 @@ impl Brain {
                 .collect(),
             state: Saved::default(),
             trouble: self.trouble.clone(),
-            closed: closed.collect(),
-            namespaces: self.namespaces.iter().map(|(&netns, one)| self.namespace(netns, one.guard.as_ref())).collect(),
+            decided: decided.collect(),
+            closed: by_algorithm(&self.closed),
+            namespaces: self.namespaces.iter().map(|(&netns, one)| self.namespace(netns, one)).collect(),
             destinations_known,
-            destinations: latest
-                .into_iter()
-                .filter_map(|(_, netns, prefix)| self.destination(netns, prefix, now))
-                .collect(),
+            destinations: latest.into_iter().map(|(_, netns, prefix)| self.destination(netns, prefix, now)).collect(),
             changes: self.log.last(limit),
         }
     }
 
-    /// Why connections to a prefix get what they get.
-    pub fn explain(&self, prefix: Prefix, now: Time) -> Explained {
-        let prefix = self.setup.guard.tree.leaf_of(prefix);
-        let knows = |guard: &Guard| guard.account(prefix).is_some() || guard.knows_within(prefix);
-        let others =
-            self.namespaces.iter().filter(|(netns, one)| **netns != self.own && one.guard.as_ref().is_some_and(knows));
-        let all = std::iter::once(self.own).chain(others.map(|(&netns, _)| netns));
-        Explained { explained: all.filter_map(|netns| self.destination(netns, prefix, now)).collect() }
-    }
-
-    fn namespace(&self, netns: u32, guard: Option<&Guard>) -> Namespace {
+    fn namespace(&self, netns: u32, known: &Known) -> Namespace {
+        let guard = known.guard.as_ref();
         let roots = ["0.0.0.0/0", "::/0"].map(|root| root.parse::<Prefix>().expect("prefixes"));
         let differences = |guard: &Guard| {
             let told = |prefix| guard.difference(prefix).map(|difference| Told { prefix, difference });
@@ -241,78 +193,75 @@ impl Brain {
         Namespace {
             netns,
             own: netns == self.own,
-            default: guard.map(|guard| guard.arms().arm(guard.arms().default()).name.clone()),
+            name: self.names.get(&netns).cloned(),
+            default: known.default.clone(),
+            active: guard.is_some(),
+            closed: by_algorithm(&known.closed),
             destinations: guard.map_or(0, |guard| guard.destinations().count() as u64),
             differences: guard.map(differences).unwrap_or_default(),
         }
     }
+}
 
-    fn destination(&self, netns: u32, prefix: Prefix, now: Time) -> Option<Destination> {
-        let guard = self.namespaces.get(&netns)?.guard.as_ref()?;
-        let explanation = guard.explain(prefix, now);
-        let may_not = |arm: ArmId| !self.setup.may_use(&self.setup.arms.arm(arm).name, prefix);
-        let weights = |direction| self.weights(guard, prefix, direction, now).without(guard.arms().default(), may_not);
-        let [incoming, outgoing] = Direction::ALL.map(weights);
-        let account = guard.account(prefix);
-        let arm = |view: &ArmView| {
-            let done = account.and_then(|account| account.arm(view.arm)).copied().unwrap_or_default();
-            Arm {
-                cc: self.setup.arms.arm(view.arm).name.clone(),
-                weight_in: incoming.chance(view.arm),
-                weight_out: outgoing.chance(view.arm),
-                connections: done.connections,
-                effective: view.connections,
-                greedy: view.greedy.unwrap_or(done.greedy),
-                gain: view.gain,
-                cost: view.cost,
-                rtt_min_us: done.rtt_min.map(|rtt| rtt.as_micros()),
-                delivery_rate_max_bps: done.delivery_rate_max.map(|rate| rate.0),
-                segments: done.segments.0,
-                retransmits: done.retransmits.0,
+/// Connections that have closed, by their algorithm.
+fn by_algorithm(closed: &ByReason) -> Vec<Closed> {
+    let mut all: BTreeMap<&str, Closed> = BTreeMap::new();
+    for (reason, cc, connections) in closed.iter() {
+        let of = all.entry(cc).or_insert_with(|| Closed { cc: cc.to_owned(), ..Closed::default() });
+        match reason {
+            Reason::Treated => of.treated += connections,
+            Reason::HeldOut => of.held_out += connections,
+            _ => {
+                of.untouched += connections;
+                *of.because.entry(reason.name().to_owned()).or_default() += connections;
             }
-        };
-        let said = self.setup.override_of(prefix);
-        Some(Destination {
-            netns,
-            prefix: prefix.to_string(),
-            seen_us: account.map(|account| account.last_seen.as_micros()),
-            holdout: incoming.holdout(),
-            withdrawn_until_us: guard.withdrawn_until(prefix, now).map(Time::as_micros),
-            said: said.map(|what| self.word(what)),
-            difference: guard.difference(prefix),
-            sentence: self.sentence(said, explanation.sentence),
-            arms: explanation.arms.iter().map(arm).collect(),
-        })
-    }
-
-    /// What goes before the policy's own sentence.
-    fn sentence(&self, said: Option<Override>, sentence: String) -> String {
-        match said {
-            Some(Override::Keep) => "The operator has said that its connections are left alone.".to_owned(),
-            Some(Override::Arm(arm)) => {
-                format!("{} because the operator has said so.", self.setup.arms.arm(arm).name)
-            }
-            _ if self.setup.is_dry_run => format!("In a dry run nothing is set. {sentence}"),
-            _ => sentence,
         }
     }
+    all.into_values().collect()
+}
 
-    fn word(&self, what: Override) -> String {
-        match what {
-            Override::Keep => "keep".to_owned(),
-            Override::DataCenter => "data_center".to_owned(),
-            Override::Arm(arm) => self.setup.arms.arm(arm).name.clone(),
-        }
+/// Connections of several reasons: `2 by an override, 5 left alone (private 3, route 2)`.
+pub(super) fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
+    for (name, connections) in reasons {
+        let reason = Reason::ALL.into_iter().find(|reason| reason.name() == name);
+        *sums.entry(reason.unwrap_or_default()).or_default() += connections;
+    }
+    let of = |reason: Reason| sums.get(&reason).copied().unwrap_or(0);
+    let mut parts =
+        vec![format!("{} chosen", count(of(Reason::Treated))), format!("{} held out", count(of(Reason::HeldOut)))];
+    if of(Reason::Override) > 0 {
+        parts.push(format!("{} by an override", count(of(Reason::Override))));
+    }
+    let left: Vec<(&Reason, &u64)> = sums.iter().filter(|(reason, _)| reason.is_left_alone()).collect();
+    if !left.is_empty() {
+        let sum = left.iter().map(|(_, connections)| **connections).sum();
+        let each: Vec<String> =
+            left.iter().map(|(reason, connections)| format!("{} {}", reason.name(), count(**connections))).collect();
+        parts.push(format!("{} left alone ({})", count(sum), each.join(", ")));
+    }
+    if of(Reason::Undecided) > 0 {
+        parts.push(format!("{} while no agent was there to choose", count(of(Reason::Undecided))));
+    }
+    parts.join(", ")
+}
+
+impl Closed {
+    fn parts(&self) -> String {
+        let groups = [("treated", self.treated), ("held_out", self.held_out)];
+        parts(
+            groups.into_iter().chain(self.because.iter().map(|(reason, connections)| (reason.as_str(), *connections))),
+        )
     }
 }
 
 /// A moment of UNIX time in UTC.
-fn moment(us: u64) -> String {
+pub(super) fn moment(us: u64) -> String {
     let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us)).to_string();
     moment.replace('T', " ").replace('Z', " UTC")
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let digits = if share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0 { 1 } else { 0 };
     format!("{:.digits$} %", 100.0 * share)
 }
@@ -329,20 +278,23 @@ impl Status {
             format!("; {} cannot be set, and is left out", self.left_out.join(", "))
         };
         line("algorithms", self.arms.join(", ") + &left_out);
+        line("opened", parts(self.decided.iter().map(|one| (one.reason.as_str(), one.connections))));
         for one in &self.closed {
-            let [treated, held_out, untouched] = [one.treated, one.held_out, one.untouched].map(count);
-            line("closed", format!("{}: {treated} chosen, {held_out} held out, {untouched} left alone", one.cc));
+            line("closed", format!("{}: {}", one.cc, one.parts()));
         }
         if self.cpu_limited {
             line("CPU", "short: algorithms that need a whole one are left out".to_owned());
         }
         for one in &self.namespaces {
-            let whose = if one.own { "" } else { " of another network namespace" };
             let what = match &one.default {
-                Some(default) => format!("default {default}, destinations: {}", count(one.destinations)),
-                None => "nothing is chosen, its default is none of the algorithms".to_owned(),
+                Some(default) if one.active => format!("default {default}, destinations: {}", count(one.destinations)),
+                Some(default) => format!("nothing is chosen, its default {default} is not among the algorithms"),
+                None => "nothing is chosen, its default is unknown".to_owned(),
             };
-            line("netns", format!("{}{whose}: {what}", one.netns));
+            line("netns", format!("{}{}: {what}", one.netns, one.label()));
+            for closed in one.closed.iter().filter(|_| self.namespaces.len() > 1) {
+                line("", format!("closed {}: {}", closed.cc, closed.parts()));
+            }
             for told in &one.differences {
                 line("", format!("to {} chosen ones were {}", told.prefix, told.difference));
             }
@@ -368,26 +320,11 @@ impl Status {
         if !self.changes.is_empty() {
             text += "\nchanges, the latest first\n";
             for change in &self.changes {
-                writeln!(text, "  {}  {}", moment(change.event.at.as_micros()), change.event).expect("a string grows");
+                let is_own = self.namespaces.iter().any(|one| one.own && Some(one.netns) == change.netns);
+                let place = if is_own { String::new() } else { change.place() };
+                writeln!(text, "  {}  {place}{}", moment(change.event.at.as_micros()), change.event)
+                    .expect("a string grows");
             }
-        }
-        text
-    }
-}
-
-impl Explained {
-    /// A sentence or two, and what they rest on.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        for one in &self.explained {
-            if self.explained.len() > 1 {
-                writeln!(text, "network namespace {}", one.netns).expect("a string grows");
-            }
-            writeln!(text, "{}: {}\n", one.prefix, one.sentence).expect("a string grows");
-            text += &table(std::slice::from_ref(one), false);
-        }
-        if text.is_empty() {
-            text += "nothing is chosen: what the agent's network namespace takes by itself is none of the algorithms\n";
         }
         text
     }
@@ -397,7 +334,7 @@ const HEADING: [&str; 10] =
     ["DESTINATION", "CC", "IN", "OUT", "CLOSED", "GREEDY", "WORTH", "MINRTT", "MAXRATE", "RETRANS%"];
 
 /// A line per destination and algorithm. What is not known is `-`.
-fn table(destinations: &[Destination], with_netns: bool) -> String {
+pub(super) fn table(destinations: &[Destination], with_netns: bool) -> String {
     let mut lines: Vec<[String; HEADING.len()]> = vec![HEADING.map(str::to_owned)];
     let mut notes: Vec<(usize, String)> = Vec::new();
     for one in destinations {
@@ -408,8 +345,8 @@ fn table(destinations: &[Destination], with_netns: bool) -> String {
             lines.push([
                 std::mem::take(&mut name),
                 arm.cc.clone(),
-                percent(arm.weight_in),
-                percent(arm.weight_out),
+                arm.weight_in.map_or_else(unknown, percent),
+                arm.weight_out.map_or_else(unknown, percent),
                 count(arm.connections),
                 count(arm.greedy),
                 worth(arm).unwrap_or_else(unknown),
@@ -446,14 +383,22 @@ fn worth(arm: &Arm) -> Option<String> {
 /// What is to be said of all algorithms of a destination.
 fn note(one: &Destination) -> String {
     let mut parts = Vec::new();
+    match one.decision.as_str() {
+        "loopback" | "private" | "link_local" => parts.push(format!("left alone without --private ({})", one.decision)),
+        "no_chances" => parts.push("left alone: the namespace's default is not among the algorithms".to_owned()),
+        _ => {}
+    }
     if let Some(said) = &one.said {
-        parts.push(format!("the operator has said: {said}"));
+        parts.push(format!("override: {said}"));
     }
     if let Some(until) = one.withdrawn_until_us {
         parts.push(format!("the default is back until {}", moment(until)));
     }
     if let Some(difference) = &one.difference {
-        parts.push(format!("chosen ones were {difference}, beside those held out ({})", percent(one.holdout)));
+        parts.push(format!(
+            "chosen ones were {difference}, beside those held out{}",
+            one.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
+        ));
     }
     parts.join("; ")
 }

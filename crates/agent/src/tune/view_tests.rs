@@ -1,5 +1,5 @@
 use super::*;
-use crate::tune::brain::tests::{at, brain, learn, outcome, prefix};
+use crate::tune::brain::tests::{OWN, at, brain, learn, outcome, prefix};
 use crate::tune::kernel::Told;
 use serde_json::Value;
 use thalweg_policy::Group;
@@ -8,7 +8,23 @@ use thalweg_policy::Group;
 fn learned(config: &str) -> Brain {
     let (mut brain, mut told) = (brain(&[], config), Told::default());
     brain.begin(at(0.0), &mut told).unwrap();
+    told.decisions = [
+        ((Reason::Treated, Some(ArmId(1))), 41),
+        ((Reason::HeldOut, None), 20),
+        ((Reason::Override, Some(ArmId(1))), 2),
+        ((Reason::Private, None), 3),
+        ((Reason::Route, None), 1),
+    ]
+    .into();
     learn(&mut brain, &mut told, "192.0.2.0/24", 60, [400.0, 100.0]);
+    let mut count = |netns, peer: &str, reason, cc: &str, times| {
+        (0..times).for_each(|_| brain.count(netns, peer.parse().ok(), reason, &cc.into(), at(60.0)));
+    };
+    count(OWN, "192.0.2.1", Reason::Treated, "bbr", 40);
+    count(OWN, "192.0.2.1", Reason::HeldOut, "cubic", 20);
+    count(OWN, "203.0.113.5", Reason::Override, "bbr", 4);
+    count(OWN, "10.9.9.9", Reason::Private, "reno", 2);
+    count(8, "198.51.100.1", Reason::Application, "bbr", 1);
     brain.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Untouched, 90.0), at(100.0));
     brain
 }
@@ -20,16 +36,18 @@ fn the_status_tells_what_is_chosen_for_whom_and_what_that_brings() {
     assert_eq!(status.destinations[0].prefix, "198.51.100.0/24", "the latest stands first");
     let destination = &status.destinations[1];
     let bbr = destination.arms.iter().find(|arm| arm.cc == "bbr").unwrap();
-    assert!(bbr.weight_in > 0.9 && bbr.connections == 40 && bbr.retransmits == 80, "{bbr:?}");
+    assert!(bbr.weight_in.unwrap() > 0.9 && bbr.connections == 40 && bbr.retransmits == 80, "{bbr:?}");
     assert!(bbr.gain.unwrap().low > 0.0 && destination.difference.unwrap().low > 0.0);
-    let closed = status.closed.iter().map(|one| (one.treated, one.held_out, one.untouched));
-    assert_eq!(closed.collect::<Vec<_>>(), [(0, 20, 0), (40, 0, 1)]);
+    let closed = status.closed.iter().map(|one| (one.cc.as_str(), one.treated, one.held_out, one.untouched));
+    assert_eq!(closed.collect::<Vec<_>>(), [("bbr", 40, 0, 5), ("cubic", 0, 20, 0), ("reno", 0, 0, 2)]);
     let text = status.text();
     for part in [
         "tuning\n  policy        bayes, 5.0 % held out\n",
-        "  closed        bbr: 40 chosen, 0 held out, 1 left alone\n",
+        "  opened        41 chosen, 20 held out, 2 by an override, 4 left alone (route 1, private 3)\n",
+        "  closed        bbr: 40 chosen, 0 held out, 4 by an override, 1 left alone (application 1)\n",
+        "  closed        reno: 0 chosen, 0 held out, 2 left alone (private 2)\n",
         "  override      10.0.0.0/8: keep\n",
-        "  netns         8 of another network namespace: default bbr, destinations: 1\n",
+        "  netns         8 of another network namespace: default bbr, destinations: 1\n                closed bbr: 0 chosen, 0 held out, 1 left alone (application 1)\n",
         "192.0.2.0/24@7",
         "  20ms  ",
         "192.0.2.0/24: prefers bbr: ",
@@ -60,9 +78,101 @@ fn the_operators_word_goes_before_the_policys_reason() {
     let config = "dry_run = true\n[[override]]\nprefix = \"192.0.2.0/24\"\ncc = \"bbr\"\n";
     let brain = learned(config);
     let sentence = |to: &str| brain.explain(prefix(to), at(200.0)).explained[0].sentence.clone();
-    assert_eq!(sentence("192.0.2.0/24"), "bbr because the operator has said so.");
+    assert!(sentence("192.0.2.0/24").contains("would get bbr because of the override of 192.0.2.0/24"));
     assert!(sentence("203.0.113.0/24").starts_with("In a dry run nothing is set. "));
     assert!(brain.status(1, at(200.0)).text().starts_with("tuning, but in a dry run: nothing is set\n"));
+}
+
+/// What is explained of an address, in the agent's own namespace.
+fn explained(config: &str, to: &str) -> (String, String) {
+    let (mut brain, mut told) = (brain(&["--policy", "static"], config), Told::default());
+    brain.begin(at(0.0), &mut told).unwrap();
+    let prefix = crate::tune::chooser::prefix_of(to).unwrap();
+    let mut all = brain.explain(prefix, at(1.0)).explained;
+    let one = all.remove(0);
+    let chances: Vec<String> = one.arms.iter().map(|arm| arm.weight_in.map_or("-".to_owned(), percent)).collect();
+    (one.decision, format!("{}: {} {}", one.prefix, one.sentence, chances.join(" ")))
+}
+
+const STATIC: &str = "[static]\nbbr = 1\n";
+
+#[test]
+fn an_address_that_the_kernels_side_leaves_alone_is_explained_so_whether_it_was_seen_or_not() {
+    for (to, decision, part) in [
+        (
+            "10.9.9.9",
+            "private",
+            "10.9.9.9/32: Its connections are left alone and keep their default, because 10.0.0.0/8 is",
+        ),
+        ("100.64.7.1", "private", "RFC 6598"),
+        ("127.0.0.1", "loopback", "without --private"),
+        ("::1", "loopback", "::/127"),
+        ("169.254.3.3", "link_local", "169.254.0.0/16"),
+        ("fe80::1", "link_local", "fe80::/10"),
+        ("fd12::1", "private", "RFC 4193"),
+        ("::ffff:192.168.7.7", "private", "192.168.7.7/32: "),
+        ("10.0.0.0/8", "private", "left alone"),
+    ] {
+        let (found, text) = explained(STATIC, to);
+        assert_eq!(found, decision, "{to}: {text}");
+        assert!(text.contains(part) && text.ends_with(" - -"), "{to}: {text}");
+    }
+    for (config, to) in [("private = true\n", "10.9.9.9"), ("", "8.8.8.8"), ("", "100.128.0.1"), ("", "2001:db8::1")] {
+        let (found, text) = explained(&format!("{config}{STATIC}"), to);
+        assert_eq!(found, "treated", "{to}");
+        assert!(text.contains("bbr gets 100 % of new connections") && text.ends_with(" 0 % 100 %"), "{to}: {text}");
+    }
+}
+
+#[test]
+fn an_override_is_explained_for_the_address_that_was_asked_and_shown_where_it_is_a_part() {
+    let config = "holdout = 0.0\n[static]\nbbr = 1\n\
+                  [[override]]\nprefix = \"10.0.0.0/8\"\ncc = \"cubic\"\n\
+                  [[override]]\nprefix = \"192.0.2.7/32\"\ncc = \"cubic\"\n\
+                  [[override]]\nprefix = \"192.0.2.8/32\"\nkeep = true\n";
+    let (found, text) = explained(config, "10.9.9.9");
+    assert_eq!(found, "override", "an override of a private address counts: {text}");
+    assert!(text.contains("get cubic because of the override of 10.0.0.0/8") && text.ends_with(" 100 % 0 %"), "{text}");
+    assert_eq!(explained(config, "192.0.2.7").0, "override");
+    let (found, text) = explained(config, "192.0.2.8");
+    assert!(found == "keep" && text.contains("override of 192.0.2.8/32: keep = true"), "{text}");
+    let (found, text) = explained(config, "192.0.2.9");
+    assert!(found == "treated" && text.contains("bbr gets 100 %"), "{text}");
+    let text = explained(config, "192.0.2.0/24").1;
+    assert!(text.contains("exceptions: 192.0.2.7/32 (cubic), 192.0.2.8/32 (keep)"), "{text}");
+    let text = explained(config, "100.0.0.0/8").1;
+    assert!(text.contains("exceptions: 100.64.0.0/10 (left alone"), "{text}");
+}
+
+#[test]
+fn where_an_algorithm_is_left_out_the_one_that_is_set_instead_is_named() {
+    let (mut brain, mut told) = (brain(&["--policy", "static"], STATIC), Told::default());
+    brain.begin(at(0.0), &mut told).unwrap();
+    told.decisions = [((Reason::Refused, Some(ArmId(1))), 3)].into();
+    brain.observe(OWN, &outcome("192.0.2.0/24", ArmId(1), Group::Treated, 100.0), at(1.0));
+    brain.tick(at(2.0), None, &mut told);
+    let sentence = brain.explain(prefix("192.0.2.0/24"), at(3.0)).explained[0].sentence.clone();
+    let expected = "cubic gets 100 % of new connections: bbr is left out, because the kernel has refused to set it";
+    assert!(sentence.starts_with(expected), "{sentence}");
+    let preferred = brain.log.last(9).into_iter().find(|logged| logged.event.prefix == Some(prefix("192.0.2.0/24")));
+    assert!(preferred.is_none_or(|logged| logged.event.reason.starts_with(expected)));
+}
+
+#[test]
+fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained() {
+    let mut brain = learned("");
+    brain.count(9, "192.0.2.9".parse().ok(), Reason::NoChances, &"reno".into(), at(90.0));
+    let text = brain.explain(prefix("192.0.2.9/32"), at(100.0)).text();
+    for part in [
+        "network namespace 7\n192.0.2.0/24: bbr gets ",
+        "  closed: 40 with bbr, drawn\n  closed: 20 with cubic, held out\n",
+        "network namespace 9\n192.0.2.9/32: Its connections are left alone, because reno, the default of its network namespace, is not",
+        "  closed: 1 with reno, left alone, their network namespace had no chances\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let unseen = brain.explain(prefix("203.0.77.1/32"), at(100.0)).text();
+    assert!(unseen.contains("  closed: none since the agent started\n"), "{unseen}");
 }
 
 #[test]
@@ -83,11 +193,10 @@ fn the_reference_page_names_every_field() {
     let mut unchecked = vec![serde_json::to_value(brain.status(20, at(200.0))).unwrap()];
     while let Some(value) = unchecked.pop() {
         for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
-            // Those of one kind of change are its own words.
-            assert!(
-                ["from", "to", "until"].contains(&name.as_str()) || section.contains(&format!("`{name}`")),
-                "{name}"
-            );
+            // Those of one kind of change are its own words; reasons have a table of their own.
+            let is_reason = Reason::ALL.iter().any(|reason| reason.name() == name);
+            let text = if is_reason { reference } else { section };
+            assert!(["from", "to", "until"].contains(&name.as_str()) || text.contains(&format!("`{name}`")), "{name}");
         }
         match value {
             Value::Object(fields) => unchecked.extend(fields.into_iter().map(|(_, value)| value)),

@@ -7,6 +7,7 @@ use crate::tuning::{ALL_CUBIC, cc, command, hosts, tune};
 use libbpf_rs::ObjectBuilder;
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -70,6 +71,35 @@ fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_lef
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"], "the last chances are still there");
     wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
     wait_until("nothing is left", || attached(&stage) == 0 && keepers(&stage).is_empty());
+}
+
+#[test]
+fn after_it_was_killed_the_status_reports_the_watchdog_until_it_has_ended() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let status = |options: &[&str]| {
+        let mut command = Command::new(stage.agent_file());
+        run(command.args(["tune", "status"]).args(options).arg("--socket").arg(stage.path("agent.sock")))
+    };
+    let agent = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
+    assert!(!status(&[]).out.contains("watchdog"));
+    agent.process.end(Signal::KILL);
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
+    let done = status(&[]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for part in ["the kernel still chooses, with the last chances, for another 59m", "opened        2 chosen"] {
+        assert!(done.out.contains(part), "{done:?}");
+    }
+    let watchdog = keepers(&stage)[0];
+    assert!(done.out.contains(&format!("process {watchdog} ")) && done.error.contains("[not-recording]"), "{done:?}");
+    let json: Value = serde_json::from_str(&status(&["--json"]).out).expect("JSON");
+    assert_eq!(json["watchdog"]["pid"], watchdog);
+    assert!(json["watchdog"]["chooses_for_us"].as_u64().is_some_and(|us| us > 3_000_000_000), "{json}");
+    // Another agent's socket is not this one's.
+    let other = run(Command::new(stage.agent_file()).args(["tune", "status", "--socket", "/run/other.sock"]));
+    assert!(other.out.is_empty(), "{other:?}");
+    tune(&stage, ALL_CUBIC, &["--grace", "0s"]).end();
+    wait_until("nothing is left to report", || status(&[]).out.is_empty());
 }
 
 #[test]

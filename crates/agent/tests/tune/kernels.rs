@@ -18,6 +18,7 @@ fn on_other_kernels_it_does_the_same() {
             "refused::an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen",
             "untouched::private_addresses_are_left_alone_unless_asked_and_others_are_not",
             "untouched::the_operators_word_goes_first",
+            "untouched::what_a_route_says_stays",
             "untouched::what_an_application_has_chosen_stays",
         ],
         tools: &["sysctl"],

@@ -4,7 +4,7 @@ use crate::common::{Running, wait_until};
 use crate::rows;
 use crate::stage::Stage;
 use crate::traffic::{Pair, connect_to, listen};
-use crate::tuning::{cc, choice, hosts, tune};
+use crate::tuning::{because, cc, choice, decided, hosts, tune};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::File;
@@ -56,9 +56,12 @@ fn an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen() {
     });
     // That all of them draw the other one by chance alone has a chance of 2^-40.
     (0..20).for_each(|_| assert_eq!(next(), ["cubic", "cubic"]));
+    assert!(decided(&stage, "refused", Some("fixed_window")) > 0);
     let (code, said) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(0));
     assert_eq!(said.matches("leaves out fixed_window: the kernel did not let it be set").count(), 1, "{said}");
     let rows = rows::read(&stage.path("records"));
-    assert!(rows.iter().any(|row| choice(row) == ["untouched", "", "reno", "reno"]), "one that has drawn it");
+    let drawn =
+        rows.iter().find(|row| choice(row) == ["untouched", "", "reno", "reno"]).expect("one that has drawn it");
+    assert_eq!(because(drawn), "refused");
 }

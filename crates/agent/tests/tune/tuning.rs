@@ -4,8 +4,10 @@ use crate::common::Namespace;
 use crate::rows::Row;
 use crate::stage::{Agent, Stage};
 use rustix::net::sockopt;
+use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
+use std::process::Command;
 
 /// Everybody gets CUBIC, private addresses too. BBR is left out where a machine is short of CPU, as guests are.
 pub const ALL_CUBIC: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\n";
@@ -56,6 +58,27 @@ pub fn cc(socket: &TcpStream) -> String {
 pub fn closed<'a>(rows: &'a [Row], direction: &str) -> &'a Row {
     let mut closed = rows.iter().filter(|row| row.text("kind") == "close" && row.text("direction") == direction);
     closed.next().unwrap_or_else(|| panic!("no row: {rows:?}"))
+}
+
+/// Why a row is not part of the comparison.
+pub fn because(row: &Row) -> &str {
+    row.text("untouched_because")
+}
+
+/// What `tune status --json` or `tune explain --json` prints.
+pub fn asked(stage: &Stage, question: &[&str]) -> Value {
+    let line = ["tune"].iter().chain(question).chain(&["--json", "--socket"]);
+    let output = Command::new(stage.agent_file()).args(line).arg(stage.path("agent.sock")).output().expect("it starts");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// Connections that were opened, by the decision and the algorithm that was chosen.
+pub fn decided(stage: &Stage, reason: &str, cc: Option<&str>) -> u64 {
+    let status = asked(stage, &["status"]);
+    let all = status["decided"].as_array().expect("a list").iter();
+    all.filter(|one| one["reason"] == reason && one["cc"].as_str() == cc)
+        .map(|one| one["connections"].as_u64().expect("a count"))
+        .sum()
 }
 
 /// What a row says of a choice: the group, what was chosen, what the connection began with, and what it ended with.

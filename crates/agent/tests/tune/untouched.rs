@@ -1,11 +1,13 @@
 //! What is left alone.
 
 use crate::common::Namespace;
+use crate::common::wait_until;
 use crate::stage::{Stage, inside};
 use crate::traffic::{Pair, connect, connect_to, listen};
-use crate::tuning::{ALL_CUBIC, cc, choice, closed, hosts, tune};
+use crate::tuning::{ALL_CUBIC, asked, because, cc, choice, closed, decided, hosts, tune};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, bind, connect as open, listen as await_connections, socket};
+use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 fn ccs(pair: &Pair) -> [String; 2] {
@@ -53,7 +55,9 @@ fn what_an_application_has_chosen_stays() {
     let port = pair.client_port();
     drop(pair);
     agent.wait_for_closed(4);
+    wait_until("all are counted", || decided(&stage, "application", None) == 4);
     let rows = agent.end();
+    assert!(rows.iter().filter(|row| row.text("kind") == "close").all(|row| because(row) == "application"));
     let of_it: Vec<_> = rows.iter().filter(|row| row.maybe("local_port") == Some(port)).collect();
     assert_eq!(of_it.iter().map(|row| choice(row)).collect::<Vec<_>>(), [["untouched", "", "bbr", "bbr"]]);
     assert!(rows.iter().filter(|row| row.text("kind") == "close").all(|row| row.text("assignment") == "untouched"));
@@ -82,9 +86,18 @@ fn what_a_route_says_stays() {
     hosts.1.output(&locked);
     let pair = connect(&hosts, "10.9.8.1");
     assert_eq!(ccs(&pair), ["bbr", "reno"]);
-    let [server, client] = groups(agent, pair);
-    assert_eq!(server, ["untouched", "", "bbr", "bbr"]);
-    assert_eq!(client, ["untouched", "", "reno", "reno"]);
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    wait_until("both are counted", || decided(&stage, "route", None) == 2);
+    let explained = asked(&stage, &["explain", "10.9.8.1"]);
+    let all = explained["explained"].as_array().unwrap().iter().flat_map(|one| one["closed"].as_array().unwrap());
+    let mut shown: Vec<(&Value, &Value)> = all.map(|one| (&one["cc"], &one["reason"])).collect();
+    shown.sort_by_key(|(cc, _)| cc.as_str());
+    assert_eq!(shown, [(&json!("bbr"), &json!("route")), (&json!("reno"), &json!("route"))], "{explained}");
+    let rows = agent.end();
+    let [server, client] = ["in", "out"].map(|direction| closed(&rows, direction));
+    assert_eq!((choice(server), because(server)), (["untouched", "", "bbr", "bbr"], "route"));
+    assert_eq!((choice(client), because(client)), (["untouched", "", "reno", "reno"], "route"));
 }
 
 #[test]
@@ -103,13 +116,19 @@ fn the_operators_word_goes_first() {
     agent.wait_for_closed(2);
     pair.close_by_client();
     agent.wait_for_closed(4);
+    wait_until("all are counted", || {
+        decided(&stage, "override", Some("cubic")) == 3 && decided(&stage, "keep", None) == 1
+    });
+    let shown = asked(&stage, &["explain", "10.9.8.1"])["explained"][0].clone();
+    assert_eq!((&shown["decision"], &shown["said"]), (&json!("override"), &json!("cubic")));
     let rows = agent.end();
     let of_v4 = |direction: &str| {
         let mut rows = rows.iter().filter(|row| row.text("kind") == "close" && row.maybe("ip_version") == Some(4));
-        choice(rows.find(|row| row.text("direction") == direction).expect("its row")).map(str::to_owned)
+        rows.find(|row| row.text("direction") == direction).expect("its row")
     };
-    assert_eq!(of_v4("in"), ["untouched", "", "reno", "reno"]);
-    assert_eq!(of_v4("out"), ["untouched", "cubic", "cubic", "cubic"]);
+    let (kept, set) = (of_v4("in"), of_v4("out"));
+    assert_eq!((choice(kept), because(kept)), (["untouched", "", "reno", "reno"], "keep"));
+    assert_eq!((choice(set), because(set)), (["untouched", "cubic", "cubic", "cubic"], "override"));
 }
 
 #[test]
@@ -124,14 +143,44 @@ fn private_addresses_are_left_alone_unless_asked_and_others_are_not() {
     }
     let settings = ALL_CUBIC.replace("private = true\n", "");
     let _agent = tune(&stage, &settings, &[]);
-    for address in ["10.9.8.1", "fd09::1"] {
+    for (host, address) in [
+        (&hosts.0, "100.64.9.1/24"),
+        (&hosts.1, "100.64.9.2/24"),
+        (&hosts.0, "169.254.9.1/24"),
+        (&hosts.1, "169.254.9.2/24"),
+    ] {
+        host.output(&["ip", "addr", "add", address, "dev", "cable"]);
+    }
+    for address in ["10.9.8.1", "fd09::1", "100.64.9.1", "169.254.9.1"] {
         assert_eq!(ccs(&connect(&hosts, address)), ["reno", "reno"], "{address}");
     }
+    // A socket of IPv6 whose peer is a private address of IPv4.
+    let listener = inside(&hosts.0, || TcpListener::bind(("::", 0)).expect("a free port"));
+    assert_eq!(ccs(&connect_to(&hosts.1, &listener, "10.9.8.1")), ["reno", "reno"]);
     for address in ["198.51.100.1", "2001:db8:7::1"] {
         assert_eq!(ccs(&connect(&hosts, address)), ["cubic", "cubic"], "{address}");
     }
     for address in ["127.0.0.1", "::1"] {
         let listener = listen(&hosts.0, address);
         assert_eq!(ccs(&connect_to(&hosts.0, &listener, address)), ["reno", "reno"], "{address}");
+    }
+    let counts = || {
+        let left_alone = ["private", "link_local", "loopback"].map(|reason| decided(&stage, reason, None));
+        (left_alone, decided(&stage, "treated", Some("cubic")))
+    };
+    wait_until("each is counted with its reason", || counts() == ([8, 2, 4], 4));
+    // What is explained is what was done, of addresses that were seen and of others.
+    let decision = |address: &str| asked(&stage, &["explain", address])["explained"][0]["decision"].clone();
+    for (address, expected) in [
+        ("10.9.8.1", "private"),
+        ("::ffff:10.200.0.1", "private"),
+        ("fd09::1", "private"),
+        ("100.64.9.1", "private"),
+        ("169.254.9.1", "link_local"),
+        ("fe80::7", "link_local"),
+        ("127.0.0.1", "loopback"),
+        ("::1", "loopback"),
+    ] {
+        assert_eq!(decision(address), expected, "{address}");
     }
 }

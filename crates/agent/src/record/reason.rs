@@ -1,0 +1,133 @@
+//! Decisions of `tune` about a connection's algorithm: the mirror of `enum record_reason` in `bpf/include/record_event.h`.
+
+/// Where the reason is in an event's flags, and the number of an algorithm or [`NO_ARM`].
+pub const SHIFT: u32 = 8;
+/// See [`SHIFT`].
+pub const ARM_SHIFT: u32 = 12;
+/// No algorithm, in the bits of one.
+pub const NO_ARM: u32 = 15;
+/// The algorithm was drawn for another connection of the same peer.
+pub const SHARED: u32 = 1 << 16;
+/// All bits of a decision.
+pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
+
+/// Why a connection has its algorithm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// No decision: `tune` is off, or its grace time is over.
+    #[default]
+    Undecided,
+    /// The algorithm was drawn.
+    Treated,
+    /// It keeps the default so that the others can be compared with it.
+    HeldOut,
+    /// Left alone: there are no chances for its network namespace.
+    NoChances,
+    /// Left alone: TCP_CONGESTION was set, by the application or another program.
+    Application,
+    /// Left alone: a route has set the algorithm.
+    Route,
+    /// Left alone: the peer's address is this host's.
+    Loopback,
+    /// Left alone: the peer's address is private or shared.
+    Private,
+    /// Left alone: the peer's address is link-local.
+    LinkLocal,
+    /// Left alone: an override says so.
+    Keep,
+    /// An override names the algorithm.
+    Override,
+    /// The kernel refused to set the algorithm that was to be set.
+    Refused,
+}
+
+impl Reason {
+    /// All, in the header's order.
+    pub const ALL: [Reason; 12] = [
+        Reason::Undecided,
+        Reason::Treated,
+        Reason::HeldOut,
+        Reason::NoChances,
+        Reason::Application,
+        Reason::Route,
+        Reason::Loopback,
+        Reason::Private,
+        Reason::LinkLocal,
+        Reason::Keep,
+        Reason::Override,
+        Reason::Refused,
+    ];
+
+    /// The reason in an event's flags.
+    pub fn of(flags: u32) -> Reason {
+        Reason::ALL.get((flags >> SHIFT & 15) as usize).copied().unwrap_or_default()
+    }
+
+    /// Its name in metrics, JSON and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Undecided => "undecided",
+            Reason::Treated => "treated",
+            Reason::HeldOut => "held_out",
+            Reason::NoChances => "no_chances",
+            Reason::Application => "application",
+            Reason::Route => "route",
+            Reason::Loopback => "loopback",
+            Reason::Private => "private",
+            Reason::LinkLocal => "link_local",
+            Reason::Keep => "keep",
+            Reason::Override => "override",
+            Reason::Refused => "refused",
+        }
+    }
+
+    /// The column `assignment` of records: the part of the comparison that the connection has. `None`: no decision.
+    pub fn assignment(self) -> Option<&'static str> {
+        match self {
+            Reason::Undecided => None,
+            Reason::Treated | Reason::HeldOut => Some(self.name()),
+            _ => Some("untouched"),
+        }
+    }
+
+    /// Whether the algorithm of the connection was not changed, for another reason than the comparison.
+    pub fn is_left_alone(self) -> bool {
+        self.assignment() == Some("untouched") && self != Reason::Override
+    }
+}
+
+/// The flags of a decision.
+#[cfg(test)]
+pub fn flags(reason: Reason, slot: Option<u32>) -> u32 {
+    (reason as u32) << SHIFT | slot.unwrap_or(NO_ARM) << ARM_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
+
+    #[test]
+    fn the_mirror_has_the_reasons_and_bits_of_the_header() {
+        let (_, reasons) = HEADER.split_once("enum record_reason {").unwrap();
+        let reasons = reasons.lines().skip(1).map_while(|line| line.trim().strip_prefix("RECORD_")?.split(',').next());
+        let mirrored = Reason::ALL.map(|reason| reason.name().to_uppercase());
+        assert_eq!(reasons.collect::<Vec<_>>(), mirrored);
+        for (at, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!((reason as usize, Reason::of(flags(reason, None) | SHARED)), (at, reason));
+        }
+        for (name, value) in [("REASON_SHIFT", SHIFT), ("ARM_SHIFT", ARM_SHIFT)] {
+            assert!(HEADER.contains(&format!("#define RECORD_{name} {value}\n")), "{name}");
+        }
+        assert!(HEADER.contains("#define RECORD_SHARED (1 << 16)") && SHARED == 1 << 16);
+    }
+
+    #[test]
+    fn an_override_and_a_refusal_are_not_part_of_the_comparison() {
+        assert_eq!(Reason::Override.assignment(), Some("untouched"));
+        assert!(
+            Reason::Refused.is_left_alone() && !Reason::Override.is_left_alone() && !Reason::HeldOut.is_left_alone()
+        );
+    }
+}

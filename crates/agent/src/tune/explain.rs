@@ -1,0 +1,362 @@
+//! Why connections to a destination get what they get: by the rules that the kernel's side applies (bpf/flow/choose.h), and by what it has
+//! decided so far.
+
+use super::addresses::{Range, range_around, ranges_within};
+use super::brain::Brain;
+use super::decisions::Closed;
+use super::kernel::Override;
+use super::view::{moment, percent, table};
+use crate::record::reason::Reason;
+use crate::record::words::count;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use thalweg_policy::{ArmId, ArmView, Class, Difference, Direction, Guard, Interval, Prefix, Weights};
+use thalweg_units::Time;
+
+/// What is known of a destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Destination {
+    /// The network namespace.
+    pub netns: u32,
+    /// What is in it: a container, a unit, a process; empty: not known.
+    pub netns_name: Option<String>,
+    /// The destination.
+    pub prefix: String,
+    /// What the kernel's side decides about a new connection, unless an application or a route has chosen: `treated` (it draws, and may hold
+    /// out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
+    pub decision: String,
+    /// When a connection to it last closed; empty: never.
+    pub seen_us: Option<u64>,
+    /// Share held out; empty: nothing is drawn.
+    pub holdout: Option<f64>,
+    /// Until when the default is back; empty: it is not.
+    pub withdrawn_until_us: Option<u64>,
+    /// The operator's word, if there is one.
+    pub said: Option<String>,
+    /// What chosen connections got beyond those held out; empty: nothing could be compared yet.
+    pub difference: Option<Difference>,
+    /// Why.
+    pub sentence: String,
+    /// Connections that have closed, by decision and algorithm.
+    pub closed: Vec<Decided>,
+    /// Algorithm by algorithm.
+    pub arms: Vec<Arm>,
+}
+
+/// Connections about which the same was decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Decided {
+    /// The decision and its reason.
+    pub reason: String,
+    /// The algorithm: of connections that have closed, that at the end; of others, the arm that was chosen.
+    pub cc: Option<String>,
+    /// Their number.
+    pub connections: u64,
+}
+
+/// An algorithm on the way to a destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arm {
+    /// The algorithm.
+    pub cc: String,
+    /// Its chance, for a connection that the peer opens; empty: nothing is chosen.
+    pub weight_in: Option<f64>,
+    /// Its chance, for one that this host opens; likewise.
+    pub weight_out: Option<f64>,
+    /// Connections that have closed.
+    pub connections: u64,
+    /// Of those, what the policy goes by: old ones count for less.
+    pub effective: f64,
+    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to get it.
+    pub greedy: u64,
+    /// What it is worth beside the default, as a difference of logarithms.
+    pub gain: Option<Interval>,
+    /// What it costs, where the policy goes by a cost.
+    pub cost: Option<f64>,
+    /// Smallest round-trip time.
+    pub rtt_min_us: Option<u64>,
+    /// Largest delivery rate.
+    pub delivery_rate_max_bps: Option<u64>,
+    /// Data segments sent.
+    pub segments: u64,
+    /// Of these, retransmissions.
+    pub retransmits: u64,
+}
+
+/// What is known of a prefix, in every network namespace that knows it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Explained {
+    /// Each, the agent's own first.
+    pub explained: Vec<Destination>,
+}
+
+/// What the kernel's side decides about a new connection for which neither an application nor a route has chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Decision {
+    /// The prefix of an override, and what it says.
+    Override(Prefix, Override),
+    /// The address is in a range that is left alone.
+    Range(Range),
+    NoChances,
+    Draw,
+}
+
+impl Decision {
+    fn reason(self) -> Reason {
+        match self {
+            Decision::Override(_, Override::Keep) => Reason::Keep,
+            Decision::Override(..) => Reason::Override,
+            Decision::Range(range) => range.reason,
+            Decision::NoChances => Reason::NoChances,
+            Decision::Draw => Reason::Treated,
+        }
+    }
+}
+
+impl Brain {
+    /// Why connections to an address, or to a prefix, get what they get.
+    pub fn explain(&self, prefix: Prefix, now: Time) -> Explained {
+        let leaf = self.setup.guard.tree.leaf_of(prefix);
+        let knows = |netns: u32, guard: Option<&Guard>| {
+            self.closed_to.of(netns, leaf).is_some()
+                || guard.is_some_and(|guard| guard.account(leaf).is_some() || guard.knows_within(leaf))
+        };
+        let others =
+            self.namespaces.iter().filter(|(netns, one)| **netns != self.own && knows(**netns, one.guard.as_ref()));
+        let all = std::iter::once(self.own).chain(others.map(|(&netns, _)| netns));
+        Explained { explained: all.map(|netns| self.destination(netns, prefix, now)).collect() }
+    }
+
+    /// A destination: that in which a prefix lies, with the decision about this prefix.
+    pub(super) fn destination(&self, netns: u32, prefix: Prefix, now: Time) -> Destination {
+        let leaf = self.setup.guard.tree.leaf_of(prefix);
+        let guard = self.namespaces.get(&netns).and_then(|namespace| namespace.guard.as_ref());
+        let decision = self.decision(guard, prefix);
+        let drawn = guard.filter(|_| decision == Decision::Draw);
+        let weights =
+            drawn.map(|guard| Direction::ALL.map(|direction| self.shown_weights(guard, prefix, direction, now)));
+        let weight = |arm: ArmId, at: usize| match decision {
+            Decision::Override(_, Override::Arm(set)) => Some(f64::from(u8::from(set == arm))),
+            _ => weights.as_ref().map(|weights| weights[at].chance(arm)),
+        };
+        let account = guard.and_then(|guard| guard.account(leaf));
+        let arm = |view: &ArmView| {
+            let done = account.and_then(|account| account.arm(view.arm)).copied().unwrap_or_default();
+            Arm {
+                cc: self.setup.arms.arm(view.arm).name.clone(),
+                weight_in: weight(view.arm, 0),
+                weight_out: weight(view.arm, 1),
+                connections: done.connections,
+                effective: view.connections,
+                greedy: view.greedy.unwrap_or(done.greedy),
+                gain: view.gain,
+                cost: view.cost,
+                rtt_min_us: done.rtt_min.map(|rtt| rtt.as_micros()),
+                delivery_rate_max_bps: done.delivery_rate_max.map(|rate| rate.0),
+                segments: done.segments.0,
+                retransmits: done.retransmits.0,
+            }
+        };
+        let views = guard.map(|guard| guard.explain(leaf, now).arms).unwrap_or_default();
+        // An address is explained as such: another one of its destination may be left alone, or not.
+        let shown = if self.setup.guard.tree.leaf(prefix.address()) == leaf && decision != Decision::Draw {
+            prefix
+        } else {
+            leaf
+        };
+        Destination {
+            netns,
+            netns_name: self.names.get(&netns).cloned(),
+            prefix: shown.to_string(),
+            decision: decision.reason().name().to_owned(),
+            seen_us: account.map(|account| account.last_seen.as_micros()),
+            holdout: weights.as_ref().map(|[incoming, _]| incoming.holdout()),
+            withdrawn_until_us: guard.and_then(|guard| guard.withdrawn_until(leaf, now)).map(Time::as_micros),
+            said: self.setup.override_around(prefix).map(|(_, what)| self.word(what)),
+            difference: guard.and_then(|guard| guard.difference(leaf)),
+            sentence: self.sentence(netns, guard, decision, prefix, now),
+            closed: self.closed_to.of(netns, leaf).map(decided).unwrap_or_default(),
+            arms: views.iter().map(arm).collect(),
+        }
+    }
+
+    /// In the order of the kernel's side, which begins with who else has chosen.
+    fn decision(&self, guard: Option<&Guard>, prefix: Prefix) -> Decision {
+        match self.setup.override_around(prefix) {
+            Some((_, Override::DataCenter)) => {}
+            Some((around, what)) => return Decision::Override(around, what),
+            None => {
+                if let Some(range) = range_around(prefix).filter(|_| !self.setup.has_private) {
+                    return Decision::Range(range);
+                }
+            }
+        }
+        if guard.is_some() { Decision::Draw } else { Decision::NoChances }
+    }
+
+    /// The chances that a connection to this prefix has: without algorithms that cannot be set there.
+    fn shown_weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
+        let may_not = |arm: ArmId| !self.setup.may_use(&self.setup.arms.arm(arm).name, prefix);
+        self.weights(guard, prefix, direction, now).without(guard.arms().default(), may_not)
+    }
+
+    fn sentence(&self, netns: u32, guard: Option<&Guard>, decision: Decision, prefix: Prefix, now: Time) -> String {
+        let sentence = match decision {
+            Decision::Override(around, Override::Arm(arm)) => self.overridden(around, arm),
+            Decision::Override(around, _) => {
+                format!("Its connections are left alone because of the override of {around}: keep = true.")
+            }
+            Decision::Range(Range { prefix: range, what, .. }) => format!(
+                "Its connections are left alone and keep their default, because {range} is not chosen for without --private ({what})."
+            ),
+            Decision::NoChances => self.without_chances(netns),
+            Decision::Draw => guard.map(|guard| self.drawn(guard, prefix, now)).unwrap_or_default(),
+        };
+        sentence + &self.exceptions(decision, prefix)
+    }
+
+    fn overridden(&self, around: Prefix, arm: ArmId) -> String {
+        let name = &self.setup.arms.arm(arm).name;
+        let why = format!("because of the override of {around}: cc = \"{name}\"");
+        if self.setup.is_dry_run {
+            return format!("In a dry run nothing is set. All of its connections would get {name} {why}.");
+        }
+        let refused = self.decisions.get(&(Reason::Refused, Some(arm))).copied().unwrap_or(0);
+        let refused = match refused {
+            0 => String::new(),
+            times => format!(
+                " The kernel has refused to set {name} for {} connections, which keep their default.",
+                count(times)
+            ),
+        };
+        format!("All of its connections get {name} {why}.{refused}")
+    }
+
+    fn without_chances(&self, netns: u32) -> String {
+        let why = match self.namespaces.get(&netns).and_then(|namespace| namespace.default.as_deref()) {
+            Some(default) => {
+                format!("{default}, the default of its network namespace, is not among the algorithms (--arms)")
+            }
+            None => "the default of its network namespace is unknown".to_owned(),
+        };
+        format!("Its connections are left alone, because {why}.")
+    }
+
+    fn drawn(&self, guard: &Guard, prefix: Prefix, now: Time) -> String {
+        let sentence = self.without_some(guard, prefix, now).unwrap_or_else(|| guard.explain(prefix, now).sentence);
+        if self.setup.is_dry_run { format!("In a dry run nothing is set. {sentence}") } else { sentence }
+    }
+
+    /// What connections get where an algorithm that the policy wants cannot be set. `None`: all that it wants can be.
+    pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
+        let wanted = guard.weights(prefix, Class::default(), now);
+        let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();
+        let why = |arm: ArmId| {
+            if self.left_out.contains(&arm) {
+                Some(format!("{} is left out, because the kernel has refused to set it", name(arm)))
+            } else if !self.setup.may_use(name(arm), prefix) {
+                Some(format!("{} is left out, because it needs ECN (an override with data_center = true)", name(arm)))
+            } else {
+                None
+            }
+        };
+        let out: Vec<String> =
+            guard.arms().iter().filter(|(arm, _)| wanted.chance(*arm) > 0.0).filter_map(|(arm, _)| why(arm)).collect();
+        if out.is_empty() {
+            return None;
+        }
+        let weights = self.shown_weights(guard, prefix, Direction::In, now);
+        let (most, default) = (weights.most(), guard.arms().arm(guard.arms().default()).name.as_str());
+        Some(format!(
+            "{} gets {} of new connections: {}. {} are held out with {default}.",
+            name(most),
+            percent(weights.chance(most)),
+            out.join(", and "),
+            percent(weights.holdout()),
+        ))
+    }
+
+    /// Parts of a prefix for which something else is decided.
+    fn exceptions(&self, decision: Decision, prefix: Prefix) -> String {
+        let overrides = self.setup.overrides.iter().filter(|(of, _)| *of != prefix && prefix.has(*of));
+        let mut parts: Vec<String> = overrides.map(|(of, what)| format!("{of} ({})", self.word(*what))).collect();
+        if matches!(decision, Decision::Draw | Decision::NoChances) && !self.setup.has_private {
+            let is_said = |range: &Range| self.setup.override_around(range.prefix).is_some();
+            parts.extend(
+                ranges_within(prefix)
+                    .filter(|range| !is_said(range))
+                    .map(|range| format!("{} (left alone, {})", range.prefix, range.what)),
+            );
+        }
+        if parts.is_empty() { String::new() } else { format!(" Within it there are exceptions: {}.", parts.join(", ")) }
+    }
+
+    /// An override, as it is shown.
+    pub(super) fn word(&self, what: Override) -> String {
+        match what {
+            Override::Keep => "keep".to_owned(),
+            Override::DataCenter => "data_center".to_owned(),
+            Override::Arm(arm) => self.setup.arms.arm(arm).name.clone(),
+        }
+    }
+}
+
+fn decided(closed: &Closed) -> Vec<Decided> {
+    let one = |(reason, cc, connections): (Reason, &str, u64)| Decided {
+        reason: reason.name().to_owned(),
+        cc: Some(cc.to_owned()),
+        connections,
+    };
+    closed.iter().map(one).collect()
+}
+
+/// What was decided, in words.
+fn phrase(reason: &str) -> String {
+    let reason = Reason::ALL.into_iter().find(|one| one.name() == reason);
+    match reason {
+        Some(Reason::Treated) => "drawn".to_owned(),
+        Some(Reason::HeldOut) => "held out".to_owned(),
+        Some(Reason::Override) => "set by an override".to_owned(),
+        Some(Reason::Application) => "left alone, an application had set TCP_CONGESTION".to_owned(),
+        Some(Reason::Route) => "left alone, a route sets the algorithm".to_owned(),
+        Some(Reason::Loopback | Reason::Private | Reason::LinkLocal) => "left alone without --private".to_owned(),
+        Some(Reason::Keep) => "left alone by an override".to_owned(),
+        Some(Reason::NoChances) => "left alone, their network namespace had no chances".to_owned(),
+        Some(Reason::Refused) => "kept their default, the kernel refused what was chosen".to_owned(),
+        Some(Reason::Undecided) | None => "unknown".to_owned(),
+    }
+}
+
+impl Explained {
+    /// A sentence or two, and what they rest on.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for one in &self.explained {
+            if self.explained.len() > 1 {
+                let name = one.netns_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+                writeln!(text, "network namespace {}{name}", one.netns).expect("a string grows");
+            }
+            writeln!(text, "{}: {}", one.prefix, one.sentence).expect("a string grows");
+            for decided in &one.closed {
+                let cc = decided.cc.as_deref().unwrap_or("unknown");
+                writeln!(text, "  closed: {} with {cc}, {}", count(decided.connections), phrase(&decided.reason))
+                    .expect("a string grows");
+            }
+            if one.closed.is_empty() {
+                text += "  closed: none since the agent started\n";
+            }
+            if let Some(until) = one.withdrawn_until_us.filter(|_| one.decision != "treated") {
+                writeln!(text, "  the default is back until {}", moment(until)).expect("a string grows");
+            }
+            text.push('\n');
+            if !one.arms.is_empty() {
+                text += &table(std::slice::from_ref(one), false);
+            }
+        }
+        text
+    }
+}
