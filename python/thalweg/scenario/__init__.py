@@ -15,7 +15,7 @@ from thalweg.scenario.check import overridden
 from thalweg.scenario.departures import departures
 from thalweg.scenario.document import Document, read
 
-__all__ = ["Document", "departures", "load"]
+__all__ = ["Document", "departures", "load", "overridden"]
 
 
 def load(file: str | PathLike[str], settings: Mapping[str, Any] | None = None) -> Document:

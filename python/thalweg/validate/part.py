@@ -14,8 +14,11 @@ from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.results import open_run
 from thalweg.run import Outcome, default_directory, real_time_s
-from thalweg.scenario import Document
+from thalweg.scenario import Document, overridden
 from thalweg.validate.errors import ERRORS
+
+KERNEL = "host.*.kernel="
+"""Begins what an engine honours of generations of Linux."""
 
 
 @dataclass(eq=False)
@@ -73,8 +76,11 @@ class Part:
     def plan(cls, document: Document, engines: tuple[Engine, Engine], known: Mapping[str, Engine]) -> "Part":
         """Plan a scenario for both engines.
 
-        Raises `ThalwegErrors` if neither of them can run any of it.
+        Where the engines have exactly one generation of Linux in common, hosts without a `kernel` get that one: a
+        simulated 6.18 beside a real 6.1 would differ for that alone. Raises `ThalwegErrors` if neither engine can run
+        any of it.
         """
+        document = _with_common_kernel(document, engines)
         planned: list[plan.Possible | None] = []
         refusals: list[ThalwegErrors] = []
         for engine in engines:
@@ -95,6 +101,20 @@ class Part:
         both = (sides[0], sides[0] if engines[0] == engines[1] else sides[1])
         raw = document.raw
         return cls(str(raw["name"]), str(raw.get("about", "")), points, both, list(raw.get("sweep", {})))
+
+
+def _with_common_kernel(document: Document, engines: tuple[Engine, Engine]) -> Document:
+    first, second = ({key.removeprefix(KERNEL) for key in each.honours if key.startswith(KERNEL)} for each in engines)
+    if first == second or len(first & second) != 1:
+        return document
+    (kernel,) = first & second
+    hosts = document.raw.get("host", {})
+    names = ["sender", "receiver", *(name for name in hosts if name not in ("sender", "receiver"))]
+    swept = document.raw.get("sweep", {})
+    free = [
+        key for name in names if (key := f"host.{name}.kernel") not in swept and "kernel" not in hosts.get(name, {})
+    ]
+    return overridden(document, dict.fromkeys(free, kernel))
 
 
 def _all(points: list[plan.Experiment], reason: str) -> dict[int, str]:

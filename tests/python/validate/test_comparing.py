@@ -217,6 +217,25 @@ def test_an_engine_that_does_not_honour_a_key_lacks_all_cells_of_the_scenario(tm
     assert cell.notes == ["the engine `kernel` does not honour `path.loss`"]
 
 
+def test_a_simulated_host_gets_the_generation_of_linux_that_the_other_engine_is(tmp_path: Path) -> None:
+    def of(engine: Engine, *generations: str) -> Engine:
+        keys = {"host.*.kernel", *(f"host.*.kernel={each}" for each in generations)}
+        return replace(engine, honours=HONOURS | keys)
+
+    def generations(part: Part) -> list[set[str | None]]:
+        plans = [side.plan for side in part.sides if side.plan]
+        return [{host.kernel for host in each.experiments[0].hosts.values()} for each in plans]
+
+    sim = of(SIM, "6.1", "6.12", "6.18")
+    assert generations(planned(tmp_path, MIX, (sim, of(KERNEL, "6.1")))) == [{"6.1"}, {"6.1"}]
+    assert generations(planned(tmp_path, MIX, (sim, KERNEL))) == [{None}, {None}]
+    text = MIX + '[host.sender]\nkernel = "6.12"\n'
+    simulated, real = planned(tmp_path, text, (sim, of(KERNEL, "6.1"))).sides
+    assert simulated.plan
+    assert simulated.plan.experiments[0].hosts["sender"].kernel == "6.12"
+    assert real.plan is None
+
+
 def test_a_scenario_that_neither_engine_can_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ThalwegErrors, match="no congestion control `vegas`"):
         planned(tmp_path, MIX.replace("cubic", "vegas"))
