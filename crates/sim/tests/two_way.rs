@@ -112,7 +112,8 @@ fn buffers_limit_a_flow_at_the_end_where_they_are() {
     };
     let sends = |host: &mut thalweg_plan::plan::Host| host.sndbuf_max_bytes = Bytes(400_000);
     let receives = |host: &mut thalweg_plan::plan::Host| host.rcvbuf_max_bytes = Bytes(400_000);
-    assert!(limited("receiver", sends) < 33.0 && limited("sender", receives) < 18.0);
+    // A receive window of 0.62 of the buffer, per 100 ms.
+    assert!(limited("receiver", sends) < 33.0 && (16.0..20.0).contains(&limited("sender", receives)));
     assert!(limited("sender", sends) > 60.0 && limited("receiver", receives) > 60.0);
 }
 

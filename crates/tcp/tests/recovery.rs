@@ -6,7 +6,7 @@ use common::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 use thalweg_cc::CaState;
-use thalweg_tcp::{Kernel, ReceiverConfig, SenderConfig, ToReceiver};
+use thalweg_tcp::{AckPacket, Kernel, ReceiverConfig, SenderConfig, ToReceiver};
 use thalweg_units::{Packets, Rate, Span, Time};
 
 /// A window of 20 segments on a path with a round trip of 20 ms, slow enough to keep segments apart.
@@ -427,12 +427,15 @@ fn beyond_a_gap_three_acks_are_sent_at_once_and_then_one_per_millisecond() {
     pipe.connect();
     pipe.write(segments(6_000));
     pipe.run_to_end(at_ms(10_000));
-    let acks: Vec<Time> = pipe.ack_packets().filter(|(_, ack)| ack.next.0 == 5_000).map(|(at, _)| at).collect();
+    let beyond = |ack: &AckPacket| ack.next.0 == 5_000 && !ack.sack.is_empty();
+    let acks: Vec<Time> = pipe.ack_packets().filter(|(_, ack)| beyond(ack)).map(|(at, _)| at).collect();
     let gaps: Vec<u64> = acks.windows(2).map(|pair| pair[1].since(pair[0]).as_micros()).collect();
     assert!((8..=24).contains(&acks.len()), "{}", acks.len());
     assert!(gaps[..2].iter().all(|gap| *gap < 100), "{gaps:?}");
     // The fourth is at once, too: the first segment beyond the gap has opened the window a last time.
-    assert!(gaps[3..].iter().all(|gap| *gap >= 990), "{gaps:?}");
+    // A timer of delayed ACKs that was left running, which expires at a tick, has one sent earlier.
+    let early: Vec<Time> = (3..gaps.len()).filter(|at| gaps[*at] < 990).map(|at| acks[at + 1]).collect();
+    assert!(early.len() <= 1 && early.iter().all(|at| at.0 % 1_000_000 == 0), "{gaps:?}");
 }
 
 #[test]
