@@ -17,7 +17,7 @@ GOODPUT_TOLERANCE = 0.15
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], dict]:
     file = tmp_path_factory.mktemp("bench") / "bench.json"
-    command = [sys.executable, ROOT / "bench" / "run.py", "--quick", "--json", file]
+    command = [sys.executable, ROOT / "bench" / "run.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     return done, json.loads(file.read_text())

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     """What a smoke test says, and what it has measured."""
     file = tmp_path_factory.mktemp("bench") / "recording.json"
-    command = [sys.executable, ROOT / "bench" / "recording.py", "--quick", "--json", file]
+    command = [sys.executable, ROOT / "bench" / "recording.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     if "left out" in done.stderr:

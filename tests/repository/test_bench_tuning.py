@@ -19,7 +19,7 @@ LOSSY = ("10 % loss", "10 % loss, 40 ms")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What three cases with few connections have shown."""
     file = tmp_path_factory.mktemp("bench") / "tuning.json"
-    command = [sys.executable, ROOT / "bench" / "tuning.py", "--quick", "--json", file]
+    command = [sys.executable, ROOT / "bench" / "tuning.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     if "left out" in done.stderr:

@@ -18,7 +18,7 @@ POLICIES = ("bayes", "bpftune")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What two tables of few connections have shown."""
     file = tmp_path_factory.mktemp("bench") / "tuning.json"
-    command = [sys.executable, ROOT / "bench" / "tuning_guest.py", "--quick", "--json", file]
+    command = [sys.executable, ROOT / "bench" / "tuning_guest.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     if "left out" in done.stderr:

@@ -24,7 +24,8 @@
 //! how Linux behaves, and a small `sndbuf_max` therefore limits a connection less than its value suggests.
 //!
 //! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines does.
-//! A write takes time for the packets that leave during it, but on 6.1. Whether it limits the rate is decided at the beginning of every such write.
+//! Where
+//! `sndbuf_max` binds, a write takes time for the packets that leave during it, but on 6.1. Whether it limits the rate is decided at the beginning of every such write.
 //!
 //! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in parts.
 
@@ -248,6 +249,9 @@ impl Sender {
             sndbuf.is_writing = false;
             return false;
         }
+        // Where the limit does not bind, a write ends for want of cwnd, and how long it takes decides nothing.
+        let takes_time = sndbuf.size >= self.config.sndbuf_max.0;
+        let sent = if takes_time { sent } else { 0 };
         let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sent, rng));
         if free > now {
             sndbuf.busy_until = Some(free);
