@@ -3,7 +3,7 @@
 
     make bench                              with the others, as root
     .venv/bin/python bench/acks.py          a quarter of a minute
-    ... --transfers 2 --json FILE
+    ... --transfers 2 --out FILE
 
 A sender paces 400 Mbit/s over loopback in a network namespace of its own. The rules take turns, a transfer each, so
 that all meet the same machine; medians count. What BBR itself does for an ACK is in the numbers, and so are the two

@@ -6,7 +6,7 @@
     ... --only slowdown                                a quarter of an hour: what connections lose
     ... --only kernel                                  a minute: what the program in the kernel costs
     ... --only memory                                  a minute: 100,000 open connections
-    ... --json FILE                                    everything that was measured, for programs
+    ... --out FILE                                    everything that was measured, for programs
 
 Connections run between two network namespaces over veth: 200 bytes ask, 4 kB answer, the server closes. The server's
 end is recorded: the other one is another machine's. Servers are nginx with and without TLS, where the system has it or

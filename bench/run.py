@@ -3,7 +3,7 @@
 
     make bench                            everything: some minutes
     .venv/bin/python bench/run.py --quick a smoke test: half a second of two cases
-    ... --json FILE                       everything that was measured, for programs
+    ... --out FILE                       everything that was measured, for programs
 
 Packets are those that the bottleneck sends, data and ACKs; CPU seconds are those of the whole process, tables with 100
 samples a second written. Both sides take turns, so that what else the machine does hits both. ns-3 writes no samples

@@ -5,7 +5,7 @@
     .venv/bin/python bench/tuning.py --quick           half a minute: does it work?
     ... --only "10 % loss"                             one case; `cost`: four minutes, what the kernel's side costs
     ... --policy bpftune                               another policy; also epsilon-greedy, ucb ...
-    ... --json FILE                                    everything that was measured, for programs
+    ... --out FILE                                    everything that was measured, for programs
 
 A client fetches from a server, one connection after the other. The server's default is reno, and no application sets
 anything: what a connection gets beyond that is the agent's choice among reno, cubic and bbr. The same path is also

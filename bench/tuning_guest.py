@@ -3,7 +3,7 @@
 
     .venv/bin/python bench/tuning_guest.py             some minutes; no root, no KVM
     .venv/bin/python bench/tuning_guest.py --quick     does it work?
-    ... --json FILE                                    everything that was measured, for programs
+    ... --out FILE                                    everything that was measured, for programs
 
 bpftune-tcp-conn(8) shows two tables: what its tuner chose for connections between two network namespaces, with a tenth
 of the packets lost (netem) and with none. Few machines have all four algorithms; a distribution's kernel has, so a
