@@ -31,8 +31,8 @@ FALSE_AT_MOST = 0.1
 """Of 60 at 5 %, more than 6 false ones have a chance of 3 %; seeds are fixed."""
 
 FACTS = {"interference", "loss-without-queues", "few-networks"}
-"""Cautions that are right about these synthetic records: hours are full, queues do not depend on losses, and the traffic of
-some classes comes from few networks."""
+"""Cautions that are right about these synthetic records: hours are full, queues do not depend on losses, and the
+traffic of some classes comes from few networks."""
 
 
 def judged(folder: Path, truth: str, *by: str, seed: int = 1) -> Answer:

@@ -66,4 +66,5 @@ def test_clients_that_share_their_luck_fool_only_those_who_forget_clusters(monke
         return time_us % arms.GROUPS
 
     monkeypatch.setattr(arms, "group", by_lot)
-    assert false(planted_truths.trials("correlated", SEEDS, ROWS)) >= len(SEEDS)
+    # Verdicts of classes that few networks carry are withheld, so one seed may name nothing.
+    assert false(planted_truths.trials("correlated", SEEDS, ROWS)) >= len(SEEDS) - 1
