@@ -2,10 +2,9 @@
 
 use crate::problem::Problem;
 use libbpf_rs::btf::Btf;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::Path;
-use thalweg_store::Shortage;
+use thalweg_store::{Shortage, raise_open_files};
 
 /// The oldest kernel that the programs are made for and tested on.
 const FLOOR: (u32, u32) = (6, 1);
@@ -40,12 +39,7 @@ pub const FILES_OF_CC: u64 = 28;
 /// # Errors
 /// If not.
 pub fn check_files(needed: u64) -> Result<(), Problem> {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        // Where it is refused, the limit that there is has to do.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    }
-    let (Some(limit), open) = (getrlimit(Resource::Nofile).current, open_files()) else { return Ok(()) };
+    let (Some(limit), open) = (raise_open_files(), open_files()) else { return Ok(()) };
     if limit.saturating_sub(open) >= needed {
         return Ok(());
     }

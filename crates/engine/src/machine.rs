@@ -1,9 +1,8 @@
 //! Facts about this machine and about how we were called, for run.json, and the resources that a run needs.
 
 use crate::problem::{Exit, Problem};
-use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fs;
-use thalweg_store::{Host, Shortage};
+use thalweg_store::{Host, Shortage, raise_open_files};
 
 /// Environment variable with the command that the user gave, as a JSON array of its words.
 const COMMAND: &str = "THALWEG_COMMAND";
@@ -26,11 +25,7 @@ const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
 /// `too-few-descriptors`: not even one fits. A probe of the machine that ran out of descriptors would report that algorithms
 /// or rights are missing, so this is asked before anything else.
 pub fn experiments_that_fit() -> Result<usize, Problem> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // The limit stays what it was where this fails.
-    let _ = setrlimit(Resource::Nofile, limit);
-    let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(usize::MAX) };
+    let Some(limit) = raise_open_files() else { return Ok(usize::MAX) };
     match limit.saturating_sub(OPEN_FILES) / OPEN_FILES_OF_EXPERIMENT {
         0 => Err(Problem {
             exit: Exit::Temporary,

@@ -50,6 +50,6 @@ pub use merge::{Merged, merge};
 pub use repeats::Repeats;
 pub use rows::{Rows, RowsFile};
 pub use run_file::{ExperimentId, Host, RunFile};
-pub use shortage::{EXIT_TEMPORARY, Shortage};
+pub use shortage::{EXIT_TEMPORARY, Shortage, raise_open_files};
 pub use stored::StoredRows;
 pub use tables::{Health, Tables};

@@ -4,6 +4,7 @@
 //! Source: errno(3), open(2), fork(2), getrlimit(2).
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{self, ErrorKind};
 
 /// A resource of the process or the machine that is used up.
@@ -25,6 +26,15 @@ pub enum Shortage {
 
 /// Exit code of a program that stopped because of a [`Shortage`]: `EX_TEMPFAIL` of sysexits.h, "try again later".
 pub const EXIT_TEMPORARY: u8 = 75;
+
+/// Raises the limit of open files as far as this process may, and returns it; `None` if there is no limit.
+pub fn raise_open_files() -> Option<u64> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // The limit stays what it was where this fails.
+    let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current
+}
 
 impl Shortage {
     /// The shortage that an error of the system reports; `None` for any other error.

@@ -1,20 +1,11 @@
 //! How many connections a host may have open at once.
 
 use crate::error::Error;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use thalweg_plan::plan::{Experiment, Repeat};
+use thalweg_store::raise_open_files;
 
 /// Descriptors that a host needs besides one for each connection, with room to spare.
 const OTHERS: u64 = 64;
-
-/// Raises the process's limit of open files as far as it may.
-pub(super) fn raise_open_files() -> Option<u64> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // What was allowed before still is when this fails.
-    let _ = setrlimit(Resource::Nofile, limit);
-    getrlimit(Resource::Nofile).current
-}
 
 /// Raises the limit of open files, and checks that connections known to be open at once fit. Flows that arrive at random
 /// have no such number; when they need more, that is found out later.
