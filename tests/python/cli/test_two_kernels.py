@@ -2,11 +2,13 @@
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from real_engines import UNTRUSTWORTHY
 from thalweg.errors import Exit
 from thalweg.kernel import guests
 from thalweg.results import open_run
@@ -24,6 +26,9 @@ rtt = "20ms"
 name = "bulk"
 cc = "cubic"
 """
+
+ATTEMPTS = 5
+"""Times that the comparison is tried on a machine that is busy."""
 
 LEFT_OUT = "tcp_yeah.ko"
 """A module that no flow uses: without it, it is another kernel."""
@@ -49,7 +54,11 @@ def kernels(vm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[s
 
 def test_two_kernels_run_a_scenario_and_are_compared(thalweg: Thalweg, tmp_path: Path, kernels: list[str]) -> None:
     (tmp_path / "short.toml").write_text(SCENARIO)
-    done = thalweg("compare", "short.toml", *kernels)
+    for _ in range(ATTEMPTS):
+        done = thalweg("compare", "short.toml", *kernels)
+        if done.returncode not in UNTRUSTWORTHY:
+            break
+        shutil.rmtree(tmp_path / "runs")
     assert done.returncode == Exit.FINE, done.stderr
     assert done.stdout.startswith("No real difference in "), "one repetition says nothing of chance"
     runs = [open_run(directory) for directory in sorted((tmp_path / "runs").iterdir())]
