@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from thalweg.errors import ThalwegError, shortage
 
@@ -59,10 +60,14 @@ def first_line(error: BaseException) -> str:
 
 
 def damaged(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Decode every row of Parquet files, and return those that cannot be decoded, each with the reason."""
+    """Decode every row of Parquet files, and return those that cannot be decoded, each with the reason.
+
+    Arrow decodes a file first: it raises an exception where polars can abort the process.
+    """
     for file in files:
         try:
             with reading():
+                pq.read_table(file)
                 pl.scan_parquet(file).select(pl.all().null_count()).collect(engine="streaming")
         except (Unreadable, OSError) as error:
             yield file, first_line(error)

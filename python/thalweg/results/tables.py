@@ -2,15 +2,21 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from polars.io.plugins import register_io_source
 
 from thalweg.results.columns import TABLES
 from thalweg.results.reading import Unreadable, finite, first_line, fits, reading
 
 DTYPES: dict[str, type[pl.DataType]] = {"u64": pl.UInt64, "f64": pl.Float64, "string": pl.String, "bool": pl.Boolean}
+
+FILES_AT_ONCE = 64
+"""Files that are decoded together: many calls for small files are slow, and all files at once may not fit in memory."""
 
 
 class DamagedTable(Exception):
@@ -35,36 +41,80 @@ def keys(table: str) -> list[str]:
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     """Read the files of the experiments `ids`, lazily; a file that is absent has no rows.
 
-    Raises `PermissionError` if a file may not be read, and `DamagedTable` if one of them is no such table.
+    Floats that are not finite are empty. Arrow decodes the files: a flipped bit in a page can make polars abort the
+    process, where Arrow raises an exception.
+
+    Raises `PermissionError` if a file may not be read, and `DamagedTable` if one of them is no such table. Rows are
+    decoded when the frame is collected, which then fails with an exception of polars.
     """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]
-    if not files:
-        return pl.LazyFrame(schema=schema)
     needed = [column.name for column in TABLES[table].columns if not column.is_optional]
-    schemas = [(file, _schema(file, schema, needed)) for file in files]
-    # The empty table in front brings optional columns that the files of an older version lack.
-    frames = [pl.LazyFrame(schema=schema), *(_finite(pl.scan_parquet(file), found) for file, found in schemas)]
-    return pl.concat(frames, how="diagonal_relaxed").sort(keys(table), maintain_order=True)
+    checked = None
+    for file, found in zip(files, _arrow_schemas(files), strict=True):
+        if found != checked:
+            _check_columns(file, found, schema, needed)
+            checked = found
+
+    def decode(
+        columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        wanted = schema if columns is None else pl.Schema({name: schema[name] for name in columns})
+        left = limit
+        for some in _batched(files):
+            frame = _decode(some, wanted)
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
+            yield frame
+            if left == 0:
+                return
+        if not files:
+            yield pl.DataFrame(schema=wanted)
+
+    return register_io_source(decode, schema=schema).sort(keys(table), maintain_order=True)
 
 
-def _schema(file: Path, wanted: pl.Schema, needed: Sequence[str]) -> pl.Schema:
-    """Read the file's end, where its columns are named: a truncated file has none."""
+def _batched(files: Sequence[Path]) -> Iterator[Sequence[Path]]:
+    """Split files into groups of at most `FILES_AT_ONCE`."""
+    return (files[start : start + FILES_AT_ONCE] for start in range(0, len(files), FILES_AT_ONCE))
+
+
+def _decode(files: Sequence[Path], wanted: pl.Schema) -> pl.DataFrame:
+    """Read columns of some files; a column that a file lacks is empty."""
+    # The first table brings the columns that no file has.
+    decoded = [pl.DataFrame(schema=wanted).to_arrow()]
+    for file in files:
+        with pq.ParquetFile(file, pre_buffer=False) as parquet:
+            there = [name for name in wanted if name in parquet.schema_arrow.names]
+            decoded.append(parquet.read(columns=there, use_threads=False))
+    frame = pl.DataFrame(pa.concat_tables(decoded, promote_options="permissive"))
+    return frame.select(finite(name, frame.schema[name]).cast(dtype) for name, dtype in wanted.items())
+
+
+def _arrow_schemas(files: Sequence[Path]) -> list[pa.Schema]:
+    """Read the end of each file, where its columns are named: a truncated file has none."""
+    found: list[pa.Schema] = []
     try:
         with reading():
-            found = pl.Schema(pl.read_parquet_schema(file))
+            found.extend(pq.read_schema(file) for file in files)
     except PermissionError as error:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file)) from error
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(files[len(found)])) from error
     except (Unreadable, OSError) as error:
+        raise DamagedTable(files[len(found)], first_line(error)) from None
+    return found
+
+
+def _check_columns(file: Path, arrow: pa.Schema, wanted: pl.Schema, needed: Sequence[str]) -> None:
+    try:
+        with reading():
+            found = pl.DataFrame(arrow.empty_table()).schema
+    except Unreadable as error:
         raise DamagedTable(file, first_line(error)) from None
     if missing := [name for name in needed if name not in found]:
         raise DamagedTable(file, f"it has no column `{missing[0]}`")
     for name, dtype in wanted.items():
         if name in found and not fits(found[name], dtype):
             raise DamagedTable(file, f"its column `{name}` is {found[name]}, not {dtype}")
-    return found
-
-
-def _finite(rows: pl.LazyFrame, columns: pl.Schema) -> pl.LazyFrame:
-    """Empty the floats that are not finite."""
-    return rows.with_columns(finite(name, dtype) for name, dtype in columns.items() if dtype.is_float())

@@ -88,13 +88,11 @@ def test_advice_on_records_with_a_flipped_bit_leaves_them_out(
     damage_is_told(code, text, "bad.parquet")
 
 
-@settings(max_examples=30, **FIXED)  # type: ignore[arg-type]
+@settings(max_examples=60, **FIXED)  # type: ignore[arg-type]
 @given(flip=flips)
-def test_results_of_a_run_with_a_flipped_bit_in_its_description_are_read_or_name_the_file(
+def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
     thalweg: Run, tmp_path: Path, flip: tuple[bool, int, int]
 ) -> None:
-    # Elsewhere, about one flip in a thousand makes polars abort the process, which Python cannot catch.
-    flip = (True, *flip[1:])
     run = made_up_runs.grid(tmp_path, 1, 1).write() if not (tmp_path / "run").exists() else tmp_path / "run"
     file = next((run / "flows").iterdir())
     whole = file.read_bytes()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from thalweg.errors import ThalwegError
 from thalweg.results import Measured, Untrustworthy, open_run
@@ -231,7 +232,7 @@ def test_a_table_that_may_not_be_read_is_not_called_damaged(directory: Path, mon
     def refused(file: Path) -> None:
         raise PermissionError(13, "Permission denied", str(file))
 
-    monkeypatch.setattr(pl, "read_parquet_schema", refused)
+    monkeypatch.setattr(pq, "read_schema", refused)
     with pytest.raises(ThalwegError, match="cannot be read: permission denied") as caught:
         open_run(directory).scan("flows")
     assert caught.value.hint == f"ls -ld {directory / 'flows'}"
