@@ -37,4 +37,4 @@ def copied(run: Run) -> frozenset[int]:
     several = rows.group_by("experiment").agg(pl.col("repetition").n_unique().alias("n")).filter(pl.col("n") > 1)
     alike = rows.group_by("experiment", *columns).agg(pl.len().alias("times")).join(several, on="experiment")
     is_copied = alike.group_by("experiment").agg((pl.col("times") == pl.col("n")).all().alias("is_copied"))
-    return frozenset(is_copied.filter("is_copied").collect()["experiment"].to_list())
+    return frozenset(run.collect(is_copied.filter("is_copied"))["experiment"].to_list())

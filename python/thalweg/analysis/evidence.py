@@ -23,7 +23,7 @@ class Evidence:
 def evidence(run: Run) -> Evidence:
     """Return the evidence that a run holds; experiments that a study did not need are not missed."""
     found = of_status(status(run))
-    if found.extent == "none" or run.scan("flows", run.trustworthy_ids).select(pl.len()).collect().item():
+    if found.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():
         return found
     return Evidence("none", "no connection was opened in any experiment, so there is nothing to measure")
 

@@ -90,7 +90,10 @@ def _decode(files: Sequence[Path], wanted: pl.Schema) -> pl.DataFrame:
         with pq.ParquetFile(file, pre_buffer=False) as parquet:
             there = [name for name in wanted if name in parquet.schema_arrow.names]
             decoded.append(parquet.read(columns=there, use_threads=False))
-    frame = pl.DataFrame(pa.concat_tables(decoded, promote_options="permissive"))
+    rows = pa.concat_tables(decoded, promote_options="permissive")
+    # polars assumes that text is valid UTF-8.
+    rows.validate(full=True)
+    frame = pl.DataFrame(rows)
     return frame.select(finite(name, frame.schema[name]).cast(dtype) for name, dtype in wanted.items())
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,9 @@ FIXED = {"derandomize": True, "deadline": None, "suppress_health_check": [Health
 
 SHORT = 4096
 """Bytes at the end of a file that hold its description: half of the flips are there."""
+
+BYTE_OF_A_LENGTH = 910
+"""Where the table of flows that is damaged holds a length: with its lowest bit changed, polars aborts the process."""
 
 flips = st.tuples(st.booleans(), st.integers(0, 2**31), st.integers(0, 7))
 """Near the end or anywhere, which byte, and which of its bits."""
@@ -101,6 +105,20 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
         damage_is_told(*thalweg("results", run), name=file.name)
     finally:
         file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("command", ["results", "report"])
+def test_a_bit_that_makes_polars_abort_is_an_error_of_a_command(tmp_path: Path, command: str) -> None:
+    run = made_up_runs.grid(tmp_path, 1, 1).write()
+    file = next((run / "flows").iterdir())
+    whole = file.read_bytes()
+    # polars takes the changed length of a page for one of exabytes.
+    file.write_bytes(whole[:BYTE_OF_A_LENGTH] + bytes([whole[BYTE_OF_A_LENGTH] ^ 1]) + whole[BYTE_OF_A_LENGTH + 1 :])
+    words = [sys.executable, "-m", "thalweg", command, str(run)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.USAGE, done.stderr
+    damage_is_told(done.returncode, done.stderr, file.name)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])
