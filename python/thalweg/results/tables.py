@@ -44,8 +44,8 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     Floats that are not finite are empty. Arrow decodes the files: a flipped bit in a page can make polars abort the
     process, where Arrow raises an exception.
 
-    Raises `PermissionError` if a file may not be read, and `DamagedTable` if one of them is no such table. Rows are
-    decoded when the frame is collected, which then fails with an exception of polars.
+    Raises `PermissionError` if a file cannot be opened for lack of permission, and `DamagedTable` if a file is malformed
+    or lacks a column. Rows are decoded on collection, which raises an exception of polars if they are damaged.
     """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]
@@ -59,10 +59,10 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     def decode(
         columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = schema if columns is None else pl.Schema({name: schema[name] for name in columns})
+        selected = schema if columns is None else pl.Schema({name: schema[name] for name in columns})
         left = limit
         for some in _batched(files):
-            frame = _decode(some, wanted)
+            frame = _decode(some, selected)
             if predicate is not None:
                 frame = frame.filter(predicate)
             if left is not None:
@@ -72,7 +72,7 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
             if left == 0:
                 return
         if not files:
-            yield pl.DataFrame(schema=wanted)
+            yield pl.DataFrame(schema=selected)
 
     return register_io_source(decode, schema=schema).sort(keys(table), maintain_order=True)
 

@@ -111,9 +111,8 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
 def test_a_bit_that_makes_polars_abort_is_an_error_of_a_command(tmp_path: Path, command: str) -> None:
     run = made_up_runs.grid(tmp_path, 1, 1).write()
     file = next((run / "flows").iterdir())
-    whole = file.read_bytes()
     # polars takes the changed length of a page for one of exabytes.
-    file.write_bytes(whole[:BYTE_OF_A_LENGTH] + bytes([whole[BYTE_OF_A_LENGTH] ^ 1]) + whole[BYTE_OF_A_LENGTH + 1 :])
+    file.write_bytes(flipped(file.read_bytes(), (False, BYTE_OF_A_LENGTH, 0)))
     words = [sys.executable, "-m", "thalweg", command, str(run)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
