@@ -44,7 +44,7 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     Floats that are not finite are empty. Arrow decodes the files: a flipped bit in a page can make polars abort the
     process, where Arrow raises an exception.
 
-    Raises `PermissionError` if a file cannot be opened for lack of permission, and `DamagedTable` if a file is malformed
+    Raises `PermissionError` if a file may not be read, and `DamagedTable` if a file is malformed
     or lacks a column. Rows are decoded on collection, which raises an exception of polars if they are damaged.
     """
     schema = pl.Schema({column.name: DTYPES[column.kind]() for column in TABLES[table].columns})
