@@ -63,6 +63,7 @@ PYTHON: Mapping[str, set[str]] = {
     "processes": set(),
     "scratch": set(),
     "files": {"errors"},
+    "collector": set(),
     "scenario": set(),
     "plan": {"scenario"},
     "run": {"plan"},
@@ -81,7 +82,7 @@ PYTHON: Mapping[str, set[str]] = {
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
-PYTHON_SHARED = {"errors", "printable", "engine", "files", "processes", "scratch"}
+PYTHON_SHARED = {"errors", "printable", "engine", "files", "processes", "scratch", "collector"}
 """What every layer may import."""
 
 

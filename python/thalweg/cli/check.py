@@ -1,11 +1,14 @@
 """`thalweg check`: is the scenario right, and which experiments does it stand for?"""
 
+import gc
+from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from thalweg import engine
+from thalweg import collector, engine
 from thalweg.cli import experiments_output, output
 from thalweg.cli.options import EngineName, File, Overrides
 from thalweg.cli.prepared import load, plan_for
@@ -21,7 +24,14 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> None:
     """Check a scenario, and show its experiments."""
-    document = load(file, overrides or [])
+    with collector.paused():
+        _check(file, engine_name, overrides or [], as_json=as_json)
+        # The program ends here: there is nothing to collect.
+        gc.freeze()
+
+
+def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: bool) -> None:
+    document = load(file, overrides)
     plan, known = plan_for(document, engine_name)
     if warning := copies_warning(plan, known.engines[plan.engine]):
         output.talk(f"warning: {warning}")

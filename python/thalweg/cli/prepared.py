@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from thalweg import __version__, engine, plan, scenario
+from thalweg import __version__, collector, engine, plan, scenario
 from thalweg.cli import output, settings
 
 
@@ -14,7 +14,8 @@ def prepare(
 
     Its own mistakes are reported before those of the machine: a missing engine does not hide them.
     """
-    return plan_for(load(file, overrides, seed, repetitions), engine_name)
+    with collector.paused():
+        return plan_for(load(file, overrides, seed, repetitions), engine_name)
 
 
 def load(

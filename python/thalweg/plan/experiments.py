@@ -1,9 +1,8 @@
 """From a scenario to its plan."""
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
+from thalweg import collector
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import honours, seeds
@@ -24,7 +23,7 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     swept = raw.get("sweep", {})
     if errors := honours.check(document, swept, engine, others):
         raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
-    with _no_collection():
+    with collector.paused():
         experiments, traces = _experiments(document, swept)
     return Plan(
         format=FORMAT,
@@ -49,15 +48,3 @@ def _experiments(document: Document, swept: Mapping[str, Sequence[sweep.Value]])
             seed = seeds.derive(raw.get("seed", 1), assignment, repetition)
             experiments.append(resolved.experiment(experiment=number, repetition=repetition, sweep=settings, seed=seed))
     return experiments, traces
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Let the garbage collector wait: experiments have no cycles, and going through all of them takes as long again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -5,6 +5,7 @@ choices (`path.queue=fifo`, `flow.cc=name`). A key that no engine lists is decla
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from thalweg.engine import Engine
@@ -107,7 +108,12 @@ def _has_key(engine: Engine, key: str) -> bool:
 
 
 def _lists_choices(engine: Engine, key: str) -> bool:
-    return any(each.startswith(f"{key}=") for each in engine.honours)
+    return key in _keys_with_choices(engine.honours)
+
+
+@cache
+def _keys_with_choices(honours: frozenset[str]) -> frozenset[str]:
+    return frozenset(key for key, equals, _ in (each.partition("=") for each in honours) if equals)
 
 
 def _error(code: str, what: str, place: str, who: list[str], engine: Engine, hint: str | None) -> ThalwegError:

@@ -6,7 +6,7 @@ The point has been checked, so that what is looked up here is there and well-for
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,10 @@ NO_LIMIT_BYTES = 2**31 - 1
 
 REORDER_RTT_SHARE = 8
 """A packet that is held back without a delay of its own waits for this part of path.rtt: RACK's window is a quarter."""
+
+DEFAULT_REVERSE = models.Reverse()
+
+FIFO = plan.QueueFifo()
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Resolver:
         self._traces = traces
         self._parts = self._how()
         self._known: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        self._reverse: tuple[models.Reverse, int, plan.Link] | None = None
+        """The last reverse direction, its round-trip time, and what they resolve to."""
 
     def resolve(self, raw: Raw) -> Resolved:
         """Resolve a point, as `sweep.scenarios` returns it."""
@@ -80,11 +86,14 @@ class Resolver:
     def _path(self, path: models.Path) -> dict[str, Any]:
         rtt_ns = quantities.time(path.rtt)
         one_way = rtt_ns // 2
-        backward = path.reverse or models.Reverse()
+        backward = path.reverse or DEFAULT_REVERSE
+        if self._reverse is None or self._reverse[:2] != (backward, rtt_ns):
+            link = _link(backward, self._folder, self._traces, rtt_ns, rtt_ns - one_way)
+            self._reverse = backward, rtt_ns, link
         return {
             "rtt_ns": rtt_ns,
             "forward": _link(path, self._folder, self._traces, rtt_ns, one_way),
-            "reverse": _link(backward, self._folder, self._traces, rtt_ns, rtt_ns - one_way),
+            "reverse": self._reverse[2],
         }
 
 
@@ -133,8 +142,7 @@ def _capacity(
 ) -> tuple[plan.Capacity, Fraction | None]:
     """Give the capacity, and the rate that a BDP counts in."""
     if link.rate is not None:
-        rate = quantities.rate(link.rate)
-        return plan.CapacitySteps(steps=[plan.Step(at_ns=0, rate_bps=rate)]), Fraction(rate)
+        return _constant(link.rate)
     if link.steps is not None:
         steps = [plan.Step(at_ns=quantities.time(step.at), rate_bps=quantities.rate(step.rate)) for step in link.steps]
         return plan.CapacitySteps(steps=steps), Fraction(steps[0].rate_bps)
@@ -142,6 +150,12 @@ def _capacity(
         name, rate_bps = traces.add(folder / link.trace)
         return plan.CapacityTrace(trace=name), rate_bps
     return plan.CapacityUnlimited(), None
+
+
+@lru_cache(maxsize=4096)
+def _constant(rate: str) -> tuple[plan.Capacity, Fraction]:
+    bps = quantities.rate(rate)
+    return plan.CapacitySteps(steps=[plan.Step(at_ns=0, rate_bps=bps)]), Fraction(bps)
 
 
 def _buffer(text: str, rate_bps: Fraction | None, rtt_ns: int) -> plan.Buffer:
@@ -157,9 +171,10 @@ def _queue(queue: models.Queue) -> plan.Queue:
     name = queue.name if isinstance(queue, models.QueueTable) else queue
     if name != "fifo":
         raise ThalwegError("not-honoured", f"no engine honours the queue discipline `{name}` yet", place="path.queue")
-    return plan.QueueFifo()
+    return FIFO
 
 
+@lru_cache
 def _loss(loss: models.Loss) -> plan.Loss:
     if isinstance(loss, models.LossModel):
         return plan.LossGilbertElliott(p=loss.p, r=loss.r, loss_bad=loss.loss_bad, loss_good=loss.loss_good)

@@ -17,7 +17,6 @@ from thalweg.scenario import (
     rules_path,
     structure,
     sweep,
-    values,
 )
 from thalweg.scenario.document import Document, Raw
 from thalweg.scenario.mistakes import Mistake, Mistakes
@@ -183,7 +182,7 @@ RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (rules_path.check_hosts, ("host", "flow")),
     (rules_flow.check, ("flow", "host", "duration")),
     (rules_flow.check_background, ("background", "path", "duration")),
-    (rules_direction.check, ("flow", "host", "path")),
+    (rules_direction.check, ("flow", "host", "path.reverse")),
     (rules_cc.check, ("flow",)),
     (rules_host.check, ("host", "flow", "background")),
     (rules_amount.check, ("flow", "duration", "sample_interval")),
@@ -192,10 +191,10 @@ RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
 """Every rule, with the keys that it gets. Where two points of the sweep share them, it is applied once."""
 
 
-def _extract(raw: Raw, keys: Sequence[str]) -> Raw:
+def extract(raw: Raw, keys: Sequence[str]) -> Raw:
     """Return the scenario with nothing but some keys, of the top or of a table there.
 
-    >>> _extract({"path": {"rtt": "1ms", "loss": 1}, "flow": [], "host": {}}, ["path.rtt", "flow", "duration"])
+    >>> extract({"path": {"rtt": "1ms", "loss": 1}, "flow": [], "host": {}}, ["path.rtt", "flow", "duration"])
     {'path': {'rtt': '1ms'}, 'flow': []}
     """
     extract: Raw = {}
@@ -209,6 +208,19 @@ def _extract(raw: Raw, keys: Sequence[str]) -> Raw:
     return extract
 
 
+def _indices(swept: Mapping[str, Sequence[Value]], base: Raw, keys: Sequence[str]) -> list[int]:
+    """Return which of the swept addresses set something below the keys that a rule reads.
+
+    >>> _indices({"path.rtt": ["1ms"], "path.rate": ["1bps"]}, {}, ["flow", "path.rate"])
+    [1]
+    """
+    paths = [tuple(key.split(".")) for key in keys]
+    places = [sweep.locate(address, base) for address in swept]
+    return [
+        index for index, place in enumerate(places) if any(place[: len(path)] == path[: len(place)] for path in paths)
+    ]
+
+
 def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], meant: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
@@ -217,19 +229,19 @@ def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], 
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
     in_files: dict[Any, ThalwegError] = {}
-    # Parts that points share are the same objects, which `sweep.scenarios` keeps as long as it is iterated.
-    known: dict[tuple[int | None, ...], Mistakes] = {}
+    # A rule finds the same at all points where the sweep sets the same values below the keys that it reads.
+    read = [_indices(swept, base, keys) for _, keys in RULES]
+    known: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]
     for assignment, raw in sweep.scenarios(base, swept):
         points.append(assignment)
-        path = values.table(raw, "path")
-        ids = {key: id(value) for key, value in raw.items()} | {f"path.{key}": id(path[key]) for key in path}
-        for number, (rule, keys) in enumerate(RULES):
-            parts = (number, *map(ids.get, keys))
-            mistakes = known.get(parts)
+        set_here = tuple(assignment.values())
+        for (rule, keys), indices, results in zip(RULES, read, known, strict=True):
+            read_here = tuple([set_here[index] for index in indices])
+            mistakes = results.get(read_here)
             if mistakes is None:
-                mistakes = known[parts] = Mistakes()
-                rule(_extract(raw, keys), document.file.parent, mistakes)
-            for mistake in mistakes:
+                mistakes = results[read_here] = Mistakes()
+                rule(extract(raw, keys), document.file.parent, mistakes)
+            for mistake in mistakes.found:
                 if not any(
                     address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead
                 ):

@@ -1,6 +1,5 @@
 """Collects what the rules find at one point of the sweep."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from thalweg.errors import ThalwegError
@@ -46,7 +45,3 @@ class Mistakes:
     def add_error(self, error: ThalwegError) -> None:
         """Note a mistake that has its own place."""
         self.errors.append(error)
-
-    def __iter__(self) -> Iterator[Mistake]:
-        """Go through the mistakes of the scenario itself."""
-        return iter(self.found)

@@ -57,9 +57,13 @@ class PerSecond:
 T = TypeVar("T")
 
 
+MAX_CACHED = 1 << 18
+"""Parsed texts of one kind that are kept: every value of a large sweep, which checking and resolving parse."""
+
+
 def _cached(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Keep what texts were read as: the points of a sweep have most of them in common."""
-    return lru_cache(maxsize=4096)(parse)
+    """Cache what texts are parsed to: the points of a sweep have most of them in common."""
+    return lru_cache(maxsize=MAX_CACHED)(parse)
 
 
 @_cached

@@ -53,7 +53,7 @@ def check_background(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 f"`background.{index}.rate` is zero",
                 expected="a rate above zero",
             )
-    if "duration" not in raw:
+    if "duration" not in raw and raw.get("background"):
         _endless(raw, mistakes)
 
 

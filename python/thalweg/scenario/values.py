@@ -85,7 +85,9 @@ def room_bytes(buffer: int | Bdps, rate_bps: Fraction | None, rtt_ns: int | None
         return buffer
     if rate_bps is None or rtt_ns is None:
         return None
-    return int(rate_bps * rtt_ns * buffer.factor / (8 * NANOS))
+    # Whole numbers: arithmetic of fractions is slow, and sweeps have many points.
+    factor = buffer.factor
+    return rate_bps.numerator * rtt_ns * factor.numerator // (rate_bps.denominator * factor.denominator * 8 * NANOS)
 
 
 def buffer_of(link: Raw) -> int | Bdps | PacketCount | None:

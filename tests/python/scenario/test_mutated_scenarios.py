@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from mutations import Originals, mutated
 from thalweg import engine, plan
 from thalweg.errors import ThalwegError
-from thalweg.scenario import check
+from thalweg.scenario import check, structure
 from thalweg.scenario.document import Document
+from thalweg.scenario.mistakes import Mistakes
 
 ROOT = Path(__file__).parents[3]
 
@@ -74,3 +75,16 @@ def test_a_mutated_scenario_is_explained_or_planned() -> None:
         batch(number)()
         if time.monotonic() >= end:
             break
+
+
+@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@seed(1)
+@given(raw=mutated(ORIGINALS))
+def test_a_rule_finds_the_same_without_the_keys_that_it_does_not_declare(raw: dict[str, Any]) -> None:
+    document = Document(ROOT / "scenarios" / "x.toml", "", raw)
+    sound = structure.sound(raw, structure.check(document, raw))
+    for rule, keys in check.RULES:
+        of_all, of_declared = Mistakes(), Mistakes()
+        rule(sound, document.file.parent, of_all)
+        rule(check.extract(sound, keys), document.file.parent, of_declared)
+        assert of_declared.found == of_all.found, rule
