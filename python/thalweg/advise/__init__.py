@@ -33,7 +33,7 @@ from thalweg.advise.question import Design, Question
 from thalweg.errors import Exit, ThalwegError
 from thalweg.processes import asked_to_end
 from thalweg.records.find import Found, LeftOut, find, nothing
-from thalweg.results.reading import damaged
+from thalweg.results.parquet import damaged
 
 __all__ = [
     "NOT_COMPARABLE",

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import ALWAYS, SCHEMA
+from thalweg.results import parquet
 from thalweg.results.reading import Unreadable, fits, reading
 
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
@@ -181,7 +183,7 @@ def _schema(file: Path) -> pl.Schema | str:
     """Read a file's columns from its end, or say why they are not those of records."""
     try:
         with reading():
-            found = pl.Schema(pl.read_parquet_schema(file))
+            found = parquet.columns_of(pq.read_schema(file))
     except FileNotFoundError:
         raise gone(file) from None
     except PermissionError:

@@ -11,7 +11,8 @@ import polars as pl
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import Found, LeftOut, find, gone
 from thalweg.records.schema import CLOSE, INTERIM, KINDS, SCHEMA
-from thalweg.results.reading import Unreadable, damaged, finite, first_line, reading
+from thalweg.results.parquet import damaged
+from thalweg.results.reading import Unreadable, finite, first_line, reading
 
 CONNECTION = ["source", "machine", "connection"]
 """What a connection is known by; machines may use the same numbers."""
@@ -73,19 +74,26 @@ class Records:
 
         Run together they would share one scan, which polars keeps in memory: four times as much at five million rows.
 
+        Arrow decodes every file before polars reads them: a flipped bit in a page can make polars abort the process,
+        where Arrow raises an exception.
+
         Raises `ThalwegError` if a file is damaged where its rows are.
         """
+        if self._first_damaged:
+            raise self._damaged(*self._first_damaged)
         try:
             with reading():
                 return [query.collect(engine="streaming") for query in queries]
         except (Unreadable, OSError) as error:
-            raise self._damaged(error) from None
+            raise self._damaged(None, first_line(error)) from None
 
-    def _damaged(self, error: Exception) -> ThalwegError:
-        """Find out which file it is."""
+    @cached_property
+    def _first_damaged(self) -> tuple[Path, str] | None:
+        return next(damaged(self.files), None)
+
+    def _damaged(self, bad: Path | None, why: str) -> ThalwegError:
         if vanished := next((file for file in self.files if not file.exists()), None):
             return gone(vanished)
-        bad, why = next(damaged(self.files), (None, first_line(error)))
         return ThalwegError(
             "damaged-records",
             f"{f'the file `{bad}` is' if bad else 'records are'} damaged: {why}",

@@ -1,19 +1,17 @@
 """Reading files with other people's libraries: every failure becomes one exception, and a float that is not a finite
 number becomes empty.
 
-A damaged Parquet file can make polars panic. A panic reaches Python as pyo3's PanicException, which derives from
+A damaged file can make polars panic. A panic reaches Python as pyo3's PanicException, which derives from
 `BaseException`, and leaves a stack trace on standard error. Neither must reach the user.
 """
 
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from thalweg.errors import ThalwegError, shortage
 
@@ -57,20 +55,6 @@ def first_line(error: BaseException) -> str:
     ('bad page', 'ValueError')
     """
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def damaged(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Decode every row of Parquet files, and return those that cannot be decoded, each with the reason.
-
-    Arrow decodes a file first: it raises an exception where polars can abort the process.
-    """
-    for file in files:
-        try:
-            with reading():
-                pq.read_table(file)
-                pl.scan_parquet(file).select(pl.all().null_count()).collect(engine="streaming")
-        except (Unreadable, OSError) as error:
-            yield file, first_line(error)
 
 
 def fits(found: pl.DataType, wanted: pl.DataType) -> bool:

@@ -21,7 +21,8 @@ import polars as pl
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import journal, tables
 from thalweg.results.columns import TABLES
-from thalweg.results.reading import Unreadable, damaged, first_line, reading
+from thalweg.results.parquet import damaged
+from thalweg.results.reading import Unreadable, first_line, reading
 
 NOT_NEEDED = "not-needed.json"
 """File in a run directory: what a study could do without."""

@@ -2,21 +2,18 @@
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from polars.io.plugins import register_io_source
 
+from thalweg.results import parquet
 from thalweg.results.columns import TABLES
-from thalweg.results.reading import Unreadable, finite, first_line, fits, reading
+from thalweg.results.reading import Unreadable, first_line, fits, reading
 
 DTYPES: dict[str, type[pl.DataType]] = {"u64": pl.UInt64, "f64": pl.Float64, "string": pl.String, "bool": pl.Boolean}
-
-FILES_AT_ONCE = 64
-"""Files that are decoded together: many calls for small files are slow, and all files at once may not fit in memory."""
 
 
 class DamagedTable(Exception):
@@ -41,8 +38,7 @@ def keys(table: str) -> list[str]:
 def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     """Read the files of the experiments `ids`, lazily; a file that is absent has no rows.
 
-    Floats that are not finite are empty. Arrow decodes the files: a flipped bit in a page can make polars abort the
-    process, where Arrow raises an exception.
+    Floats that are not finite are empty.
 
     Raises `PermissionError` if a file may not be read, and `DamagedTable` if a file is malformed
     or lacks a column. Rows are decoded on collection, which raises an exception of polars if they are damaged.
@@ -55,46 +51,7 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
         if found != checked:
             _check_columns(file, found, schema, needed)
             checked = found
-
-    def decode(
-        columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
-    ) -> Iterator[pl.DataFrame]:
-        selected = schema if columns is None else pl.Schema({name: schema[name] for name in columns})
-        left = limit
-        for some in _batched(files):
-            frame = _decode(some, selected)
-            if predicate is not None:
-                frame = frame.filter(predicate)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
-            yield frame
-            if left == 0:
-                return
-        if not files:
-            yield pl.DataFrame(schema=selected)
-
-    return register_io_source(decode, schema=schema).sort(keys(table), maintain_order=True)
-
-
-def _batched(files: Sequence[Path]) -> Iterator[Sequence[Path]]:
-    """Split files into groups of at most `FILES_AT_ONCE`."""
-    return (files[start : start + FILES_AT_ONCE] for start in range(0, len(files), FILES_AT_ONCE))
-
-
-def _decode(files: Sequence[Path], wanted: pl.Schema) -> pl.DataFrame:
-    """Read columns of some files; a column that a file lacks is empty."""
-    # The first table brings the columns that no file has.
-    decoded = [pl.DataFrame(schema=wanted).to_arrow()]
-    for file in files:
-        with pq.ParquetFile(file, pre_buffer=False) as parquet:
-            there = [name for name in wanted if name in parquet.schema_arrow.names]
-            decoded.append(parquet.read(columns=there, use_threads=False))
-    rows = pa.concat_tables(decoded, promote_options="permissive")
-    # polars assumes that text is valid UTF-8.
-    rows.validate(full=True)
-    frame = pl.DataFrame(rows)
-    return frame.select(finite(name, frame.schema[name]).cast(dtype) for name, dtype in wanted.items())
+    return parquet.scan(files, schema).sort(keys(table), maintain_order=True)
 
 
 def _arrow_schemas(files: Sequence[Path]) -> list[pa.Schema]:
@@ -113,7 +70,7 @@ def _arrow_schemas(files: Sequence[Path]) -> list[pa.Schema]:
 def _check_columns(file: Path, arrow: pa.Schema, wanted: pl.Schema, needed: Sequence[str]) -> None:
     try:
         with reading():
-            found = pl.DataFrame(arrow.empty_table()).schema
+            found = parquet.columns_of(arrow)
     except Unreadable as error:
         raise DamagedTable(file, first_line(error)) from None
     if missing := [name for name in needed if name not in found]:

@@ -26,6 +26,9 @@ SHORT = 4096
 BYTE_OF_A_LENGTH = 910
 """Where the table of flows that is damaged holds a length: with its lowest bit changed, polars aborts the process."""
 
+SIGN_OF_A_COUNT = 14
+"""Where the first page of a file of records holds its number of values, whose lowest bit is its sign."""
+
 flips = st.tuples(st.booleans(), st.integers(0, 2**31), st.integers(0, 7))
 """Near the end or anywhere, which byte, and which of its bits."""
 
@@ -50,6 +53,14 @@ def flipped(content: bytes, flip: tuple[bool, int, int]) -> bytes:
     size = len(content)
     place = size - 1 - number % min(SHORT, size) if is_near_end else number % size
     return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+def in_a_process(command: str, place: Path) -> tuple[int, str]:
+    """Run `thalweg COMMAND PLACE` in a process of its own, which may abort: its exit code, and what it reported."""
+    words = [sys.executable, "-m", "thalweg", command, str(place)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +124,20 @@ def test_a_bit_that_makes_polars_abort_is_an_error_of_a_command(tmp_path: Path, 
     file = next((run / "flows").iterdir())
     # polars takes the changed length of a page for one of exabytes.
     file.write_bytes(flipped(file.read_bytes(), (False, BYTE_OF_A_LENGTH, 0)))
-    words = [sys.executable, "-m", "thalweg", command, str(run)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == Exit.USAGE, done.stderr
-    damage_is_told(done.returncode, done.stderr, file.name)
+    code, text = in_a_process(command, run)
+    assert code == Exit.USAGE, text
+    damage_is_told(code, text, file.name)
+
+
+def test_a_negative_number_of_values_in_a_page_of_records_names_the_file(records: tuple[Path, bytes]) -> None:
+    folder, content = records
+    bad = folder / "bad.parquet"
+    # polars allocates exabytes for it, and aborts.
+    bad.write_bytes(flipped(content, (False, SIGN_OF_A_COUNT, 0)))
+    code, text = in_a_process("records", folder)
+    assert code == Exit.FAILED, text
+    damage_is_told(code, text, bad.name)
+    assert "negative number of values" in text
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])
