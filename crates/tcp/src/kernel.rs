@@ -5,8 +5,13 @@
 //! | part of the receive buffer that is window | half | payload / memory of a segment | as 6.12 |
 //! | receive buffer for `c` bytes read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + what lies beyond a gap, more while `c` grows |
 //! | memory of a piece in the send buffer besides its payload | 1280 bytes | 832 bytes | as 6.12 |
+//! | memory of a segment that the send buffer is sized for | 4352 bytes | 4352 bytes | 2304 bytes |
 //! | memory of a full segment in the receive buffer | 2728 bytes | 2304 bytes | as 6.12 |
 //! | time for writing a packet | none | 2 to 4 us | as 6.12 |
+//!
+//! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it includes
+//! the largest headers of any driver. Kernels with wireless and tunnels, which distributions build, round it up to 4096 bytes
+//! and a descriptor. The kernel of 6.18 that ours was compared with has neither, and rounds it up to 2048.
 //!
 //! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to namespace;
 //! 6.18 with a kernel on a machine, where segments come from a network card or the relay. 6.12 is derived from its sources.
@@ -33,6 +38,15 @@ impl Kernel {
             Kernel::Linux6_1 => 1280,
             // `skb_small_head_cache`, since 6.3.
             Kernel::Linux6_12 | Kernel::Linux6_18 => 832,
+        }
+    }
+
+    /// Bytes of memory of a segment, by which the send buffer is sized for cwnd: a segment of 1460 bytes, the largest headers
+    /// and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
+    pub(crate) fn sndbuf_per_segment(self) -> u64 {
+        match self {
+            Kernel::Linux6_1 | Kernel::Linux6_12 => 4352,
+            Kernel::Linux6_18 => 2304,
         }
     }
 

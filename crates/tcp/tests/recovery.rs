@@ -279,24 +279,24 @@ fn on_a_path_that_reorders_a_loss_is_found_when_a_quarter_of_the_round_trip_has_
 fn the_patience_for_reordering_ends_on_time_although_pacing_holds_the_next_burst_back() {
     // Two segments every 46 ms. The first pair that is swapped teaches; of the last pair the first segment is lost.
     let mut pipe = Pipe::new(Fixed::paced(20, Rate(500_000)), Some(Rate::from_mbps(20)), ms(10));
-    let mut late = delay_first([(50, Span::from_micros(900))]);
-    let mut lost = drop_first([98]);
+    let mut late = delay_first([(51, Span::from_micros(900))]);
+    let mut lost = drop_first([97]);
     pipe.forward = Box::new(move |packet, before| match lost(packet, before) {
         Fate::Deliver => late(packet, before),
         fate => fate,
     });
     pipe.connect();
-    pipe.write(segments(100));
+    pipe.write(segments(99));
     while pipe.info().counters.recoveries == 0 {
         pipe.run_until(pipe.now + ms(1));
         assert!(pipe.now < at_ms(5_000), "the loss is found");
     }
-    let sent = pipe.sent_at(98);
+    let sent = pipe.sent_at(97);
     let found_after = pipe.now.since(sent[0]);
     // As without pacing: a round trip of 21 ms, 5 ms of patience, 2 ms of the timer's own, 1 ms of this test's.
     assert!((ms(27)..=ms(30)).contains(&found_after), "{found_after}");
     pipe.run_to_end(at_ms(10_000));
-    let resent_after = pipe.sent_at(98)[1].since(sent[0]);
+    let resent_after = pipe.sent_at(97)[1].since(sent[0]);
     assert!((ms(46)..ms(47)).contains(&resent_after), "the retransmission waits for its departure: {resent_after}");
 }
 

@@ -14,8 +14,8 @@ use thalweg_units::{MTU, Rate, Span, Time};
 const RTT: Span = Span::from_millis(20);
 const LATE_S: f64 = 20.0;
 
-/// How far from a half a fair share may be, on average over [`WINDOW_K`]: losses do not strike both flows at once.
-const TOLERANCE: f64 = 0.12;
+/// Largest distance from a half of a fair share, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not strike both flows at once.
+const TOLERANCE: f64 = 0.1;
 
 /// Reductions until the shares are equal, each a K apart.
 const CONVERGED_K: f64 = 10.0;
@@ -61,18 +61,19 @@ fn is_fair(share: f64) -> bool {
     (share - 0.5).abs() <= TOLERANCE
 }
 
-fn shares(name: &str, rate: Rate, from_k: f64, to_k: f64, experiment: impl Fn(u64) -> Experiment) -> Vec<f64> {
+/// Mean share of the late flow over the seeds.
+fn share(name: &str, rate: Rate, from_k: f64, to_k: f64, experiment: impl Fn(u64) -> Experiment) -> f64 {
     let k = k_s(rate);
     let shares: Vec<f64> = SEEDS.map(|seed| late_share(&run(&experiment(seed)), from_k * k, to_k * k)).collect();
     println!("convergence: {name}, {rate}, {from_k} K to {to_k} K (K = {k:.1} s): late share {shares:.2?}");
-    shares
+    shares.iter().sum::<f64>() / shares.len() as f64
 }
 
 #[test]
 fn a_late_cubic_flow_gets_its_share_within_ten_reductions() {
     for rate in [Rate::from_mbps(20), Rate::from_mbps(100)] {
-        let late = shares("cubic", rate, CONVERGED_K, CONVERGED_K + WINDOW_K, |seed| two("cubic", rate, seed));
-        assert!(late.into_iter().all(is_fair));
+        let late = share("cubic", rate, CONVERGED_K, CONVERGED_K + WINDOW_K, |seed| two("cubic", rate, seed));
+        assert!(is_fair(late), "{late}");
     }
 }
 
@@ -80,8 +81,8 @@ fn a_late_cubic_flow_gets_its_share_within_ten_reductions() {
 fn a_late_cubic_flow_has_not_its_share_before_the_first_reductions() {
     // Control: the same check, sooner.
     let rate = Rate::from_mbps(100);
-    let soon = shares("cubic", rate, 0.0, 1.0, |seed| two("cubic", rate, seed));
-    assert!(!soon.into_iter().all(is_fair));
+    let soon = share("cubic", rate, 0.0, 1.0, |seed| two("cubic", rate, seed));
+    assert!(!is_fair(soon), "{soon}");
 }
 
 #[test]
@@ -89,20 +90,20 @@ fn flows_that_do_not_converge_fail_the_check() {
     let rate = Rate::from_mbps(20);
     let (from, to) = (CONVERGED_K, CONVERGED_K + WINDOW_K);
     // Control: with a longer way the share stays smaller.
-    let far = shares("cubic, late one 100 ms longer", rate, from, to, |seed| {
+    let far = share("cubic, late one 100 ms longer", rate, from, to, |seed| {
         let mut experiment = two("cubic", rate, seed);
         experiment.flows[1].extra_rtt_ns = Span::from_millis(100);
         experiment
     });
-    assert!(far.into_iter().all(|share| !is_fair(share)));
+    assert!(!is_fair(far), "{far}");
     // Control: a BBR that meets a CUBIC in a shallow buffer takes nearly all.
-    let unlike = shares("late bbr, 0.1 BDP of buffer", rate, from, to, |seed| {
+    let unlike = share("late bbr, 0.1 BDP of buffer", rate, from, to, |seed| {
         let mut experiment = two("cubic", rate, seed);
         crate::support::set_path(&mut experiment, rate, RTT, 0.1);
         experiment.flows[1].cc = "bbr".to_owned();
         experiment
     });
-    assert!(unlike.into_iter().all(|share| !is_fair(share)));
+    assert!(!is_fair(unlike), "{unlike}");
 }
 
 #[test]

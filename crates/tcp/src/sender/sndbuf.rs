@@ -1,6 +1,6 @@
 //! The send buffer, and how the application writes into it.
 //!
-//! The buffer starts at 85 KiB and grows to what holds a multiple of cwnd
+//! The buffer starts at 45 or 85 KiB ([`Kernel::sndbuf_per_segment`](crate::Kernel)) and grows to what holds a multiple of cwnd
 //! ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An application that found it full
 //! is woken by an ACK after which a third of it is free.
 //!
@@ -36,8 +36,6 @@ use rand_core::Rng;
 use std::collections::VecDeque;
 use thalweg_units::{Bytes, Packets, Time};
 
-/// Memory that a segment may take: 1460 bytes with headers and bookkeeping, rounded up to 4096, and a descriptor.
-const SEGMENT_MEMORY: u64 = 4352;
 /// Fewest segments that the buffer is made for.
 const MIN_SEGMENTS: u64 = 10;
 /// The smallest buffer: SOCK_MIN_SNDBUF.
@@ -158,7 +156,8 @@ impl Sender {
     pub(super) fn expand_sndbuf(&mut self) {
         let Packets(cwnd) = self.window.cwnd;
         let segments = cwnd.max(MIN_SEGMENTS).max(self.rack.reordering + 1);
-        let size = segments.saturating_mul(SEGMENT_MEMORY).saturating_mul(self.cc.sndbuf_factor());
+        let size =
+            segments.saturating_mul(self.config.kernel.sndbuf_per_segment()).saturating_mul(self.cc.sndbuf_factor());
         self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0.max(SIZE_MIN)));
     }
 
