@@ -1,12 +1,13 @@
 //! A run directory that is being written.
 
-use crate::atomic::{self, Pending};
+use crate::atomic;
 use crate::error::Error;
 use crate::id::Id;
 use crate::journal::Journal;
+use crate::layout::{TABLES, recorded_folder, recorded_paths, table_path};
 use crate::lock::{self, Lock};
 use crate::run_file::{self, RunFile};
-use crate::tables::{TABLES, Tables, recorded_folder, recorded_paths};
+use crate::tables::Tables;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -82,7 +83,7 @@ impl RunDirectory {
         sweep: &BTreeMap<String, SweepValue>,
         has_up_flows: bool,
     ) -> Result<Tables<'_>, Error> {
-        Tables::create(self, id, sweep, has_up_flows)
+        Tables::create(&self.path, id, sweep, has_up_flows)
     }
 
     /// Appends an event to the journal.
@@ -110,28 +111,6 @@ impl RunDirectory {
     pub fn sync(&self) -> Result<(), Error> {
         self.journal.lock().expect("no thread panics while it writes the journal").sync()
     }
-
-    /// Gives the files of an experiment, in the order of [`TABLES`], their names. They are on the disk already.
-    pub(crate) fn publish(&self, id: &Id, files: impl IntoIterator<Item = Pending>) -> Result<(), Error> {
-        files.into_iter().try_for_each(|file| {
-            let path = file.target().to_owned();
-            file.publish().map_err(|source| {
-                for table in TABLES {
-                    // The first error is the one to report; what stays is removed at the next start.
-                    let _ = fs::remove_file(table_path(&self.path, table, id));
-                }
-                for path in recorded_paths(&self.path, id) {
-                    let _ = fs::remove_file(path);
-                }
-                Error::io(&self.path, &path, source)
-            })
-        })
-    }
-}
-
-/// The file of an experiment in a table.
-pub(crate) fn table_path(directory: &Path, table: &str, id: &Id) -> PathBuf {
-    directory.join(table).join(format!("{id}.parquet"))
 }
 
 /// The experiments of `run` that are complete.

@@ -38,7 +38,9 @@ pub fn write_group<W: Write + Send>(
     let mut write = || {
         let mut group = file.next_row_group()?;
         for column in columns.iter().filter(|column| column.is_written) {
-            if let Some(Encoded { bytes, written }) = repeats.encoded(column, order.len())? {
+            if let Some(Encoded { bytes, written }) =
+                repeats.encoded(column, order.len(), || alone(column, order.len()))?
+            {
                 group.append_column(&bytes, written)?;
                 continue;
             }
@@ -52,7 +54,7 @@ pub fn write_group<W: Write + Send>(
 }
 
 /// A column as it is in a row group, wherever that is. Its rows are all the same.
-pub fn alone(column: &Column, rows: usize) -> io::Result<Encoded> {
+fn alone(column: &Column, rows: usize) -> io::Result<Encoded> {
     let columns = std::slice::from_ref(column);
     let order: Vec<u32> = (0..u32::try_from(rows).expect("a group has fewer than 2^32 rows")).collect();
     let mut bytes = Vec::new();

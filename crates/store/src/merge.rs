@@ -1,12 +1,13 @@
 //! Joining run directories of one plan, such as the shards that several machines ran.
 
 use crate::atomic::Pending;
-use crate::directory::{self, COMMANDS, RunDirectory, table_path};
+use crate::directory::{self, COMMANDS, RunDirectory};
 use crate::error::Error;
 use crate::id::Id;
 use crate::journal;
+use crate::layout::{TABLES, recorded_folder, recorded_paths, table_path};
+use crate::publish::publish;
 use crate::run_file::{FILE, Host, RunFile};
-use crate::tables::{TABLES, recorded_folder, recorded_paths};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -103,7 +104,7 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
     }
     let tables = TABLES.map(|table| (table_path(part, table, id), table_path(target.path(), table, id)));
     let files: Vec<Pending> = recorded.into_iter().chain(tables).map(copy).collect::<Result<_, _>>()?;
-    target.publish(id, files)
+    publish(target.path(), id, files)
 }
 
 /// Appends what the engine did to the part's machine, unless it is there already.

@@ -4,7 +4,6 @@
 //! takes as long to encode whatever is in it. The bytes are the same either way.
 
 use crate::column::{Cells, Column};
-use crate::encode;
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
@@ -47,16 +46,21 @@ enum Single {
 }
 
 impl Repeats {
-    /// The column, encoded, if all of its rows are the same, and were so before.
+    /// Returns the column as `encode` encodes it, if all of its rows are the same, and were so before.
     ///
     /// # Errors
-    /// It cannot be encoded.
-    pub fn encoded(&mut self, column: &Column, rows: usize) -> io::Result<Option<Encoded>> {
+    /// `encode` fails.
+    pub fn encoded(
+        &mut self,
+        column: &Column,
+        rows: usize,
+        encode: impl FnOnce() -> io::Result<Encoded>,
+    ) -> io::Result<Option<Encoded>> {
         let Some(value) = single(column) else { return Ok(None) };
         match self.0.get_mut(&column.name) {
             Some(known) if known.rows == rows && known.value == value => {
                 if known.encoded.is_none() {
-                    known.encoded = Some(encode::alone(column, rows)?);
+                    known.encoded = Some(encode()?);
                 }
                 Ok(known.encoded.clone())
             }

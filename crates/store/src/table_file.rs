@@ -1,7 +1,8 @@
 //! A table of one experiment while it is written: whole row groups are in its file already, the last rows in memory.
 
 use crate::atomic::Pending;
-use crate::rows::{Rows, RowsFile};
+use crate::rows::Rows;
+use crate::rows_file::RowsFile;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -1,34 +1,19 @@
 //! The tables of one experiment while it runs.
 
 use crate::atomic::Pending;
-use crate::directory::{RunDirectory, table_path};
 use crate::error::Error;
 use crate::id::Id;
+use crate::layout::{recorded_folder, recorded_paths, table_path};
+use crate::publish::publish;
 use crate::table_file::TableFile;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, Sink, StateRow};
-
-/// The tables in the order in which their files are renamed into place: `flows` last, because it marks an experiment
-/// as complete.
-pub(crate) const TABLES: [&str; 4] =
-    [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
-
-/// What only experiments with recorded packets have: the table `packets`, and the same as a capture.
-pub(crate) fn recorded_paths(directory: &Path, id: &Id) -> [PathBuf; 2] {
-    let folder = recorded_folder(directory);
-    [folder.join(format!("{id}.parquet")), folder.join(format!("{id}.pcapng"))]
-}
-
-/// Where recorded packets are; it is not there in most run directories.
-pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
-    directory.join(PacketRow::TABLE.name)
-}
 
 /// Takes the rows of one experiment and writes them as they come. Dropped, it leaves nothing behind.
 ///
@@ -63,7 +48,7 @@ impl Health {
 impl<'a> Tables<'a> {
     /// Begins the files. `flows` gets a column for every key of the sweep, and `direction` if `has_up_flows`.
     pub(crate) fn create(
-        directory: &'a RunDirectory,
+        directory: &'a Path,
         id: &Id,
         sweep: &BTreeMap<String, SweepValue>,
         has_up_flows: bool,
@@ -99,9 +84,9 @@ impl<'a> Tables<'a> {
     /// # Errors
     /// A file cannot be written.
     pub fn begin_capture(&mut self) -> Result<&Path, Error> {
-        let [table, capture] = recorded_paths(self.place.directory.path(), &self.place.id);
-        let error = |path: &Path, source| Error::io(self.place.directory.path(), path, source);
-        let folder = recorded_folder(self.place.directory.path());
+        let [table, capture] = recorded_paths(self.place.directory, &self.place.id);
+        let error = |path: &Path, source| Error::io(self.place.directory, path, source);
+        let folder = recorded_folder(self.place.directory);
         fs::create_dir_all(&folder).map_err(|source| error(&folder, source))?;
         self.packets = Some(TableFile::create(&table, &BTreeMap::new(), &[]).map_err(|source| error(&table, source))?);
         let pending = Pending::create(&capture).map_err(|source| error(&capture, source))?;
@@ -118,11 +103,11 @@ impl<'a> Tables<'a> {
         let packets = packets.map(|packets| place.finish(packets)).transpose()?;
         if let Some(capture) = &capture {
             let path = capture.target();
-            capture.sync().map_err(|source| Error::io(place.directory.path(), path, source))?;
+            capture.sync().map_err(|source| Error::io(place.directory, path, source))?;
         }
         // In the order of TABLES.
         let tables = [place.finish(samples)?, place.finish(state)?, place.finish(queue)?, place.finish(flows)?];
-        place.directory.publish(&place.id, packets.into_iter().chain(capture).chain(tables))
+        publish(place.directory, &place.id, packets.into_iter().chain(capture).chain(tables))
     }
 
     /// The experiment has failed: nothing is left of it.
@@ -157,7 +142,7 @@ impl Sink for Tables<'_> {
 /// Whose files they are, for errors that say which one could not be written.
 #[derive(Debug)]
 struct Place<'a> {
-    directory: &'a RunDirectory,
+    directory: &'a Path,
     id: Id,
     health: Health,
 }
@@ -168,7 +153,7 @@ impl Place<'_> {
         constants: &BTreeMap<String, SweepValue>,
         without: &[&str],
     ) -> Result<TableFile<R>, Error> {
-        let path = table_path(self.directory.path(), R::TABLE.name, &self.id);
+        let path = table_path(self.directory, R::TABLE.name, &self.id);
         TableFile::create(&path, constants, without).map_err(|source| self.error::<R>(source))
     }
 
@@ -186,7 +171,7 @@ impl Place<'_> {
     }
 
     fn error<R: Row>(&self, source: io::Error) -> Error {
-        let directory = self.directory.path();
+        let directory = self.directory;
         Error::io(directory, &table_path(directory, R::TABLE.name, &self.id), source)
     }
 }

@@ -1,0 +1,26 @@
+//! Names of the files and folders in a run directory.
+
+use crate::id::Id;
+use std::path::{Path, PathBuf};
+use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, StateRow};
+
+/// The tables in the order in which their files are renamed into place: `flows` last, because it marks an experiment
+/// as complete.
+pub(crate) const TABLES: [&str; 4] =
+    [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
+
+/// What only experiments with recorded packets have: the table `packets`, and the same as a capture.
+pub(crate) fn recorded_paths(directory: &Path, id: &Id) -> [PathBuf; 2] {
+    let folder = recorded_folder(directory);
+    [folder.join(format!("{id}.parquet")), folder.join(format!("{id}.pcapng"))]
+}
+
+/// Where recorded packets are; it is not there in most run directories.
+pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
+    directory.join(PacketRow::TABLE.name)
+}
+
+/// The file of an experiment in a table.
+pub(crate) fn table_path(directory: &Path, table: &str, id: &Id) -> PathBuf {
+    directory.join(table).join(format!("{id}.parquet"))
+}

@@ -1,0 +1,68 @@
+//! A file that holds nothing but rows: all that is needed where there is no run directory.
+
+use crate::atomic::Pending;
+use crate::encode;
+use crate::repeats::Repeats;
+use crate::rows::Rows;
+use crate::stored::StoredRows;
+use parquet::file::writer::SerializedFileWriter;
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+use thalweg_trace::Row;
+
+/// A file of rows, being written. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub struct RowsFile<R> {
+    pending: Pending,
+    /// Writes to the pending file, through a handle of its own: what goes wrong at the end is then told as it is.
+    file: SerializedFileWriter<File>,
+    of: PhantomData<fn(R)>,
+}
+
+impl<R: Row> RowsFile<R> {
+    /// Begins what is to become the file `target`, for rows that have the columns of `like`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(target: &Path, like: &Rows<R>) -> io::Result<RowsFile<R>> {
+        let mut pending = Pending::create(target)?;
+        let file = encode::begin(pending.file().try_clone()?, &like.columns)?;
+        Ok(RowsFile { pending, file, of: PhantomData })
+    }
+
+    /// Writes rows, sorted by their keys, as a row group.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(&mut self, rows: &Rows<R>) -> io::Result<()> {
+        self.write_beside(rows, &mut Repeats::default())
+    }
+
+    /// Likewise, for who writes many groups: what `repeats` itself from one to the next is encoded once.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write_beside(&mut self, rows: &Rows<R>, repeats: &mut Repeats) -> io::Result<()> {
+        encode::write_group(&mut self.file, &rows.columns, &rows.order(), repeats)
+    }
+
+    /// Appends a row group of another file as it is. That takes hardly any time: nothing of it is read as rows, or written anew.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn copy(&mut self, from: &StoredRows<R>, group: usize) -> io::Result<()> {
+        encode::copy_group(&mut self.file, from.file(), from.group(group))
+    }
+
+    /// Brings the file to the disk; all that is missing then is its name.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(self) -> io::Result<Pending> {
+        encode::end(self.file)?;
+        self.pending.sync()?;
+        Ok(self.pending)
+    }
+}
