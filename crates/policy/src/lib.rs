@@ -32,7 +32,7 @@
 //! ```
 
 mod arm;
-mod bayes;
+mod catalog;
 mod event;
 mod guard;
 mod math;
@@ -47,17 +47,17 @@ mod snapshot;
 mod weights;
 
 pub use arm::{Arm, ArmId, Arms, ArmsError, MAX_ARMS};
-pub use bayes::{Bayes, BayesSettings};
+pub use catalog::AnyPolicy;
 pub use event::{Change, Event};
 pub use guard::{Account, ArmAccount, Difference, Guard, GuardSettings, Host};
 pub use objective::Objective;
 pub use outcome::{Class, Direction, Group, Loss, Outcome, Size};
 pub use places::Places;
 pub use policies::{
-    Ab, AbUnit, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Known, Rules, RulesError, Static, Ucb,
-    UcbSettings,
+    Ab, AbUnit, Bayes, BayesSettings, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Known, Rules,
+    RulesError, Static, Ucb, UcbSettings,
 };
-pub use policy::{AnyPolicy, ArmView, Explanation, Interval, Policy};
+pub use policy::{ArmView, Explanation, Interval, Policy};
 pub use prefix::{Family, Prefix, PrefixError, Tree};
 pub use snapshot::{FORMAT, RestoreError, Snapshot};
 pub use weights::Weights;

@@ -14,10 +14,11 @@ mod evidence;
 mod pairs;
 
 use crate::arm::{ArmId, Arms};
+use crate::catalog::AnyPolicy;
 use crate::event::{Change, Event};
 use crate::objective::Objective;
 use crate::outcome::{Class, Direction, Group, Loss, Outcome};
-use crate::policy::{AnyPolicy, Explanation, Policy, percent};
+use crate::policy::{Explanation, Policy, percent};
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use evidence::{Evidence, Standing};

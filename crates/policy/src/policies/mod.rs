@@ -1,6 +1,7 @@
-//! The policies that the default is compared with, and those that an operator may want for another reason.
+//! The policies: the default (`bayes`), those that it is compared with, and those that an operator may want for another reason.
 
 mod ab;
+mod bayes;
 mod bpftune;
 mod greedy;
 mod ledger;
@@ -9,6 +10,7 @@ mod static_weights;
 mod ucb;
 
 pub use ab::{Ab, AbUnit};
+pub use bayes::{Bayes, BayesSettings};
 pub use bpftune::{Bpftune, BpftuneKey, BpftuneSettings};
 pub use greedy::{Greedy, GreedySettings};
 pub use rules::{Known, Rules, RulesError};

@@ -12,14 +12,16 @@
 //! **Score** ([`Score`]): regret is what the best single arm of the path, at that moment, would have got more on average. It is computed
 //! from means over the rows of the table, and not from the row that was drawn: luck is left out of it.
 
-mod contenders;
+mod candidates;
+mod contender;
 mod play;
 mod population;
 mod score;
 mod table;
 mod world;
 
-pub use contenders::{Contender, UnknownPolicy};
+pub use candidates::UnknownPolicy;
+pub use contender::Contender;
 pub use play::Simulation;
 pub use population::{Kind, Population};
 pub use score::{Score, Spread, Summary};

@@ -1,6 +1,6 @@
 //! Plays a policy against a world.
 
-use super::contenders::{Contender, Player};
+use super::contender::{Contender, Player};
 use super::population::Population;
 use super::score::Score;
 use super::table::{Row, Table};

@@ -1,21 +1,17 @@
-//! Who is played: every policy by name, and the settings that peers are tuned among.
+//! Every policy by name, and the settings that peers are tuned among.
 
+use super::contender::{Contender, Player};
 use super::play::Simulation;
 use crate::arm::{ArmId, Arms};
-use crate::bayes::{Bayes, BayesSettings};
-use crate::event::Event;
-use crate::guard::{Guard, GuardSettings, Host};
+use crate::catalog::AnyPolicy;
+use crate::guard::{Guard, GuardSettings};
 use crate::objective::Objective;
-use crate::outcome::{Class, Loss, Outcome};
 use crate::policies::{
-    Ab, AbUnit, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Rules, Static, Ucb, UcbSettings,
+    Ab, AbUnit, Bayes, BayesSettings, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Rules, Static, Ucb,
+    UcbSettings,
 };
-use crate::policy::{AnyPolicy, Policy};
-use crate::prefix::Prefix;
-use crate::weights::Weights;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use thalweg_units::Time;
 
 /// The rules that the study imc19-when-to-use-bbr exports on the simulator (`thalweg reproduce imc19-when-to-use-bbr --policy FILE`).
 const RULES: &str = r#"{
@@ -27,23 +23,6 @@ const RULES: &str = r#"{
         {"name": "deep", "algorithm": "cubic", "when": {"buffer_bdp": {"at_least": 0.5}}}
     ]
 }"#;
-
-/// A policy with its settings, ready to be played.
-#[derive(Clone, Debug)]
-pub struct Contender {
-    /// Its name in tables.
-    pub name: String,
-    /// Its settings.
-    pub settings: Value,
-    player: Player,
-}
-
-/// A policy by itself, or with its guard.
-#[derive(Clone, Debug)]
-pub(super) enum Player {
-    Bare(Box<AnyPolicy>),
-    Guarded(Box<Guard>),
-}
 
 /// A name that no policy has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,45 +116,6 @@ impl Contender {
             guarded => guarded,
         };
         Contender { name: name.to_owned(), settings: self.settings, player }
-    }
-
-    /// A player that has learned nothing.
-    pub(super) fn player(&self) -> Player {
-        self.player.clone()
-    }
-}
-
-impl Player {
-    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
-        match self {
-            Player::Bare(policy) => policy.observe(outcome, now),
-            Player::Guarded(guard) => guard.observe(outcome, now),
-        }
-    }
-
-    pub fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights {
-        match self {
-            Player::Bare(policy) => policy.weights(prefix, class, now),
-            Player::Guarded(guard) => guard.weights(prefix, class, now),
-        }
-    }
-
-    pub fn set_host(&mut self, host: Host, now: Time) {
-        if let Player::Guarded(guard) = self {
-            guard.set_host(host, now);
-        }
-    }
-
-    pub fn on_loss(&self, loss: &Loss, now: Time) -> Option<ArmId> {
-        match self {
-            Player::Bare(policy) => policy.on_loss(loss),
-            Player::Guarded(guard) => guard.on_loss(loss, now),
-        }
-    }
-
-    /// Whether it moves connections that lose much to BBR.
-    pub fn moves_lossy_connections(&self) -> bool {
-        matches!(self, Player::Bare(policy) if matches!(**policy, AnyPolicy::Bpftune(_)))
     }
 }
 
