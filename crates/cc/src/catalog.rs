@@ -4,26 +4,10 @@ use crate::Controller;
 use crate::bbr::{self, Bbr};
 use crate::bbr_cpu::{self, BbrCpu};
 use crate::cubic::{self, Cubic};
+use crate::param::Param;
 use crate::reno::Reno;
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// A parameter of a controller.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Param {
-    /// Name in `cc_params`.
-    pub name: &'static str,
-    /// What it does, and its unit.
-    pub about: &'static str,
-    /// Its value when nothing is said.
-    pub default: f64,
-    /// The smallest value that makes sense.
-    pub min: f64,
-    /// The largest value that makes sense.
-    pub max: f64,
-    /// Whether only whole numbers make sense: a switch is 1 or 0.
-    pub is_whole: bool,
-}
 
 /// Makes a controller from a function that gives a parameter's value by its name.
 type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;

@@ -38,8 +38,10 @@ mod cubic;
 mod growth;
 mod jiffies;
 mod max_filter;
+mod param;
 mod reno;
 
-pub use catalog::{BuildError, CATALOG, Entry, Param, build};
+pub use catalog::{BuildError, CATALOG, Entry, build};
 pub use controller::{Ack, CaState, Conn, Controller, RateSample, Window};
 pub use jiffies::{Hz, Jiffies};
+pub use param::Param;

@@ -66,34 +66,27 @@
 mod aggregation;
 mod fixed_point;
 mod inflight;
+mod min_rtt;
 mod pacing;
 mod policer;
 mod probe_bw;
 mod probe_rtt;
+mod recovery;
 mod round;
 mod startup;
+mod state;
 mod window;
 mod wrapped;
 
-use crate::max_filter::MaxFilter;
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
-use aggregation::Aggregation;
 pub(crate) use fixed_point::Bandwidth;
 use fixed_point::Gain;
-use policer::{Evidence, Finding, Policer};
-use probe_bw::{Cycle, PHASES};
-use probe_rtt::MinRtt;
+use min_rtt::MinRtt;
+use policer::{Evidence, Finding};
 use rand_core::Rng;
-use round::Round;
-use startup::FullPipe;
+use state::Mode;
+pub(crate) use state::{Bbr, Settings};
 use thalweg_units::Packets;
-use window::Recovery;
-
-/// Rounds for which a maximum of the bandwidth counts: a cycle of ProbeBW and two more.
-const BANDWIDTH_ROUNDS: u64 = PHASES as u64 + 2;
-
-/// cwnd never stays below this but after losses: enough to keep a receiver that delays ACKs answering.
-const MIN_CWND: Packets = Packets(4);
 
 pub(crate) const PARAMS: &[Param] = &[
     Param {
@@ -122,76 +115,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// What BBR is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Mode {
-    #[default]
-    Startup,
-    Drain,
-    ProbeBw,
-    ProbeRtt,
-}
-
-/// What can be set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    /// Gain of the probing phase of ProbeBW.
-    pub pacing_gain: f64,
-    /// cwnd in ProbeBW, in BDPs.
-    pub cwnd_gain: f64,
-    /// Whether to look for a policer.
-    pub is_policer_detected: bool,
-}
-
-/// The state of BBR beyond cwnd and the pacing rate.
-#[derive(Debug)]
-pub(crate) struct Bbr {
-    probe_cwnd_gain: Gain,
-    is_policer_detected: bool,
-    mode: Mode,
-    pacing_gain: Gain,
-    cwnd_gain: Gain,
-    round: Round,
-    max_bw: MaxFilter<Bandwidth>,
-    policer: Policer,
-    aggregation: Aggregation,
-    full_pipe: FullPipe,
-    cycle: Cycle,
-    min_rtt: MinRtt,
-    recovery: Recovery,
-    /// Whether nothing was delivered yet since the application paused.
-    is_restarting: bool,
-    /// Whether the initial pacing rate knew the round-trip time.
-    has_seen_rtt: bool,
-}
-
 impl Bbr {
-    /// BBR for a connection that is being established.
-    pub fn new(settings: Settings) -> Bbr {
-        Bbr {
-            probe_cwnd_gain: Gain::of(settings.cwnd_gain),
-            is_policer_detected: settings.is_policer_detected,
-            mode: Mode::Startup,
-            pacing_gain: Gain::STARTUP,
-            cwnd_gain: Gain::STARTUP,
-            round: Round::default(),
-            max_bw: MaxFilter::new(BANDWIDTH_ROUNDS, Bandwidth::ZERO),
-            policer: Policer::default(),
-            aggregation: Aggregation::default(),
-            full_pipe: FullPipe::default(),
-            cycle: Cycle::new(Gain::of(settings.pacing_gain)),
-            min_rtt: MinRtt::default(),
-            recovery: Recovery::default(),
-            is_restarting: false,
-            has_seen_rtt: false,
-        }
-    }
-
-    /// The bandwidth that BBR goes by.
-    fn bandwidth(&self) -> Bandwidth {
-        self.policer.bandwidth().unwrap_or(self.max_bw.max())
-    }
-
     /// Rounds, policer, bandwidth and bunches of ACKs: what a sample of the delivery rate tells.
     fn update_bandwidth(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
         self.round.is_start = false;

@@ -4,8 +4,8 @@
 //! least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that share a
 //! bottleneck fall into step with one another.
 
-use super::{Bbr, MIN_CWND, Mode};
-use crate::jiffies::Jiffies;
+use super::min_rtt::whole_micros;
+use super::state::{Bbr, MIN_CWND, Mode};
 use crate::{Ack, Conn, Window};
 use rand_core::Rng;
 use thalweg_units::{Span, Time};
@@ -15,38 +15,6 @@ const WINDOW_SECONDS: u64 = 10;
 
 /// For how long cwnd is low.
 const DURATION: Span = Span::from_millis(200);
-
-/// The smallest round-trip time, and ProbeRTT.
-#[derive(Debug, Default)]
-pub(super) struct MinRtt {
-    /// The minimum in whole microseconds; none before the first sample.
-    pub rtt: Option<Span>,
-    /// When it was seen, or last confirmed by ProbeRTT.
-    pub(super) seen_at: Jiffies,
-    /// When cwnd has been low for long enough; none until what is under way has drained.
-    done_at: Option<Jiffies>,
-    /// Whether a round has passed with cwnd low.
-    is_round_done: bool,
-}
-
-impl MinRtt {
-    /// Begins with what the connection knows.
-    pub fn new(conn: &Conn) -> MinRtt {
-        MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: conn.jiffies, ..MinRtt::default() }
-    }
-
-    /// The members of `struct bbr` that are kept here.
-    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
-        take("min_rtt_us", self.rtt.map_or(u64::from(u32::MAX), Span::as_micros));
-        take("min_rtt_stamp", self.seen_at.0);
-        take("probe_rtt_done_stamp", self.done_at.map_or(0, |done_at| done_at.0));
-        take("probe_rtt_round_done", u64::from(self.is_round_done));
-    }
-}
-
-fn whole_micros(span: Span) -> Span {
-    Span::from_micros(span.as_micros())
-}
 
 impl Bbr {
     /// Takes the ACK's round-trip time into the minimum; enters, keeps up and leaves ProbeRTT.

@@ -1,7 +1,7 @@
 //! What may an algorithm around BBR see and change?
 
-use super::Bbr;
 use super::fixed_point::Gain;
+use super::state::Bbr;
 use crate::Conn;
 use thalweg_units::Span;
 

@@ -27,7 +27,7 @@ use crate::bbr::{self, Bbr};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use paper::Paper;
 use rand_core::Rng;
-use rule::{Input, Output, Rule};
+use rule::{Input, Output};
 use schedule::Schedule;
 use thalweg_units::{Packets, Rate, Span};
 
@@ -135,6 +135,31 @@ impl BbrCpu {
             self.bbr.refresh_min_rtt(conn);
         }
         self.boosted_acks += u64::from(output.is_boosted);
+    }
+}
+
+/// A rule, with what it keeps of a connection.
+#[derive(Clone, Debug)]
+enum Rule {
+    Paper(Paper),
+    Schedule(Schedule),
+}
+
+impl Rule {
+    /// Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see.
+    fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
+        match self {
+            Rule::Paper(_) => interval_us,
+            Rule::Schedule(schedule) => schedule.interval_us(now_us, min_rtt_us, delivered, interval_us),
+        }
+    }
+
+    /// One ACK, after BBR.
+    fn step(&mut self, input: &Input) -> Output {
+        match self {
+            Rule::Paper(paper) => paper.step(input),
+            Rule::Schedule(schedule) => schedule.step(input),
+        }
     }
 }
 

@@ -1,9 +1,6 @@
-//! What does a rule know, what may it change, and which one is it?
+//! What does a rule know, and what may it change?
 //!
 //! The same as bpf/cc/bbr_cpu/rule.h, which the kernel's BBR gets; tests/vectors/bbr_cpu.json holds the two together.
-
-use super::paper::Paper;
-use super::schedule::Schedule;
 
 /// BBR's bandwidths are in packets per microsecond, times 2 to this.
 pub(super) const BW_SHIFT: u32 = 24;
@@ -81,29 +78,4 @@ pub(super) struct Output {
     pub is_min_rtt_fresh: bool,
     /// Whether this ACK counts as one at which the sender was found short of CPU.
     pub is_boosted: bool,
-}
-
-/// A rule, with what it keeps of a connection.
-#[derive(Clone, Debug)]
-pub(super) enum Rule {
-    Paper(Paper),
-    Schedule(Schedule),
-}
-
-impl Rule {
-    /// Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see.
-    pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
-        match self {
-            Rule::Paper(_) => interval_us,
-            Rule::Schedule(schedule) => schedule.interval_us(now_us, min_rtt_us, delivered, interval_us),
-        }
-    }
-
-    /// One ACK, after BBR.
-    pub fn step(&mut self, input: &Input) -> Output {
-        match self {
-            Rule::Paper(paper) => paper.step(input),
-            Rule::Schedule(schedule) => schedule.step(input),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The rules in Rust give what the shared vectors say. The rules in C are held to the same file by crates/agent.
 
-use super::rule::{Input, Rule};
-use super::{Paper, Schedule};
+use super::rule::Input;
+use super::{Paper, Rule, Schedule};
 use serde_json::{Map, Value};
 
 fn set(input: &mut Input, name: &str, value: u64) {

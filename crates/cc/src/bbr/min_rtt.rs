@@ -1,0 +1,38 @@
+//! The smallest round-trip time, and how far ProbeRTT is.
+
+use crate::Conn;
+use crate::jiffies::Jiffies;
+use thalweg_units::Span;
+
+/// The smallest round-trip time, and ProbeRTT.
+#[derive(Debug, Default)]
+pub(super) struct MinRtt {
+    /// The minimum in whole microseconds; none before the first sample.
+    pub rtt: Option<Span>,
+    /// When it was seen, or last confirmed by ProbeRTT.
+    pub(super) seen_at: Jiffies,
+    /// When cwnd has been low for long enough; none until what is under way has drained.
+    pub(super) done_at: Option<Jiffies>,
+    /// Whether a round has passed with cwnd low.
+    pub(super) is_round_done: bool,
+}
+
+impl MinRtt {
+    /// Begins with what the connection knows.
+    pub fn new(conn: &Conn) -> MinRtt {
+        MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: conn.jiffies, ..MinRtt::default() }
+    }
+
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("min_rtt_us", self.rtt.map_or(u64::from(u32::MAX), Span::as_micros));
+        take("min_rtt_stamp", self.seen_at.0);
+        take("probe_rtt_done_stamp", self.done_at.map_or(0, |done_at| done_at.0));
+        take("probe_rtt_round_done", u64::from(self.is_round_done));
+    }
+}
+
+/// The whole microseconds of a span.
+pub(super) fn whole_micros(span: Span) -> Span {
+    Span::from_micros(span.as_micros())
+}

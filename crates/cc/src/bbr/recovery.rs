@@ -1,0 +1,29 @@
+//! What cwnd has to do with loss recovery.
+
+use crate::CaState;
+use thalweg_units::Packets;
+
+/// What cwnd has to do with loss recovery.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// The state of recovery at the previous ACK.
+    pub prior_state: CaState,
+    /// Whether a packet leaves only for each that arrives.
+    pub is_conserving: bool,
+    /// cwnd before recovery or ProbeRTT.
+    pub prior_cwnd: Packets,
+}
+
+/// Whether losses are being repaired.
+pub(super) fn is_recovering(state: CaState) -> bool {
+    matches!(state, CaState::Recovery | CaState::Loss)
+}
+
+impl Recovery {
+    /// The members of `struct bbr` that are kept here.
+    pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
+        take("prev_ca_state", self.prior_state as u64);
+        take("packet_conservation", u64::from(self.is_conserving));
+        take("prior_cwnd", self.prior_cwnd.0);
+    }
+}
