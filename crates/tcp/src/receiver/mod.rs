@@ -3,9 +3,10 @@
 //! | question | file |
 //! | --- | --- |
 //! | what has arrived, and which SACK blocks tell it? | `reassembly` |
-//! | when is an ACK sent? | `delack` |
+//! | when is an ACK sent? | `delack`, `ack_policy` |
 //! | how much may the sender send? | `window` |
 
+mod ack_policy;
 mod delack;
 mod reassembly;
 mod window;
@@ -13,7 +14,7 @@ mod window;
 use crate::kernel::Kernel;
 use crate::packet::{AckPacket, Data, Seq, SynAck, Timestamp, ToReceiver, ToSender};
 use crate::tick::expiry;
-use delack::AckPolicy;
+use ack_policy::AckPolicy;
 use reassembly::{Arrival, Reassembly};
 use std::collections::VecDeque;
 use thalweg_units::{Bytes, MSS, Span, Time};

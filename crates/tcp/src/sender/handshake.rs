@@ -7,22 +7,11 @@
 //! Left out: Linux gives up after six; here the connection goes on trying. Linux since 6.5 doubles the interval only from
 //! the fifth repetition on.
 
-use super::timer::Timer;
-use super::{INITIAL_CWND, Sender};
+use super::facts::timestamp_rtt;
+use super::{Handshake, INITIAL_CWND, Sender, Timer};
 use crate::packet::{Established, Syn, SynAck, Timestamp, ToReceiver};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span, Time};
-
-/// Where the handshake is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handshake {
-    /// Not begun.
-    Closed,
-    /// The SYN was sent.
-    SynSent,
-    /// Done.
-    Established,
-}
 
 impl Sender {
     /// Opens the connection.
@@ -58,7 +47,7 @@ impl Sender {
         let rtt = if self.counters.syn_retransmits == 0 {
             now.since(self.syn_sent_at)
         } else {
-            super::ack::timestamp_rtt(now, packet.tsecr)
+            timestamp_rtt(now, packet.tsecr)
         };
         self.rtt.sample_min(now, rtt, false);
         self.rtt.sample(rtt, 0, 0);

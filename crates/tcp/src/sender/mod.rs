@@ -20,9 +20,13 @@
 //! | how much has the application handed over? | `sndbuf` |
 
 mod ack;
+mod counters;
 mod defer;
+mod episode;
+mod facts;
 mod handshake;
 mod info;
+mod pacer;
 mod pacing;
 mod probe;
 mod prr;
@@ -34,37 +38,40 @@ mod recovery;
 mod rtt;
 mod sack;
 mod scoreboard;
+mod send_buffer;
 mod sndbuf;
 mod timer;
 mod transmit;
 mod undo;
 mod usage;
+mod work;
 
-pub use info::{Counters, Info};
+pub use counters::Counters;
+pub use info::Info;
 
 use crate::kernel::Kernel;
 use crate::packet::{Timestamp, ToSender};
-use handshake::Handshake;
-use pacing::Pacer;
+use episode::Episode;
+use pacer::Pacer;
 use prr::Prr;
 use rack::Rack;
 use rand_core::Rng;
 use rate::RateSampler;
-use recovery::Episode;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
-use sndbuf::SendBuffer;
+use send_buffer::SendBuffer;
 use thalweg_cc::{CaState, Conn, Controller, Hz, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
-use timer::Timer;
-use transmit::Work;
-use usage::Usage;
+use work::Work;
 
 /// The coarse clock of the sending host, which starts with the experiment.
 const HZ: Hz = Hz::MILLISECOND_TICK;
 
 /// The initial window (RFC 6928).
 pub(crate) const INITIAL_CWND: Packets = Packets(10);
+
+/// What a timer adds so that it does not expire at the very moment it waits for: TCP_TIMEOUT_MIN.
+pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
 
 /// What can be set on a sending host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,12 +142,60 @@ pub struct Sender {
     rate: RateSampler,
     pacer: Pacer,
     usage: Usage,
-    probe: Option<probe::Probe>,
+    probe: Option<Probe>,
     timer: Option<(Time, Timer)>,
     work: Work,
     counters: Counters,
     /// Bytes handed to the network, retransmissions included.
     bytes_sent: u64,
+}
+
+/// Where the handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handshake {
+    /// Not begun.
+    Closed,
+    /// The SYN was sent.
+    SynSent,
+    /// Done.
+    Established,
+}
+
+/// What the timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// Everything under way is lost.
+    Retransmission,
+    /// Provoke an ACK: the last segments of a burst may be lost, and nothing would tell.
+    LossProbe,
+    /// What was not delivered while later segments were is lost.
+    Reordering,
+}
+
+/// A probe that is under way.
+#[derive(Debug)]
+struct Probe {
+    /// The number behind the last segment sent, the probe included.
+    end: u64,
+    /// Whether it is a copy of a segment that had been sent.
+    is_copy: bool,
+}
+
+/// How much of cwnd was used.
+#[derive(Debug, Default)]
+struct Usage {
+    /// Whether cwnd limited what was sent in the present window.
+    is_cwnd_limited: bool,
+    /// Most segments out in the present window, if cwnd did not limit them.
+    max_packets_out: u64,
+    /// The present window ends when this segment is acknowledged.
+    window_end: u64,
+    /// Most segments out since cwnd last was the limit.
+    cwnd_used: u64,
+    /// When cwnd was last the limit, or changed.
+    cwnd_stamp: Time,
+    /// When data was last sent.
+    last_sent_at: Time,
 }
 
 impl Sender {

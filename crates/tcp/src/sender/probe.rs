@@ -6,21 +6,13 @@
 //! If the copy of the last segment turns out to have repaired a loss (the ACK goes beyond it, and neither a D-SACK nor a
 //! duplicate ACK tells that both arrived), cwnd is reduced as for any loss.
 
-use super::ack::AckFacts;
-use super::{Sender, recovery};
+use super::episode::is_reducing;
+use super::facts::AckFacts;
+use super::{Probe, Sender};
 use crate::packet::ToReceiver;
 use rand_core::Rng;
 use thalweg_cc::CaState;
 use thalweg_units::Time;
-
-/// A probe that is under way.
-#[derive(Debug)]
-pub(super) struct Probe {
-    /// The number behind the last segment sent, the probe included.
-    pub end: u64,
-    /// Whether it is a copy of a segment that had been sent.
-    pub is_copy: bool,
-}
 
 impl Sender {
     /// Sends the probe, unless one is under way.
@@ -51,7 +43,7 @@ impl Sender {
         // Even if cwnd is exhausted.
         self.pacer.begin(now, 1);
         let packet = self.send_segment(now, rng);
-        if recovery::is_reducing(self.state) {
+        if is_reducing(self.state) {
             self.prr.on_sent();
         }
         self.validate_cwnd(now, self.board.in_flight() >= self.window.cwnd);

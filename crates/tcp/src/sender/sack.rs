@@ -4,7 +4,7 @@
 //! inside the second block, reports a segment that arrived twice.
 
 use super::Sender;
-use super::ack::AckFacts;
+use super::facts::AckFacts;
 use super::scoreboard::Flags;
 use crate::packet::AckPacket;
 use thalweg_units::Time;

@@ -30,10 +30,10 @@
 //! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in parts.
 
 use super::Sender;
-use super::pacing::BURST_MAX;
-use super::transmit::Push;
+use super::pacer::BURST_MAX;
+use super::send_buffer::Piece;
+use super::work::Push;
 use rand_core::Rng;
-use std::collections::VecDeque;
 use thalweg_units::{Bytes, Packets, Time};
 
 /// Fewest segments that the buffer is made for.
@@ -43,113 +43,6 @@ const SIZE_MIN: u64 = 4608;
 
 /// Bytes of one write of the application.
 const WRITE_MAX: u64 = 256 << 10;
-
-/// The application's side of the stream.
-#[derive(Debug, Default)]
-pub(super) struct SendBuffer {
-    /// End of what the application wants to send.
-    pub written: u64,
-    /// End of what lies in the buffer or was sent.
-    pub queued: u64,
-    /// Bytes of memory that the buffer may take.
-    size: u64,
-    /// What was not sent yet, or only in part.
-    pieces: VecDeque<Piece>,
-    /// The end of the last piece that was pushed.
-    pushed: u64,
-    /// Whether the application is writing, or is about to.
-    is_writing: bool,
-    /// Bytes that the present write has yet to queue; 0 between two writes.
-    write_left: u64,
-    /// Whether the present write has queued anything.
-    has_queued: bool,
-    /// Segments that have left during the present write.
-    write_sent: u64,
-    /// The write before is over then, and the next one begins.
-    busy_until: Option<Time>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    start: u64,
-    end: u64,
-    /// Whether its last segment carries the PSH flag.
-    is_pushed: bool,
-}
-
-impl SendBuffer {
-    /// Whether the application waits for free memory.
-    pub fn is_blocked(&self) -> bool {
-        self.queued < self.written && !self.is_writing
-    }
-
-    /// When the application goes on writing, if it is busy until then.
-    pub fn busy_until(&self) -> Option<Time> {
-        self.busy_until
-    }
-
-    /// The application has something to write, and finds memory free.
-    pub fn begin_writing(&mut self) {
-        self.is_writing = self.queued < self.written;
-    }
-
-    /// End of the piece that is sent next, and whether it is the last one; none: there is nothing to send.
-    pub fn head(&self) -> Option<(u64, bool)> {
-        self.pieces.front().map(|piece| (piece.end, self.pieces.len() == 1))
-    }
-
-    /// The stream was sent up to `end`. Whether that is the end of a piece that is pushed.
-    pub fn on_sent(&mut self, end: u64) -> bool {
-        let Some(piece) = self.pieces.front_mut() else { return false };
-        piece.start = end;
-        if piece.end > end {
-            return false;
-        }
-        let is_pushed = piece.is_pushed;
-        self.pieces.pop_front();
-        is_pushed
-    }
-
-    /// A segment has left.
-    pub fn count_sent(&mut self) {
-        if self.is_writing && self.busy_until.is_none() {
-            self.write_sent += 1;
-        }
-    }
-
-    /// What was not sent is taken back: the stream ends at `next`.
-    pub fn cut(&mut self, next: u64) {
-        (self.written, self.queued) = (next, next);
-        self.pieces.clear();
-        (self.is_writing, self.write_left, self.busy_until) = (false, 0, None);
-    }
-
-    /// The last piece ends with the PSH flag.
-    fn push_last(&mut self) {
-        if let Some(last) = self.pieces.back_mut() {
-            last.is_pushed = true;
-            self.pushed = last.end;
-        }
-    }
-
-    /// Moves what the present write has left into the last piece, which then has at most `goal` bytes.
-    fn fill_last(&mut self, goal: u64) {
-        let Some(last) = self.pieces.back_mut() else { return };
-        let size = (last.start + goal - last.end).min(self.write_left);
-        last.end += size;
-        if !self.has_queued {
-            last.is_pushed = false;
-        }
-        self.queued += size;
-        self.write_left -= size;
-        self.has_queued = true;
-    }
-
-    /// Whether the last piece has `goal` bytes; true if there is none.
-    fn is_last_full(&self, goal: u64) -> bool {
-        self.pieces.back().is_none_or(|last| last.end - last.start >= goal)
-    }
-}
 
 impl Sender {
     /// Makes the buffer large enough for cwnd.

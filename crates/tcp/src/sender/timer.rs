@@ -3,28 +3,13 @@
 //!
 //! Left out: Linux gives the connection up after 15 timeouts.
 
-use super::Sender;
-use super::handshake::Handshake;
 use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
-use super::transmit::{Push, Rexmit};
+use super::work::{Push, Rexmit};
+use super::{Handshake, Sender, TIMEOUT_MIN, Timer};
 use crate::tick::expiry;
 use rand_core::Rng;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
-
-/// What a timer adds so that it does not expire at the very moment it waits for: TCP_TIMEOUT_MIN.
-pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
-
-/// What the timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
-    /// Everything under way is lost.
-    Retransmission,
-    /// Provoke an ACK: the last segments of a burst may be lost, and nothing would tell.
-    LossProbe,
-    /// What was not delivered while later segments were is lost.
-    Reordering,
-}
 
 impl Sender {
     /// When the connection next wants to be woken: for its timer, for the departure of a burst, or because

@@ -10,69 +10,13 @@
 //! so that the window never closes.
 
 use super::defer::Deferral;
+use super::episode::is_reducing;
 use super::scoreboard::{Flags, Segment};
-use super::timer::Timer;
-use super::{Sender, recovery};
+use super::work::{Push, Rexmit};
+use super::{Sender, Timer};
 use crate::packet::{Data, Seq, Timestamp, ToReceiver};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Time};
-
-/// What the latest event allows to be sent.
-#[derive(Debug, Default)]
-pub(super) struct Work {
-    /// A SYN.
-    pub syn: bool,
-    /// The third packet of the handshake.
-    pub established: bool,
-    /// The first segment, after a timeout.
-    pub head: bool,
-    /// A loss probe.
-    pub probe: bool,
-    /// What is lost.
-    pub rexmit: Rexmit,
-    /// What is new.
-    pub push: Push,
-    /// Whether an ACK may have freed memory that the application waits for.
-    pub is_space_due: bool,
-    /// Whether stock is taken even if there is nothing new to send.
-    pub is_stock_due: bool,
-    /// Whether the first segment was retransmitted.
-    is_head_resent: bool,
-    /// New segments sent since stock was taken.
-    sent: u64,
-    /// Whether nothing was under way before the first of them.
-    was_idle: bool,
-    /// Whether the next burst waits for cwnd.
-    is_deferred_for_cwnd: bool,
-    /// Whether a burst of the present push has begun.
-    has_begun_burst: bool,
-}
-
-/// What is new and may be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Push {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// One burst, which waits for no longer one.
-    OneBurst,
-    /// All but a short segment at the end, because the application goes on writing.
-    WholeSegments,
-    /// All.
-    All,
-}
-
-/// What may be retransmitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Rexmit {
-    /// Nothing.
-    #[default]
-    None,
-    /// New segments instead, to find out whether a timeout was spurious.
-    New,
-    /// What is lost.
-    Lost,
-}
 
 impl Sender {
     /// The next packet that leaves at `now`; to be called until there is none.
@@ -154,7 +98,7 @@ impl Sender {
         }
         self.work.is_head_resent |= seq == self.board.una();
         let packet = self.retransmit(now, rng, seq, false);
-        if recovery::is_reducing(self.state) {
+        if is_reducing(self.state) {
             self.prr.on_sent();
         }
         Some(packet)
@@ -176,7 +120,7 @@ impl Sender {
         self.work.sent += 1;
         self.sndbuf.count_sent();
         let packet = self.send_segment(now, rng);
-        if recovery::is_reducing(self.state) {
+        if is_reducing(self.state) {
             self.prr.on_sent();
         }
         Some(packet)

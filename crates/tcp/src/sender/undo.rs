@@ -5,7 +5,7 @@
 //! duplicate. Timestamps tick in milliseconds: a retransmission within the tick of the original cannot be told from it.
 
 use super::Sender;
-use super::ack::AckFacts;
+use super::facts::AckFacts;
 use rand_core::Rng;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};

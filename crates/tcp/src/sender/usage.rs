@@ -9,23 +9,6 @@ use super::{INITIAL_CWND, Sender};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
-/// How much of cwnd was used.
-#[derive(Debug, Default)]
-pub(super) struct Usage {
-    /// Whether cwnd limited what was sent in the present window.
-    is_cwnd_limited: bool,
-    /// Most segments out in the present window, if cwnd did not limit them.
-    max_packets_out: u64,
-    /// The present window ends when this segment is acknowledged.
-    window_end: u64,
-    /// Most segments out since cwnd last was the limit.
-    cwnd_used: u64,
-    /// When cwnd was last the limit, or changed.
-    pub cwnd_stamp: Time,
-    /// When data was last sent.
-    pub last_sent_at: Time,
-}
-
 impl Sender {
     /// Whether cwnd limits what is sent; in slow start, whether more than half of it was used.
     pub(super) fn is_cwnd_limited(&self) -> bool {

@@ -1,0 +1,171 @@
+//! What speaks for an ACK: quick mode, the wait, and what has arrived since the last one.
+
+use crate::packet::Data;
+use thalweg_units::{Span, Time};
+
+/// Shortest wait, and the wait after quick mode: TCP_ATO_MIN and TCP_DELACK_MIN.
+pub(super) const DELAY_MIN: Span = Span::from_millis(40);
+/// Most ACKs of quick mode: TCP_MAX_QUICKACKS.
+const QUICK_MAX: u64 = 16;
+/// What a segment is taken to hold before the first one has come: TCP_MSS_DEFAULT.
+const SIZE_DEFAULT: u32 = 536;
+/// A shorter segment than this is no sender's full size: TCP_MSS_DEFAULT less 12 bytes of options.
+const SHORT_SIZE_MIN: u32 = SIZE_DEFAULT - 12;
+
+/// What speaks for an ACK.
+#[derive(Debug)]
+pub(super) struct AckPolicy {
+    /// ACKs that quick mode has left.
+    pub(super) quick: u64,
+    /// How long an ACK waits; none before the first segment.
+    pub(super) delay: Option<Span>,
+    /// When the last segment came in order.
+    pub(super) last_at: Time,
+    /// Payload of what counts as a full segment.
+    pub(super) full_size: u32,
+    /// Payload of the last segment, if it was short and might be the sender's full size after all.
+    pub(super) last_short_size: u32,
+    /// Whether there is something to acknowledge.
+    pub(super) is_scheduled: bool,
+    /// Whether it must be acknowledged at once.
+    pub(super) is_forced: bool,
+    /// Whether a short segment has come, or one that carries the PSH flag.
+    pub(super) is_pushed: bool,
+    /// When a delayed ACK is due.
+    pub(super) due: Option<Time>,
+    /// When the timer expires that was last set for one. An ACK that is sent does not stop it, and a compressed one does not
+    /// outlast it.
+    pub(super) timer: Option<Time>,
+    /// ACKs sent at once beyond the present gap.
+    pub(super) duplicates: u32,
+    /// The left edge that these were counted at.
+    pub(super) duplicates_at: u64,
+    /// ACKs that the next one stands for.
+    pub(super) compressed: u32,
+    /// When that one is due.
+    pub(super) compressed_due: Option<Time>,
+}
+
+impl Default for AckPolicy {
+    fn default() -> AckPolicy {
+        AckPolicy {
+            quick: 0,
+            delay: None,
+            last_at: Time::ZERO,
+            full_size: SIZE_DEFAULT,
+            last_short_size: 0,
+            is_scheduled: false,
+            is_forced: false,
+            is_pushed: false,
+            due: None,
+            timer: None,
+            duplicates: 0,
+            duplicates_at: 0,
+            compressed: 0,
+            compressed_due: None,
+        }
+    }
+}
+
+impl AckPolicy {
+    /// Payload of what counts as a full segment.
+    pub fn full_size(&self) -> u32 {
+        self.full_size
+    }
+
+    /// When something is due.
+    pub fn next_wake(&self) -> Option<Time> {
+        [self.due, self.compressed_due].into_iter().flatten().min()
+    }
+
+    /// There is something to acknowledge.
+    pub fn schedule(&mut self) {
+        self.is_scheduled = true;
+    }
+
+    /// It must be acknowledged at once.
+    pub fn force_now(&mut self) {
+        self.is_forced = true;
+    }
+
+    /// The next ACK leaves at once.
+    pub fn force_one_quick(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// The window is short: the sender has no use for quick ACKs.
+    pub fn stop_quick(&mut self) {
+        self.quick = 0;
+    }
+
+    /// The next ACKs leave at once, as many as could open the window again.
+    pub fn enter_quick(&mut self, window: u64) {
+        self.add_quick(window);
+        self.delay = Some(DELAY_MIN);
+    }
+
+    fn add_quick(&mut self, window: u64) {
+        let half = window / (2 * u64::from(self.full_size));
+        let acks = if half == 0 { 2 } else { half.min(QUICK_MAX) };
+        self.quick = self.quick.max(acks);
+    }
+
+    /// A segment has come in order.
+    pub fn on_data(&mut self, now: Time, data: &Data, window: u64, rto: Span) {
+        self.is_scheduled = true;
+        self.measure_size(data.len, data.is_push);
+        match self.delay {
+            None => {
+                self.add_quick(window);
+                self.delay = Some(DELAY_MIN);
+            }
+            Some(delay) => {
+                let gap = now.since(self.last_at);
+                if gap.0 <= DELAY_MIN.0 / 2 {
+                    self.delay = Some(Span(delay.0 / 2 + DELAY_MIN.0 / 2));
+                } else if gap < delay {
+                    self.delay = Some(Span(delay.0 / 2 + gap.0).min(rto));
+                } else if gap > rto {
+                    // The sender has probably restarted its window.
+                    self.add_quick(window);
+                }
+            }
+        }
+        self.last_at = now;
+    }
+
+    /// Learns what a full segment is.
+    fn measure_size(&mut self, len: u32, is_push: bool) {
+        let last_short = std::mem::take(&mut self.last_short_size);
+        if len >= self.full_size {
+            self.full_size = len;
+            self.is_pushed |= is_push;
+            return;
+        }
+        if len >= SHORT_SIZE_MIN {
+            self.last_short_size = len;
+            if len == last_short {
+                self.full_size = len;
+                return;
+            }
+        }
+        self.is_pushed = true;
+    }
+
+    /// An ACK was sent.
+    pub fn on_sent(&mut self) {
+        self.compressed = 0;
+        self.compressed_due = None;
+        let used = u64::from(self.is_scheduled);
+        if self.quick > 0 {
+            self.quick = self.quick.saturating_sub(used);
+            if self.quick == 0 {
+                self.delay = Some(DELAY_MIN);
+            }
+        }
+        self.is_scheduled = false;
+        self.is_forced = false;
+        self.is_pushed = false;
+        self.due = None;
+    }
+}

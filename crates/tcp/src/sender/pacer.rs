@@ -1,0 +1,90 @@
+//! Departures of bursts.
+
+use thalweg_units::{Bytes, Rate, Span, Time};
+
+/// Most bytes of a burst: 64 KiB less the headers and one byte (sk_gso_max_size).
+pub(super) const BURST_MAX: u64 = 65_536 - 320 - 1;
+/// Segments sent before pacing begins.
+const UNPACED_SEGMENTS: u64 = 10;
+
+/// Departure of the next burst, and the burst that is leaving.
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    /// When the next burst may leave; of a connection that is not paced: when the latest has left.
+    pub departure: Time,
+    /// Whether something waits for the departure.
+    pub is_waiting: bool,
+    /// Segments of the present burst that have yet to leave.
+    pub left: u64,
+    /// Segments of the present burst in all.
+    pub size: u64,
+    /// Payload of the present burst so far.
+    bytes: u64,
+    /// How late the present burst began.
+    lag: Span,
+}
+
+impl Pacer {
+    /// A burst of `segments` begins.
+    pub fn begin(&mut self, now: Time, segments: u64) {
+        self.lag = now.since(self.departure);
+        self.departure = self.departure.max(now);
+        self.left = segments;
+        self.size = segments;
+        self.bytes = 0;
+    }
+
+    /// A segment of the burst has left. After the last one the next departure is known; `rate`: if it is paced.
+    pub fn on_sent(&mut self, len: u32, segments_sent: u64, rate: Option<Rate>) {
+        self.bytes += u64::from(len);
+        self.left = self.left.saturating_sub(1);
+        if self.left > 0 || segments_sent < UNPACED_SEGMENTS {
+            return;
+        }
+        let Some(rate) = rate.filter(|rate| *rate != Rate::ZERO && *rate != Rate(u64::MAX)) else {
+            return;
+        };
+        let length = rate.time_to_send(Bytes(self.bytes));
+        let made_up = self.lag.min(Span(length.0 / 2));
+        self.departure += length.saturating_sub(made_up);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_burst_that_leaves_late_makes_up_half_of_its_length_at_most() {
+        let rate = Some(Rate::from_mbps(8)); // 1000 bytes per millisecond
+        let mut pacer = Pacer { departure: Time(100 * MS), ..Pacer::default() };
+        pacer.begin(Time(100 * MS), 2);
+        pacer.on_sent(1000, 50, rate);
+        assert_eq!(pacer.departure, Time(100 * MS), "the burst is not over");
+        pacer.on_sent(1000, 51, rate);
+        assert_eq!(pacer.departure, Time(102 * MS));
+        pacer.begin(Time(102 * MS + MS / 2), 2);
+        pacer.on_sent(1000, 52, rate);
+        pacer.on_sent(1000, 53, rate);
+        assert_eq!(pacer.departure, Time(104 * MS), "half a millisecond late, and made up");
+        pacer.begin(Time(200 * MS), 2);
+        pacer.on_sent(1000, 54, rate);
+        pacer.on_sent(1000, 55, rate);
+        assert_eq!(pacer.departure, Time(201 * MS), "far too late: half the length is made up");
+    }
+
+    #[test]
+    fn the_first_ten_segments_are_not_paced() {
+        let mut pacer = Pacer::default();
+        for sent in 1..10 {
+            pacer.begin(Time(5), 1);
+            pacer.on_sent(1448, sent, Some(Rate::from_mbps(1)));
+            assert_eq!(pacer.departure, Time(5));
+        }
+        pacer.begin(Time(5), 1);
+        pacer.on_sent(1448, 10, Some(Rate::from_mbps(1)));
+        assert!(pacer.departure > Time(11 * MS));
+    }
+}

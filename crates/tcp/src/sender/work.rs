@@ -1,0 +1,58 @@
+//! What the latest event allows to be sent.
+
+/// What the latest event allows to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// A SYN.
+    pub syn: bool,
+    /// The third packet of the handshake.
+    pub established: bool,
+    /// The first segment, after a timeout.
+    pub head: bool,
+    /// A loss probe.
+    pub probe: bool,
+    /// What is lost.
+    pub rexmit: Rexmit,
+    /// What is new.
+    pub push: Push,
+    /// Whether an ACK may have freed memory that the application waits for.
+    pub is_space_due: bool,
+    /// Whether stock is taken even if there is nothing new to send.
+    pub is_stock_due: bool,
+    /// Whether the first segment was retransmitted.
+    pub(super) is_head_resent: bool,
+    /// New segments sent since stock was taken.
+    pub(super) sent: u64,
+    /// Whether nothing was under way before the first of them.
+    pub(super) was_idle: bool,
+    /// Whether the next burst waits for cwnd.
+    pub(super) is_deferred_for_cwnd: bool,
+    /// Whether a burst of the present push has begun.
+    pub(super) has_begun_burst: bool,
+}
+
+/// What is new and may be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Push {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// One burst, which waits for no longer one.
+    OneBurst,
+    /// All but a short segment at the end, because the application goes on writing.
+    WholeSegments,
+    /// All.
+    All,
+}
+
+/// What may be retransmitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rexmit {
+    /// Nothing.
+    #[default]
+    None,
+    /// New segments instead, to find out whether a timeout was spurious.
+    New,
+    /// What is lost.
+    Lost,
+}
