@@ -16,11 +16,10 @@
 //! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
 //! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
-use crate::events::{Alarm, Event};
-use crate::simulation::{Backward, Simulation};
+use crate::backward::Backward;
+use crate::events::Alarm;
 use std::collections::VecDeque;
 use thalweg_plan::plan;
-use thalweg_trace::Sink;
 use thalweg_traffic::{Stream, up_to};
 use thalweg_units::{Span, Time};
 
@@ -42,20 +41,20 @@ pub(crate) enum Task {
 /// When a host is on CPU, and what waits for that.
 #[derive(Debug)]
 pub(crate) struct Cpu {
-    slice: Span,
-    period: Span,
-    per_packet: Span,
-    per_ack: Span,
+    pub(crate) slice: Span,
+    pub(crate) period: Span,
+    pub(crate) per_packet: Span,
+    pub(crate) per_ack: Span,
     /// How far the first period is over when the experiment begins.
-    phase: Span,
+    pub(crate) phase: Span,
     /// When the work done so far is over.
-    free: Time,
+    pub(crate) free: Time,
     /// What waits and goes before arrivals.
-    timers: VecDeque<Task>,
-    arrivals: VecDeque<Backward>,
+    pub(crate) timers: VecDeque<Task>,
+    pub(crate) arrivals: VecDeque<Backward>,
     /// Connections that may have something to send.
-    sending: VecDeque<usize>,
-    alarm: Alarm,
+    pub(crate) sending: VecDeque<usize>,
+    pub(crate) alarm: Alarm,
 }
 
 impl Cpu {
@@ -88,84 +87,26 @@ impl Cpu {
     }
 
     /// The earliest moment from `now` on at which the host is on CPU and free.
-    fn next_turn(&self, now: Time) -> Time {
+    pub(crate) fn next_turn(&self, now: Time) -> Time {
         let at = now.max(self.free);
         let elapsed = self.elapsed(at);
         if elapsed < self.slice { at } else { at + self.period.saturating_sub(elapsed) }
     }
 
     /// The host, on CPU, works for `cost`.
-    fn work(&mut self, now: Time, cost: Span) {
+    pub(crate) fn work(&mut self, now: Time, cost: Span) {
         let elapsed = self.elapsed(now);
         let done = elapsed + cost;
         let (slices, rest) = (done.0 / self.slice.0, done.0 % self.slice.0);
         self.free = now + Span(slices * self.period.0 + rest).saturating_sub(elapsed);
     }
 
-    fn next_task(&mut self) -> Option<Task> {
+    pub(crate) fn next_task(&mut self) -> Option<Task> {
         self.timers.pop_front().or_else(|| self.arrivals.pop_front().map(Task::Arrival))
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.sending.is_empty() && self.timers.is_empty() && self.arrivals.is_empty()
-    }
-}
-
-impl Simulation {
-    /// Has a host do something, as soon as it has its CPU.
-    pub(crate) fn assign(&mut self, host: usize, task: Task, sink: &mut dyn Sink) {
-        let Some(cpu) = &mut self.cpus[host] else { return self.perform(task, sink) };
-        match task {
-            Task::Arrival(packet) => cpu.arrivals.push_back(packet),
-            task => cpu.timers.push_back(task),
-        }
-        self.go_on(host, sink);
-    }
-
-    /// A host that shares its CPU was to go on now.
-    pub(crate) fn on_turn(&mut self, host: usize, sink: &mut dyn Sink) {
-        let now = self.now;
-        if self.cpus[host].as_mut().is_some_and(|cpu| cpu.alarm.ring(now)) {
-            self.go_on(host, sink);
-        }
-    }
-
-    /// Lets a host that shares its CPU do what it can now.
-    pub(crate) fn go_on(&mut self, host: usize, sink: &mut dyn Sink) {
-        let now = self.now;
-        while let Some(cpu) = self.cpus[host].as_mut().filter(|cpu| !cpu.is_idle()) {
-            let turn = cpu.next_turn(now);
-            if turn > now {
-                cpu.alarm.set(Some(turn), Event::Cpu { host }, &mut self.calendar);
-                return;
-            }
-            if let Some(id) = cpu.sending.front().copied() {
-                if self.send_one(id) {
-                    self.spend(host, |cpu| cpu.per_packet);
-                } else {
-                    self.forget_sending(host);
-                    self.settle(id, sink);
-                }
-            } else if let Some(task) = cpu.next_task() {
-                if let Task::Arrival(_) = task {
-                    cpu.work(now, cpu.per_ack);
-                }
-                self.perform(task, sink);
-            }
-        }
-    }
-
-    fn spend(&mut self, host: usize, cost: impl Fn(&Cpu) -> Span) {
-        let now = self.now;
-        if let Some(cpu) = &mut self.cpus[host] {
-            cpu.work(now, cost(cpu));
-        }
-    }
-
-    fn forget_sending(&mut self, host: usize) {
-        if let Some(cpu) = &mut self.cpus[host] {
-            cpu.sending.pop_front();
-        }
     }
 }
 

@@ -30,6 +30,7 @@
 //! # Ok::<(), thalweg_sim::Error>(())
 //! ```
 
+mod backward;
 mod connection;
 mod cpu;
 mod error;
@@ -37,6 +38,7 @@ mod events;
 mod invalid;
 mod ledger;
 mod rows;
+mod shared_cpu;
 mod simulation;
 
 pub use error::Error;

@@ -1,6 +1,7 @@
 //! The simulation: who is there, and what happens at each instant.
 
 use crate::Summary;
+use crate::backward::Backward;
 use crate::connection::Connection;
 use crate::cpu::{Cpu, Task};
 use crate::error::Error;
@@ -24,14 +25,6 @@ use thalweg_units::{MTU, Span, Time};
 enum Forward {
     Data { connection: usize, packet: ToReceiver },
     Ack { connection: usize, packet: Box<ToSender> },
-    Udp,
-}
-
-/// A packet on the reverse link, from the host `receiver`. Data there is of a flow that goes up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Backward {
-    Ack { connection: usize, packet: ToSender },
-    Data { connection: usize, packet: ToReceiver },
     Udp,
 }
 
