@@ -1,6 +1,7 @@
 //! `thalweg-engine capabilities`: what each engine can do here, so that nobody else needs to know engines by name.
 
-use crate::engines::{Controller, ENGINES, Engine, Lack};
+use crate::engine::{Controller, Engine, Lack};
+use crate::engines::ENGINES;
 use serde_json::{Map, Value, json};
 use thalweg_plan::plan::FORMAT;
 

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod capabilities;
+mod engine;
 mod engines;
 mod events;
 mod machine;

@@ -1,6 +1,6 @@
 //! This machine's own TCP, in network namespaces.
 
-use super::{Controller, Engine, Failure, Job, Lack, Summary};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Summary};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::{self, BBR_CPU};

@@ -1,6 +1,6 @@
 //! The simulator. It needs nothing of the machine, and the same experiment gives the same tables.
 
-use super::{Controller, Engine, Failure, Job, Summary};
+use crate::engine::{Controller, Engine, Failure, Job, Summary};
 use std::collections::BTreeMap;
 use thalweg_trace::Sink;
 

@@ -1,7 +1,7 @@
 //! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
 use super::kernel::{controller, honours, in_lab, this_program, unavailable};
-use super::{Controller, Engine, Failure, Job, Summary};
+use crate::engine::{Controller, Engine, Failure, Job, Summary};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Kernel, Traits};
 use thalweg_trace::Sink;

@@ -1,7 +1,7 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
 use super::kernel::{controller, honours, in_lab, this_program, unavailable};
-use super::{Controller, Engine, Failure, Job, Lack, Summary};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Summary};
 use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::BBR_CPU;
 use thalweg_lab::run;

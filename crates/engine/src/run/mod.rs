@@ -9,7 +9,8 @@ mod work;
 mod tests;
 
 use crate::arguments;
-use crate::engines::{self, ENGINES, Engine};
+use crate::engine::Engine;
+use crate::engines::{self, ENGINES};
 use crate::events::{Event, Output, seconds};
 use crate::machine;
 use crate::plan_file;

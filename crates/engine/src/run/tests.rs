@@ -1,7 +1,7 @@
 //! What a run does when an experiment misbehaves: with engines that misbehave on purpose.
 
 use super::*;
-use crate::engines::{Controller, Failure, Job, Summary};
+use crate::engine::{Controller, Failure, Job, Summary};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

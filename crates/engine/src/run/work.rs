@@ -1,7 +1,7 @@
 //! Experiments, several at a time. Each runs on one thread; what it gives does not depend on the others.
 
 use super::guard;
-use crate::engines::{Engine, Failure, Job, Summary};
+use crate::engine::{Engine, Failure, Job, Summary};
 use crate::events::{Event, Output, seconds};
 use std::path::Path;
 use std::sync::OnceLock;
