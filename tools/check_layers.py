@@ -1,4 +1,4 @@
-"""Checks that every part of thalweg uses only the parts below it, and that the pure crates are pure.
+"""Checks that every part of thalweg uses only the parts below it, inside crates too, and that pure crates are pure.
 
 ARCHITECTURE.md draws the layers; the tables below are their one machine-readable form. A pure crate reads no clock, no
 operating system's randomness, no file and no socket, starts no thread, and never walks a hash table: time, randomness
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import python_imports
+import rust_modules
 import rust_source
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,9 @@ RUST: Mapping[str, set[str]] = {
 """Which of our crates each crate may use, outside its tests."""
 
 PURE = {"units", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy"}
+
+WITH_CYCLES = {"agent", "lab"}
+"""Crates whose modules still use one another in cycles."""
 
 PURE_DEPENDENCIES = {
     "arrayvec",
@@ -114,6 +118,16 @@ def purity_violations(crates: Path) -> Iterator[str]:
                 yield f"{file.relative_to(crates.parent)}:{line}: `{found}` in the pure crate `{crate}`: {why}"
 
 
+def module_violations(crates: Path) -> Iterator[str]:
+    """Yield every import cycle between the modules of a crate."""
+    for crate in sorted(RUST):
+        if crate in WITH_CYCLES:
+            continue
+        for cycle in rust_modules.cycles(crates / crate / "src"):
+            names = ", ".join(f"`{'::'.join(module) or 'lib'}`" for module in cycle)
+            yield f"crates/{crate}/src: {names} use one another; move what they share to a module below them"
+
+
 def python_violations(package: Path) -> Iterator[str]:
     """Yield every import between the layers of the Python package that goes up or sideways."""
     for imported in python_imports.between_layers(package):
@@ -140,6 +154,7 @@ def main() -> int:
     violations = [
         *crate_violations(metadata),
         *purity_violations(ROOT / "crates"),
+        *module_violations(ROOT / "crates"),
         *python_violations(ROOT / "python" / "thalweg"),
     ]
     for violation in violations:

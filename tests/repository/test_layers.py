@@ -104,6 +104,37 @@ def test_files_that_are_modules_for_tests_only_are_not_searched(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("use crate::rows::Rows;", "use crate::stored::StoredRows;"),
+        ("use super::rows::{self, Rows};", "use super::stored::{StoredRows};"),
+        ("use crate::Rows;", "fn f(rows: &crate::stored::StoredRows) {}"),
+    ],
+)
+def test_modules_of_a_crate_may_not_use_one_another(tmp_path: Path, one: str, other: str) -> None:
+    files = {
+        "crates/store/src/lib.rs": "mod rows;\nmod stored;\npub use rows::Rows;\n",
+        "crates/store/src/stored.rs": f"{one}\npub struct StoredRows;\n",
+        "crates/store/src/rows.rs": f"{other}\npub struct Rows;\n",
+    }
+    (violation,) = check_layers.module_violations(write(tmp_path, files) / "crates")
+    assert violation.startswith("crates/store/src: `rows`, `stored` use one another")
+
+
+def test_a_module_may_use_its_parent_or_its_child_but_not_both(tmp_path: Path) -> None:
+    files = {
+        "crates/cc/src/lib.rs": "mod bbr;\npub use bbr::Bbr;\n",
+        "crates/cc/src/bbr/mod.rs": "mod window;\npub struct Bbr;\n",
+        "crates/cc/src/bbr/window.rs": "use super::Bbr;\npub struct Recovery;\n",
+    }
+    root = write(tmp_path, files)
+    assert not list(check_layers.module_violations(root / "crates"))
+    write(root, {"crates/cc/src/bbr/mod.rs": "mod window;\nuse window::Recovery;\npub struct Bbr(Recovery);\n"})
+    (violation,) = check_layers.module_violations(root / "crates")
+    assert violation.startswith("crates/cc/src: `bbr`, `bbr::window` use one another")
+
+
+@pytest.mark.parametrize(
     ("file", "line"),
     [
         ("results/tables.py", "from thalweg.analysis import summary"),

@@ -1,0 +1,133 @@
+"""Reads which modules of a crate use which others, and finds import cycles.
+
+A module is a file; modules written inside a file belong to it. `use` statements and paths in code that begin with
+`crate::`, `super::` or `self::` count, and so do paths that begin with a child module. A name that a parent module
+re-exports counts as a use of the module that defines it, as far as the `use` statements of the parent show it; the
+re-export itself is no use.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import rust_source
+
+Module = tuple[str, ...]
+"""Path of a module below its crate: `("cubic", "hystart")`; the crate's root is `()`."""
+
+USE = re.compile(r"(?P<public>\bpub(?:\([^)]*\))?\s+)?\buse\s+(?P<tree>[^;]*);")
+PATH = re.compile(r"(?<![\w:])(?<!in )(?:crate|super|self)(?:::\w+)+")
+CHILD = re.compile(r"(?<![\w:])([a-z]\w*)::\w")
+
+
+def cycles(source: Path) -> list[list[Module]]:
+    """Return the import cycles of a crate: sets of modules that use one another, directly or not.
+
+    A module and the modules inside it count as one cycle only if they use one another's items: `mod child;` is no use.
+    """
+    return [sorted(part) for part in _strongly_connected(uses(source)) if len(part) > 1]
+
+
+def uses(source: Path) -> dict[Module, set[Module]]:
+    """Return which modules each module of a crate uses; `source` is its folder `src`."""
+    files = {_module(file, source): file for file in rust_source.files_without_tests(source)}
+    code = {module: _code(file) for module, file in files.items()}
+    exported = {module: dict(_reexports(module, text, files)) for module, text in code.items()}
+    return {
+        module: {target for path in _paths(module, text, files) if (target := _target(path, files, exported)) != module}
+        for module, text in code.items()
+    }
+
+
+def _module(file: Path, source: Path) -> Module:
+    parts = file.relative_to(source).with_suffix("").parts
+    return parts[:-1] if parts[-1] in ("lib", "main", "mod") else parts
+
+
+def _code(file: Path) -> str:
+    return rust_source.blank_tests(rust_source.TOKENS_TO_BLANK.sub(rust_source.blank, file.read_text(encoding="utf-8")))
+
+
+def _paths(module: Module, text: str, files: Mapping[Module, Path]) -> Iterator[Module]:
+    """Yield the full path, below the crate, of everything that a module names."""
+    for statement in USE.finditer(text):
+        if statement["public"]:
+            continue
+        for path in rust_source.paths_of(re.sub(r"\s+", " ", statement["tree"])):
+            yield from _absolute(module, path.split(" as ")[0].strip().split("::"), files)
+    rest = USE.sub("", text)
+    for path in PATH.findall(rest):
+        yield from _absolute(module, path.split("::"), files)
+    for child in set(CHILD.findall(rest)):
+        if (*module, child) in files:
+            yield (*module, child)
+
+
+def _absolute(module: Module, parts: list[str], files: Mapping[Module, Path]) -> Iterator[Module]:
+    here = list(module)
+    if parts[0] == "crate":
+        here, parts = [], parts[1:]
+    elif parts[0] in ("self", "super"):
+        while parts and parts[0] in ("self", "super"):
+            if parts[0] == "super":
+                here = here[:-1]
+            parts = parts[1:]
+    elif (*module, parts[0]) not in files:
+        return
+    yield (*here, *(part for part in parts if part not in ("self", "*")))
+
+
+def _reexports(module: Module, text: str, files: Mapping[Module, Path]) -> Iterator[tuple[str, Module]]:
+    """Yield the names that a module re-exports, or imports for its children, with their full paths."""
+    for statement in USE.finditer(text):
+        for path in rust_source.paths_of(re.sub(r"\s+", " ", statement["tree"])):
+            full, _, alias = path.partition(" as ")
+            for absolute in _absolute(module, full.strip().split("::"), files):
+                if absolute:
+                    yield (alias.strip() or absolute[-1]), absolute
+
+
+def _target(path: Module, files: Mapping[Module, Path], exported: Mapping[Module, Mapping[str, Module]]) -> Module:
+    """Return the module that defines what a path names."""
+    seen = set()
+    while path not in seen:
+        seen.add(path)
+        owner = path
+        while owner not in files:
+            owner = owner[:-1]
+        rest = path[len(owner) :]
+        if not rest or rest[0] not in exported[owner]:
+            return owner
+        path = (*exported[owner][rest[0]], *rest[1:])
+    return owner
+
+
+def _strongly_connected(graph: Mapping[Module, set[Module]]) -> Iterator[set[Module]]:
+    """Yield the strongly connected parts of a graph (Tarjan's algorithm, without recursion)."""
+    index: dict[Module, int] = {}
+    low: dict[Module, int] = {}
+    stack: list[Module] = []
+    for root in graph:
+        if root in index:
+            continue
+        work = [(root, iter(sorted(graph[root])))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        while work:
+            node, children = work[-1]
+            child = next(children, None)
+            if child is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    part = set()
+                    while node not in part:
+                        part.add(stack.pop())
+                    yield part
+            elif child not in index:
+                index[child] = low[child] = len(index)
+                stack.append(child)
+                work.append((child, iter(sorted(graph[child]))))
+            elif child in stack:
+                low[node] = min(low[node], index[child])
