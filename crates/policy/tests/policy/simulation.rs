@@ -5,7 +5,7 @@ use thalweg_policy::simulate::{Contender, OUTCOMES, POPULATION, Simulation, Spre
 use thalweg_policy::{ArmId, Objective};
 
 /// Medians of ten seeds differ by up to a fifth, which is more than the policies do.
-const SEEDS: Range<u64> = 500..560;
+const SEEDS: Range<u64> = 500..540;
 
 fn simulation() -> Simulation {
     Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
