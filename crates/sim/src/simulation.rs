@@ -16,7 +16,7 @@ use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{Kernel, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::Sink;
-use thalweg_traffic::{Outbox, Randomness, Series, Source, Stream};
+use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
 
 /// A packet on the forward link, to the host `receiver`. An acknowledgement there is of a flow that goes up: rare, and twice as
@@ -56,11 +56,7 @@ pub struct Simulation {
     /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     open: BTreeSet<usize>,
-    series: Vec<Series>,
-    /// For each flow, how many of its series are not over.
-    unfinished: Vec<u64>,
-    /// How many flows have such a series.
-    unfinished_flows: usize,
+    agenda: Agenda,
     sources: Vec<Source>,
     next_sample: Option<Time>,
     last_sample: Option<Time>,
@@ -105,9 +101,7 @@ impl Simulation {
             receiver_outbox,
             connections: Vec::new(),
             open: BTreeSet::new(),
-            series: Series::all(experiment, streams.series),
-            unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
-            unfinished_flows: experiment.flows.iter().filter(|flow| u64::from(flow.count) > 0).count(),
+            agenda: Agenda::new(experiment, streams.series, |_| true),
             sources: sources.map(|(config, stream)| Source::new(config, stream)).collect(),
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
             last_sample: None,
@@ -121,9 +115,9 @@ impl Simulation {
     /// Goes on to the next instant at which something happens, and lets it happen. False: the experiment is over.
     pub fn step(&mut self, sink: &mut dyn Sink) -> bool {
         let end = self.experiment.duration_ns.map(|duration| Time::ZERO + duration);
-        let next = self.next_wake().filter(|_| !self.is_over());
+        let next = self.next_wake().filter(|_| !self.agenda.is_over());
         let Some(next) = next.filter(|next| end.is_none_or(|end| *next <= end)) else {
-            if let (false, Some(end)) = (self.is_over(), end) {
+            if let (false, Some(end)) = (self.agenda.is_over(), end) {
                 self.now = end;
             }
             return false;
@@ -183,10 +177,8 @@ impl Simulation {
     }
 
     fn enter_first_events(&mut self) {
-        for index in 0..self.series.len() {
-            let series = &mut self.series[index];
-            let first = series.first_open(&self.experiment.flows[series.flow]);
-            self.calendar.enter(first, Event::Open { series: index });
+        for (first, series) in self.agenda.first_opens() {
+            self.calendar.enter(first, Event::Open { series });
         }
         for (flow, config) in self.experiment.flows.iter().enumerate() {
             if let Some(stop) = config.stop_ns {
@@ -196,10 +188,6 @@ impl Simulation {
         for source in 0..self.sources.len() {
             self.enter_background(source);
         }
-    }
-
-    fn is_over(&self) -> bool {
-        self.unfinished_flows == 0 && !self.unfinished.is_empty()
     }
 
     fn next_wake(&self) -> Option<Time> {
@@ -285,8 +273,7 @@ impl Simulation {
             }
             Task::Request { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
-                let series = &mut self.series[connection.series];
-                let size = series.next_size(&self.experiment.flows[series.flow].load);
+                let size = self.agenda.next_size(connection.series);
                 connection.begin(now, size);
                 id
             }
@@ -303,7 +290,7 @@ impl Simulation {
 
     /// The hosts that send and receive the data of a series.
     fn ends_of(&self, series: usize) -> (usize, usize) {
-        let flow = &self.experiment.flows[self.series[series].flow];
+        let flow = self.agenda.flow(self.agenda.copy_of(series).0);
         let host = host_index(&self.experiment, &flow.host);
         if flow.up { (self.receiver, host) } else { (host, self.receiver) }
     }
@@ -316,15 +303,8 @@ impl Simulation {
 
     fn open(&mut self, index: usize, sink: &mut dyn Sink) {
         let (now, (host, receiving_host)) = (self.now, self.ends_of(index));
-        let series = &mut self.series[index];
-        if series.is_closed {
-            return;
-        }
-        let config = &self.experiment.flows[series.flow];
-        let number = series.opened;
-        let next = series.on_open(config, now);
-        let size = series.next_size(&config.load);
-        let stream = Stream::seed_from_u64(series.next_seed());
+        let Some(opening) = self.agenda.open(index, now) else { return };
+        let config = &self.experiment.flows[opening.flow];
         let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
         let (sending, receiving) = if config.up { ("receiver", &*config.host) } else { (&*config.host, "receiver") };
         let (sending, receiving) = (&self.experiment.hosts[sending], &self.experiment.hosts[receiving]);
@@ -338,7 +318,7 @@ impl Simulation {
             ReceiverConfig { rcvbuf_max: receiving.rcvbuf_max_bytes, kernel: kernel(receiving), ..Default::default() };
         let mut connection = Connection {
             series: index,
-            number,
+            number: opening.number,
             host,
             receiving_host,
             forward_extra: config.extra_rtt_ns.scale(1, 2),
@@ -347,17 +327,17 @@ impl Simulation {
             receiver: Receiver::new(receiver),
             sender_alarm: Alarm::default(),
             receiver_alarm: Alarm::default(),
-            stream,
+            stream: Stream::seed_from_u64(opening.seed),
             transfer: None,
             transfers_ended: 0,
             is_stopped: false,
         };
         connection.sender.connect(now);
-        connection.begin(now, size);
+        connection.begin(now, opening.size);
         let id = self.connections.len();
         self.connections.push(Some(Box::new(connection)));
         self.open.insert(id);
-        if let Some(next) = next {
+        if let Some(next) = opening.next {
             self.calendar.enter(next, Event::Open { series: index });
         }
         self.after_sender(id, sink);
@@ -368,45 +348,14 @@ impl Simulation {
         let open: Vec<usize> = self.open.iter().copied().collect();
         for id in open {
             let connection = self.connections[id].as_mut().expect("an open connection is there");
-            if self.series[connection.series].flow == flow {
+            if self.agenda.copy_of(connection.series).0 == flow {
                 let host = connection.host;
                 connection.stop(self.now);
                 self.after_sender(id, sink);
                 self.go_on(host, sink);
             }
         }
-        for series in 0..self.series.len() {
-            if self.series[series].flow == flow {
-                self.close(series);
-            }
-        }
-    }
-
-    /// A series opens no more connections.
-    fn close(&mut self, index: usize) {
-        let was_over = self.series[index].is_over();
-        self.series[index].is_closed = true;
-        if !was_over && self.series[index].is_over() {
-            self.series_over(index);
-        }
-    }
-
-    /// A series is over. If its flow now is too, those that waited for that open no more.
-    fn series_over(&mut self, index: usize) {
-        let flow = self.series[index].flow;
-        self.unfinished[flow] -= 1;
-        if self.unfinished[flow] > 0 {
-            return;
-        }
-        self.unfinished_flows -= 1;
-        let waiting = |other: &Series| {
-            thalweg_traffic::until(&self.experiment.flows[other.flow])
-                == Some(self.experiment.flows[flow].name.as_str())
-        };
-        let waiting: Vec<usize> = (0..self.series.len()).filter(|other| waiting(&self.series[*other])).collect();
-        for other in waiting {
-            self.close(other);
-        }
+        self.agenda.stop(flow);
     }
 
     fn arrive_at_receiver(&mut self, packet: Forward, sink: &mut dyn Sink) {
@@ -540,7 +489,7 @@ impl Simulation {
         self.emit_transfer(&connection, sink);
         connection.transfer = None;
         connection.transfers_ended += 1;
-        let flow = self.series[connection.series].flow;
+        let (flow, _) = self.agenda.copy_of(connection.series);
         if let Load::Requests { think_ns, count, .. } = self.experiment.flows[flow].load {
             let is_last = count.is_some_and(|count| connection.transfers_ended >= u64::from(count));
             if !is_last && !connection.is_stopped {
@@ -551,18 +500,14 @@ impl Simulation {
         }
         self.open.remove(&id);
         let index = connection.series;
-        let next = self.series[index].on_end(&self.experiment.flows[flow], self.now);
-        if let Some(next) = next {
+        if let Some(next) = self.agenda.end(index, self.now) {
             self.calendar.enter(next, Event::Open { series: index });
-        }
-        if self.series[index].is_over() {
-            self.series_over(index);
         }
     }
 
     fn emit_transfer(&self, connection: &Connection, sink: &mut dyn Sink) {
         if let Some(transfer) = &connection.transfer {
-            let Series { flow, copy, .. } = self.series[connection.series];
+            let (flow, copy) = self.agenda.copy_of(connection.series);
             sink.flow(self.rows.transfer(flow, copy, connection, transfer, self.now));
         }
     }
@@ -570,7 +515,7 @@ impl Simulation {
     fn sample(&mut self, sink: &mut dyn Sink) {
         for id in &self.open {
             let connection = self.connections[*id].as_ref().expect("an open connection is there");
-            let Series { flow, copy, .. } = self.series[connection.series];
+            let (flow, copy) = self.agenda.copy_of(connection.series);
             self.rows.sample(flow, copy, connection, self.now, sink);
         }
         self.emit_queues(sink);

@@ -1,0 +1,150 @@
+//! Which connection opens next, and which flows are over.
+//!
+//! Copy k of a flow draws from the stream of its index in the whole experiment, so that it opens its connections at the same
+//! moments and with the same sizes in the simulator and on every real host.
+
+use crate::series::{Series, until};
+use crate::streams::Stream;
+use thalweg_plan::plan::{Experiment, Flow};
+use thalweg_units::{Bytes, Time};
+
+/// The series of the flows that one host sends, or of all flows.
+#[derive(Debug)]
+pub struct Agenda {
+    flows: Vec<Flow>,
+    /// All series of the experiment, so that indices are the same on every host; only those of `is_ours` are used.
+    series: Vec<Series>,
+    /// Whether a flow is among those that this agenda opens.
+    is_ours: Vec<bool>,
+    /// For each flow, the number of its series that are not over.
+    unfinished: Vec<u64>,
+    /// The number of flows that have such a series.
+    unfinished_flows: usize,
+    /// Flows that are over since the last call of `next_over`.
+    over: Vec<usize>,
+}
+
+/// A connection to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Index of the flow in the plan.
+    pub flow: usize,
+    /// Number of the connection within the copy.
+    pub number: u64,
+    /// What its first transfer carries; none: without end.
+    pub size: Option<Bytes>,
+    /// Seed of the connection's own random numbers.
+    pub seed: u64,
+    /// When the series opens the next one, if that does not depend on this one's end.
+    pub next: Option<Time>,
+}
+
+impl Agenda {
+    /// Nothing has been opened. `streams` are those of the experiment's series; `is_ours` selects flows by their index.
+    pub fn new(experiment: &Experiment, streams: Vec<Stream>, is_ours: impl Fn(usize) -> bool) -> Agenda {
+        Agenda {
+            flows: experiment.flows.clone(),
+            series: Series::all(experiment, streams),
+            is_ours: (0..experiment.flows.len()).map(is_ours).collect(),
+            unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
+            unfinished_flows: experiment.flows.iter().filter(|flow| u64::from(flow.count) > 0).count(),
+            over: Vec::new(),
+        }
+    }
+
+    /// Whether all flows of the experiment are over; false if it has none.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.unfinished_flows == 0 && !self.unfinished.is_empty()
+    }
+
+    /// Returns when each series opens its first connection, and the index of the series.
+    pub fn first_opens(&mut self) -> Vec<(Time, usize)> {
+        let ours = self.series.iter_mut().enumerate().filter(|(_, series)| self.is_ours[series.flow]);
+        ours.map(|(index, series)| (series.first_open(&self.flows[series.flow]), index)).collect()
+    }
+
+    /// Opens the next connection of a series, which was due at `due`; `None` if the series is closed.
+    pub fn open(&mut self, index: usize, due: Time) -> Option<Opening> {
+        let series = &mut self.series[index];
+        if series.is_closed {
+            return None;
+        }
+        let config = &self.flows[series.flow];
+        let number = series.opened;
+        let next = series.on_open(config, due);
+        let size = series.next_size(&config.load);
+        let seed = series.next_seed();
+        Some(Opening { flow: series.flow, number, size, seed, next })
+    }
+
+    /// Returns the size of the next transfer of a connection of a series; `None`: without end.
+    pub fn next_size(&mut self, index: usize) -> Option<Bytes> {
+        let series = &mut self.series[index];
+        series.next_size(&self.flows[series.flow].load)
+    }
+
+    /// A connection of a series has ended. Returns when the next one opens, if it waited for this.
+    pub fn end(&mut self, index: usize, now: Time) -> Option<Time> {
+        let series = &mut self.series[index];
+        let next = series.on_end(&self.flows[series.flow], now);
+        if series.is_over() {
+            self.series_over(index);
+        }
+        next
+    }
+
+    /// A flow opens no more connections.
+    pub fn stop(&mut self, flow: usize) {
+        for index in 0..self.series.len() {
+            if self.series[index].flow == flow {
+                self.close(index);
+            }
+        }
+    }
+
+    /// A flow of any host is over: flows that repeat until then open no more connections.
+    pub fn flow_over(&mut self, name: &str) {
+        for index in 0..self.series.len() {
+            let flow = self.series[index].flow;
+            if self.is_ours[flow] && until(&self.flows[flow]) == Some(name) {
+                self.close(index);
+            }
+        }
+    }
+
+    /// Returns a flow that is over, each once.
+    pub fn next_over(&mut self) -> Option<usize> {
+        self.over.pop()
+    }
+
+    /// Flow and copy of a series.
+    pub fn copy_of(&self, index: usize) -> (usize, u64) {
+        (self.series[index].flow, self.series[index].copy)
+    }
+
+    /// A flow's configuration.
+    pub fn flow(&self, flow: usize) -> &Flow {
+        &self.flows[flow]
+    }
+
+    fn close(&mut self, index: usize) {
+        let was_over = self.series[index].is_over();
+        self.series[index].is_closed = true;
+        if !was_over && self.series[index].is_over() {
+            self.series_over(index);
+        }
+    }
+
+    fn series_over(&mut self, index: usize) {
+        let flow = self.series[index].flow;
+        self.unfinished[flow] -= 1;
+        if self.unfinished[flow] > 0 {
+            return;
+        }
+        self.unfinished_flows -= 1;
+        self.over.push(flow);
+        let name = self.flows[flow].name.clone();
+        self.flow_over(&name);
+    }
+}
