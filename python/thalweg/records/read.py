@@ -54,6 +54,8 @@ class Records:
             return pl.DataFrame(schema={name: SCHEMA[name] for name in ROW})
         spans = self.all_rows.filter(pl.col("kind").is_in([INTERIM, CLOSE]))
         spans = spans.join(interim.lazy(), on=_keys(CONNECTION), how="semi").select(*ROW, "start_us")
+        # A row that occurs twice does not replace itself.
+        spans = spans.unique(subset=ROW, keep="any")
         # Of two rows of one moment the one that closes the connection is the later: its kind sorts first.
         spans = spans.sort([*CONNECTION, "end_us", "kind"], descending=[False] * 4 + [True], nulls_last=True)
         following = pl.all_horizontal(pl.col(key).shift(-1).eq_missing(pl.col(key)) for key in CONNECTION)

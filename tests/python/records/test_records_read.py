@@ -102,6 +102,15 @@ def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -
     assert rows.rows() == [(1, "cubic", 1.0), (2, None, None)]
 
 
+def test_an_interim_row_that_occurs_twice_is_not_lost(tmp_path: Path) -> None:
+    made_up.flushed(tmp_path, 1, 1, [made_up.interim(1, 1), made_up.interim(1, 2)])
+    made_up.flushed(tmp_path, 3, 3, [made_up.interim(1, 2)])
+    records = read([tmp_path])
+    (rows,) = records.collect(records.rows.select("connection", "end_us").unique())
+    assert rows.height == 1
+    assert records.superseded.height == 1
+
+
 def test_of_a_connection_that_is_open_only_the_last_look_counts(tmp_path: Path) -> None:
     looks = [made_up.interim(1, minute, acked_bytes=minute) for minute in (1, 2, 3)]
     made_up.flushed(tmp_path, 1, 1, [looks[2], looks[0], made_up.transfer(1)])
