@@ -28,8 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from thalweg import synth  # noqa: E402
-from thalweg.advise import DuckDb, Part, Question, advise, cautions, comparing  # noqa: E402
-from thalweg.advise.rows import COLUMNS  # noqa: E402
+from thalweg.advise import DuckDb, Part, Question, advise  # noqa: E402
+from thalweg.advise.counting.rows import COLUMNS  # noqa: E402
+from thalweg.advise.judgement import cautions, comparing  # noqa: E402
 from thalweg.synth import fleet  # noqa: E402
 from thalweg.synth.pieces import pieces  # noqa: E402
 from thalweg.synth.planted import PLANTED  # noqa: E402

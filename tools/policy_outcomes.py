@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from thalweg import engine, plan, scenario  # noqa: E402
 from thalweg.results import open_run  # noqa: E402
 from thalweg.run import execute  # noqa: E402
-from thalweg.scenario import quantities  # noqa: E402
+from thalweg.scenario.text import quantities  # noqa: E402
 
 DATA = ROOT / "crates" / "policy" / "data"
 FORMAT = 1

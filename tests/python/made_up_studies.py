@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import polars as pl
-from thalweg.report.figure import Figure, Scaled
-from thalweg.report.study import Claim, Judged, Made, Section, StudyPage
+from thalweg.report.drawing.figure import Figure, Scaled
+from thalweg.report.pages.study import Claim, Judged, Made, Section, StudyPage
 
 BUFFERS = [0.5, 1.0, 2.0, 4.0, 8.0]
 LOSSES = [10 ** (-6 + step / 4) for step in range(17)]

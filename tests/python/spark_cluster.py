@@ -43,7 +43,7 @@ SETTINGS = {
     # With so few rows, compiling a query takes longer than running it.
     "spark.sql.codegen.wholeStage": "false",
 }
-"""What a session on it needs, as `Spark` of thalweg.advise.engines takes it."""
+"""What a session on it needs, as `Spark` of thalweg.advise.counting.engines takes it."""
 
 
 @pytest.fixture(scope="session")

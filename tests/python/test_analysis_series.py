@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_runs import MadeUpRun, experiment
 from thalweg import analysis
-from thalweg.analysis.thin import peaks
+from thalweg.analysis.tables.thin import peaks
 from thalweg.results import open_run
 
 

@@ -12,12 +12,12 @@ import pytest
 from made_up_runs import MS, MadeUpRun, an_id, experiment, flow, large_and_medium, link
 from thalweg import analysis, report
 from thalweg.errors import Exit, ThalwegError
-from thalweg.report.colours import colours
 from thalweg.report.content import Content
-from thalweg.report.findings import findings
-from thalweg.report.layout import layout
-from thalweg.report.numbers import scale_for
-from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
+from thalweg.report.drawing.colours import colours
+from thalweg.report.drawing.layout import layout
+from thalweg.report.text.findings import findings
+from thalweg.report.text.numbers import scale_for
+from thalweg.report.text.words import flow_sentences, path_sentences, traffic_sentences
 from thalweg.results import open_run
 
 MOST_BYTES = 5_000_000

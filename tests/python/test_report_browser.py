@@ -9,7 +9,7 @@ from browsers import Watched
 from made_up_runs import MadeUpRun, an_id, experiment, flow, grid, large_and_medium
 from playwright.sync_api import Browser, Page
 from thalweg import analysis, report
-from thalweg.report.numbers import scale_for
+from thalweg.report.text.numbers import scale_for
 from thalweg.results import open_run
 
 WIDTHS = [1280, 390]

@@ -7,10 +7,10 @@ import pytest
 from made_up_runs import grid
 from made_up_studies import figures
 from thalweg.errors import Exit, ThalwegError
-from thalweg.report import paper
 from thalweg.report.content import Content
-from thalweg.report.figure import Figure
-from thalweg.report.sweeps import heat_maps
+from thalweg.report.drawing import paper
+from thalweg.report.drawing.figure import Figure
+from thalweg.report.drawing.sweeps import heat_maps
 
 SIGNATURES = {"svg": b"<svg", "png": b"\x89PNG\r\n", "pdf": b"%PDF-"}
 

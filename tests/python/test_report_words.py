@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from thalweg import engine, plan, scenario
-from thalweg.report.words import flow_sentences, path_sentences, traffic_sentences
+from thalweg.report.text.words import flow_sentences, path_sentences, traffic_sentences
 
 HEAD = """\
 name = "x"
@@ -20,7 +20,7 @@ FLOW = """\
 name = "a"
 cc = "cubic"
 """
-TEMPLATES = sorted((Path(__file__).parents[2] / "python" / "thalweg" / "report").glob("*.html.j2"))
+TEMPLATES = sorted((Path(__file__).parents[2] / "python" / "thalweg" / "report" / "static").glob("*.html.j2"))
 ENGINES = engine.capabilities().engines
 
 

@@ -11,9 +11,9 @@ from browsers import Watched
 from made_up_studies import figures, page
 from playwright.sync_api import Browser
 from thalweg.errors import Exit, ThalwegError
-from thalweg.report import study
-from thalweg.report.draw import draw
-from thalweg.report.figure import Figure, Scaled
+from thalweg.report.drawing.draw import draw
+from thalweg.report.drawing.figure import Figure, Scaled
+from thalweg.report.pages import study
 
 PAGE = page()
 

@@ -140,7 +140,7 @@ def test_a_module_may_use_its_parent_or_its_child_but_not_both(tmp_path: Path) -
         ("results/tables.py", "from thalweg.analysis import summary"),
         ("results/tables.py", "from ..analysis import summary"),
         ("results/__init__.py", "from thalweg import analysis"),
-        ("analysis/flows.py", "import thalweg.report.page"),
+        ("analysis/flows.py", "import thalweg.report.pages.page"),
         ("analysis/flows.py", "def f():\n    from thalweg.cli.main import app"),
         ("errors.py", "from thalweg.engine import locate"),
         ("newcomer.py", "import thalweg.plan"),
@@ -161,6 +161,6 @@ def test_a_python_layer_may_import_what_is_below_it_and_what_is_shared(tmp_path:
         "thalweg/results/__init__.py": "from thalweg import __version__",
         "thalweg/results/tables.py": "from thalweg.results.run import Run\nfrom . import columns\nimport polars",
         "thalweg/analysis/__init__.py": "from thalweg.results import Run",
-        "thalweg/report/page.py": "from ..analysis import flows\nimport thalweg.errors, thalweg.results.run",
+        "thalweg/report/pages/page.py": "from ..analysis import flows\nimport thalweg.errors, thalweg.results.run",
     }
     assert not list(check_layers.python_violations(write(tmp_path, files) / "thalweg"))

@@ -8,8 +8,10 @@ from typing import Any
 
 from thalweg import engine
 from thalweg.run import duration
-from thalweg.studies import UNJUDGED, Judged, Study, found, texts
-from thalweg.studies.models import Claim, Part
+from thalweg.studies import UNJUDGED, Judged, Study
+from thalweg.studies.claims.models import Claim, Part
+from thalweg.studies.pages import texts
+from thalweg.studies.running import found
 
 from generating import study_words
 

@@ -12,7 +12,7 @@ and why, is in docs/concepts/advice.md; every flag and every number in docs/refe
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from thalweg.advise.answer import (
+from thalweg.advise.answers.answer import (
     NO_DIFFERENCE,
     NOT_COMPARABLE,
     NOT_ENOUGH,
@@ -26,10 +26,10 @@ from thalweg.advise.answer import (
     Sized,
     Step,
 )
-from thalweg.advise.effects import QUANTILES, Arm, Difference, Effect
-from thalweg.advise.engines import DuckDb, Engine, EngineFailed, Spark
+from thalweg.advise.counting.engines import DuckDb, Engine, EngineFailed, Spark
 from thalweg.advise.judging import judge
 from thalweg.advise.question import Design, Question
+from thalweg.advise.statistics.effects import QUANTILES, Arm, Difference, Effect
 from thalweg.errors import Exit, ThalwegError
 from thalweg.processes import asked_to_end
 from thalweg.records.find import Found, LeftOut, find, nothing

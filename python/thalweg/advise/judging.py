@@ -14,34 +14,24 @@ from typing import Any
 
 import polars as pl
 
-from thalweg.advise import (
-    ages,
-    cautions,
-    comparing,
-    counts,
-    keys,
-    network_cautions,
-    network_counts,
-    parts,
-    prefixes,
-    rollout,
-    since,
-    timeline,
-)
-from thalweg.advise import overview as looking
-from thalweg.advise import places as locating
-from thalweg.advise import rows as reading
-from thalweg.advise import samples as sampling
-from thalweg.advise.answer import Answer, Part, Sized
-from thalweg.advise.arms import GROUPS, TREATMENT
-from thalweg.advise.comparing import Counted
-from thalweg.advise.effects import QUANTILES, Bootstrap, difference
-from thalweg.advise.engines import Engine
-from thalweg.advise.headline import headline
-from thalweg.advise.network_counts import OfParts
-from thalweg.advise.places import Places
+from thalweg.advise.answers import rollout
+from thalweg.advise.answers.answer import Answer, Part, Sized
+from thalweg.advise.answers.headline import headline
+from thalweg.advise.counting import counts, keys, parts, prefixes
+from thalweg.advise.counting import overview as looking
+from thalweg.advise.counting import places as locating
+from thalweg.advise.counting import rows as reading
+from thalweg.advise.counting.arms import GROUPS, TREATMENT
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.places import Places
+from thalweg.advise.counting.segments import KNOWN, MAP, Dimension, dimensions
+from thalweg.advise.judgement import ages, cautions, comparing, network_cautions, since, timeline
+from thalweg.advise.judgement import samples as sampling
+from thalweg.advise.judgement.comparing import Counted
 from thalweg.advise.question import Question
-from thalweg.advise.segments import KNOWN, MAP, Dimension, dimensions
+from thalweg.advise.statistics import network_counts
+from thalweg.advise.statistics.effects import QUANTILES, Bootstrap, difference
+from thalweg.advise.statistics.network_counts import OfParts
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import Found
 from thalweg.records.sizes import SIZES

@@ -7,28 +7,28 @@
 The measures are defined in docs/reference/analysis.md.
 """
 
-from thalweg.analysis.cautions import cautions
-from thalweg.analysis.cautions import starved as starved_cautions
-from thalweg.analysis.comparison import Compared, Comparison, compare
-from thalweg.analysis.copies import caution as copies_caution
-from thalweg.analysis.copies import copied
-from thalweg.analysis.derived import KEYS as DERIVED
-from thalweg.analysis.derived import derived, derived_from
-from thalweg.analysis.difference import Difference, difference, half_width, holm
-from thalweg.analysis.distributions import rtt_distributions, transfer_distributions
-from thalweg.analysis.evidence import Evidence, evidence, of_status
-from thalweg.analysis.fairness import jain
-from thalweg.analysis.harm import harm
-from thalweg.analysis.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
-from thalweg.analysis.measured import OwnMeasure, measured
-from thalweg.analysis.measures import MEASURES, Measure
-from thalweg.analysis.recorded import is_recorded
-from thalweg.analysis.repetitions import repetitions
-from thalweg.analysis.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
-from thalweg.analysis.shares import CpuShare, is_of_a_share, shares
-from thalweg.analysis.status import Failure, Status, status
-from thalweg.analysis.summary import flow_names, summary
-from thalweg.analysis.sweep import Axis, axes, quantity
+from thalweg.analysis.comparing.cautions import cautions
+from thalweg.analysis.comparing.cautions import starved as starved_cautions
+from thalweg.analysis.comparing.comparison import Compared, Comparison, compare
+from thalweg.analysis.comparing.distributions import rtt_distributions, transfer_distributions
+from thalweg.analysis.comparing.evidence import Evidence, evidence, of_status
+from thalweg.analysis.comparing.shares import CpuShare, is_of_a_share, shares
+from thalweg.analysis.measuring.copies import caution as copies_caution
+from thalweg.analysis.measuring.copies import copied
+from thalweg.analysis.measuring.measures import MEASURES, Measure
+from thalweg.analysis.measuring.recorded import is_recorded
+from thalweg.analysis.measuring.repetitions import repetitions
+from thalweg.analysis.measuring.summary import flow_names, summary
+from thalweg.analysis.statistics.difference import Difference, difference, half_width, holm
+from thalweg.analysis.statistics.fairness import jain
+from thalweg.analysis.statistics.harm import harm
+from thalweg.analysis.statistics.intervals import CONFIDENCE, METHOD, Estimate, estimate, overlap
+from thalweg.analysis.tables.derived import KEYS as DERIVED
+from thalweg.analysis.tables.derived import derived, derived_from
+from thalweg.analysis.tables.measured import OwnMeasure, measured
+from thalweg.analysis.tables.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
+from thalweg.analysis.tables.status import Failure, Status, status
+from thalweg.analysis.tables.sweep import Axis, axes, quantity
 
 __all__ = [
     "CONFIDENCE",

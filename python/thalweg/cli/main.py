@@ -11,27 +11,22 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import (
-    advise,
+from thalweg.cli import interrupt, renamed
+from thalweg.cli.commands import (
     check,
     compare,
     doctor,
-    importing,
-    interrupt,
     kernel,
-    output,
-    policy,
-    records,
-    renamed,
     report,
     reproduce,
     results,
     run,
     schema,
     studies,
-    synth,
     validate,
 )
+from thalweg.cli.live import advise, importing, policy, records, synth
+from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError, shortage
 
 signal.signal(signal.SIGINT, interrupt)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thalweg import __version__, collector, engine, plan, scenario
-from thalweg.cli import output, settings
+from thalweg.cli import settings
+from thalweg.cli.printing import output
 
 
 def prepare(

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from thalweg.cli import output, typed
+from thalweg.cli import typed
+from thalweg.cli.printing import output
 from thalweg.errors import ThalwegError
 
 FLAG = "--retry-untrustworthy"

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from thalweg.files import read_regular
 from thalweg.plan import models as plan
-from thalweg.scenario import models, quantities, rules_cc
-from thalweg.scenario.quantities import PerSecond
+from thalweg.scenario import models
+from thalweg.scenario.rules import rules_cc
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.quantities import PerSecond
 
 NANOS = 10**9
 

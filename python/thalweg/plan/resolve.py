@@ -16,9 +16,11 @@ from thalweg.errors import ThalwegError
 from thalweg.plan import models as plan
 from thalweg.plan.flows import resolve_flow
 from thalweg.plan.traces import Traces
-from thalweg.scenario import models, quantities, rules_host, values
+from thalweg.scenario import models, values
 from thalweg.scenario.document import Raw
-from thalweg.scenario.quantities import PacketCount, Rtts
+from thalweg.scenario.rules import rules_host
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.quantities import PacketCount, Rtts
 
 NO_LIMIT_BYTES = 2**31 - 1
 """Socket buffers and queues where nothing is said: the largest that tcp_wmem and tcp_rmem can hold in Linux."""

@@ -6,6 +6,6 @@
 All numbers come from `thalweg.analysis`; this layer chooses units and words, and draws.
 """
 
-from thalweg.report.write import figures, write
+from thalweg.report.pages.write import figures, write
 
 __all__ = ["figures", "write"]

@@ -10,9 +10,9 @@ import polars as pl
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES, Axis, Status
-from thalweg.analysis.series import spread
-from thalweg.report.labels import point_text
-from thalweg.report.numbers import Scale, scale_for
+from thalweg.analysis.tables.series import spread
+from thalweg.report.text.labels import point_text
+from thalweg.report.text.numbers import Scale, scale_for
 from thalweg.results import Run, open_run
 
 MOST_FLOWS = 40

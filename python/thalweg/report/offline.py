@@ -26,7 +26,7 @@ VEGA_LITE = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 def render(template: str, scripts: list[str], data: Any, **values: Any) -> str:
     """Fill in a page's template; `scripts` are our files that run in it, `data` is what they read."""
     environment = Environment(
-        loader=PackageLoader("thalweg.report", "."),
+        loader=PackageLoader("thalweg.report", "static"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -52,7 +52,7 @@ def _library() -> str:
 
 
 def _file(name: str) -> str:
-    return resources.files("thalweg.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("thalweg.report").joinpath("static", name).read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:

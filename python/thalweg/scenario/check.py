@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import (
+from thalweg.scenario import structure, sweep
+from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.mistakes import Mistake, Mistakes
+from thalweg.scenario.places import name_of, show
+from thalweg.scenario.positions import Place
+from thalweg.scenario.rules import (
     rules_amount,
     rules_arrival,
     rules_cc,
@@ -15,13 +20,7 @@ from thalweg.scenario import (
     rules_flow,
     rules_host,
     rules_path,
-    structure,
-    sweep,
 )
-from thalweg.scenario.document import Document, Raw
-from thalweg.scenario.mistakes import Mistake, Mistakes
-from thalweg.scenario.places import name_of, show
-from thalweg.scenario.positions import Place
 from thalweg.scenario.sweep import Assignment, Value
 
 MOST_MISTAKES = 20

@@ -6,8 +6,8 @@ from typing import Any
 from thalweg.scenario.document import Raw
 from thalweg.scenario.places import Schema, name_of, resolve, schema
 from thalweg.scenario.positions import Place
-from thalweg.scenario.quantities import QuantityError
-from thalweg.scenario.texts import PARSERS
+from thalweg.scenario.text.quantities import QuantityError
+from thalweg.scenario.text.texts import PARSERS
 
 LISTS_OF_TABLES = ("flow", "background")
 """Lists whose entries have keys of their own; other lists are values."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from thalweg.scenario.table import Table, table_or_value
-from thalweg.scenario.texts import ArrivalRate, Buffer, Rate, Size, SizeOrUnlimited, Time, TimeOrRtt
+from thalweg.scenario.text.texts import ArrivalRate, Buffer, Rate, Size, SizeOrUnlimited, Time, TimeOrRtt
 
 
 class Step(Table):

@@ -5,10 +5,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from thalweg.scenario import words
 from thalweg.scenario.document import Raw
 from thalweg.scenario.positions import Place
-from thalweg.scenario.texts import EXPECTED
+from thalweg.scenario.text import words
+from thalweg.scenario.text.texts import EXPECTED
 
 Schema = dict[str, Any]
 

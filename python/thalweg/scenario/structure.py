@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario import words
 from thalweg.scenario.document import Document, Raw
-from thalweg.scenario.hints import quantity_hint
 from thalweg.scenario.models import Scenario
 from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
 from thalweg.scenario.positions import Place
-from thalweg.scenario.texts import EXPECTED
+from thalweg.scenario.text import words
+from thalweg.scenario.text.hints import quantity_hint
+from thalweg.scenario.text.texts import EXPECTED
 from thalweg.scenario.values import MALFORMED
 
 MAX_DIGITS = 18

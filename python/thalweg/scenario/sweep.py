@@ -10,10 +10,10 @@ from itertools import product
 from typing import Any
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario import words
 from thalweg.scenario.document import Raw
 from thalweg.scenario.places import Schema, resolve, schema
 from thalweg.scenario.positions import Place
+from thalweg.scenario.text import words
 from thalweg.scenario.values import MALFORMED
 
 Value = bool | int | float | str

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError
 from thalweg.files import read_regular
-from thalweg.scenario import quantities
+from thalweg.scenario.text import quantities
 
 PACKET_BITS = 1500 * 8
 """Bits that one line of a trace lets through."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario import quantities, traces
+from thalweg.scenario import traces
 from thalweg.scenario.document import Raw
-from thalweg.scenario.quantities import Bdps, PacketCount, QuantityError
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.quantities import Bdps, PacketCount, QuantityError
 
 T = TypeVar("T")
 

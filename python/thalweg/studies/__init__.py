@@ -8,12 +8,12 @@
 What a study's folder holds is told in docs/reference/studies.md.
 """
 
-from thalweg.report.study import write as write_page
-from thalweg.studies.bounds import UNJUDGED, Verdict
-from thalweg.studies.judge import Judged, judge
-from thalweg.studies.load import ALL, Study, find, load, ready_made
-from thalweg.studies.page import as_page
-from thalweg.studies.reproduce import RUNS, Reproduced, folder, plan, run
+from thalweg.report.pages.study import write as write_page
+from thalweg.studies.claims.load import ALL, Study, find, load, ready_made
+from thalweg.studies.judging.bounds import UNJUDGED, Verdict
+from thalweg.studies.judging.judge import Judged, judge
+from thalweg.studies.pages.page import as_page
+from thalweg.studies.running.reproduce import RUNS, Reproduced, folder, plan, run
 
 __all__ = [
     "ALL",

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from thalweg.scenario import quantities
+from thalweg.scenario.text import quantities
 from thalweg.synth.classes import CLASSES, PathClass
 from thalweg.synth.pool import AGES_S, Floats, Pool, path_rtts_us, sizes_bytes
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run
-from thalweg.scenario import quantities
+from thalweg.scenario.text import quantities
 from thalweg.synth.classes import ARMS, PathClass
 
 Floats = npt.NDArray[np.float64]

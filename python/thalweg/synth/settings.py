@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario import words
+from thalweg.scenario.text import words
 from thalweg.synth.planted import PLANTED
 
 SIMULATED = "simulated"

@@ -11,9 +11,10 @@ from typing import Any
 
 from thalweg import scenario
 from thalweg.errors import ThalwegError
-from thalweg.scenario import Document, quantities
+from thalweg.scenario import Document
 from thalweg.scenario.document import READY_MADE
-from thalweg.scenario.words import did_you_mean
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.words import did_you_mean
 
 FOLDER = READY_MADE / "validate"
 """Folder of the ready-made grid."""

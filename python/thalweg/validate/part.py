@@ -34,7 +34,7 @@ class Side:
     """Its run directory, once something was run."""
     outcome: Outcome | None = None
     summary: Any = None
-    """A frame as `thalweg.analysis.summary` gives; None: nothing is complete."""
+    """A frame as `thalweg.analysis.measuring.summary` gives; None: nothing is complete."""
     status: analysis.Status | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What stands in its run.json."""

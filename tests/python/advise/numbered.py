@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from thalweg.advise import Engine, buckets
+from thalweg.advise import Engine
+from thalweg.advise.counting import buckets
 
 
 def at_every_edge() -> list[int]:

@@ -12,8 +12,8 @@ from browsers import Watched
 from made_up_traffic import HOUR_US, Traffic, whole, write
 from playwright.sync_api import Browser
 from thalweg.advise import Answer, Design, Question, advise
-from thalweg.advise.segments import LOSS_TITLES, RTT_TITLES
-from thalweg.report import advice as page
+from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
+from thalweg.report.pages import advice as page
 
 MOST_BYTES = 5_000_000
 

@@ -510,7 +510,7 @@ def test_of_many_rows_a_quarter_tells_whether_the_arms_are_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit_us: int
 ) -> None:
     """Whatever the clock of who wrote them."""
-    monkeypatch.setattr("thalweg.advise.samples.LOOKED_AT", 1000)
+    monkeypatch.setattr("thalweg.advise.judgement.samples.LOOKED_AT", 1000)
     larger = pl.when(pl.col("cc") == "bbr").then(pl.col("acked_bytes") * 1.2).otherwise(pl.col("acked_bytes"))
     frame = Traffic().frame().with_columns(larger.cast(pl.UInt64), start_us=pl.col("start_us") // unit_us * unit_us)
     found = answer(tmp_path, frame, Question(segments=()))
@@ -533,7 +533,7 @@ def test_of_many_files_one_in_four_tells_of_the_lives_of_connections(
             write(tmp_path / folder / f"pop={number % 5}" / f"{number}.parquet", frame.gather_every(80, number))
     question = Question(segments=())
     all_of_them = advise([tmp_path / "here"], question)
-    monkeypatch.setattr("thalweg.advise.samples.LOOKED_AT", 1000)
+    monkeypatch.setattr("thalweg.advise.judgement.samples.LOOKED_AT", 1000)
     some, again = (advise([tmp_path / folder], question) for folder in ("here", "some where/else"))
     assert sum(age.treatment.n + age.control.n for age in all_of_them.ages) == frame.height
     counted = sum(age.treatment.n + age.control.n for age in some.ages)

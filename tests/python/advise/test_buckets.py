@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numbered import at_every_edge, found_by
-from thalweg.advise import DuckDb, buckets
+from thalweg.advise import DuckDb
+from thalweg.advise.counting import buckets
 
 WHOLE = st.integers(1, buckets.LARGEST - 1)
 

@@ -7,23 +7,14 @@ import numpy as np
 import polars as pl
 import pytest
 from thalweg import synth
-from thalweg.advise import (
-    NO_DIFFERENCE,
-    NOT_COMPARABLE,
-    NOT_ENOUGH,
-    Answer,
-    Comparison,
-    Part,
-    Question,
-    advise,
-    cautions,
-    counts,
-)
-from thalweg.advise.arms import CONTROL, GROUPS, TREATMENT
-from thalweg.advise.balance import imbalances, losses
-from thalweg.advise.effects import Arm, Bootstrap, Difference, Effect
-from thalweg.advise.keys import LOTS
+from thalweg.advise import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer, Comparison, Part, Question, advise
+from thalweg.advise.counting import counts
+from thalweg.advise.counting.arms import CONTROL, GROUPS, TREATMENT
+from thalweg.advise.counting.keys import LOTS
+from thalweg.advise.judgement import cautions
 from thalweg.advise.question import DEFAULT_SEGMENTS
+from thalweg.advise.statistics.balance import imbalances, losses
+from thalweg.advise.statistics.effects import Arm, Bootstrap, Difference, Effect
 
 QUICK = Question(replicates=200)
 SEEDS = 60

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from scipy import stats
 from thalweg import engine, plan, scenario, synth
-from thalweg.advise import Answer, Effect, Question, advise, rules
+from thalweg.advise import Answer, Effect, Question, advise
+from thalweg.advise.answers import rules
 from thalweg.results import open_run
 from thalweg.run import execute
 from thalweg.scenario.document import READY_MADE

@@ -3,9 +3,10 @@
 import numpy as np
 import polars as pl
 import pytest
-from thalweg.advise import Question, buckets
-from thalweg.advise.arms import CONTROL, GROUPS, TREATMENT
-from thalweg.advise.effects import Bootstrap, adjusted, difference, quantiles
+from thalweg.advise import Question
+from thalweg.advise.counting import buckets
+from thalweg.advise.counting.arms import CONTROL, GROUPS, TREATMENT
+from thalweg.advise.statistics.effects import Bootstrap, adjusted, difference, quantiles
 
 QUICK = Question(replicates=400)
 

@@ -11,7 +11,8 @@ from made_up_records import NOON_US
 from made_up_traffic import HOUR_US, Traffic, write
 from numbered import at_every_edge, found_by
 from spark_cluster import SETTINGS, spark_cluster
-from thalweg.advise import Answer, Design, Question, Spark, advise, buckets
+from thalweg.advise import Answer, Design, Question, Spark, advise
+from thalweg.advise.counting import buckets
 from thalweg.advise.question import DEFAULT_SEGMENTS
 
 __all__ = ["spark_cluster"]
@@ -88,7 +89,9 @@ def test_spark_judges_as_duckdb_does(
 ) -> None:
     question, traffic = ASKED[name]
     # The one as with many rows, the other with all that is looked at.
-    monkeypatch.setattr("thalweg.advise.samples.LOOKED_AT", 0 if question.segments == DEFAULT_SEGMENTS else 10_000)
+    monkeypatch.setattr(
+        "thalweg.advise.judgement.samples.LOOKED_AT", 0 if question.segments == DEFAULT_SEGMENTS else 10_000
+    )
     frame = traffic.frame()
     for number, pop in enumerate(("lon", "fra")):
         for part in range(2):

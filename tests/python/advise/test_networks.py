@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 from made_up_traffic import Traffic, write
-from thalweg.advise import NO_DIFFERENCE, NOT_ENOUGH, Answer, Design, Part, Question, advise, rules
-from thalweg.advise.effects import Effect
-from thalweg.advise.networks import Heavy, Networks
+from thalweg.advise import NO_DIFFERENCE, NOT_ENOUGH, Answer, Design, Part, Question, advise
+from thalweg.advise.answers import rules
+from thalweg.advise.statistics.effects import Effect
+from thalweg.advise.statistics.networks import Heavy, Networks
 
 QUICK = Question(segments=("rtt",), replicates=200)
 LARGE = "203.0.113.0/24"

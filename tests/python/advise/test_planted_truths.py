@@ -10,7 +10,7 @@ from typing import Any
 import planted_truths
 import pytest
 from scipy import stats
-from thalweg.advise import arms
+from thalweg.advise.counting import arms
 
 TRUTHS = planted_truths.read()
 FALSE = 0.05

@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from thalweg.advise import DuckDb, prefix_table
-from thalweg.advise.prefixes import columns, located
+from thalweg.advise import DuckDb
+from thalweg.advise.counting import prefix_table
+from thalweg.advise.counting.prefixes import columns, located
 from thalweg.errors import ThalwegError
 
 CSV = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_up_traffic import Traffic, write
-from thalweg.advise.engines import SCRATCH
+from thalweg.advise.counting.engines import SCRATCH
 from thalweg.errors import Exit
 from thalweg.scratch import Scratch
 

@@ -9,8 +9,8 @@ from browsers import Watched
 from playwright.sync_api import Browser
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records import read, summarise
-from thalweg.report import records as page
-from thalweg.report.records_figures import figures
+from thalweg.report.drawing.records_figures import figures
+from thalweg.report.pages import records as page
 
 MOST_BYTES = 5_000_000
 """What a page may weigh, whatever the number of rows."""

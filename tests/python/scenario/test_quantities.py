@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thalweg.scenario import quantities
-from thalweg.scenario.hints import quantity_hint
-from thalweg.scenario.quantities import Bdps, PacketCount, PerSecond, QuantityError, Rtts
-from thalweg.scenario.texts import PARSERS as BY_FORMAT
-from thalweg.scenario.texts import UNITS
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.hints import quantity_hint
+from thalweg.scenario.text.quantities import Bdps, PacketCount, PerSecond, QuantityError, Rtts
+from thalweg.scenario.text.texts import PARSERS as BY_FORMAT
+from thalweg.scenario.text.texts import UNITS
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "quantities.json").read_text())
 PARSERS = {"rate": quantities.rate, "size": quantities.size, "time": quantities.time}

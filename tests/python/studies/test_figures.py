@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from test_judging import BUFFER, CC, SIM, made_up
-from thalweg.report.figure import Figure
+from thalweg.report.drawing.figure import Figure
 from thalweg.studies import Reproduced, Study
-from thalweg.studies.figures import draw
-from thalweg.studies.models import Claims
+from thalweg.studies.claims.models import Claims
+from thalweg.studies.pages.figures import draw
 
 VALUE = {"measure": "completion_time", "flow": "large"}
 

@@ -15,11 +15,11 @@ from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
 from thalweg.results import open_run
 from thalweg.studies import Judged, judge
-from thalweg.studies.data import PartData
-from thalweg.studies.estimates import Quantities, Side
-from thalweg.studies.models import Claim, Quantity
-from thalweg.studies.reduce import along
-from thalweg.studies.tried import Tried
+from thalweg.studies.claims.models import Claim, Quantity
+from thalweg.studies.claims.tried import Tried
+from thalweg.studies.judging.data import PartData
+from thalweg.studies.judging.estimates import Quantities, Side
+from thalweg.studies.judging.reduce import along
 
 SIM = Engine("sim", "", "1", True, None, {}, frozenset())
 

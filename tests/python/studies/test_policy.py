@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from thalweg.errors import Exit, ThalwegError
-from thalweg.studies import policy
-from thalweg.studies.judge import Judged
-from thalweg.studies.models import Policy
+from thalweg.studies.claims.models import Policy
+from thalweg.studies.judging import policy
+from thalweg.studies.judging.judge import Judged
 
 POLICY = Policy.model_validate(
     {

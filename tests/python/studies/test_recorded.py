@@ -2,7 +2,7 @@
 
 import pytest
 from thalweg import engine, studies
-from thalweg.studies import found
+from thalweg.studies.running import found
 
 STUDIES = studies.ready_made()
 

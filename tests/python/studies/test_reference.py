@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 from thalweg import studies
-from thalweg.studies import models
+from thalweg.studies.claims import models
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ from thalweg.plan import Plan
 from thalweg.results import open_run
 from thalweg.run import Outcome
 from thalweg.studies import Judged, Reproduced
-from thalweg.studies.models import Claim
-from thalweg.studies.rounds import Pair, Schedule
-from thalweg.studies.tried import Tried
+from thalweg.studies.claims.models import Claim
+from thalweg.studies.claims.tried import Tried
+from thalweg.studies.running.rounds import Pair, Schedule
 
 
 def schedule(points: int, repetitions: int) -> Schedule:

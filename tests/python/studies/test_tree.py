@@ -7,10 +7,10 @@ import pytest
 from made_up_runs import MadeUpRun, experiment, flow, link
 from thalweg.engine import Engine
 from thalweg.results import open_run
-from thalweg.studies import tree
-from thalweg.studies.data import PartData
-from thalweg.studies.models import Tree
-from thalweg.studies.tried import Tried
+from thalweg.studies.claims.models import Tree
+from thalweg.studies.claims.tried import Tried
+from thalweg.studies.judging import tree
+from thalweg.studies.judging.data import PartData
 
 RTT_S = 0.04
 RATES = [10, 20, 50, 100, 200, 500]

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from made_up import classes, read, world, written
 from thalweg import records, synth
-from thalweg.cli.synth import runs_beside
+from thalweg.cli.live.synth import runs_beside
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import SCHEMA
 from thalweg.synth import fleet as writing

@@ -1,0 +1,1 @@
+"""What an answer consists of, and what follows from it for servers."""

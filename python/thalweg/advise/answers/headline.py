@@ -1,0 +1,41 @@
+"""The answer in one sentence, for whoever reads no further."""
+
+from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer
+
+ONE_AT_A_TIME = ("alternating-hours", "one-after-the-other")
+"""Codes of the cautions that no time had both algorithms."""
+
+
+def headline(answer: Answer) -> str:
+    """Say where the treatment helps, where it hurts, and what is not known."""
+    question = answer.question
+    if not answer.dimensions:
+        return f"{_capital(answer.overall.verdict)}: {answer.overall.reason}."
+    verdicts = [part.verdict for part in answer.parts]
+    whole = sum(part.n for part in answer.parts) + answer.too_small_n
+    said = []
+    for verdict, words in (
+        (question.treatment, f"{question.treatment} is better in"),
+        (question.control, f"{question.control} in"),
+        (NO_DIFFERENCE, "it makes no difference in"),
+        (NOT_ENOUGH, "the records cannot tell in"),
+        (NOT_COMPARABLE, "the two cannot be compared in"),
+    ):
+        if n := verdicts.count(verdict):
+            share = sum(part.n for part in answer.parts if part.verdict == verdict) / whole
+            said.append(f"{words} {n} of {len(verdicts)} parts ({share:.0%} of the samples)")
+    apart = [caution.text for caution in answer.cautions if caution.code in ONE_AT_A_TIME]
+    if not said and apart:
+        return _capital(apart[0])
+    if not said:
+        return f"No part of the records has enough of both {question.treatment} and {question.control} to compare them."
+    return f"{_capital('; '.join(said))}."
+
+
+def _capital(text: str) -> str:
+    """Begin a sentence; names of algorithms stay as they are written.
+
+    >>> _capital("it makes no difference"), _capital("bbr is better")
+    ('It makes no difference', 'bbr is better')
+    """
+    return text[:1].upper() + text[1:] if text.startswith(("it ", "the ", "no", "not", "each ")) else text

@@ -1,0 +1,33 @@
+"""In which order to change what gains to the treatment: where most is surely gained first."""
+
+from collections.abc import Sequence
+
+from thalweg.advise.answers.answer import Comparison, Part, Step
+from thalweg.advise.question import Question
+
+BOLD = 0.5
+CAREFUL = 0.1
+"""Share of a part's connections to begin with; the others stay as they are, so that one can go on comparing."""
+
+LARGE = 0.05
+"""From this gain on, at the lower end of its interval, one may begin boldly."""
+
+
+def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:
+    """Order the parts with a verdict for the treatment by what they surely gain, times their share of all `n`
+    samples.
+    """
+    found = []
+    for part in parts:
+        won = [each for each in part.comparisons.values() if each.verdict == question.treatment]
+        if part.verdict != question.treatment or not won:
+            continue
+        best = max(won, key=_sure)
+        assert best.gain, "a verdict rests on a gain"
+        share = BOLD if best.gain.low >= LARGE else CAREFUL
+        found.append(Step(part, share, best.gain, best.metric, part.n / n if n else 0.0))
+    return sorted(found, key=lambda step: (-step.gain.low * step.traffic, step.part.names))
+
+
+def _sure(comparison: Comparison) -> float:
+    return comparison.gain.low if comparison.gain else 0.0

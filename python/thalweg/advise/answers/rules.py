@@ -1,0 +1,81 @@
+"""An answer as a policy file: rules for the parts that gain from the treatment, in the order of the roll-out."""
+
+from datetime import UTC, datetime
+
+from thalweg import __version__, policy
+from thalweg.advise.answers.answer import Answer, Part, Step
+from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension
+
+NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
+"""Conditions that have another name than a column of the records."""
+
+CANNOT = {
+    "size": "an agent does not know at the opening of a connection how much it will carry",
+    "hour": "rules have no hours",
+}
+
+
+def text(answer: Answer) -> str:
+    """Write the policy that follows from an answer; docs/reference/policy.md describes the file."""
+    question = answer.question
+    first, last = (
+        datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%dT%H:%MZ") for us in (answer.first_us, answer.last_us)
+    )
+    source = (
+        f"thalweg advise {__version__}, {question.design.name}, {question.treatment} against {question.control},"
+        f" {answer.n} samples from {first} to {last}"
+    )
+    return policy.text(source, question.control, [_rule(step, answer) for step in answer.rollout])
+
+
+def _rule(step: Step, answer: Answer) -> policy.Rule | policy.LeftOut:
+    part = step.part
+    conditions: dict[str, policy.Condition] = {}
+    for dimension, value in zip(answer.dimensions, part.values, strict=True):
+        found = _condition(dimension, value)
+        if isinstance(found, str):
+            return policy.LeftOut(part.title, found)
+        conditions |= found
+    if not conditions:
+        return policy.LeftOut("everything", "it has no condition; make it the default")
+    return policy.Rule(
+        name=part.title,
+        algorithm=answer.question.treatment,
+        when=conditions,
+        reason=part.reason,
+        source="records of live servers",
+        evidence=_evidence(part, step),
+    )
+
+
+def _condition(dimension: Dimension, value: object) -> dict[str, policy.Condition] | str:
+    """Give the condition of a part, or say why there is none."""
+    if dimension.name in CANNOT and dimension.titles:
+        return CANNOT[dimension.name]
+    if dimension.titles:
+        assert isinstance(value, int), "classes are numbered"
+        if value < 0:
+            return f"{dimension.title} is not known"
+        name, edges = {
+            "rtt": ("rtt_s", [edge / 1e6 for edge in RTT_EDGES_US]),
+            "retransmits": ("loss_ratio", [edge / LOSS_SCALE for edge in LOSS_EDGES]),
+        }[dimension.name]
+        least = edges[value - 1] if value > 0 else None
+        most = edges[value] if value < len(edges) else None
+        return {name: policy.Between(least, most)}
+    if value is None or value == "unknown":
+        return f"{dimension.title} is not known"
+    return {NAMED.get(dimension.name, dimension.name): [str(value)]}
+
+
+def _evidence(part: Part, step: Step) -> list[str]:
+    lines = [f"roll out to {step.share:.0%} of the connections first"]
+    for metric, each in part.comparisons.items():
+        effect = each.difference.median if each.difference else None
+        if each.difference and effect:
+            n = each.difference.treatment.n, each.difference.control.n
+            lines.append(
+                f"{metric}: {each.verdict}, ratio of medians {effect.ratio:.3g}"
+                f" ({effect.low:.3g} to {effect.high:.3g}), {n[0]} and {n[1]} samples"
+            )
+    return lines

@@ -1,0 +1,1 @@
+"""Counts of records, by question: which rows, which parts of the traffic, which arms."""

@@ -1,0 +1,125 @@
+"""Which records belong to the treatment, which to the control, and which to neither."""
+
+from typing import Any
+
+import ibis
+
+from thalweg.advise.counting.built_in import number_of
+from thalweg.advise.counting.segments import whole
+from thalweg.advise.question import HOUR_US, SECOND_US, Question
+from thalweg.records.schema import LATEST_US
+
+CONTROL = 0
+TREATMENT = 1
+GROUPS = 64
+"""Clusters are put into so many groups. A standard error from 64 groups is known to 9 % (1 in the root of twice 63)."""
+
+UNTOUCHED = "untouched"
+"""What `thalweg-agent tune` writes of a connection that it has left alone."""
+
+HOURS_APART = 37
+"""By how many groups the same network's next hour is further: odd, so that 64 hours take all groups."""
+
+DAY_HOURS = 24
+
+FOLDS = 8
+"""What is judged has no part in the class of its network: that is taken from the other seven folds of the records."""
+LEAST_SLOTS = 2 * FOLDS
+"""Folds consist of so many spans of time together, at least."""
+
+TURNS = 2**32
+"""More than there are turns until the end of the calendar."""
+UNIT_DIGITS = 7
+"""Hexadecimal digits of the number of what takes turns by itself: of a thousand hardly ever two share theirs."""
+
+
+def began(rows: Any) -> Any:
+    """Give when a span began; where that is not known, when it ended."""
+    return ibis.coalesce(rows.start_us, rows.end_us)
+
+
+def is_untouched(rows: Any) -> Any:
+    """Say which rows are of connections whose algorithm an application, a route or the administrator has chosen."""
+    return (rows.assignment == UNTOUCHED).fill_null(False)
+
+
+def is_receiver_limited(rows: Any) -> Any:
+    """Say of which rows the receiver's window was in the way for half of the time in which there was data to send, or
+    longer; empty where that is not known.
+    """
+    busy_us = rows.busy_us.nullif(0).cast("float64")
+    return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us
+
+
+def belongs(rows: Any, question: Question) -> Any:
+    """Say which rows belong to an arm.
+
+    A connection that changed its algorithm belongs to none, and neither does one that saw both sides of a change of
+    turns, that was beyond the calendar, or whose algorithm was chosen by something that `thalweg-agent tune` leaves
+    alone: nobody knows what that goes by.
+    """
+    is_kept = (rows.cc_at_open.isnull() | (rows.cc_at_open == rows.cc)) & (rows.end_us <= LATEST_US)
+    is_kept &= (began(rows) <= LATEST_US) & ~is_untouched(rows)
+    design = question.design
+    if design.name == "before-after":
+        is_after = (rows.cc == question.treatment) & (began(rows) >= design.at_us)
+        return is_kept & (is_after | ((rows.cc == question.control) & (rows.end_us < design.at_us)))
+    is_kept &= rows.cc.isin([question.treatment, question.control])
+    if design.name == "switchback":
+        is_kept &= whole(began(rows), design.every_us) == whole(rows.end_us, design.every_us)
+    return is_kept
+
+
+def arm(rows: Any, question: Question) -> Any:
+    """Number the arm of each row that belongs to one."""
+    return (rows.cc == question.treatment).cast("int8")
+
+
+def unit(text: Any) -> Any:
+    """Number what takes turns by itself, such as a PoP."""
+    return number_of(text, UNIT_DIGITS)
+
+
+def stratum(time_us: Any, question: Question, unit: Any = 0) -> Any:
+    """Number the time within which both arms are to be compared, as far as the design lets them meet: the hour; before
+    and after, that of the day. In a switchback it is the turn of a unit.
+    """
+    if question.design.name == "ab":
+        return whole(time_us, HOUR_US).cast("int32")
+    if question.design.name == "before-after":
+        return (whole(time_us, HOUR_US) % DAY_HOURS).cast("int32")
+    return whole(time_us, question.design.every_us) + unit * TURNS
+
+
+def pair(time_us: Any, question: Question, unit: Any = 0) -> Any:
+    """Number the pair of turns of a switchback: pairs of two units may share a number."""
+    return whole(time_us, 2 * question.design.every_us) + unit
+
+
+def fold(time_us: Any, question: Question, length_us: int) -> Any:
+    """Number the fold of records of such a length that a row is in: of hours, or of pairs of turns, each is in the next
+    one. Where there are few hours, folds take turns sooner.
+    """
+    if question.design.name == "switchback":
+        return (pair(time_us, question) % FOLDS).cast("int8")
+    slot_us = max(min(HOUR_US, length_us // LEAST_SLOTS), SECOND_US)
+    return (whole(time_us, slot_us) % FOLDS).cast("int8")
+
+
+def group(time_us: Any, code: Any, question: Question, unit: Any = 0) -> Any:
+    """Number the group that a row's cluster belongs to; all rows of a cluster are in the same group.
+
+    `code` is a number of the network, evenly spread.
+    """
+    number = {
+        "prefix-hour": lambda: of_network_hour(time_us, code),
+        "prefix": lambda: code,
+        "hour": lambda: whole(time_us, HOUR_US),
+        "pair": lambda: pair(time_us, question, unit),
+    }[question.clusters]()
+    return number % GROUPS
+
+
+def of_network_hour(time_us: Any, code: Any) -> Any:
+    """Number the group of a network's hour."""
+    return (code + whole(time_us, HOUR_US) * HOURS_APART) % GROUPS

@@ -1,0 +1,225 @@
+"""Queries on the samples: counts and sums of whole numbers, per part, arm and group of clusters.
+
+Each is asked of all samples, whose parts are the classes of destinations, or (`by_part`) of those of some parts. Keys
+are packed as `keys` does it; what is fetched is taken apart with the same names.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from thalweg.advise.counting import buckets, keys, segments
+from thalweg.advise.counting.arms import CONTROL, TREATMENT, TURNS
+
+MINUTE_US = 60_000_000
+
+AWAY_US = 1
+"""Added to a round-trip time: the lowest class says that nothing is known."""
+QUEUED_US = 2
+"""Added to a queueing delay, which may be 0, likewise."""
+
+SCALE = 1000
+"""Factors that balance strata are whole numbers of thousandths."""
+
+UNEVEN = 0.05
+"""Where the treatment's share varies over time by more than this (standard deviation), strata are balanced."""
+
+SURELY = 4.0
+"""Standard deviations by which that has to exceed chance."""
+
+MIXES = ("size", "rtt")
+"""What must not differ between the arms, if they are to be compared."""
+
+PART = ("part",)
+"""What a part is told by: its number."""
+
+
+def histogram(samples: Any, *, by_part: bool = False) -> Any:
+    """Count values in narrow classes: n (samples), weight, total (of values times weight)."""
+    pack = keys.of_bucket if by_part else keys.of_value
+    some = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
+    return some.group_by([*_parts(by_part), "key"]).agg(
+        n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
+    )
+
+
+def strata(samples: Any, *, by_part: bool = False) -> Any:
+    """Count samples of each stratum of time, by lot of groups of clusters."""
+    pack = keys.metric_arm_and_lot if by_part else keys.lot_of
+    some = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
+    return some.group_by([*_parts(by_part), "key", "stratum"]).agg(n=some.count(), weight=some["weight"].sum())
+
+
+def mix(samples: Any, *, by_part: bool = False) -> Any:
+    """Sum up what tells whether the arms got alike work: numbers of classes, which are logarithms, and their
+    squares. Class 0 is that of round-trip times that are not known, and adds nothing.
+    """
+    pack = keys.within if by_part else _cell
+    seen = samples.filter(samples["size"].notnull())
+    some = seen.select(
+        *_parts(by_part), "limit", key=pack(seen["cell"]), size=_class(seen["size"]), rtt=_class(seen["rtt"], AWAY_US)
+    )
+    sums: dict[str, Any] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
+    # A receiver's limit is 1 or 2; 0 adds nothing.
+    sums |= {"limit_n": (some["limit"] > 0).cast("int64").sum(), "limit_sum": some["limit"].cast("int64").sum()}
+    for name in MIXES:
+        sums |= {f"{name}_sum": some[name].sum(), f"{name}_squares": (some[name] * some[name]).sum()}
+    return some.group_by([*_parts(by_part), "key"]).agg(**sums)
+
+
+def queues(samples: Any, *, by_part: bool = False) -> Any:
+    """Sum up the queueing delays of the control, with losses and without, by group of clusters."""
+    is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
+    some = samples.filter(is_control, samples["queue"].notnull())
+    pack = keys.group_of if by_part else keys.place_and_group
+    some = some.select(*_parts(by_part), "is_lossy", queue=_class(some["queue"], QUEUED_US), key=pack(some["cell"]))
+    return some.group_by([*_parts(by_part), "key", "is_lossy"]).agg(
+        n=some.count(), sum=some["queue"].sum(), squares=(some["queue"] * some["queue"]).sum()
+    )
+
+
+def sizes(samples: Any) -> Any:
+    """Count the samples of each part."""
+    some = samples.select("part", key=keys.metric_and_arm(samples["cell"]))
+    return some.group_by(["part", "key"]).agg(n=some.count())
+
+
+def over_time(samples: Any, step_us: int) -> Any:
+    """Count values per step of time, which is of whole minutes, of the samples that are looked at."""
+    seen = samples.filter(samples["is_looked_at"])
+    key = keys.metric_and_arm(seen["cell"]) * keys.BUCKETS + seen["bin"].cast("int64") % keys.BUCKETS
+    step = segments.whole(seen["minute"], step_us // MINUTE_US)
+    some = seen.select("weight", "value", step=step, key=key)
+    return some.group_by(["step", "key"]).agg(
+        n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
+    )
+
+
+def meetings(samples: Any) -> Any:
+    """Count the samples of the networks and minutes that are looked at, and those of minutes in which both arms were
+    there.
+    """
+    seen = samples.filter(samples["network"].notnull())
+    seen = seen.select("network", "minute", arm=keys.arm_of(seen["cell"]) % keys.ARMS)
+    minutes = seen.group_by(["network", "minute"]).agg(n=seen.count(), treatment=seen["arm"].sum())
+    is_met = (minutes["treatment"] > 0) & (minutes["treatment"] < minutes["n"])
+    return minutes.agg(n=minutes["n"].sum().fill_null(0), met=minutes["n"].sum(where=is_met).fill_null(0))
+
+
+def taken_apart(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
+    """Take the packed keys apart; `names` are those within a part."""
+    if not by_part:
+        return keys.taken_apart(counted, "key", {**keys.PLACE, **names})
+    first, *_ = names
+    return keys.taken_apart(counted, "key", {**names, first: 0})
+
+
+def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
+    """Give the factor of each arm in each stratum, so that in parts whose arms took turns unevenly both weigh alike in
+    each stratum; None: there is no such part. `are_by_network`: clusters of a stratum are in several lots.
+
+    The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
+    least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of one arm alone
+    get no factor. In all other parts every factor is 1.
+    """
+    parts = [*by, "metric"]
+    lots = _both(counted, [*parts, "stratum", "lot"])
+    arms = lots.group_by(*parts, "stratum").agg(pl.exclude("lot").sum())
+    uneven = _uneven_in_all_lots(lots, parts) if are_by_network else _uneven_beyond_chance(arms, parts)
+    if not uneven["is_uneven"].any():
+        return None
+    arms = arms.join(uneven, on=parts)
+    whole = pl.col("treatment") + pl.col("control")
+    met = pl.min_horizontal("treatment", "control") > 0
+    found = []
+    for arm, own, other in ((TREATMENT, "treatment", "control"), (CONTROL, "control", "treatment")):
+        share = (pl.col(other) * SCALE / whole).round().cast(pl.Int64).clip(lower_bound=1)
+        factor = pl.when("is_uneven").then(pl.when(met).then(share)).otherwise(1).alias("factor")
+        of_arm = arms.filter(pl.col(own) > 0)
+        key = (pl.col("metric") * keys.ARMS + arm).alias("key")
+        found.append(of_arm.select(*by, key, "stratum", factor))
+    return pl.concat(found).drop_nulls("factor")
+
+
+def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
+    """Give factors likewise that balance what takes turns by itself in a switchback, such as PoPs; None: they had both
+    arms alike. One that had a single arm gets no factor.
+    """
+    turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
+    of_units = counted.with_columns(pl.col("stratum") // TURNS)
+    found = factors(of_units, by, are_by_network=False)
+    return None if found is None else found.rename({"stratum": "unit"}).join(turns, on="unit").drop("unit")
+
+
+def weighted(samples: Any, found: Any, *, by_part: bool = False) -> Any:
+    """Multiply weights by the factors of a metric and arm in a stratum; what has none is left out."""
+    alone = found.rename({f"of_{name}": name for name in (*_parts(by_part), "stratum", "key")})
+    on = [samples["stratum"] == alone["of_stratum"], keys.metric_and_arm(samples["cell"]) == alone["of_key"]]
+    joined = samples.inner_join(alone, [*on, *(samples[name] == alone[f"of_{name}"] for name in _parts(by_part))])
+    return joined.mutate(weight=joined["weight"] * joined["factor"]).select(*samples.columns)
+
+
+def kept(samples: Any, found: Any) -> Any:
+    """Keep the samples of some parts."""
+    return samples.semi_join(found, "part")
+
+
+def _class(value: Any, more: int = 0) -> Any:
+    return buckets.numbered(value.cast("int64") + more)
+
+
+def _cell(cell: Any) -> Any:
+    return cell.cast("int64")
+
+
+def _parts(by_part: bool) -> tuple[str, ...]:
+    return PART if by_part else ()
+
+
+def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
+    """Say in which parts the treatment's share varies over the strata by more than is negligible, and surely so.
+
+    Connections of a cluster may all have one arm, so that shares vary by chance more than those of coins. But lots
+    share no cluster: what one has too much of the treatment in a stratum says nothing of another, unless it was so for
+    all. So the variance is estimated by the products of pairs of lots, and its own variance by their squares.
+    """
+    n = pl.col("treatment_n") + pl.col("control_n")
+    share = pl.col("treatment_n").sum() / n.sum()
+    x = pl.col("x")
+    beyond = lots.with_columns(n=n, x=pl.col("treatment_n") - n * share.over([*parts, "lot"]))
+    strata = beyond.group_by(*parts, "stratum").agg(
+        n=pl.col("n").sum(),
+        pairs_n=_pairs(pl.col("n")),
+        pairs=_pairs(x),
+        squares=_pairs(x**2),
+    )
+    variance = (pl.col("pairs") / pl.col("n")).sum() / (pl.col("pairs_n") / pl.col("n")).sum()
+    sd = (pl.col("squares") / pl.col("n") ** 2).sum().sqrt()
+    is_uneven = (variance > UNEVEN**2) & ((pl.col("pairs") / pl.col("n")).sum() > SURELY * sd)
+    return strata.group_by(parts).agg(is_uneven.alias("is_uneven"))
+
+
+def _pairs(value: pl.Expr) -> pl.Expr:
+    """Sum up the products of all pairs."""
+    return (value.sum() ** 2 - (value**2).sum()) / 2
+
+
+def _uneven_beyond_chance(arms: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
+    """The same where a stratum's samples are all of one lot: as if each had its arm by the toss of a coin."""
+    n = pl.col("treatment_n") + pl.col("control_n")
+    share = pl.col("treatment_n").sum() / n.sum()
+    chance = share * (1 - share)
+    excess = (n * (pl.col("treatment_n") / n - share) ** 2 - chance).sum()
+    is_uneven = (excess > n.sum() * UNEVEN**2) & (excess > SURELY * chance * (2 * pl.len()).sqrt())
+    return arms.group_by(parts).agg(is_uneven.alias("is_uneven"))
+
+
+def _both(counted: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Bring the arms side by side: what they weigh, and their samples."""
+    arms = (("treatment", TREATMENT), ("control", CONTROL))
+    return counted.group_by(names).agg(
+        pl.col(of).filter(pl.col("arm") == arm).sum().alias(f"{name}{suffix}")
+        for name, arm in arms
+        for of, suffix in (("weight", ""), ("n", "_n"))
+    )

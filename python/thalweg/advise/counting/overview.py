@@ -1,0 +1,104 @@
+"""What the records hold, before anything is compared: whether both algorithms are there, which sources mark transfers,
+which time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import polars as pl
+
+from thalweg.advise.counting import arms
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.question import Question
+from thalweg.errors import Exit, ThalwegError
+from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN
+
+STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
+MOST_STEPS = 200
+"""What is shown over time has at most so many steps."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Counts of rows."""
+
+    rows: int
+    untouched: int
+    """Those of connections whose algorithm something else than `thalweg-agent tune` has chosen beside it."""
+    algorithms: Mapping[str, int]
+    """Closed connections and transfers of each, the most frequent one first."""
+    with_transfers: Sequence[str]
+    """Sources that mark transfers."""
+    without_transfers: Sequence[str]
+    """Sources that tell of connections alone."""
+    first_us: int
+    last_us: int
+    other_algorithms: Mapping[str, int]
+    """The same of those that are not compared."""
+    receiver_limited: int
+    """Rows that a receiver limited, if they are left out; else 0."""
+    is_sampled: bool
+    """Whether some rows stand for several, of which the others were not recorded."""
+    activated_us: int
+    """When the treatment began, as far as the records go back."""
+
+    @property
+    def step_us(self) -> int:
+        """Length of steps in time."""
+        length_s = (self.last_us - self.first_us) / 1e6
+        return 1_000_000 * next((step for step in STEPS_S if length_s / step < MOST_STEPS), STEPS_S[-1])
+
+
+def overview(engine: Engine, rows: Any, question: Question) -> Overview:
+    """Look at all rows once; those from beyond the calendar do not count.
+
+    Raises `ThalwegError` if an algorithm does not occur.
+    """
+    began = arms.began(rows)
+    sane = rows.filter(rows["end_us"] <= LATEST_US, began <= LATEST_US)
+    is_limited = arms.is_receiver_limited(sane) if question.without_receiver_limited else ibis.literal(False)
+    counted = sane.group_by(["kind", "source", "cc", arms.is_untouched(sane).name("is_untouched")]).agg(
+        receiver_limited=sane.count(where=is_limited.fill_null(False)),
+        n=sane.count(),
+        first_us=arms.began(sane).min(),
+        last_us=sane["end_us"].max(),
+        stands_for=sane["sampled_one_in"].max().fill_null(1),
+    )
+    found = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN))
+    closed = found.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
+    algorithms = closed.group_by("cc").agg(pl.col("n").sum()).sort(["n", "cc"], descending=[True, False])
+    there = dict(algorithms.iter_rows())
+    for flag, name in {"--treatment": question.treatment, "--control": question.control}.items():
+        if not there.get(name):
+            raise _no_such_arm(flag, name, there)
+    transfers, connections = (set(closed.filter(pl.col("kind") == kind)["source"]) for kind in (TRANSFER, CLOSE))
+    of_arms = pl.col("cc").is_in([question.treatment, question.control])
+    begun_us = int(closed.filter(pl.col("cc") == question.treatment)["first_us"].min())  # type: ignore[arg-type]
+    return Overview(
+        rows=int(found["n"].sum()),
+        untouched=int(found.filter("is_untouched")["n"].sum()),
+        algorithms=there,
+        other_algorithms={cc: n for cc, n in there.items() if cc not in (question.treatment, question.control)},
+        receiver_limited=int(closed.filter(of_arms)["receiver_limited"].sum()),
+        with_transfers=sorted(transfers),
+        without_transfers=sorted(connections - transfers),
+        first_us=int(closed["first_us"].min()),  # type: ignore[arg-type]
+        last_us=int(closed["last_us"].max()),  # type: ignore[arg-type]
+        is_sampled=int(found["stands_for"].max()) > 1,  # type: ignore[arg-type]
+        activated_us=begun_us if question.design.at_us is None else question.design.at_us,
+    )
+
+
+def _no_such_arm(flag: str, name: str, there: Mapping[str, int]) -> ThalwegError:
+    listed = ", ".join(f"{cc} ({n:,})" for cc, n in there.items()) or "none"
+    return ThalwegError(
+        "no-such-arm",
+        f"there are no closed connections and no transfers with `{name}` in these records",
+        place=flag,
+        found=listed,
+        expected="records of both algorithms",
+        hint=f"there are: {listed}; name two of them with --treatment and --control",
+        exit_code=Exit.FAILED,
+    )

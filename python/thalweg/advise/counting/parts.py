@@ -1,0 +1,70 @@
+"""Parts of the traffic as numbers: an engine counts by one number, and only parts that are judged get names again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ibis
+import polars as pl
+
+from thalweg.advise.counting import keys, segments
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.places import Places
+from thalweg.advise.counting.segments import MAP, UNKNOWN, Dimension
+
+HOURS = 24
+TAIL = HOURS * keys.CLASSES
+"""Numbers of one place: what is a property of the single transfer counts within it."""
+
+
+def are_asked(dimensions: Sequence[Dimension]) -> bool:
+    """Say whether parts need numbers of their own: those of the map have them anyway."""
+    return not {each.name for each in dimensions} <= set(MAP)
+
+
+def number(rows: Any, dimensions: Sequence[Dimension]) -> Any:
+    """Number the part of each row."""
+    tail = segments.of_transfer(rows, dimensions)
+    return packed(rows["part"], *(tail.get(name, ibis.literal(0)) for name in ("hour", "size")))
+
+
+def packed(part: Any, hour: Any, size: Any) -> Any:
+    """Pack a part of places with what is a property of the single transfer."""
+    return (part * HOURS + hour) * keys.CLASSES + size
+
+
+def type_of(places: Places) -> str:
+    """Name the narrowest type that has all numbers."""
+    return "int32" if places.n_parts * TAIL < 2**31 else "int64"
+
+
+def number_of_map(cell: Any, dimensions: Sequence[Dimension]) -> Any:
+    """Number the part of a sample where parts are of the map, by one of its sides or by both."""
+    return of_place(keys.place_of(cell), [each.name for each in dimensions])
+
+
+def of_place(place: Any, names: Sequence[str]) -> Any:
+    """Keep the classes that have these names, one or both."""
+    retransmits = place % keys.CLASSES
+    return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
+
+
+def named(
+    engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
+) -> dict[int, tuple[Any, ...]]:
+    """Give the values of some parts in each dimension, by their number."""
+    asked = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
+    if places.parts is not None:
+        wanted = engine.put("wanted", asked.select("part").unique())
+        known = engine.fetch(places.parts.semi_join(wanted, "part"))
+        asked = asked.join(known, on="part", how="left")
+    found = asked.with_columns(
+        hour=pl.col("number") // keys.CLASSES % HOURS, size=pl.col("number") % keys.CLASSES + UNKNOWN
+    )
+    columns = [each.name if each.of == "transfer" else f"by_{each.name}" for each in dimensions]
+    return dict(zip(found["number"].to_list(), found.select(columns).rows(), strict=True))
+
+
+def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, tuple[Any, ...]]:
+    """The same of parts that `number_of_map` numbers."""
+    found = keys.taken_apart(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
+    return dict(zip(numbers.to_list(), found.select(each.name for each in dimensions).rows(), strict=True))

@@ -1,0 +1,193 @@
+"""What is known of each destination: its network, where it is, how far away and how lossy.
+
+All of it is computed once per address that occurs in the records, and joined to the rows afterwards: there are a
+thousand times fewer addresses than rows. How lossy a network is for one fold of the records is taken from the others:
+what is judged has no part in its own class. Where parts are columns of the records, each value of these at an address
+is a place of its own, so that one join tells everything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ibis
+
+from thalweg.advise.counting import arms, buckets, prefixes, segments
+from thalweg.advise.counting.built_in import number_of
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.segments import UNKNOWN_TEXT, Dimension
+
+LOSSES = ("retransmits", "segments")
+"""What is summed up of the control."""
+
+MANY = 20
+"""Samples from which on a network has both arms for sure, if connections were assigned to them by lot."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """What is known of destinations."""
+
+    table: Any
+    """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number), unit
+    (of what takes turns by itself, or 0).
+    """
+    keys: Sequence[str]
+    """Columns of the rows by which a place is found."""
+    parts: Any
+    """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
+    n_parts: int
+    """One, if no dimension is of places."""
+    counted: Any
+    """A row per place, arm, fold, metric and class of the single transfer that is asked for: `keys`, network, n,
+    weight, and level (the weighted sum of the numbers of the values' classes).
+    """
+    n: int
+    """Samples."""
+    n_many: int
+    """Those of networks with many of them."""
+    n_both: int
+    """Of these, those of networks that have both arms."""
+
+
+def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension], unit: str | None) -> Places:
+    """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks, `unit`
+    the column of what takes turns by itself.
+    """
+    of_records = [name for name in rows.columns if name.startswith("part_")]
+    found = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))
+    networks = engine.keep("networks", _networks(found, _share_of_control(engine, found)))
+    keys = ["address", *of_records, "fold"]
+    whole = found.select(*keys, "network").distinct().inner_join(networks, ["network", "fold"])
+    of_table = [each.name for each in dimensions if each.of == "table"]
+    if table is not None and of_table:
+        addresses = found.select(net_address="address").distinct()
+        located = prefixes.located(engine, addresses, table)
+        located = located.select("net_address", **{f"table_{name}": located[name] for name in of_table})
+        whole = whole.inner_join(located, [whole["address"] == located["net_address"]])
+    by = {f"by_{each.name}": _value(whole, each) for each in dimensions if each.of != "transfer"}
+    whole = engine.keep("places_named", whole.select(*keys, "number", "code", "rtt", "loss", **by))
+    parts = engine.keep("parts", _numbered(whole, list(by))) if by else None
+    whole = whole.mutate(unit=arms.unit(whole[f"part_{unit}"]) if unit else ibis.literal(0, type="int64"))
+    joined = whole.mutate(part=ibis.literal(0, type="int64")) if parts is None else whole.inner_join(parts, list(by))
+    sums = engine.fetch(_assigned(found)).row(0, named=True)
+    return Places(
+        table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part", "unit")),
+        keys=keys,
+        parts=parts,
+        n_parts=1 if parts is None else engine.fetch(parts.agg(n=parts.count())).item(),
+        counted=found,
+        n=sums["n"] or 0,
+        n_many=sums["n_many"] or 0,
+        n_both=sums["n_both"] or 0,
+    )
+
+
+def network(address: Any) -> Any:
+    """Cut whole addresses to the /24 or /48 that records hold by default; what is cut or hashed stays.
+
+    Texts of IPv6 are as RFC 5952 has them, so that zeros may be missing.
+    """
+    whole_v6 = address.re_extract("^([0-9a-f]+:[0-9a-f]+:[0-9a-f]+):", 1)
+    short_v6 = address.re_extract("^([0-9a-f:]*?)::", 1)
+    v6 = (ibis.ifelse(whole_v6 != "", whole_v6, short_v6) + "::/48").re_replace("(:0)+::/48$", "::/48")
+    return ibis.cases(
+        (address.contains("/") | address.startswith("h:"), address),
+        (address.contains(":"), v6),
+        (address.contains("."), address.re_replace("[.][0-9]+$", ".0/24")),
+        else_=address,
+    )
+
+
+def _counted(rows: Any, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Any:
+    """Count the samples of each place, arm and fold, and sum up how far away, how lossy and how fast it is."""
+    is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
+    nothing = ibis.literal(None, type="int64")
+    of_transfer = segments.of_transfer(rows, dimensions)
+    some = rows.select(
+        *keys,
+        "arm",
+        "fold",
+        "metric",
+        "weight",
+        **of_transfer,
+        level=buckets.numbered(rows["value"]) * rows["weight"],
+        # What no network has is left out: sums have to fit into 64 bits.
+        rtt_us=ibis.ifelse(rows["rtt_us"].between(0, buckets.LARGEST), rows["rtt_us"], nothing),
+        retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
+        segments=ibis.ifelse(is_known, rows["segments"], nothing),
+    )
+    found = some.group_by([*keys, "arm", "fold", "metric", *of_transfer]).agg(
+        n=some.count(),
+        weight=some["weight"].sum(),
+        level=some["level"].sum(),
+        rtt_sum_us=some["rtt_us"].sum(),
+        rtt_n=some["rtt_us"].count(),
+        retransmits=some["retransmits"].sum(),
+        segments=some["segments"].sum(),
+    )
+    return found.mutate(network=network(found["address"]))
+
+
+def _share_of_control(engine: Engine, places: Any) -> float:
+    n: dict[int, int] = dict(engine.fetch(places.group_by("arm").agg(n=places["n"].sum())).iter_rows())
+    return n.get(arms.CONTROL, 0) / max(sum(n.values()), 1)
+
+
+def _networks(places: Any, share_of_control: float) -> Any:
+    """Class the networks, and number them in the order of their names: by the round-trip times of both arms, and for
+    each fold of the records by what the control retransmits in the others.
+    """
+    is_control = places["arm"] == arms.CONTROL
+    sums = {
+        "n": places["n"].sum(),
+        "segments": places["segments"].sum().fill_null(0),
+        **{f"control_{name}": places[name].sum(where=is_control).fill_null(0) for name in LOSSES},
+    }
+    own = places.group_by(["network", "fold"]).agg(**{f"own_{name}": each for name, each in sums.items()})
+    whole = places.group_by("network").agg(
+        rtt_sum_us=places["rtt_sum_us"].sum().fill_null(0),
+        rtt_n=places["rtt_n"].sum(),
+        **sums,
+    )
+    whole = whole.mutate(number=ibis.row_number().over(order_by=whole["network"]).cast("int64"))
+    both = own.inner_join(whole, "network")
+    others = {name: both[name] - both[f"own_{name}"] for name in sums}
+    is_known = segments.are_enough(others["n"], others["segments"], share_of_control)
+    return both.select(
+        "network", "fold", "number",
+        code=number_of(both["network"], 2),
+        rtt=segments.rtt_class(both["rtt_sum_us"], both["rtt_n"]),
+        loss=segments.loss_class(others["control_retransmits"], others["control_segments"], is_known),
+    )  # fmt: skip
+
+
+def _value(places: Any, dimension: Dimension) -> Any:
+    """Give what a place is in a dimension: a text, or the number of a class."""
+    if dimension.titles:
+        return places[{"rtt": "rtt", "retransmits": "loss"}[dimension.name]]
+    column = {"network": "network", "table": f"table_{dimension.name}", "records": f"part_{dimension.name}"}
+    return places[column[dimension.of]].nullif("").fill_null(UNKNOWN_TEXT)
+
+
+def _numbered(places: Any, by: Sequence[str]) -> Any:
+    """Number the parts that occur, in the order of their names."""
+    distinct = places.select(by).distinct()
+    return distinct.mutate(part=ibis.row_number().over(order_by=[distinct[name] for name in by]).cast("int64"))
+
+
+def _assigned(places: Any) -> Any:
+    """Count samples of all networks, of those with many, and of those among them that have both arms."""
+    is_control = places["arm"] == arms.CONTROL
+    networks = places.group_by("network").agg(
+        treatment=places["n"].sum(where=~is_control).fill_null(0),
+        control=places["n"].sum(where=is_control).fill_null(0),
+    )
+    n = networks["treatment"] + networks["control"]
+    is_both = ibis.least(networks["treatment"], networks["control"]) > 0
+    return networks.agg(
+        n=n.sum(),
+        n_many=n.sum(where=n >= MANY).fill_null(0),
+        n_both=n.sum(where=(n >= MANY) & is_both).fill_null(0),
+    )

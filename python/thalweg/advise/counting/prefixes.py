@@ -1,0 +1,103 @@
+"""Whose an address is: the longest prefix of a user's table, found where the records are.
+
+Addresses are looked at in the forms that records have: whole, truncated to a /24 or /48, and hashed ones, of which
+nothing can be known. Of a truncated address only networks that hold all of it count.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from thalweg.advise.counting.prefix_table import BITS, DIGIT_BITS, PrefixTable, read
+
+if TYPE_CHECKING:
+    from thalweg.advise.counting.engines import Engine
+
+ADDRESS = "net_address"
+"""Column of the table of addresses."""
+
+HEX = "".join(f"{number:02x}" for number in range(256))
+"""The digits of every byte, one after another."""
+
+V4 = "^([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})(/[0-9]{1,2})?$"
+V6 = "^[0-9a-f]*:[0-9a-f:]*(/[0-9]{1,3})?$"
+GROUPS = 8
+GROUP_DIGITS = 4
+
+
+def columns(file: Path) -> set[str]:
+    """Name what a table knows of networks.
+
+    Raises `ThalwegError` if it is no such table.
+    """
+    return {name for table in read(file) for name in table.columns}
+
+
+def located(engine: "Engine", addresses: Any, file: Path) -> Any:
+    """Add what a table knows of each address: its columns, empty where it has no such network.
+
+    `addresses` has a row per address, which is in the column `net_address`. Raises `ThalwegError` if the file is no
+    table.
+    """
+    for number, table in enumerate(read(file)):
+        addresses = _joined(engine, addresses, table, number)
+    return addresses
+
+
+def _joined(engine: "Engine", addresses: Any, table: PrefixTable, number: int) -> Any:
+    frame = table.frame()
+    named = {name: name for name in table.columns if name not in addresses.columns}
+    networks = engine.put(f"prefixes_{number}", frame)
+    lengths = frame["key"].str.len_chars().unique().sort().to_list()
+    most = max((len(key) for key in frame["key"] if key[0] == "6"), default=1) - 1
+    known = addresses.select(ADDRESS, digits=digits(addresses[ADDRESS], most), digits_n=_known(addresses[ADDRESS]))
+    known = engine.keep(f"digits_{number}", known.filter(known["digits"].notnull()))
+    # The keys that an address could have, one of each length; of those that the table has, the longest sorts last.
+    of_length = [_keys(known, length) for length in lengths]
+    tried = ibis.union(*of_length, distinct=False) if len(of_length) > 1 else of_length[0]
+    met = tried.semi_join(networks, "key")
+    best = met.group_by(ADDRESS).agg(key=met["key"].max())
+    found = best.inner_join(networks, "key").select(found_address=ADDRESS, **named)
+    joined = addresses.left_join(found, [addresses[ADDRESS] == found["found_address"]])
+    return joined.drop("found_address")
+
+
+def _keys(known: Any, length: int) -> Any:
+    """Give the keys of one length, of addresses that have so many digits."""
+    return known.filter(known["digits_n"] >= length).select(ADDRESS, key=known["digits"].substr(0, length))
+
+
+def digits(address: Any, most: int = BITS[6] // DIGIT_BITS) -> Any:
+    """Write an address as its version and its hexadecimal digits, of IPv6 at least `most`; empty for what is none."""
+    text = address.lower()
+    octets = (text.re_extract(V4, place).nullif("").cast("int64") for place in range(1, 5))
+    v4 = _concatenated(["4", *(ibis.literal(HEX).substr(octet * 2, 2) for octet in octets)])
+    plain = text.re_extract("^([0-9a-f:]*)", 1)
+    is_short = plain.contains("::")
+    head = ibis.ifelse(is_short, plain.re_extract("^([0-9a-f:]*?)::", 1), plain)
+    tail = plain.re_extract("::([0-9a-f:]*)$", 1)
+    needed = min(GROUPS, -(-most // GROUP_DIGITS))
+    v6 = _concatenated(["6", *(_group(head, tail, place) for place in range(needed))])
+    return ibis.cases((text.re_search(V4), v4), (text.re_search(V6), v6), else_=ibis.null("string"))
+
+
+def _group(head: Any, tail: Any, place: int) -> Any:
+    """Give one of the eight groups of an IPv6 address: `::` stands for those that neither side has."""
+    front = head.re_extract(f"^(?:[0-9a-f]+:){{{place}}}([0-9a-f]+)", 1)
+    back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{GROUPS - 1 - place}}}$", 1)
+    return ibis.ifelse(front != "", front, back).lpad(GROUP_DIGITS, "0")
+
+
+def _known(address: Any) -> Any:
+    """Say how long a key can be of which an address, perhaps truncated, has all digits."""
+    length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
+    whole = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
+    return 1 + (ibis.coalesce(length, whole) / DIGIT_BITS).floor().cast("int64")
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    whole: Any = ibis.literal(parts[0])
+    for part in parts[1:]:
+        whole = whole.concat(part)
+    return whole

@@ -1,0 +1,137 @@
+"""Files of records as one table of an engine, with the columns that a judgement needs, whoever wrote them.
+
+Files are taken as `thalweg.records` finds them: merged ones without their parts, damaged and foreign ones left out by
+name. What older versions did not write is empty. A part `key=value` of a file's path is a column, as object stores have
+it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import ibis
+import polars as pl
+
+from thalweg.advise.counting.engines import Engine
+
+WHOLE = "int64"
+REAL = "float64"
+TEXT = "string"
+
+COLUMNS: dict[str, str] = {
+    "kind": TEXT, "source": TEXT, "cc": TEXT, "cc_at_open": TEXT, "remote_address": TEXT,
+    "assignment": TEXT,
+    "start_us": WHOLE, "end_us": WHOLE, "sampled_one_in": WHOLE,
+    "acked_bytes": WHOLE, "sent_bytes": WHOLE, "segments": WHOLE, "retransmits": WHOLE,
+    "rtt_handshake_us": WHOLE, "rtt_min_us": WHOLE, "rtt_p95_us": WHOLE, "rtt_max_us": WHOLE,
+    "busy_us": WHOLE, "rwnd_limited_us": WHOLE, "fct_us": WHOLE, "goodput_bps": REAL, "busy_goodput_bps": REAL,
+    "acked_1s_bytes": WHOLE, "acked_3s_bytes": WHOLE, "acked_10s_bytes": WHOLE, "acked_30s_bytes": WHOLE,
+}  # fmt: skip
+"""What is read of every file; other columns are not."""
+
+
+FLOATS = ("Float32", "Float64")
+SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
+
+MANY_FILES = 64
+"""So many that some of them do where little is asked."""
+ONE_FILE_IN = 4
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` and its name."""
+
+    all: Any
+    """One table of them."""
+    wanted: Mapping[str, tuple[str, str]]
+    """Name in the files and type of each column."""
+    alike: Sequence[tuple[Any, Mapping[str, str], Mapping[str, str]]]
+    """Tables of files that are alike, the types of their columns, and what their paths tell."""
+
+    def having(self, name: str) -> Any | None:
+        """Give those in which a column is not empty; None: no file has it.
+
+        The column is asked for as it is in the files, so that an engine can pass over what has none of it.
+        """
+        return _together(
+            [
+                _whole(table.filter(table[name].notnull()), self.wanted, there, of_path)
+                for table, there, of_path in self.alike
+                if name in there
+            ]
+        )
+
+
+def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
+    """Find the rows of files, which are read when something is asked of them; the engine knows them by a name."""
+    wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
+    asked = {name for name, _ in wanted.values()}
+    groups: dict[tuple[Any, ...], list[Path]] = {}
+    for file, schema in files.items():
+        columns = tuple((name, str(schema[name])) for name in sorted(asked) if name in schema)
+        groups.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
+    alike = [
+        (engine.read(f"{name}_{number}", some), dict(columns), dict(of_path))
+        for number, ((columns, of_path), some) in enumerate(sorted(groups.items()))
+    ]
+    whole = _together([_whole(table, wanted, there, of_path) for table, there, of_path in alike])
+    return Rows(engine.view(name, whole), wanted, alike)
+
+
+def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
+    """Choose one file in four: the same ones wherever their folder is.
+
+    They are spread evenly (as multiples of the golden ratio), so that no order of places and times is hit.
+    """
+    return {file: files[file] for number, file in enumerate(sorted(files)) if number * GOLDEN % 1 < ONE_FILE_IN**-1}
+
+
+def columns_of(files: Mapping[Path, pl.Schema]) -> set[str]:
+    """Name every column that some file has, or some path tells."""
+    named = {name for schema in files.values() for name in schema}
+    return named | {name for file in files for name in _of_path(file)}
+
+
+def _of_path(file: Path, names: Sequence[str] | None = None) -> dict[str, str]:
+    """Read `key=value` from the folders of a path.
+
+    >>> _of_path(Path("/records/day=2026-01-31/pop=lon%201/a.parquet"))
+    {'day': '2026-01-31', 'pop': 'lon 1'}
+    """
+    pairs = (part.partition("=") for part in file.parts[:-1])
+    return {key: unquote(value) for key, sign, value in pairs if sign and key and (names is None or key in names)}
+
+
+def _together(tables: Sequence[Any]) -> Any | None:
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    return ibis.union(*tables, distinct=False)
+
+
+def _whole(
+    table: Any, wanted: Mapping[str, tuple[str, str]], there: Mapping[str, str], of_path: Mapping[str, str]
+) -> Any:
+    """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,
+    and integers above 2^63 - 1.
+    """
+    columns = {}
+    for called, (name, dtype) in wanted.items():
+        if name not in there:
+            columns[called] = ibis.literal(of_path.get(name), type=dtype)
+            continue
+        column = table[name]
+        if there[name] in FLOATS:
+            # The difference is 0 of finite numbers alone. isnan(), isinf() and comparisons would not do: a file's
+            # statistics leave NaN out, and DuckDB 2.0 replaces all of these by what the statistics imply.
+            column = ibis.ifelse(column - column == 0, column, ibis.null())
+        if dtype == WHOLE:
+            column = column.try_cast(dtype)
+            if there[name] in SIGNED:
+                column = ibis.ifelse(column >= 0, column, ibis.null())
+        columns[called] = column.cast(dtype)
+    return table.select(**columns)

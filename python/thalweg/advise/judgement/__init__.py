@@ -1,0 +1,1 @@
+"""Verdicts, and what makes them doubtful."""

@@ -1,0 +1,85 @@
+"""How the arms differ over the life of a connection: bytes acknowledged in its first second, in the two after it, and
+so on.
+
+Each span is compared among the connections that were open for all of it. Shah (2019) saw BBR's gain "only at the
+start".
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import ibis
+import polars as pl
+
+from thalweg.advise.answers.answer import Age
+from thalweg.advise.counting import arms, buckets, segments
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.rows import Rows
+from thalweg.advise.judgement.samples import HEAVIEST
+from thalweg.advise.question import HOUR_US, Question
+from thalweg.advise.statistics.effects import Bootstrap, difference
+from thalweg.records.schema import CLOSE
+
+SPANS = ((0, 1), (1, 3), (3, 10), (10, 30))
+"""Seconds from the opening."""
+
+MOVED = 1
+"""Bytes: a span in which nothing was sent says nothing of the network."""
+
+
+def lives(rows: Any, question: Question) -> Any:
+    """Give what each connection had moved after 1, 3, 10 and 30 s, of those that lived for a second.
+
+    Groups are of hours, or of pairs of turns, since connections that live for so long are few.
+    """
+    closed = rows.filter(rows["kind"] == CLOSE, rows["acked_1s_bytes"].notnull(), arms.belongs(rows, question))
+    began_us = arms.began(closed)
+    design = question.design
+    if design.name == "switchback":
+        unit = arms.unit(closed[f"part_{design.unit}"].fill_null(segments.UNKNOWN_TEXT)) if design.unit else 0
+        turn = arms.pair(began_us, question, unit)
+    else:
+        turn = segments.whole(began_us, HOUR_US)
+    weight = closed["sampled_one_in"].fill_null(1)
+    return closed.select(
+        arm=arms.arm(closed, question),
+        group=(turn % arms.GROUPS).cast("int8"),
+        weight=ibis.least(ibis.greatest(weight, 1), HEAVIEST),
+        **{f"acked_{end}s_bytes": closed[f"acked_{end}s_bytes"] for _, end in SPANS},
+    )
+
+
+def counted(lives: Any) -> Any:
+    """Count throughputs of spans: columns span, arm, group, bucket; n, weight, total."""
+    parts = []
+    for number, (begin, end) in enumerate(SPANS):
+        moved = lives[f"acked_{end}s_bytes"]
+        if begin:
+            moved = moved - lives[f"acked_{begin}s_bytes"]
+        rate = segments.whole(ibis.least(moved, buckets.LARGEST) * 8, end - begin)
+        parts.append(
+            lives.filter(moved >= MOVED).select(
+                span=ibis.literal(number, type="int8"),
+                arm=lives["arm"],
+                group=lives["group"],
+                bucket=buckets.numbered(rate).cast("int16"),
+                value=ibis.least(rate, buckets.LARGEST),
+                weight=lives["weight"],
+            )
+        )
+    whole = ibis.union(*parts, distinct=False)
+    return whole.group_by(["span", "arm", "group", "bucket"]).agg(
+        n=whole.count(), weight=whole["weight"].sum(), total=(whole["value"] * whole["weight"]).sum()
+    )
+
+
+def ages(engine: Engine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
+    """Compare each span."""
+    lived = rows.having("acked_1s_bytes")
+    if lived is None:
+        return
+    cells = engine.fetch(counted(engine.keep("lives", lives(lived, question))))
+    for number, (begin, end) in enumerate(SPANS):
+        found = difference(cells.filter(pl.col("span") == number), bootstrap)
+        if found:
+            yield Age(f"{begin} to {end} s", found.treatment, found.control, found.median)

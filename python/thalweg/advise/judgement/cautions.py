@@ -1,0 +1,248 @@
+"""What to beware of: reasons why numbers that look sure may mislead."""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import polars as pl
+
+from thalweg.advise.answers.answer import Caution, Comparison, Part
+from thalweg.advise.counting.arms import CONTROL, DAY_HOURS, TREATMENT, TURNS
+from thalweg.advise.counting.places import Places
+from thalweg.advise.judgement.verdicts import PROPERTIES
+from thalweg.advise.question import HOUR_US, Question
+from thalweg.advise.statistics.balance import NOTABLE, TOO_MUCH
+from thalweg.advise.statistics.effects import Effect, adjusted
+
+OFTEN = 0.1
+"""From this share of samples on, both arms are said to meet."""
+
+MOSTLY_APART = 0.2
+"""If fewer samples come from networks with both arms, clients and not connections were assigned to arms: of those with
+so many samples that chance would give them both.
+"""
+
+NOTED = 0.005
+"""A share of samples that is left out and smaller than this is not worth a word."""
+
+STRAY = 0.01
+"""A smaller share of the other arm does not make a time one of both."""
+
+REVERSED = 0.01
+"""A paradox needs effects of opposite sign that are larger than this (logarithm of the ratio)."""
+
+LEAST_LOSSY_SHARE = 0.001
+
+
+def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
+    """Warn about arms that differ, about paradoxes, and about losses without queues."""
+    yield from _unlike(parts, question)
+    for metric in overall.comparisons:
+        yield from _paradox(metric, parts, overall, question)
+    yield from _not_congestion(parts, question)
+
+
+def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | None:
+    """Give the common effect within parts, and half of its interval: the mean logarithm, each part whose arms can be
+    compared counting by n1 n0 / (n1 + n0).
+    """
+    total = weights = squares = 0.0
+    for comparison in _of(metric, parts):
+        difference = comparison.difference
+        if difference and difference.median and not any(each.is_too_much for each in comparison.imbalances):
+            n = difference.treatment.stands_for, difference.control.stands_for
+            weight = n[0] * n[1] / (n[0] + n[1])
+            log, half = _logs(difference.median)
+            total += weight * log
+            squares += (weight * half) ** 2
+            weights += weight
+    return (total / weights, math.sqrt(squares) / weights) if weights else None
+
+
+def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
+    """Say whether the whole surely says the opposite of what its parts surely say (Simpson 1951)."""
+    comparison = overall.comparisons.get(metric)
+    within = pooled_effect(metric, parts)
+    if comparison is None or comparison.difference is None or within is None or comparison.difference.median is None:
+        return False
+    whole = _logs(comparison.difference.median)
+    return whole[0] * within[0] < 0 and all(abs(log) > max(half, REVERSED) for log, half in (whole, within))
+
+
+def _logs(effect: Effect) -> tuple[float, float]:
+    """Give the logarithm of an effect, and half of its interval."""
+    return math.log(effect.ratio), math.log(effect.high / effect.low) / 2
+
+
+def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
+    """Warn where both arms share bottlenecks; `found` is the row of `counts.meetings`."""
+    n = found["n"]
+    if n and found["met"] / n >= OFTEN:
+        yield Caution(
+            "interference",
+            f"{found['met'] / n:.0%} of the samples were in a minute in which the same network had connections of"
+            " both algorithms. Where these share a bottleneck, one takes from the other, and a comparison side by side"
+            " is not what a change of all connections would bring (Spang et al., IMC 2021). Let them take turns, hour"
+            " by hour, and judge with --design switchback.",
+        )
+
+
+def are_assigned_as_a_whole(places: Places) -> bool:
+    """Say whether networks, and not connections, seem to have been assigned to arms."""
+    return places.n_many > 0 and places.n_both / places.n_many < MOSTLY_APART
+
+
+def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
+    """Warn where networks were assigned as a whole; `asked` is the question as the user asked it."""
+    if asked.design.name != "ab" or asked.cluster == "prefix" or not are_assigned_as_a_whole(places):
+        return
+    done = (
+        "Therefore whole networks are drawn, as with --cluster prefix."
+        if asked.cluster is None
+        else "Use --cluster prefix."
+    )
+    yield Caution(
+        "assigned-by-client",
+        f"of the networks with many samples only {places.n_both / places.n_many:.0%} (by samples) have both algorithms:"
+        " it seems that clients, not connections, were assigned to them. Then hours of one network are not independent."
+        f" {done} And networks without {asked.control} have no class of retransmissions: tell them apart --by"
+        " something else.",
+    )
+
+
+def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> Iterable[Caution]:
+    """Warn about arms that were there at different times; `strata` are the rows of `counts.strata`."""
+    design = question.design
+    if design.name == "ab" and (caution := _one_at_a_time(strata, question)):
+        yield caution
+    elif design.name == "ab" and is_balanced:
+        share = _alone(strata, 0.0)
+        left = f"; {share:.0%} of the samples, in hours of one algorithm alone, are left out" if share >= NOTED else ""
+        yield Caution(
+            "uneven-over-time",
+            f"the share of {question.treatment} varied from hour to hour. Hours are weighted so that both algorithms"
+            f" count alike in each of them{left}.",
+        )
+    if design.name == "switchback":
+        yield from _of_turns(strata, question)
+    if design.name == "before-after":
+        yield Caution(
+            "before-after",
+            "whatever else changed since the activation is part of the difference, and no interval covers it. A"
+            " switchback or an A/B comparison tells it apart.",
+        )
+
+
+def _one_at_a_time(hours: pl.DataFrame, question: Question) -> Caution | None:
+    """Name the design that fits where hours had one algorithm each."""
+    if _alone(hours, STRAY) < 1 - OFTEN:
+        return None
+    is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
+    in_order = hours.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
+    runs = in_order.group_by(pl.col("is_treatment").rle_id().alias("run"), maintain_order=True).first()
+    begun = runs["stratum"].to_list()
+    apart = f"each hour has either {question.treatment} or {question.control}: nothing can be compared side by side"
+    if len(begun) > 2:
+        every = statistics.mode(following - first for first, following in pairwise(begun))
+        return Caution(
+            "alternating-hours", f"{apart}. They alternate: judge with --design switchback --every {every}h."
+        )
+    if len(begun) < 2 or not runs["is_treatment"][1]:
+        return None
+    at = f"{datetime.fromtimestamp(begun[1] * HOUR_US / 1e6, UTC):%Y-%m-%dT%H:%M}"
+    return Caution(
+        "one-after-the-other",
+        f"{apart}. {question.treatment} follows {question.control}: judge with --design before-after --at {at}.",
+    )
+
+
+def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
+    design = question.design
+    by_unit = turns.with_columns(stratum=pl.col("stratum") // TURNS)
+    if design.unit is not None and (alone := _alone(by_unit, 0.0)) >= NOTED:
+        yield Caution(
+            "no-turns",
+            f"{alone:.0%} of the samples are of a {design.unit} that had one algorithm all the time, and are left out:"
+            " what is peculiar to it cannot be told from the algorithm.",
+        )
+    hour = pl.col("stratum") % TURNS * design.every_us // HOUR_US % DAY_HOURS
+    if design.every_us < DAY_HOURS * HOUR_US and _alone(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
+        yield Caution(
+            "same-hours",
+            "each hour of the day always had the same algorithm, so that day and night are part of the comparison."
+            " Shift the turns by one every day.",
+        )
+    if (mixed := 1 - _alone(turns, STRAY)) >= OFTEN:
+        yield Caution(
+            "mixed-turns",
+            f"{mixed:.0%} of the samples are from turns that had both algorithms: they did not take turns as --every"
+            " says. If connections were assigned by lot, judge with --design ab.",
+        )
+
+
+def _alone(strata: pl.DataFrame, stray: float) -> float:
+    """Give the share of samples from strata with one arm, and with no larger share than `stray` of the other one."""
+    arms = strata.group_by("stratum").agg(
+        pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))
+    )
+    n = arms["t"] + arms["c"]
+    few = arms.filter(pl.min_horizontal("t", "c") <= stray * pl.sum_horizontal("t", "c"))
+    return int((few["t"] + few["c"]).sum()) / max(int(n.sum()), 1)
+
+
+def _of(metric: str, parts: Iterable[Part]) -> list[Comparison]:
+    return [part.comparisons[metric] for part in parts if metric in part.comparisons]
+
+
+def _unlike(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
+    for name, words in PROPERTIES.items():
+        seen = {
+            (part.title, metric): each
+            for part in parts
+            for metric, comparison in part.comparisons.items()
+            for each in comparison.imbalances
+            if each.of == name
+        }
+        p_adjusted = adjusted({key: each.p for key, each in seen.items()})
+        found = [
+            (title, each)
+            for (title, metric), each in seen.items()
+            if abs(each.standardized) > NOTABLE and p_adjusted[title, metric] <= question.false_share
+        ]
+        if found:
+            title, most = max(found, key=lambda pair: abs(pair[1].standardized))
+            yield Caution(
+                f"unlike-{name}",
+                f"in {title} {question.treatment}'s {words.format(most.ratio)}: beyond {TOO_MUCH} standard"
+                " deviations nothing is compared, below it the difference may be part of the effect.",
+                tuple(dict.fromkeys(title for title, _ in found)),
+            )
+
+
+def _paradox(metric: str, parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
+    if is_paradox(metric, parts, overall):
+        yield Caution(
+            "paradox",
+            f"taken together, the {metric.replace('_', ' ')} says the opposite of what it says within the parts:"
+            f" {question.treatment} and {question.control} served different mixtures of them (Simpson's paradox). The"
+            " parts are right, the total is not.",
+        )
+
+
+def _not_congestion(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
+    found = [
+        part.title
+        for part in parts
+        if part.losses
+        and part.losses.follow_queues is False
+        and part.losses.n_lossy >= LEAST_LOSSY_SHARE * (part.losses.n_lossy + part.losses.n_clean)
+    ]
+    if found:
+        yield Caution(
+            "loss-without-queues",
+            f"losses of {question.control} do not come with longer queues: they are probably not congestion but the"
+            " medium's (radio) or a policer's. Loss-based algorithms slow down for nothing there.",
+            tuple(found),
+        )

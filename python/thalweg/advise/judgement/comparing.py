@@ -1,0 +1,112 @@
+"""From counts to parts: what is compared with what, and how verdicts are given to all of them together."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from thalweg.advise.answers.answer import NOT_COMPARABLE, Comparison, Part
+from thalweg.advise.counting.segments import Dimension
+from thalweg.advise.judgement import cautions, verdicts
+from thalweg.advise.judgement.samples import METRICS
+from thalweg.advise.question import Question
+from thalweg.advise.statistics import balance
+from thalweg.advise.statistics.effects import Bootstrap, adjusted, difference
+from thalweg.advise.statistics.networks import ByMetric
+
+MEDIAN_ALONE = (0.5,)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted of some parts, or of one."""
+
+    cells: pl.DataFrame
+    """Values: metric, arm, group, bucket; n, weight, total."""
+    mixes: pl.DataFrame
+    """Work: metric, arm, group; sums of sizes and round-trip times."""
+    queues: pl.DataFrame
+    """Queueing delays of the control: is_lossy, group; n, sum, squares."""
+    networks: ByMetric = field(default_factory=dict)
+    """The networks of each metric."""
+
+    def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], "Counted"]]:
+        """Give what was counted of each part."""
+        cells, mixes, queues = (
+            table.partition_by(list(by), as_dict=True) for table in (self.cells, self.mixes, self.queues)
+        )
+        for key in cells:
+            yield key, Counted(cells[key], mixes.get(key, self.mixes.clear()), queues.get(key, self.queues.clear()))
+
+    def has_enough(self, question: Question) -> bool:
+        """Say whether some metric has enough samples of both arms."""
+        arms = self.cells.group_by("metric", "arm").agg(pl.col("n").sum()).group_by("metric").agg(pl.col("n"))
+        return any(len(n) == 2 and min(n) >= question.least_samples for n in arms["n"].to_list())
+
+    @property
+    def n(self) -> int:
+        """Samples."""
+        return int(self.cells["n"].sum())
+
+
+def compare(
+    tables: Mapping[tuple[Any, ...], Counted],
+    chosen: Sequence[Dimension],
+    question: Question,
+    bootstrap: Bootstrap,
+    at: Sequence[float] = MEDIAN_ALONE,
+) -> list[Part]:
+    """Compare the arms of parts, which have no verdicts yet; `tables` are by the parts' values in each dimension."""
+    parts = []
+    for values, counted in tables.items():
+        compared: dict[str, Comparison] = {}
+        for number, metric in enumerate(METRICS):
+            cells = counted.cells.filter(pl.col("metric") == number)
+            if cells.is_empty():
+                continue
+            mixed = counted.mixes.filter(pl.col("metric") == number)
+            found = difference(cells, bootstrap, at)
+            compared[metric] = Comparison(
+                metric,
+                found,
+                balance.imbalances(mixed, bootstrap),
+                None,
+                "",
+                "",
+                counted.networks.get(number),
+                balance.receiver_limited(mixed),
+            )
+        names = tuple(each.text(value) for each, value in zip(chosen, values, strict=True)) or ("everything",)
+        parts.append(Part(names, values, compared, counted.n, "", "", balance.losses(counted.queues, bootstrap)))
+    return parts
+
+
+def judged(parts: Iterable[Part], question: Question) -> list[Part]:
+    """Give all parts their verdicts, with p-values adjusted for the number of them; the largest part comes first."""
+    parts = list(parts)
+    p_values = {
+        (part.names, metric): each.difference.median.p
+        for part in parts
+        for metric, each in part.comparisons.items()
+        if verdicts.is_testable(each, question) and each.difference and each.difference.median
+    }
+    p_adjusted = adjusted(p_values)
+    found = []
+    for part in parts:
+        comparisons = {
+            metric: verdicts.judged(each, p_adjusted.get((part.names, metric)), question)
+            for metric, each in part.comparisons.items()
+        }
+        verdict, reason = verdicts.together(comparisons, question)
+        found.append(replace(part, comparisons=comparisons, verdict=verdict, reason=reason))
+    return sorted(found, key=lambda part: (-part.n, part.names))
+
+
+def without_paradox(overall: Part, parts: Sequence[Part]) -> Part:
+    """Take back the verdict of a whole that says the opposite of its parts."""
+    if not any(cautions.is_paradox(metric, parts, overall) for metric in overall.comparisons):
+        return overall
+    return replace(
+        overall, verdict=NOT_COMPARABLE, reason="the arms served different mixtures of clients; see the parts"
+    )

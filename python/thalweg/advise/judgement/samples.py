@@ -1,0 +1,196 @@
+"""What is compared: transfers and connections as small rows of whole numbers, made once from the records.
+
+A transfer below the limit of size is a completion time; a larger one is a throughput. A connection is a throughput
+where its source marks no transfers: otherwise its bytes would count twice. What a source does is asked once for all of
+its rows, so that no connection has to be looked for among hundreds of millions. Connections that are still open do not
+count.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ibis
+
+from thalweg.advise.counting import arms, buckets, keys, parts, segments
+from thalweg.advise.counting.counts import MINUTE_US
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.overview import Overview
+from thalweg.advise.counting.places import Places
+from thalweg.advise.counting.segments import Dimension
+from thalweg.advise.judgement import since
+from thalweg.advise.question import Question
+from thalweg.records.schema import CLOSE, TRANSFER
+
+TIME = 0
+RATE = 1
+assert (TIME, RATE) == (False, True), "what is not small is a rate"
+METRICS = ("completion_time", "throughput")
+"""By their number."""
+
+LOOKED_AT = 5_000_000
+"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen; and in one row of four the mix, and
+how arms differ over time and since the activation. Over the lives of connections that is looked at in some files.
+"""
+ONE_GROUP_IN = 16
+ONE_ROW_IN = 4
+
+LIMITS = 4
+NOT_LIMITED, LIMITED = 1, 2
+"""Numbers of what a receiver did, of `LIMITS`; 0: not known."""
+
+LAST_MINUTE = 2**31 - 1
+"""In the year 6053: what has such a time has a wrong one."""
+
+HEAVIEST = 10_000
+"""A row stands for no more: sums have to fit into 64 bits."""
+
+
+def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any:
+    """Give the rows that can be compared, with what all later steps need."""
+    some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
+    if question.without_receiver_limited:
+        some = some.filter(~arms.is_receiver_limited(some).fill_null(False))
+    of_records = [name for name in some.columns if name.startswith("part_")]
+    is_transfer = some["kind"] == TRANSFER if seen.without_transfers else ibis.literal(True)
+    found = engine.view(
+        "judged",
+        some.select(
+            **{name: some[name].fill_null(segments.UNKNOWN_TEXT) for name in of_records},
+            arm=arms.arm(some, question),
+            is_transfer=is_transfer,
+            is_small=(is_transfer & (_size(some) < question.size_limit_bytes)).fill_null(False),
+            began_us=arms.began(some),
+            fold=arms.fold(arms.began(some), question, seen.last_us - seen.first_us),
+            size_bytes=_size(some),
+            fct_us=some["fct_us"],
+            goodput_bps=some["goodput_bps"],
+            busy_goodput_bps=some["busy_goodput_bps"],
+            rtt_us=ibis.coalesce(some["rtt_handshake_us"], some["rtt_min_us"]),
+            queue_us=ibis.coalesce(some["rtt_p95_us"], some["rtt_max_us"]) - some["rtt_min_us"],
+            retransmits=some["retransmits"],
+            segments=some["segments"],
+            is_receiver_limited=arms.is_receiver_limited(some),
+            address=some["remote_address"].fill_null(segments.UNKNOWN_TEXT),
+            weight=ibis.least(ibis.greatest(some["sampled_one_in"].fill_null(1), 1), HEAVIEST),
+        ),
+    )
+    return found.select(
+        *of_records,
+        "arm", "began_us", "fold", "size_bytes", "address", "weight",
+        "rtt_us", "queue_us", "retransmits", "segments", "is_receiver_limited",
+        metric=(~found["is_small"]).cast("int8"),
+        value=ibis.ifelse(found["is_small"], found["fct_us"], _rate(found, seen)),
+    )  # fmt: skip
+
+
+def _is_sample(rows: Any, question: Question, seen: Overview) -> Any:
+    """Say which rows are something to compare; what sources do decides whether connections are."""
+    is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
+    is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
+    is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
+    if not seen.without_transfers:
+        return is_transfer
+    if not seen.with_transfers:
+        return is_connection
+    return is_transfer | (is_connection & rows["source"].isin(seen.without_transfers))
+
+
+def _rate(rows: Any, seen: Overview) -> Any:
+    """Give the throughput in whole bit/s."""
+    if not seen.without_transfers:
+        rate = rows["goodput_bps"]
+    elif not seen.with_transfers:
+        rate = rows["busy_goodput_bps"]
+    else:
+        rate = ibis.ifelse(rows["is_transfer"], rows["goodput_bps"], rows["busy_goodput_bps"])
+    return ibis.least(ibis.greatest(rate, 0.0), float(buckets.LARGEST)).floor().cast("int64")
+
+
+def _size(rows: Any) -> Any:
+    return ibis.coalesce(rows["acked_bytes"], rows["sent_bytes"])
+
+
+def samples(
+    engine: Engine, found: Any, places: Places, question: Question, dimensions: Sequence[Dimension], seen: Overview
+) -> Any:
+    """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
+
+    Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
+    since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with
+    24 bits, where it is looked at), network (where meetings are), and part (as `parts` numbers it, where they are
+    asked for). Those that are kept are few and as narrow as they can be: those of a hundred million rows just fit into
+    memory. The others follow from them.
+    """
+    where = places.table.rename({f"at_{name}": name for name in places.keys})
+    rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
+    began_us = rows["began_us"]
+    value = ibis.least(rows["value"], buckets.LARGEST)
+    of_hour = arms.of_network_hour(began_us, rows["code"])
+    group = arms.group(began_us, rows["code"], question, rows["unit"])
+    if question.cluster is None and question.clusters == "prefix":
+        # Samples without an address are not of one network: all that is known of their dependence is the hour.
+        group = ibis.ifelse(rows["address"] == segments.UNKNOWN_TEXT, of_hour, group)
+    is_lossy = (rows["retransmits"] > 0).fill_null(False)
+    looked_at = is_looked_at(began_us, seen)
+    columns = {
+        "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
+        "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
+        "value": value,
+        "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
+        # Four numbers in a byte.
+        "mark": (
+            (since.age(began_us, seen.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])) * 4
+            + looked_at.cast("int8") * 2
+            + is_lossy.cast("int8")
+        ).cast("int8"),
+        "size": _possible(rows["size_bytes"], looked_at),
+        "rtt": _possible(rows["rtt_us"], looked_at),
+        "queue": _possible(rows["queue_us"], looked_at),
+    }
+    if seen.is_sampled:
+        columns["weight"] = rows["weight"].cast("int16")
+    if question.design.name == "ab":
+        is_watched = of_hour % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
+        columns["network"] = ibis.ifelse(is_watched, rows["number"], ibis.literal(None, type="int64")).cast("int32")
+    if parts.are_asked(dimensions):
+        columns["part"] = parts.number(rows, dimensions).cast(parts.type_of(places))
+    # Turns may begin within a minute; hours do not.
+    has_turns = question.design.name == "switchback"
+    if has_turns:
+        columns["stratum"] = arms.stratum(began_us, question, rows["unit"])
+    kept = engine.keep("samples", rows.select(**columns))
+    found = kept.mutate(
+        age=(kept["mark"] >> ibis.literal(4, type="int32")).cast("int8"),
+        limit=((kept["mark"] >> ibis.literal(2, type="int32")) & (LIMITS - 1)).cast("int8"),
+        is_looked_at=(kept["mark"] & 2) == 2,
+        is_lossy=(kept["mark"] & 1) == 1,
+    )
+    if "part" in columns:
+        found = found.mutate(part=kept["part"].cast("int64"))
+    if not seen.is_sampled:
+        found = found.mutate(weight=ibis.literal(1, type="int16"))
+    if not has_turns:
+        found = found.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
+    return found.drop("mark")
+
+
+def _limit(is_limited: Any) -> Any:
+    """Number whether a receiver limited a sample."""
+    return ibis.cases((is_limited.isnull(), 0), (is_limited, LIMITED), else_=NOT_LIMITED).cast("int8")
+
+
+def is_looked_at(began_us: Any, seen: Overview) -> Any:
+    """Say which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
+    seconds.
+    """
+    if seen.rows <= LOOKED_AT:
+        return ibis.literal(True)
+    lot = began_us + (began_us >> ibis.literal(10, type="int32"))
+    return (lot & (ONE_ROW_IN - 1)) == 0
+
+
+def _possible(value: Any, looked_at: Any) -> Any:
+    """Keep a number, with 24 bits, where it is looked at; what no network has is left out."""
+    nothing = ibis.literal(None, type="float32")
+    short = ibis.ifelse(value.between(0, buckets.LARGEST), value.cast("float32"), nothing)
+    return ibis.ifelse(looked_at, short, nothing)

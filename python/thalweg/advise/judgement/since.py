@@ -1,0 +1,58 @@
+"""How the arms differ as time goes by since the activation: Shah (2019) saw a gain of BBR "only at the start".
+
+Spans are of whole days, so that each has all hours. Before and after, what followed the activation is compared with all
+that was before; in other designs with the control of the same span.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import ibis
+import polars as pl
+
+from thalweg.advise.answers.answer import Since
+from thalweg.advise.counting import keys
+from thalweg.advise.counting.arms import CONTROL
+from thalweg.advise.question import Question
+from thalweg.advise.statistics.effects import Bootstrap, difference
+
+DAY_US = 86_400_000_000
+
+EDGES_DAYS = (1, 3, 7)
+TITLES = ("day 1", "days 2 and 3", "days 4 to 7", "later")
+assert len(TITLES) == len(EDGES_DAYS) + 1, "every span has a title"
+
+
+def age(time_us: Any, activated_us: int) -> Any:
+    """Number the span since the activation that a time lies in; what was before it lies in the first one."""
+    edges = (activated_us + days * DAY_US for days in EDGES_DAYS)
+    return sum(((time_us >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8")).cast("int8")
+
+
+def counted(samples: Any) -> Any:
+    """Count values per span, of the samples that are looked at: columns key, n, weight, total."""
+    some = samples.filter(samples["is_looked_at"])
+    key = some["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(some["cell"], some["bin"])
+    named = some.select(key=key, weight=some["weight"], value=some["value"])
+    return named.group_by("key").agg(
+        n=named.count(), weight=named["weight"].sum(), total=(named["value"] * named["weight"]).sum()
+    )
+
+
+def compared(
+    counted: pl.DataFrame, question: Question, bootstrap: Bootstrap, metrics: Sequence[str]
+) -> Iterator[Since]:
+    """Compare each span, where there are several."""
+    cells = keys.taken_apart(counted, "key", {"age": 0, **keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS})
+    if cells["age"].n_unique() < 2:
+        return
+    is_control = pl.col("arm") == CONTROL
+    for metric, name in enumerate(metrics):
+        of_metric = cells.filter(pl.col("metric") == metric)
+        for number, title in enumerate(TITLES):
+            mine = pl.col("age") == number
+            if question.design.name == "before-after":
+                mine |= is_control
+            found = difference(of_metric.filter(mine), bootstrap)
+            if found and found.median:
+                yield Since(title, name, found)

@@ -1,0 +1,31 @@
+"""Medians of both arms over time, for whoever wants to see when something changed."""
+
+import polars as pl
+
+from thalweg.advise.counting import keys
+from thalweg.advise.counting.arms import TREATMENT
+from thalweg.advise.judgement.samples import METRICS
+
+
+def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
+    """Give the median of each arm in each step, from the rows of `counts.over_time`."""
+    cells = keys.taken_apart(counted, "key", {"metric": 0, "arm": keys.ARMS, "bucket": keys.BUCKETS})
+    names = ["step", "metric", "arm"]
+    below = pl.col("weight").cum_sum().over(names) - pl.col("weight")
+    whole = pl.col("weight").sum().over(names)
+    # The class in which the median lies: the last one below which less than half is.
+    found = (
+        cells.sort([*names, "bucket"])
+        .with_columns(n=pl.col("n").sum().over(names), is_first_half=below < whole / 2)
+        .filter("is_first_half")
+        .group_by(names, maintain_order=True)
+        .last()
+    )
+    metrics = dict(enumerate(METRICS))
+    return found.select(
+        start_us=pl.col("step") * step_us,
+        metric=pl.col("metric").replace_strict(metrics, return_dtype=pl.String),
+        arm=pl.when(pl.col("arm") == TREATMENT).then(pl.lit("treatment")).otherwise(pl.lit("control")),
+        n=pl.col("n"),
+        median=pl.col("total") / pl.col("weight"),
+    )

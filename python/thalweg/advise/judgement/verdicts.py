@@ -1,0 +1,164 @@
+"""Judging: which algorithm is better in a part of the traffic, if the records can tell, and why.
+
+The median decides, because means of such heavy-tailed numbers hang on a few. That the two disagree is said. A part with
+both small and large transfers gets the verdict of the metric that tells one; if one algorithm is better for small and
+the other for large ones, neither is, as nobody knows at the opening of a connection what it will carry.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Comparison, gain
+from thalweg.advise.question import Question
+from thalweg.advise.statistics.balance import Imbalance
+from thalweg.advise.statistics.effects import LEAST_GROUPS, Difference, Effect
+from thalweg.advise.statistics.networks import LEAST_NETWORKS, Heavy
+
+NEGLIGIBLE = 0.01
+"""A difference that is surely smaller is none, however sure it is."""
+
+SAMPLES = {"completion_time": "transfers", "throughput": "large transfers"}
+WORDS = {
+    "completion_time": ("less time", "more time", "takes"),
+    "throughput": ("more throughput", "less throughput", "gets"),
+}
+"""Better, worse, and the verb."""
+
+PROPERTIES = {
+    "size": "transfers are {:.2g} times as large",
+    "rtt": "clients are {:.2g} times as far away (round-trip time)",
+}
+
+
+def judged(compared: Comparison, p_adjusted: float | None, question: Question) -> Comparison:
+    """Judge one metric of one part."""
+    verdict, reason = _judged(compared, p_adjusted, question)
+    return replace(compared, p_adjusted=p_adjusted, verdict=verdict, reason=reason)
+
+
+def is_testable(compared: Comparison, question: Question) -> bool:
+    """Say whether a comparison may become a verdict for an algorithm, and so counts among the tests."""
+    return not _lacking(compared, question) and not any(each.is_too_much for each in compared.imbalances)
+
+
+def has_enough_samples(compared: Comparison, question: Question) -> bool:
+    """Say whether both algorithms have enough samples, whatever these are worth."""
+    found = compared.difference
+    return found is not None and min(found.treatment.n, found.control.n) >= question.least_samples
+
+
+def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple[str, str]:
+    """Judge a part by all of its metrics."""
+    verdicts = {each.verdict for each in comparisons.values()}
+    winners = verdicts & {question.treatment, question.control}
+    if len(winners) == 2:
+        reasons = "; but ".join(each.reason for each in comparisons.values())
+        return NO_DIFFERENCE, f"neither is better for all: {reasons}"
+    for wanted in (*winners, NOT_COMPARABLE, NO_DIFFERENCE, NOT_ENOUGH):
+        reasons = "; ".join(each.reason for each in comparisons.values() if each.verdict == wanted)
+        if reasons:
+            return wanted, reasons
+    return NOT_ENOUGH, "there are no samples"
+
+
+def _judged(compared: Comparison, p_adjusted: float | None, question: Question) -> tuple[str, str]:
+    metric, difference = compared.metric, compared.difference
+    if lacking := _lacking(compared, question):
+        return NOT_ENOUGH, lacking
+    assert difference, "nothing is lacking"
+    if unlike := [each for each in compared.imbalances if each.is_too_much]:
+        return NOT_COMPARABLE, " and ".join(_unlike(each, question) for each in unlike)
+    effect = difference.median
+    assert effect, "nothing is lacking"
+    found = gain(metric, effect)
+    said = _said(metric, effect, question)
+    if p_adjusted is not None and p_adjusted <= question.false_share:
+        if max(abs(found.low), abs(found.high)) < NEGLIGIBLE:
+            return NO_DIFFERENCE, f"a difference, but a small one: {said}"
+        if compared.networks and (carrier := compared.networks.carrier(effect)):
+            return NOT_ENOUGH, f"{said}, but {_of_network(carrier)}, and without it most of that is gone"
+        winner = question.treatment if found.value > 0 else question.control
+        return winner, said + _of_the_mean(metric, difference, question)
+    if -question.margin < found.low and found.high < question.margin:
+        return NO_DIFFERENCE, f"if there is a difference, it is small: {said}"
+    return NOT_ENOUGH, f"{said}: {_more(effect, question)}"
+
+
+def _lacking(compared: Comparison, question: Question) -> str:
+    """Say what is missing; nothing, if it is enough."""
+    difference, networks, samples = compared.difference, compared.networks, SAMPLES[compared.metric]
+    if difference is None:
+        return f"{question.treatment} and {question.control} did not both have {samples}"
+    arms = {question.treatment: difference.treatment, question.control: difference.control}
+    for name, arm in arms.items():
+        if arm.n < question.least_samples:
+            return f"only {arm.n:,} {samples} with {name}; {question.least_samples:,} are needed"
+    if networks and networks.are_few:
+        largest = f"; {_of_network(networks.heavy[0])}" if networks.heavy else ""
+        return (
+            f"the {samples} are of too few networks: effectively {networks.effective:.3g} of {networks.count:,},"
+            f" {LEAST_NETWORKS:.0f} are needed{largest}"
+        )
+    for name, arm in arms.items():
+        if arm.groups < LEAST_GROUPS:
+            return (
+                f"the {samples} with {name} come from too few independent places and times:"
+                f" {arm.groups} groups of them, {LEAST_GROUPS} are needed"
+            )
+    return "" if difference.median else "there is nothing that could tell how sure it is"
+
+
+def _of_network(heavy: Heavy) -> str:
+    return f"{heavy.network} has {heavy.share:.0%} of the samples of an algorithm"
+
+
+def _said(metric: str, effect: Effect, question: Question) -> str:
+    """Say what the median does.
+
+    >>> _said("throughput", Effect(1.07, 1.05, 1.09, 0.0), Question())
+    'at the median bbr gets 7 % more throughput (5 to 9 %)'
+    """
+    found = gain(metric, effect)
+    better, worse, verb = WORDS[metric]
+    if found.value < 0:
+        value, low, high, what = -found.value, -found.high, -found.low, worse
+    else:
+        value, low, high, what = found.value, found.low, found.high, better
+    ends = f"{_per_cent(low)} to {_per_cent(high)} %"
+    return f"at the median {question.treatment} {verb} {_per_cent(value)} % {what} ({ends})"
+
+
+def _per_cent(share: float) -> str:
+    """Write a share: one digit behind the point below ten.
+
+    >>> _per_cent(0.0712), _per_cent(0.12345), _per_cent(-0.002)
+    ('7.1', '12', '-0.2')
+    """
+    number = share * 100
+    text = (f"{number:.0f}" if abs(number) >= 9.95 else f"{number:.1f}").removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def _of_the_mean(metric: str, difference: Difference, question: Question) -> str:
+    """Say if the mean goes the other way, for then a few slow ones pay for it."""
+    median, mean = difference.median, difference.mean
+    if not median or not mean or mean.overlaps(1.0) or (mean.ratio > 1) == (median.ratio > 1):
+        return ""
+    found = gain(metric, mean)
+    better, worse, _ = WORDS[metric]
+    what = better if found.value > 0 else worse
+    return f", but in the mean {_per_cent(abs(found.value))} % {what}: a few pay for the many"
+
+
+def _unlike(imbalance: Imbalance, question: Question) -> str:
+    return f"{question.treatment}'s {PROPERTIES[imbalance.of].format(imbalance.ratio)}"
+
+
+def _more(effect: Effect, question: Question) -> str:
+    """Say how many more samples would tell."""
+    half = math.log(effect.high / effect.low) / 2
+    times = (half / math.log1p(question.margin)) ** 2
+    if times <= 1.5:
+        return "somewhat more records would tell"
+    return f"about {times:.0f} times as many records would tell a difference of {_per_cent(question.margin)} %"

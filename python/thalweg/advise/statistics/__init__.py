@@ -1,0 +1,1 @@
+"""Effects with intervals, from counts."""

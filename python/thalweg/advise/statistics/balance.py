@@ -1,0 +1,172 @@
+"""Whether both arms got alike work: sizes of transfers, round-trip times of paths, and what losses have to do with
+queues.
+
+Differences are standardized: in standard deviations of the values' logarithms. Below 0.1 a difference is usually
+neglected (Austin 2009); beyond 0.25 no adjustment is trusted (Imbens and Rubin 2015, after Cochran).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from thalweg.advise.counting import buckets
+from thalweg.advise.counting.arms import CONTROL, GROUPS, TREATMENT
+from thalweg.advise.counting.counts import MIXES
+from thalweg.advise.statistics.effects import (
+    LEAST_DEGREES,
+    Bootstrap,
+    Numbers,
+    chance_of,
+    equal_groups,
+    half_of_interval,
+)
+
+ARMS = (TREATMENT, CONTROL)
+
+NOTABLE = 0.1
+TOO_MUCH = 0.25
+
+SURE = 0.05
+"""A difference is more than chance if it had no larger chance without one."""
+
+LEAST_LOSSY = 200
+"""Of fewer samples with losses nothing is said about queues."""
+SMALL = 0.2
+"""Losses are said not to come with queues if a difference is surely smaller than what is called a small one (Cohen
+1988).
+"""
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """How a property is spread over the arms."""
+
+    of: str
+    """size or rtt."""
+    standardized: float
+    """Treatment minus control, in standard deviations of the logarithm."""
+    ratio: float
+    """Treatment over control, of geometric means."""
+    p: float
+    """Chance of such a difference if there is none."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Say whether it is more than chance, if it is looked at alone."""
+        return self.p <= SURE
+
+    @property
+    def is_too_much(self) -> bool:
+        """Say whether the arms cannot be compared."""
+        return self.is_sure and abs(self.standardized) > TOO_MUCH
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What losses of the control have to do with queues."""
+
+    n_lossy: int
+    n_clean: int
+    standardized: float
+    """Queueing delay of samples with losses minus that of those without, in standard deviations of the logarithm."""
+    high: float
+    """Upper end of its 95 % interval."""
+
+    @property
+    def follow_queues(self) -> bool | None:
+        """Say whether losses come with queues; None: there are too few to tell."""
+        if min(self.n_lossy, self.n_clean) < LEAST_LOSSY:
+            return None
+        if self.standardized > NOTABLE:
+            return True
+        return False if self.high < SMALL else None
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The difference between two means of logarithms."""
+
+    standardized: float
+    """In standard deviations."""
+    half: float
+    """Of its 95 % interval, likewise."""
+    log: float
+    p: float
+
+
+def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
+    """Compare the arms' work, from the rows of `counts.mix` of one part and metric."""
+    found = (_imbalance(rows, name, bootstrap) for name in MIXES)
+    return [each for each in found if each is not None]
+
+
+def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
+    """Give the share of the treatment's and of the control's samples that receivers limited, from the rows of
+    `counts.mix` of one part and metric; None: it is not known of any.
+    """
+    sums = {arm: rows.filter(pl.col("arm") == arm).select("limit_n", "limit_sum").sum().row(0) for arm in ARMS}
+    treatment, control = ((total - n) / n if n else None for n, total in (sums[arm] for arm in ARMS))
+    return treatment, control
+
+
+def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:
+    """Compare the control's queues with and without losses, from the rows of `counts.queues` of one part."""
+    is_lossy = pl.col("is_lossy")
+    lossy, clean = (_groups(rows.filter(which), "") for which in (is_lossy, ~is_lossy))
+    found = _compared(lossy, clean, bootstrap)
+    n_lossy, n_clean = int(lossy[:, 0].sum()), int(clean[:, 0].sum())
+    if found is None:
+        return Losses(n_lossy, n_clean, 0.0, math.inf)
+    return Losses(n_lossy, n_clean, found.standardized, found.standardized + found.half)
+
+
+def _imbalance(rows: pl.DataFrame, name: str, bootstrap: Bootstrap) -> Imbalance | None:
+    treatment, control = (_groups(rows.filter(pl.col("arm") == arm), f"{name}_") for arm in (TREATMENT, CONTROL))
+    found = _compared(treatment, control, bootstrap)
+    if found is None:
+        return None
+    return Imbalance(name, found.standardized, 2 ** (found.log / buckets.PER_OCTAVE), found.p)
+
+
+def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared | None:
+    """Compare means, whose uncertainty comes from the same groups as that of effects; None: one has no samples."""
+    if not one[:, 0].sum() or not other[:, 0].sum():
+        return None
+    whole = np.ones((1, GROUPS))
+    difference = float((_means(one, whole) - _means(other, whole))[0])
+    spread = math.sqrt((_variance(one) + _variance(other)) / 2)
+    is_there = (one[:, 0] + other[:, 0]) > 0
+    n = int(is_there.sum())
+    half, p = math.inf, 1.0
+    if n > 1:
+        with np.errstate(invalid="ignore"):
+            draws = bootstrap.draws(is_there)
+            replicates = _means(one, draws) - _means(other, draws)
+        replicates = replicates[np.isfinite(replicates)]
+        if len(replicates) > 1:
+            sd = float(replicates.std(ddof=1)) * math.sqrt(n / (n - 1))
+            degrees = max(min(n, equal_groups(one[:, 0]), equal_groups(other[:, 0])) - 1, LEAST_DEGREES)
+            half, p = half_of_interval(sd, degrees), chance_of(difference, sd, degrees)
+    if spread == 0:
+        return _Compared(0.0, 0.0, difference, p)
+    return _Compared(difference / spread, half / spread, difference, p)
+
+
+def _groups(rows: pl.DataFrame, of: str) -> Numbers:
+    """Give number, sum and squares per group."""
+    places = rows["group"].to_numpy().astype(np.int64)
+    sums = (rows[f"{of}{name}"].to_numpy() for name in ("n", "sum", "squares"))
+    return np.column_stack([np.bincount(places, each, GROUPS) for each in sums])
+
+
+def _means(groups: Numbers, draws: Numbers) -> Numbers:
+    sums = draws @ groups[:, :2]
+    found: Numbers = sums[:, 1] / sums[:, 0]
+    return found
+
+
+def _variance(groups: Numbers) -> float:
+    n, total, squares = groups.sum(axis=0)
+    return max(float(squares / n - (total / n) ** 2), 0.0)

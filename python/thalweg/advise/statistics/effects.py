@@ -1,0 +1,267 @@
+"""How much one arm differs from the other, and how sure that is.
+
+An effect is treatment over control: a ratio of medians, of other quantiles, or of means. Its uncertainty comes from
+a bootstrap over groups of clusters. A cluster is what shares a fate, such as one network's hour; which of 64 groups
+it belongs to follows from its name alone. Since clusters are independent of each other, groups are too, and drawing
+groups estimates the same variance as drawing clusters (Kott 2001 on the delete-a-group jackknife; Chamandy et al.
+2012), while an engine only has to count 64 histograms. Both arms of a group are drawn together, so that what they
+share cancels.
+
+The interval is that of a normal logarithm, with the standard deviation of the replicates and Student's t: with a
+thousand replicates the percentiles themselves would be too coarse for p-values that must hold among many segments.
+Where a few groups have most of the samples, t counts as many groups of equal size as would weigh like them (Kish 1965;
+Carter, Schnepel and Steigerwald 2017 on clusters of unequal sizes).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import special
+
+from thalweg.advise.counting import buckets
+from thalweg.advise.counting.arms import CONTROL, GROUPS, TREATMENT
+from thalweg.advise.question import Question
+
+Numbers = NDArray[np.float64]
+
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+MEDIAN = QUANTILES.index(0.5)
+FASTEST, SLOWEST = QUANTILES.index(0.05), QUANTILES.index(0.95)
+CONFIDENCE = 0.95
+LEAST_DEGREES = 1.0
+"""Of freedom: one group that has nearly everything leaves none, and t has to have some."""
+LEAST_GROUPS = 20
+"""Of fewer groups with a cluster the variance is not known well enough: that is some 24 clusters."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Treatment over control; `low` and `high` are its 95 % interval, `p` the chance of such a difference if there
+    is none.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+
+    def overlaps(self, ratio: float) -> bool:
+        """Say whether a ratio is within the interval."""
+        return self.low <= ratio <= self.high
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One algorithm's samples of one metric in one part."""
+
+    n: int
+    stands_for: float
+    mean: float
+    quantiles: tuple[float, ...]
+    """At `QUANTILES`."""
+    groups: int
+    """Groups of clusters with a sample, of 64."""
+    curve: tuple[tuple[float, float], ...]
+    """Points of the cumulative distribution: a value, and the share that is below it."""
+
+    @property
+    def median(self) -> float:
+        """What half of the samples are below."""
+        return self.quantiles[MEDIAN]
+
+    @property
+    def jitter(self) -> float:
+        """How far apart the fastest and the slowest twentieth are."""
+        return self.quantiles[SLOWEST] - self.quantiles[FASTEST]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of one part under both arms."""
+
+    treatment: Arm
+    control: Arm
+    quantiles: Mapping[float, Effect]
+    """At those of `QUANTILES` that were asked for; empty, if there are too few groups to say how sure they are."""
+    mean: Effect | None
+
+    @property
+    def median(self) -> Effect | None:
+        """The effect by which is judged."""
+        return self.quantiles.get(0.5)
+
+
+POINTS = 60
+"""Of a curve."""
+
+
+class Bootstrap:
+    """Draws of groups: the same ones for every part, so that parts can be compared."""
+
+    def __init__(self, question: Question) -> None:
+        """Prepare for a question's seed and replicates."""
+        self._question = question
+        self._drawn: dict[bytes, Numbers] = {}
+
+    def draws(self, is_there: NDArray[np.bool_]) -> Numbers:
+        """Give how often each group is drawn in each replicate; only groups that are there are."""
+        key = is_there.tobytes()
+        drawn = self._drawn.get(key)
+        if drawn is None:
+            chance = np.random.default_rng(self._question.seed)
+            n = int(is_there.sum())
+            drawn = np.zeros((self._question.replicates, len(is_there)))
+            drawn[:, is_there] = chance.multinomial(n, np.full(n, 1 / n), size=self._question.replicates)
+            if len(self._drawn) > GROUPS:
+                self._drawn.clear()
+            self._drawn[key] = drawn
+        return drawn
+
+
+def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = (0.5,)) -> Difference | None:
+    """Compare the arms, from the rows of `counts.histogram` of one part and metric; None: an arm is not there."""
+    numbers = np.sort(cells["bucket"].unique().to_numpy()).astype(np.int64)
+    arms = {arm: _table(cells.filter(pl.col("arm") == arm), numbers) for arm in (TREATMENT, CONTROL)}
+    if any(not each.weights.any() for each in arms.values()):
+        return None
+    treatment, control = arms[TREATMENT], arms[CONTROL]
+    edges = np.log(np.column_stack([buckets.lows(numbers), buckets.lows(numbers + 1)]))
+    found = {arm: each.summary(edges) for arm, each in arms.items()}
+    return Difference(found[TREATMENT], found[CONTROL], *_effects(treatment, control, edges, bootstrap, at))
+
+
+def _effects(
+    treatment: "_Table", control: "_Table", edges: Numbers, bootstrap: Bootstrap, at: Sequence[float]
+) -> tuple[dict[float, Effect], Effect | None]:
+    """Estimate the effects on quantiles, and on the mean."""
+    is_there = treatment.is_there | control.is_there
+    n = int(is_there.sum())
+    if n < 2:
+        return {}, None
+    draws = bootstrap.draws(is_there)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        replicates = treatment.statistics(edges, draws, at) - control.statistics(edges, draws, at)
+    replicates = replicates[np.isfinite(replicates).all(axis=1)]
+    if len(replicates) < 2:
+        return {}, None
+    spread = replicates.std(axis=0, ddof=1) * math.sqrt(n / (n - 1))
+    whole = np.ones((1, GROUPS))
+    logs = (treatment.statistics(edges, whole, at) - control.statistics(edges, whole, at))[0]
+    degrees = min(n, equal_groups(treatment.rows), equal_groups(control.rows)) - 1
+    effects = [_effect(float(log), float(sd), degrees) for log, sd in zip(logs, spread, strict=True)]
+    return dict(zip(at, effects, strict=False)), effects[-1]
+
+
+def _effect(log: float, sd: float, degrees: float) -> Effect:
+    degrees = max(degrees, LEAST_DEGREES)
+    half = half_of_interval(sd, degrees)
+    p = chance_of(log, sd, degrees)
+    return Effect(math.exp(log), math.exp(log - half), math.exp(log + half), p)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One arm: weights per group and class, sums of values per group, rows per group."""
+
+    weights: Numbers
+    totals: Numbers
+    rows: Numbers
+
+    @property
+    def is_there(self) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.rows > 0
+        return found
+
+    def statistics(self, edges: Numbers, draws: Numbers, at: Sequence[float]) -> Numbers:
+        """Give the logarithms of the quantiles and of the mean of each replicate."""
+        weights = draws @ self.weights
+        means = np.log((draws @ self.totals) / weights.sum(axis=1))
+        return np.column_stack([quantiles(weights, edges, at), means])
+
+    def summary(self, edges: Numbers) -> Arm:
+        weights = self.weights.sum(axis=0)
+        shares = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
+        places = np.unique(np.searchsorted(shares, np.linspace(0, 1, POINTS)).clip(0, len(shares) - 1))
+        ends = np.exp(np.concatenate([edges[:1, 0], edges[:, 1]]))
+        return Arm(
+            n=int(self.rows.sum()),
+            stands_for=float(weights.sum()),
+            mean=float(self.totals.sum() / weights.sum()),
+            quantiles=tuple(float(each) for each in np.exp(quantiles(weights[None, :], edges)[0])),
+            groups=int(self.is_there.sum()),
+            curve=tuple((float(ends[place]), float(shares[place])) for place in places),
+        )
+
+
+def quantiles(weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES) -> Numbers:
+    """Give logarithms of quantiles: a row per row of weights, a column per quantile; within a class by
+    interpolation.
+    """
+    sums = weights.cumsum(axis=1)
+    whole = sums[:, -1:]
+    rows = np.arange(len(weights))
+    found = []
+    for share in at:
+        wanted = share * whole
+        place = np.minimum((sums < wanted).sum(axis=1), weights.shape[1] - 1)
+        inside = weights[rows, place]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = 1 - (sums[rows, place] - wanted[:, 0]) / inside
+            found.append(edges[place, 0] + np.clip(part, 0, 1) * (edges[place, 1] - edges[place, 0]))
+    return np.column_stack(found)
+
+
+def _table(cells: pl.DataFrame, numbers: NDArray[np.int64]) -> _Table:
+    groups = cells["group"].to_numpy().astype(np.int64)
+    places = groups * len(numbers) + np.searchsorted(numbers, cells["bucket"].to_numpy())
+    weights = _summed(places, cells["weight"], GROUPS * len(numbers))
+    totals, rows = (_summed(groups, cells[name], GROUPS) for name in ("total", "n"))
+    return _Table(weights.reshape(GROUPS, len(numbers)), totals, rows)
+
+
+def _summed(places: NDArray[np.int64], values: pl.Series, count: int) -> Numbers:
+    return np.asarray(np.bincount(places, values.to_numpy(), count), dtype=np.float64)
+
+
+def half_of_interval(sd: float, degrees: float) -> float:
+    """Give half of the interval of an estimate with a standard deviation that has so many degrees of freedom."""
+    # `scipy.stats` says the same, and takes a second to be imported.
+    return float(special.stdtrit(degrees, 0.5 + CONFIDENCE / 2)) * sd
+
+
+def chance_of(value: float, sd: float, degrees: float) -> float:
+    """Give the chance that an estimate is as far from 0, or further, if it is 0."""
+    if sd > 0:
+        return 2 * float(special.stdtr(degrees, -abs(value) / sd))
+    return 1.0 if value == 0 else 0.0
+
+
+def equal_groups(rows: Numbers) -> float:
+    """Say how many groups of equal size would weigh like groups of so many rows.
+
+    >>> equal_groups(np.array([10.0, 10.0, 0.0]))
+    2.0
+    """
+    return float(rows.sum() ** 2 / (rows**2).sum())
+
+
+def adjusted(p_values: Mapping[Any, float]) -> dict[Any, float]:
+    """Adjust p-values for their number (Benjamini and Hochberg 1995): of those that are at most q, a share q is
+    expected to be false.
+
+    >>> {name: round(value, 3) for name, value in adjusted({"a": 0.01, "b": 0.04, "c": 0.5}).items()}
+    {'a': 0.03, 'b': 0.06, 'c': 0.5}
+    """
+    names = list(p_values)
+    order = sorted(range(len(names)), key=lambda place: p_values[names[place]], reverse=True)
+    found: dict[Any, float] = {}
+    smallest = 1.0
+    for rank, place in zip(range(len(names), 0, -1), order, strict=True):
+        smallest = min(smallest, p_values[names[place]] * len(names) / rank)
+        found[names[place]] = smallest
+    return {name: found[name] for name in names}

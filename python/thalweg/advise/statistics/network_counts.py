@@ -1,0 +1,169 @@
+"""What each network weighs in a part of the traffic, and what it adds to the effect.
+
+The sums per place are there already, since networks are classed by them: no row is read again. The effect without a
+network is that on the mean logarithm, whose sums can be subtracted; the numbers of classes of values are logarithms.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import polars as pl
+
+from thalweg.advise.counting import buckets, keys, parts
+from thalweg.advise.counting.arms import CONTROL, TREATMENT
+from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.places import Places
+from thalweg.advise.counting.segments import MAP, UNKNOWN, UNKNOWN_TEXT, Dimension
+from thalweg.advise.statistics.networks import ByMetric, Heavy, Networks
+
+NOTABLE_SHARE = 0.01
+"""Share of an arm's weight from which on a network is left out once. A smaller one cannot move a median much."""
+
+MOSTLY = 0.5
+"""From this share of samples without an address on, the number of networks is unknown."""
+
+PER_MILLIARD = 1_000_000_000
+"""Shares are whole numbers of this unit, so that every engine gives the same sum of squares in 64 bits."""
+
+WITHIN_NETWORK = frozenset({"prefix", "remote_address"})
+"""Dimensions whose parts lie within one network each."""
+
+OF_ARMS = {"treatment": TREATMENT, "control": CONTROL}
+SUMS = ("weight", "level")
+COLUMNS = [f"{arm}_{of}" for arm in OF_ARMS for of in SUMS]
+
+
+@dataclass(frozen=True)
+class OfParts:
+    """The networks of everything, of each class of destinations, and of each part."""
+
+    by_class: Mapping[tuple[str, ...], Mapping[int, ByMetric]]
+    """By the names of the dimensions, none for everything; then by the number of the class."""
+    by_part: Mapping[int, ByMetric]
+    """By the number of the part, where parts have numbers of their own and are wider than a network."""
+
+    def of_class(self, names: Sequence[str], values: Sequence[Any]) -> ByMetric:
+        """Return the networks of one class."""
+        packed = dict(zip(names, (value - UNKNOWN for value in values), strict=True))
+        number = packed.get(MAP[0], 0) * keys.CLASSES + packed.get(MAP[1], 0)
+        return self.by_class[tuple(names)].get(number, {})
+
+    def of_part(self, number: int, dimensions: Sequence[Dimension]) -> ByMetric:
+        """Return the networks of the part that has a number."""
+        found = self.by_part if parts.are_asked(dimensions) else self.by_class[_names(dimensions)]
+        return found.get(number, {})
+
+
+def are_within_one(dimensions: Sequence[Dimension]) -> bool:
+    """Return whether each part lies within one network."""
+    return any(each.name in WITHIN_NETWORK for each in dimensions)
+
+
+def described(engine: Engine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
+    """Describe the networks behind everything that is judged; parts with fewer samples than the least are left out."""
+    weights = engine.keep("network_weights", _weights(places, dimensions))
+    by_class = {}
+    asked = () if parts.are_asked(dimensions) else _names(dimensions)
+    for names in dict.fromkeys([(), MAP, asked]):
+        key = parts.of_place(weights["place"], names) if names else ibis.literal(0, type="int64")
+        by_class[names] = _described(engine, weights.mutate(key=key), f"classes_{'_'.join(names)}")
+    by_part: Mapping[int, ByMetric] = {}
+    if parts.are_asked(dimensions) and not are_within_one(dimensions):
+        by_part = _described(engine, weights.mutate(key=weights["part"]), "parts", least_samples)
+    return OfParts(by_class, by_part)
+
+
+def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
+    return tuple(each.name for each in dimensions)
+
+
+def _weights(places: Places, dimensions: Sequence[Dimension]) -> Any:
+    """Sum up what each network weighs in each class and part: columns place, part, metric, number, network, and of each
+    arm its weight and the weighted sum of the numbers of classes, which are logarithms.
+    """
+    where = places.table.rename({f"at_{name}": name for name in places.keys})
+    rows = places.counted.inner_join(where, [places.counted[name] == where[f"at_{name}"] for name in places.keys])
+    part = ibis.literal(0, type="int64")
+    if parts.are_asked(dimensions):
+        tail = [rows[name] if name in rows.columns else ibis.literal(0) for name in ("hour", "size")]
+        part = parts.packed(rows["part"], *tail)
+    rows = rows.mutate(place=keys.place(rows["rtt"], rows["loss"]), part=part)
+    sums = {
+        f"{name}_{of}": rows[of].sum(where=rows["arm"] == arm).fill_null(0)
+        for name, arm in OF_ARMS.items()
+        for of in SUMS
+    }
+    return rows.group_by(["place", "part", "metric", "number"]).agg(network=rows["network"].max(), **sums)
+
+
+def _described(engine: Engine, weights: Any, name: str, least: int = 0) -> dict[int, ByMetric]:
+    by = ["key", "metric"]
+    networks = engine.view(
+        f"networks_of_{name}",
+        weights.group_by([*by, "number"]).agg(
+            network=weights["network"].max(), **{column: weights[column].sum() for column in COLUMNS}
+        ),
+    )
+    is_known = networks["network"] != UNKNOWN_TEXT
+    totals = networks.group_by(by).agg(
+        networks=networks["number"].count(where=is_known),
+        unknown=(networks["treatment_weight"] + networks["control_weight"]).sum(where=~is_known).fill_null(0),
+        **{f"all_{column}": networks[column].sum(where=is_known).fill_null(0) for column in COLUMNS},
+    )
+    if least:
+        enough = (totals["all_treatment_weight"] + totals["all_control_weight"] + totals["unknown"]) >= least
+        totals = totals.filter(enough)
+    known = networks.filter(is_known)
+    known = known.inner_join(totals, by)
+    known = known.mutate(
+        **{
+            f"{arm}_share": (
+                known[f"{arm}_weight"].cast("float64") * PER_MILLIARD
+                / ibis.greatest(known[f"all_{arm}_weight"], 1).cast("float64")
+            ).floor().cast("int64")
+            for arm in OF_ARMS
+        }
+    )  # fmt: skip
+    shares = {arm: known[f"{arm}_share"] for arm in OF_ARMS}
+    squares = known.group_by(by).agg(**{f"{arm}_squares": (share * share).sum() for arm, share in shares.items()})
+    is_heavy = ibis.greatest(*shares.values()) >= NOTABLE_SHARE * PER_MILLIARD
+    heavy = known.filter(is_heavy).select(*by, "network", *(f"{arm}_share" for arm in OF_ARMS), *COLUMNS)
+    whole = engine.fetch(totals).join(engine.fetch(squares), on=by, how="left").sort(by)
+    heavies = engine.fetch(heavy).partition_by(by, as_dict=True) if len(whole) else {}
+    found: dict[int, dict[int, Networks]] = {}
+    for row in whole.iter_rows(named=True):
+        of_part = heavies.get((row["key"], row["metric"]))
+        heavy_ones = tuple(_heavy(of_part, row)) if of_part is not None else ()
+        found.setdefault(row["key"], {})[row["metric"]] = _networks(row, heavy_ones)
+    return dict(found)
+
+
+def _networks(row: Mapping[str, Any], heavy: tuple[Heavy, ...]) -> Networks:
+    # DuckDB hands a sum of sums over as a decimal number.
+    known, unknown = sum(int(row[f"all_{arm}_weight"]) for arm in OF_ARMS), int(row["unknown"])
+    unknown_share = unknown / max(known + unknown, 1)
+    squares = [int(squares) for arm in OF_ARMS if (squares := row[f"{arm}_squares"])]
+    effective = None if unknown_share >= MOSTLY or not squares else PER_MILLIARD**2 / max(squares)
+    return Networks(row["networks"], effective, unknown_share, heavy)
+
+
+def _heavy(networks: pl.DataFrame, whole: Mapping[str, Any]) -> Iterator[Heavy]:
+    """Describe the networks with notable shares, the largest share first."""
+    shares = pl.max_horizontal(f"{arm}_share" for arm in OF_ARMS).alias("share")
+    effect = _log(lambda column: int(whole[f"all_{column}"]))
+    for row in networks.with_columns(shares).sort(["share", "network"], descending=[True, False]).iter_rows(named=True):
+        without = _log(lambda column, row=row: int(whole[f"all_{column}"] - row[column]))  # type: ignore[misc]
+        added = None if effect is None or without is None else effect - without
+        yield Heavy(row["network"], row["share"] / PER_MILLIARD, added)
+
+
+def _log(sums: Callable[[str], int]) -> float | None:
+    """Return the mean logarithm of the treatment minus that of the control; None: an arm has no samples."""
+    weight = {arm: sums(f"{arm}_weight") for arm in OF_ARMS}
+    if not all(weight.values()):
+        return None
+    treatment, control = (sums(f"{arm}_level") / weight[arm] for arm in OF_ARMS)
+    return (treatment - control) / buckets.PER_OCTAVE * math.log(2)

@@ -1,0 +1,65 @@
+"""How many networks a comparison rests on, and whether it would say the same without one of them.
+
+A class of destinations is wider than one network. If one network has most of its samples, any number of them says
+little of the other networks. Two numbers tell: the effective number of networks (Kish 1965), and what is left of the
+effect without each network that has a notable share (leave-one-out).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from thalweg.advise.statistics.effects import Effect
+
+LEAST_NETWORKS = 10.0
+"""Effective number of networks below which a class of destinations gets no verdict."""
+
+MOST_OF_EFFECT = 0.5
+"""A network that adds more than this share of the effect carries it."""
+
+
+@dataclass(frozen=True)
+class Heavy:
+    """A network with a notable share of an arm."""
+
+    network: str
+    share: float
+    """Of the weight of the arm of which it has the larger share."""
+    log_added: float | None
+    """What it adds to the logarithm of the effect; None: without it an arm has no samples."""
+
+    def adds_to(self, log: float) -> float:
+        """Return what it adds in the direction of an effect, whose logarithm is given."""
+        return math.inf if self.log_added is None else math.copysign(self.log_added, self.log_added * log)
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The networks behind one metric of one part."""
+
+    count: int
+    """Networks with a sample; samples without an address are of none."""
+    effective: float | None
+    """Networks of equal weight that would tell as much, in the arm that has fewer; None: addresses are unknown."""
+    unknown_share: float
+    """Share of the weight that has no address."""
+    heavy: tuple[Heavy, ...]
+    """The largest share first."""
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are too few to stand for a class of destinations."""
+        return self.effective is not None and self.effective < LEAST_NETWORKS
+
+    def carrier(self, effect: Effect) -> Heavy | None:
+        """Return the network without which most of an effect vanishes, if there is one."""
+        if self.effective is None:
+            return None
+        log = math.log(effect.ratio)
+        known = () if self.effective is None else self.heavy
+        found = max(known, key=lambda each: each.adds_to(log), default=None)
+        return found if found and found.adds_to(log) > MOST_OF_EFFECT * abs(log) else None
+
+
+ByMetric = Mapping[int, Networks]
+"""By the number of a metric."""

@@ -1,0 +1,1 @@
+"""Differences between runs, and what is doubtful about them."""

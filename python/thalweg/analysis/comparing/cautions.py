@@ -1,0 +1,32 @@
+"""What a reader should know before believing the numbers of a run, in sentences without a full stop."""
+
+import polars as pl
+
+from thalweg.analysis.comparing.evidence import evidence
+from thalweg.analysis.measuring import copies
+from thalweg.analysis.measuring.summary import summary
+from thalweg.results import Run
+
+
+def cautions(run: Run) -> list[str]:
+    """Return the cautions of a run: what was left out, repetitions that are copies, connections that starved."""
+    return [each for each in (evidence(run).caution, copies.caution(run), *starved(run)) if each]
+
+
+def starved(run: Run) -> list[str]:
+    """Return a sentence for each flow with starved connections: how many, and at which point of the sweep most."""
+    counts = summary(run, measures=["connections", "starved"])
+    wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
+    share = pl.col("starved") / pl.col("connections")
+    found = []
+    for (flow,), points in wide.group_by("flow", maintain_order=True) if wide.height else ():
+        hit = points.filter(pl.col("starved") > 0).sort(share, descending=True, maintain_order=True)
+        if not hit.height:
+            continue
+        worst = hit.row(0, named=True)
+        count = f"{worst['starved']:.4g} of {worst['connections']:.4g} connections"
+        part = f"{worst['starved'] / worst['connections'] * 100:.3g} %"
+        where = ", ".join(f"{key} = {worst[key]}" for key in run.sweep_keys)
+        at = f"; so at {hit.height} of {points.height} points, and most at {where}" if points.height > 1 else ""
+        found.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}")
+    return found

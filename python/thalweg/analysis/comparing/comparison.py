@@ -1,0 +1,200 @@
+"""Two runs compared, or two values of a swept key: which differences are real.
+
+    compare(open_run("runs/before"), open_run("runs/after"), tolerance=0.05).real
+
+docs/reference/analysis.md says what the verdicts mean.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from math import inf
+from typing import Literal
+
+from thalweg.analysis.measuring.measures import MEASURES
+from thalweg.analysis.measuring.summary import flow_names, summary
+from thalweg.analysis.statistics import pairs
+from thalweg.analysis.statistics.difference import Difference, difference, holm
+from thalweg.analysis.statistics.intervals import CONFIDENCE, Estimate
+from thalweg.errors import ThalwegError
+from thalweg.results import Run
+
+USUAL = (
+    "goodput", "completion_time", "retransmit_ratio", "share", "rtt_mean", "utilisation", "queueing_delay",
+)  # fmt: skip
+"""Measures that are compared unless others are named. Each further one makes the correction for many tests harder."""
+
+PARTS = {"retransmit_ratio", "share", "utilisation", "utilisation_while_active", "jain", "copies_jain"}
+"""Measures that are a part of a whole: their change is a difference in points, that of others is relative."""
+
+Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
+"""`too small`: real, and within the tolerance; `copies`: a side's repetitions are copies of one another; `too few`:
+repetitions to say."""
+
+ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not seen")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A measure of one side."""
+
+    cc: str | None
+    mean: Estimate
+    is_copied: bool
+
+
+Values = Mapping[int, Mapping[tuple[str | None, str], Value]]
+"""By experiment, then flow and measure."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measure of a flow, or of the path, at a point of both sides."""
+
+    pair: pairs.Pair
+    flow: str | None
+    ccs: tuple[str | None, str | None]
+    measure: str
+    first: Estimate
+    second: Estimate
+    difference: Difference
+    p: float | None
+    """Corrected for the number of tests."""
+    verdict: Verdict
+    is_copied: bool = False
+    """Whether the repetitions of one side at least are copies of one another."""
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the change is a part of the first value; else it is a difference of two parts of a whole."""
+        return self.measure not in PARTS
+
+    @property
+    def change(self) -> tuple[float | None, float | None, float | None]:
+        """The change with the ends of its interval: 0.05 is 5 % more, or 5 points more."""
+        each = self.difference
+        if not self.is_relative:
+            return each.value, each.low, each.high
+        ratios = (each.ratio, each.ratio_low, each.ratio_high)
+        change, low, high = (None if ratio is None else ratio - 1 for ratio in ratios)
+        return change, low, high
+
+    @property
+    def size(self) -> float:
+        """How large the change is; something instead of nothing is larger than all."""
+        change = self.change[0]
+        return abs(change) if change is not None else inf if self.difference.value else 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that was compared: the real differences first, and of these the largest."""
+
+    rows: Sequence[Compared]
+    alone: Sequence[str]
+    """Points and values that only one side has, in words."""
+
+    def of(self, verdict: Verdict) -> list[Compared]:
+        """Give the rows with a verdict."""
+        return [row for row in self.rows if row.verdict == verdict]
+
+    @property
+    def real(self) -> list[Compared]:
+        """The real differences."""
+        return self.of("real")
+
+
+def compare(
+    first: Run,
+    second: Run | None = None,
+    *,
+    by: str | None = None,
+    measures: Collection[str] = (),
+    flows: Collection[str] = (),
+    tolerance: float = 0.0,
+) -> Comparison:
+    """Compare two runs, or within one run the values of a key of its sweep.
+
+    `tolerance` is the change, as a part of the first value (of a ratio: in points), that does not matter. Raises
+    `ThalwegError` if nothing can be compared, or a name is not known.
+    """
+    if (second is None) == (by is None):
+        raise ValueError("a comparison needs either a second run or a key")
+    other = first if second is None else second
+    pairing = pairs.of_runs(first, second) if second else pairs.within(first, by or "")
+    _check(measures, MEASURES, "--measure")
+    _check(flows, list(dict.fromkeys([*flow_names(first), *flow_names(other)])), "--flow")
+    wanted = list(measures) or list(USUAL)
+    sides = [_values(run, wanted) for run in ((first,) if second is None else (first, other))]
+    rows, alone = _compare(pairing.pairs, sides[0], sides[-1], flows)
+    return Comparison(_judged(rows, tolerance), [*pairing.alone, *alone])
+
+
+def _check(names: Collection[str], known: Collection[str], place: str) -> None:
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise ThalwegError(
+                "unknown-name",
+                f"{place.removeprefix('--')} `{name}` is not known",
+                place=place,
+                found=f"`{name}`",
+                expected="one of " + ", ".join(known),
+                hint=f"did you mean `{near[0]}`?" if near else None,
+            )
+
+
+def _values(run: Run, measures: Sequence[str]) -> Values:
+    values: dict[int, dict[tuple[str | None, str], Value]] = {}
+    for row in summary(run, measures).iter_rows(named=True):
+        mean = Estimate(row["n"], row["mean"], row["low"], row["high"], row["median"])
+        values.setdefault(row["experiment"], {})[row["flow"], row["measure"]] = Value(row["cc"], mean, row["copies"])
+    return values
+
+
+def _compare(
+    paired: Sequence[pairs.Pair], first: Values, second: Values, flows: Collection[str]
+) -> tuple[list[Compared], list[str]]:
+    """Put together what both sides have; say what only one has."""
+    rows: list[Compared] = []
+    alone: list[str] = []
+    for pair in paired:
+        one, two = first.get(pair.first, {}), second.get(pair.second, {})
+        for flow, measure in dict.fromkeys([*one, *two]):
+            if flows and flow not in flows:
+                continue
+            a, b = one.get((flow, measure)), two.get((flow, measure))
+            if a is None or b is None:
+                where = "".join(f", {key} = {value}" for key, value in pair.point.items())
+                alone.append(f"only {'B' if a is None else 'A'} has {measure} of {flow or 'the path'}{where}")
+                continue
+            apart = difference(a.mean, b.mean)
+            is_copied = a.is_copied or b.is_copied
+            rows.append(
+                Compared(pair, flow, (a.cc, b.cc), measure, a.mean, b.mean, apart, apart.p, "too few", is_copied)
+            )
+    return rows, alone
+
+
+def _judged(rows: Sequence[Compared], tolerance: float) -> list[Compared]:
+    """Correct for the number of tests, judge, and sort."""
+    corrected = iter(holm([row.p for row in rows if row.p is not None]))
+    tested = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
+    judged = [replace(row, verdict=_verdict(row, tolerance)) for row in tested]
+    return sorted(judged, key=lambda row: (ORDER.index(row.verdict), -row.size))
+
+
+def _verdict(row: Compared, tolerance: float) -> Verdict:
+    if row.is_copied:
+        return "copies"
+    if row.p is None:
+        return "too few"
+    if row.p < 1 - CONFIDENCE:
+        return "real" if row.size > tolerance else "too small"
+    _, low, high = row.change
+    if low is not None and high is not None and -tolerance <= low and high <= tolerance:
+        return "not seen"
+    # Alone it would be real, nobody knows how it varies, or it may be larger than what does not matter: more
+    # repetitions would tell.
+    looks_real = row.difference.p is not None and row.difference.p < 1 - CONFIDENCE
+    return "too few" if looks_real or row.difference.low is None or tolerance > 0 else "not seen"

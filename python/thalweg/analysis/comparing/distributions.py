@@ -1,0 +1,61 @@
+"""Distributions over all repetitions of a sweep point, for cumulative plots."""
+
+import numpy as np
+import polars as pl
+
+from thalweg.analysis.measuring.summary import trustworthy
+from thalweg.analysis.tables.flows import MICROSECONDS
+from thalweg.results import Run
+
+LIMIT = 101
+"""Most values kept of a distribution: every percent of it."""
+
+GROUP = ["experiment", "flow"]
+
+
+def transfer_distributions(run: Run) -> pl.DataFrame:
+    """Distribute the transfers of all repetitions: experiment, flow, measure, values (a sorted list).
+
+    Measures: `completion_time` in s of completed transfers; `transfer_goodput` in bit/s, of unlimited ones too.
+    """
+    flows = trustworthy(run, run.scan("flows"))
+    times = flows.filter("completed").select(
+        *GROUP, pl.lit("completion_time").alias("measure"), (pl.col("fct_us") / MICROSECONDS).alias("value")
+    )
+    whole = pl.col("completed") | pl.col("size_bytes").is_null()
+    goodputs = flows.filter(whole).select(
+        *GROUP, pl.lit("transfer_goodput").alias("measure"), pl.col("goodput_bps").alias("value")
+    )
+    return _distribute(run.collect(pl.concat([times, goodputs])))
+
+
+def rtt_distributions(run: Run) -> pl.DataFrame:
+    """Distribute the smoothed round-trip times (s) over the time series' samples of all repetitions.
+
+    Each sample of each connection counts once, so a value's share is a share of the connections' time.
+    """
+    samples = trustworthy(run, run.scan("samples")).filter(pl.col("srtt_us").is_not_null())
+    value = (pl.col("srtt_us") / MICROSECONDS).alias("value")
+    return _distribute(run.collect(samples.select(*GROUP, pl.lit("rtt").alias("measure"), value)))
+
+
+def _distribute(values: pl.DataFrame) -> pl.DataFrame:
+    rows = [
+        (*key, thinned(group["value"].drop_nulls().to_numpy()))
+        for key, group in values.group_by(*GROUP, "measure", maintain_order=True)
+    ]
+    schema = pl.Schema(
+        {"experiment": pl.UInt64(), "flow": pl.String(), "measure": pl.String(), "values": pl.List(pl.Float64())}
+    )
+    return pl.DataFrame(rows, schema=schema, orient="row").sort(*GROUP, "measure")
+
+
+def thinned(values: np.ndarray) -> list[float]:
+    """Sort values; of more than `LIMIT`, keep the percentiles from the smallest to the largest.
+
+    >>> thinned(np.array([3.0, 1.0, 2.0]))
+    [1.0, 2.0, 3.0]
+    """
+    if len(values) <= LIMIT:
+        return [float(value) for value in np.sort(values)]
+    return [float(value) for value in np.quantile(values, np.linspace(0, 1, LIMIT))]

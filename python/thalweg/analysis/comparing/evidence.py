@@ -1,0 +1,55 @@
+"""On how much of a run its numbers rest: all of its experiments, a part of them, or none."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from thalweg.analysis.tables.status import Status, status
+from thalweg.results import Run
+
+Extent = Literal["all", "part", "none"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much of what was planned can be used, and a sentence about the rest."""
+
+    extent: Extent
+    caution: str | None = None
+    """None if all experiments can be used."""
+
+
+def evidence(run: Run) -> Evidence:
+    """Return the evidence that a run holds; experiments that a study did not need are not missed."""
+    found = of_status(status(run))
+    if found.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():
+        return found
+    return Evidence("none", "no connection was opened in any experiment, so there is nothing to measure")
+
+
+def of_status(found: Status) -> Evidence:
+    """Return the evidence by the state of the experiments alone.
+
+    >>> of_status(Status(3, 3, [], []))
+    Evidence(extent='all', caution=None)
+    >>> of_status(Status(3, 1, [], []))
+    Evidence(extent='part', caution='2 of 3 experiments are not finished: the numbers are of the other 1 only')
+    """
+    marked = len({mark.id for mark in found.untrustworthy})
+    wanted = found.expected - found.not_needed
+    without = [
+        f"{count} of {wanted} experiments {what}"
+        for count, what in (
+            (marked, "are untrustworthy, and left out of the numbers"),
+            (len(found.failures), "failed"),
+            (found.missing, "are not finished"),
+        )
+        if count
+    ]
+    if not without:
+        return Evidence("all")
+    usable = found.finished - marked
+    if usable:
+        return Evidence("part", f"{'; '.join(without)}: the numbers are of the other {usable} only")
+    return Evidence("none", f"no experiment can be used: {'; '.join(without)}")

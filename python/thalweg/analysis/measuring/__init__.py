@@ -1,0 +1,1 @@
+"""Measures of a repetition, and their summary over repetitions."""

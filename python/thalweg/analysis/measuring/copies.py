@@ -1,0 +1,40 @@
+"""Repetitions that are copies of one another: nothing random happened, so their spread does not estimate anything."""
+
+import polars as pl
+
+from thalweg.analysis.tables.flows import EXPERIMENT
+from thalweg.results import Run
+from thalweg.results.columns import TABLES
+
+_LEFT_OUT = {*EXPERIMENT, "start_us", "end_us", "untrustworthy"}
+"""Columns that copies may differ in: a shift of the whole experiment in time is still a copy.
+
+Round-trip times are left out, too: such a shift moves the ticks to which they are rounded.
+"""
+
+
+def caution(run: Run) -> str | None:
+    """Return a sentence on the points whose repetitions are copies; None if there are none."""
+    found, points = len(copied(run)), len(run.points())
+    if not found:
+        return None
+    where = "" if found == points else f" at {found} of {points} points"
+    has_jitter = any(each["start_jitter_ns"] for each in run.plan["experiments"])
+    remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
+    if not has_jitter:
+        remedy = 'start_jitter = "1rtt" makes them differ'
+    return (
+        f"the repetitions{where} are copies of one another: nothing random changes them, so there is no interval"
+        f" ({remedy})"
+    )
+
+
+def copied(run: Run) -> frozenset[int]:
+    """Return the points of the sweep with several trustworthy repetitions whose transfers are all alike."""
+    names = [each.name for each in TABLES["flows"].columns]
+    columns = [name for name in names if name not in _LEFT_OUT and not name.startswith("rtt_")]
+    rows = run.scan("flows", run.trustworthy_ids)
+    several = rows.group_by("experiment").agg(pl.col("repetition").n_unique().alias("n")).filter(pl.col("n") > 1)
+    alike = rows.group_by("experiment", *columns).agg(pl.len().alias("times")).join(several, on="experiment")
+    is_copied = alike.group_by("experiment").agg((pl.col("times") == pl.col("n")).all().alias("is_copied"))
+    return frozenset(run.collect(is_copied.filter("is_copied"))["experiment"].to_list())

@@ -1,0 +1,135 @@
+"""What connections had done by any moment: bytes acknowledged, segments sent and retransmitted.
+
+The samples give the counters at moments, the table of transfers at each transfer's start and end; in between they are
+taken as straight lines. So a transfer shorter than the time between two samples is not lost.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from thalweg.analysis.tables.directions import with_direction
+from thalweg.analysis.tables.flows import EXPERIMENT
+from thalweg.analysis.tables.thin import Numbers
+
+CONNECTION = ["copy", "connection"]
+COUNTERS = ["acked_bytes", "segments", "retransmits"]
+"""Counters that samples and transfers have."""
+
+SAMPLED = [*COUNTERS, "inflight_packets"]
+"""Columns of the samples that are used here."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The counters of a connection."""
+
+    t_us: Numbers
+    acked_bytes: Numbers
+    segments: Numbers
+    retransmits: Numbers
+    delivered: Numbers
+    """Segments that have arrived: sent, neither lost (each of those is retransmitted) nor in flight. Unlike
+    acked_bytes it does not wait for a hole to be filled."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One of the parallel copies of a flow: its connections follow one another."""
+
+    flow: str
+    cc: str
+    start_us: float
+    """Start of its first transfer."""
+    end_us: float
+    """End of its last one."""
+    connections: Sequence[Connection]
+    direction: str = "down"
+
+    def at(self, counter: str, moments_us: Numbers) -> Numbers:
+        """Give what all its connections had counted by each moment."""
+        total = np.zeros(len(moments_us))
+        for connection in self.connections:
+            total += np.interp(moments_us, connection.t_us, getattr(connection, counter))
+        return total
+
+    def active_us(self, from_us: float, to_us: float) -> float:
+        """Say for how much of a time it was active, pauses between transfers included."""
+        return max(0.0, min(to_us, self.end_us) - max(from_us, self.start_us))
+
+
+Copies = Mapping[tuple[int, int], Sequence[Copy]]
+"""The copies of all flows, by experiment and repetition."""
+
+
+def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
+    """Give what several copies together had counted by each moment."""
+    found = np.zeros(len(moments_us))
+    for copy in copies:
+        found += copy.at(counter, moments_us)
+    return found
+
+
+def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
+    """Give the copies of every flow that began, by experiment and repetition.
+
+    `samples` needs the columns `SAMPLED` only; both tables may hold many experiments.
+    """
+    keys = [*EXPERIMENT, "flow", *CONNECTION]
+    knots = _knots(flows, samples, keys)
+    found: dict[tuple[int, int], list[Copy]] = {}
+    by_copy: dict[tuple[int, int, str, int], list[Connection]] = {}
+    for (experiment, repetition, flow, copy, _), connection in _connections(knots, keys):
+        by_copy.setdefault((experiment, repetition, flow, copy), []).append(connection)
+    spans = (
+        with_direction(flows)
+        .group_by(*EXPERIMENT, "flow", "copy", maintain_order=True)
+        .agg(pl.col("cc").first(), pl.col("start_us").min(), pl.col("end_us").max(), pl.col("direction").first())
+    )
+    for experiment, repetition, flow, copy, cc, start_us, end_us, direction in spans.iter_rows():
+        own = by_copy[experiment, repetition, flow, copy]
+        entry = Copy(flow, cc, float(start_us), float(end_us), own, direction)
+        found.setdefault((experiment, repetition), []).append(entry)
+    return found
+
+
+def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:
+    """Put the copies of each flow together."""
+    flows: dict[str, list[Copy]] = {}
+    for copy in of_experiment:
+        flows.setdefault(copy.flow, []).append(copy)
+    return flows
+
+
+def _knots(flows: pl.DataFrame, samples: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Give a row per connection and moment at which its counters are known; no counter ever falls."""
+    ordered = flows.sort(*keys, "transfer")
+    after = [pl.col(name).cum_sum().over(keys).alias(name) for name in COUNTERS]
+    before = [(pl.col(name).cum_sum().over(keys) - pl.col(name)).alias(name) for name in COUNTERS]
+    arrived = pl.col("segments").cast(pl.Int64) - pl.col("retransmits").cast(pl.Int64)
+    in_flight = pl.col("inflight_packets").cast(pl.Int64)
+    parts = [
+        ordered.select(*keys, pl.col("start_us").alias("t_us"), *before).with_columns(delivered=arrived),
+        samples.select(*keys, "t_us", *COUNTERS, delivered=arrived - in_flight).join(
+            ordered.select(keys).unique(), on=keys, how="semi"
+        ),
+        # What a transfer that was cut off had in flight at the end did not arrive.
+        ordered.select(*keys, pl.col("end_us").alias("t_us"), *after, "completed")
+        .with_columns(delivered=pl.when("completed").then(arrived))
+        .drop("completed"),
+    ]
+    rising = [pl.col(name).fill_null(0).cum_max().over(keys).cast(pl.Float64) for name in (*COUNTERS, "delivered")]
+    return pl.concat(parts).sort(*keys, "t_us", *COUNTERS).with_columns(pl.col("t_us").cast(pl.Float64), *rising)
+
+
+def _connections(knots: pl.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[int, int, str, int, int], Connection]]:
+    groups = knots.group_by(keys, maintain_order=True).len()
+    columns = [knots[name].to_numpy() for name in ("t_us", *COUNTERS, "delivered")]
+    first = 0
+    for *key, rows in groups.iter_rows():
+        piece = slice(first, first + rows)
+        experiment, repetition, flow, copy, number = key
+        yield (experiment, repetition, flow, copy, number), Connection(*(column[piece] for column in columns))
+        first += rows

@@ -1,0 +1,287 @@
+"""What is measured: every measure with its unit, declared once.
+
+A measure has one value per experiment (one point of the sweep, one repetition); `thalweg.analysis.measuring.summary`
+turns the repetitions' values into a mean with its uncertainty. docs/reference/analysis.md documents the same for users,
+and a test compares the two.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from thalweg.analysis.tables.directions import UP
+
+Unit = Literal["bit/s", "s", "ratio", "count"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure."""
+
+    name: str
+    title: str
+    """Name for headings."""
+    unit: Unit
+    of: Literal["flow", "path"]
+    """Whether each flow has a value, or the path has one."""
+    about: str
+    in_window: bool = False
+    """Whether it can be taken within a time of the experiment, from the time series."""
+
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure(
+            "goodput",
+            "Goodput",
+            "bit/s",
+            "flow",
+            "Payload bytes acknowledged on all connections of the flow, over the time from the start of its first"
+            " transfer to the end of its last one; pauses between transfers count.",
+            in_window=True,
+        ),
+        Measure(
+            "transfer_goodput",
+            "Goodput per transfer",
+            "bit/s",
+            "flow",
+            "Mean of the goodputs of the flow's transfers, each over its own time; transfers that were cut off by the"
+            " end of the experiment are left out, unlimited ones are not.",
+        ),
+        Measure(
+            "completion_time",
+            "Completion time",
+            "s",
+            "flow",
+            "Mean, over the flow's completed transfers, of the time from the start to the last byte acknowledged.",
+        ),
+        Measure(
+            "completion_time_p50",
+            "Completion time, median",
+            "s",
+            "flow",
+            "Median of the completion times of the flow's completed transfers.",
+        ),
+        Measure(
+            "completion_time_p95",
+            "Completion time, 95th percentile",
+            "s",
+            "flow",
+            "95th percentile of the completion times of the flow's completed transfers.",
+        ),
+        Measure(
+            "jitter",
+            "Jitter of completion times",
+            "ratio",
+            "flow",
+            "Interquartile range of the completion times of the flow's completed transfers, over their median; at least"
+            " four of them.",
+        ),
+        Measure("transfers", "Transfers", "count", "flow", "Transfers that the flow began."),
+        Measure("completed", "Transfers completed", "count", "flow", "Transfers of which every byte was acknowledged."),
+        Measure("connections", "Connections", "count", "flow", "Connections that the flow opened."),
+        Measure(
+            "starved",
+            "Connections without a byte",
+            "count",
+            "flow",
+            "Connections of the flow of which no byte was ever acknowledged, though they lasted for more than two round"
+            " trips of the empty path.",
+        ),
+        Measure(
+            "copies_jain",
+            "Jain's index of the copies",
+            "ratio",
+            "flow",
+            "Jain's index of the goodputs of the flow's parallel copies: 1 is even, 1/n is all for one; without a value"
+            " for a single copy.",
+        ),
+        Measure(
+            "retransmit_ratio",
+            "Retransmits",
+            "ratio",
+            "flow",
+            "Data segments that were retransmissions, over all data segments that the flow sent.",
+            in_window=True,
+        ),
+        Measure(
+            "retransmits",
+            "Retransmitted segments",
+            "count",
+            "flow",
+            "Data segments that were retransmissions.",
+            in_window=True,
+        ),
+        Measure("timeouts", "Retransmission timeouts", "count", "flow", "Retransmission timeouts of the flow."),
+        Measure(
+            "share",
+            "Share of the bytes",
+            "ratio",
+            "flow",
+            "Payload bytes acknowledged for the flow, over those of all flows of the experiment that go the same way.",
+            in_window=True,
+        ),
+        Measure(
+            "rtt_mean",
+            "Round-trip time, mean",
+            "s",
+            "flow",
+            "Mean of the transfers' mean round-trip times, each weighted with the segments that it sent.",
+            in_window=True,
+        ),
+        Measure(
+            "rtt_min", "Round-trip time, smallest", "s", "flow", "Smallest round-trip time that the flow ever sampled."
+        ),
+        Measure(
+            "rtt_p50",
+            "Round-trip time, median",
+            "s",
+            "flow",
+            "Mean of the medians of the transfers' round-trip times, each weighted with the segments that it sent.",
+            in_window=True,
+        ),
+        Measure(
+            "rtt_p95",
+            "Round-trip time, 95th percentile",
+            "s",
+            "flow",
+            "Mean of the 95th percentiles of the transfers' round-trip times, each weighted with the segments that it"
+            " sent.",
+            in_window=True,
+        ),
+        Measure(
+            "latency_under_load",
+            "Latency under load",
+            "s",
+            "flow",
+            "95th percentile of the flow's round-trip times (`rtt_p95`), less the round-trip time of the empty path.",
+            in_window=True,
+        ),
+        Measure(
+            "stability",
+            "Variation of the goodput",
+            "ratio",
+            "flow",
+            "Coefficient of variation (standard deviation over mean) of the flow's goodput over 100 ms after its"
+            " start-up; 0 is steady.",
+            in_window=True,
+        ),
+        Measure(
+            "convergence_time",
+            "Convergence time",
+            "s",
+            "flow",
+            "Time from the last change of the flow's available share, or from its start, until its rate stays within"
+            " 10 % of that share for 1 s.",
+            in_window=True,
+        ),
+        Measure(
+            "inflight_bdp",
+            "In flight, mean",
+            "ratio",
+            "flow",
+            "Mean, over the samples, of what the flow's connections have in flight together, in bandwidth-delay"
+            " products of the empty path.",
+            in_window=True,
+        ),
+        Measure(
+            "cwnd_mean",
+            "Congestion window, mean",
+            "count",
+            "flow",
+            "Mean, over the samples, of a connection's congestion window in full-sized segments.",
+            in_window=True,
+        ),
+        Measure(
+            "delivery_rate_max",
+            "Delivery rate, largest",
+            "bit/s",
+            "flow",
+            "Largest delivery rate that a sample of one of the flow's connections shows.",
+            in_window=True,
+        ),
+        Measure(
+            "utilisation_while_active",
+            "Utilisation while active",
+            "ratio",
+            "flow",
+            "Bytes that left the queue of the flow's direction, over those that it could have carried, between the"
+            " start of the flow's first transfer and the end of its last one. Everything that shares the link counts.",
+        ),
+        Measure(
+            "utilisation",
+            "Utilisation",
+            "ratio",
+            "path",
+            "Bytes that left the bottleneck's queue, over those that it could have carried, over the whole experiment.",
+            in_window=True,
+        ),
+        Measure(
+            "queueing_delay",
+            "Queueing delay",
+            "s",
+            "path",
+            "Mean time that a byte waits in the bottleneck's queue: by Little's law, the time integral of the backlog"
+            " over the bytes that left the queue.",
+            in_window=True,
+        ),
+        Measure(
+            "queueing_delay_p50",
+            "Queueing delay, median",
+            "s",
+            "path",
+            "Median, over the samples, of the time until the link could have carried the backlog: the wait of a packet"
+            " that comes at any moment.",
+            in_window=True,
+        ),
+        Measure(
+            "queueing_delay_p95",
+            "Queueing delay, 95th percentile",
+            "s",
+            "path",
+            "95th percentile, over the samples, of the time until the link could have carried the backlog.",
+            in_window=True,
+        ),
+        Measure(
+            "jain",
+            "Jain's index",
+            "ratio",
+            "path",
+            "Jain's index of the goodputs of all parallel copies of all flows that go down, (Σx)² / (n Σx²): 1 is even,"
+            " 1/n is all for one.",
+            in_window=True,
+        ),
+        Measure(
+            "probe_rtt_sync",
+            "Until ProbeRTT is in step",
+            "s",
+            "path",
+            "Time from the start of the last of several BBR connections until, for the first time, all of them are in"
+            " ProbeRTT (a window of at most 4 packets) in the same sample; without a value if that never happens.",
+        ),
+        Measure(
+            "drops",
+            "Packets dropped",
+            "count",
+            "path",
+            "Packets that found no room in the bottleneck's queue.",
+            in_window=True,
+        ),
+    )
+}
+
+_BOTH_WAYS = ("utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "jain")
+
+UP_MEASURES: dict[str, Measure] = {
+    f"{name}{UP}": replace(
+        measure,
+        name=f"{name}{UP}",
+        title=f"{measure.title}, up",
+        about=f"`{name}` of path.reverse and of the flows that go up. Only where something goes up.",
+    )
+    for name in _BOTH_WAYS
+    for measure in (MEASURES[name],)
+}
+"""Measures of the path's other direction."""
+
+MEASURES |= UP_MEASURES

@@ -1,0 +1,44 @@
+"""When BBR flows fall into step.
+
+A BBR flow whose smallest round-trip time is 10 s old goes to a window of 4 packets for 200 ms (ProbeRTT), so that the
+queue drains. Where all flows of a link do so at the same moment, the queue is empty and all see the path's own
+round-trip time; where they do not, each sees the others' queue. The window shows it on every engine.
+"""
+
+import polars as pl
+
+from thalweg.analysis.tables.flows import EXPERIMENT, MICROSECONDS
+
+ALGORITHM = "bbr"
+
+PROBE_RTT_PACKETS = 4
+"""Window of ProbeRTT (Linux net/ipv4/tcp_bbr.c, bbr_cwnd_min_target)."""
+
+
+def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Give `probe_rtt_sync` per experiment and repetition that has two or more BBR connections that were sampled.
+
+    It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; empty
+    if that never happens.
+    """
+    own = flows.filter(pl.col("cc") == ALGORITHM)
+    names = own.select(*EXPERIMENT, "flow").unique()
+    counts = own.group_by(EXPERIMENT, maintain_order=True).agg(
+        pl.struct("flow", "copy", "connection").n_unique().alias("connections"),
+        pl.col("start_us").max().alias("last_start_us"),
+    )
+    # A window after a retransmission timeout is small, too.
+    is_probing = (pl.col("cwnd_packets") <= PROBE_RTT_PACKETS) & (pl.col("ca_state") != "loss")
+    probing = (
+        samples.filter(is_probing)
+        .join(names.lazy(), on=[*EXPERIMENT, "flow"], how="semi")
+        .group_by(*EXPERIMENT, "t_us")
+        .agg(pl.len().alias("probing"))
+        .collect()
+    )
+    in_step = probing.join(counts, on=EXPERIMENT).filter(pl.col("probing") == pl.col("connections"))
+    found = in_step.group_by(EXPERIMENT).agg(
+        ((pl.col("t_us").min() - pl.col("last_start_us").first()) / MICROSECONDS).alias("probe_rtt_sync")
+    )
+    several = counts.filter(pl.col("connections") > 1).select(EXPERIMENT)
+    return several.join(found, on=EXPERIMENT, how="left", maintain_order="left")

@@ -1,0 +1,166 @@
+"""Every measure of every experiment, over the whole of it or within a time.
+
+Experiments that are marked untrustworthy are left out; reports name them.
+"""
+
+from collections.abc import Collection, Sequence
+
+import polars as pl
+
+from thalweg.analysis.measuring.convergence import convergence_times
+from thalweg.analysis.measuring.counters import CONNECTION, SAMPLED, Copies, by_flow, copies
+from thalweg.analysis.measuring.link import (
+    PATH_MEASURES,
+    QUEUE_COLUMNS,
+    bottlenecks,
+    path_measures,
+    with_utilisation_while_active,
+)
+from thalweg.analysis.measuring.measures import MEASURES, UP_MEASURES
+from thalweg.analysis.measuring.probe_rtt import synchronisation
+from thalweg.analysis.measuring.stability import stability
+from thalweg.analysis.measuring.starved import starved
+from thalweg.analysis.measuring.windowed import window_measures
+from thalweg.analysis.statistics.fairness import evenness, fairness
+from thalweg.analysis.tables.batches import batches
+from thalweg.analysis.tables.derived import MICROSECOND_NS, base_rtts, rates
+from thalweg.analysis.tables.directions import LINKS, UP, has_up
+from thalweg.analysis.tables.flows import EXPERIMENT, flow_measures
+from thalweg.analysis.tables.samples import sample_measures
+from thalweg.analysis.tables.window import Window
+from thalweg.results import Run
+
+FROM_SAMPLES = {
+    "stability",
+    "convergence_time",
+    "inflight_bdp",
+    "cwnd_mean",
+    "delivery_rate_max",
+    "probe_rtt_sync",
+}
+"""Measures of a whole experiment that need the time series of its connections."""
+
+SAMPLE_COLUMNS = [
+    *EXPERIMENT,
+    "flow",
+    *CONNECTION,
+    "t_us",
+    *SAMPLED,
+    "cwnd_packets",
+    "delivery_rate_bps",
+    "srtt_us",
+    "ca_state",
+]
+"""Columns of the samples that are used."""
+
+FROM_QUEUE = {*PATH_MEASURES, *UP_MEASURES, "utilisation_while_active"}
+"""Measures that need the time series of the queue."""
+
+
+def repetitions(
+    run: Run, window: tuple[float, float] | None = None, measures: Collection[str] | None = None
+) -> pl.DataFrame:
+    """Give measures of every trustworthy experiment: experiment, repetition, flow, cc, measure, unit, value.
+
+    Measures of the path have no flow and no cc. A measure without meaning in an experiment (the completion time of a
+    transfer that was not completed) has an empty value. With `window`, two times in s since the start of the
+    experiment, those that make sense within a time (`Measure.in_window`), from the time series; without, all.
+    `measures` are the names that are wanted; what none of them needs is not read.
+    """
+    part = Window.of(window)
+    reader = _Reader(run, part, None if measures is None else set(measures), in_window=window is not None)
+    found = [reader.read(ids) for ids in batches(run, reader.tables)]
+    return pl.concat(found) if found else _tidy([], [])
+
+
+class _Reader:
+    """What is read of a run, and made of it, a batch of experiments at a time."""
+
+    def __init__(self, run: Run, window: Window, measures: set[str] | None, *, in_window: bool) -> None:
+        self.run, self.window, self.in_window = run, window, in_window
+        self.wanted = [
+            name
+            for name, measure in MEASURES.items()
+            if (measures is None or name in measures) and (measure.in_window or not in_window)
+        ]
+        self.has_up = has_up(run)
+        if not self.has_up:
+            self.wanted = [name for name in self.wanted if name not in UP_MEASURES]
+        self.needs_queue = bool(FROM_QUEUE & set(self.wanted))
+        self.needs_samples = bool(set(self.wanted) & FROM_SAMPLES) or (
+            in_window and any(MEASURES[name].of == "flow" or name in ("jain", f"jain{UP}") for name in self.wanted)
+        )
+        self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
+        self.rates, self.base_rtts = rates(run), base_rtts(run)
+        self.planned = {each["experiment"]: each for each in run.plan["experiments"]}
+
+    def read(self, ids: Sequence[str]) -> pl.DataFrame:
+        flows = self.run.collect(self.run.scan("flows", ids))
+        queue = self.run.collect(self.run.scan("queue", ids if self.needs_queue else []).select(QUEUE_COLUMNS))
+        links = {
+            direction: bottlenecks(queue, link) if direction == "down" or self.has_up else {}
+            for direction, link in LINKS.items()
+        }
+        samples = self.run.collect(self.run.scan("samples", ids if self.needs_samples else []).select(SAMPLE_COLUMNS))
+        states = sample_measures(samples, self.rates, self.base_rtts, self.window)
+        all_copies = self._copies(flows, samples) if self.needs_samples else {}
+        of_path = path_measures(links["down"], self.window)
+        if self.has_up:
+            up = path_measures(links["up"], self.window).rename({name: f"{name}{UP}" for name in PATH_MEASURES})
+            of_path = of_path.join(up, on=EXPERIMENT, how="full", coalesce=True)
+        if self.in_window:
+            of_flows, jains = window_measures(all_copies, self.window)
+        else:
+            of_flows = flow_measures(flows)
+            for more in (evenness(flows), starved(flows, self.base_rtts)):
+                of_flows = of_flows.join(more, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us", "direction")
+            states = states.drop("rtt_mean", "rtt_p50", "rtt_p95")
+            jains = fairness(flows)
+        of_flows = (
+            of_flows.join(states, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            .join(self._rates_over_time(all_copies), on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            .join(self.base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
+            .with_columns((pl.col("rtt_p95") - pl.col("base_rtt_s")).clip(lower_bound=0).alias("latency_under_load"))
+        )
+        of_path = of_path.join(jains, on=EXPERIMENT, how="full", coalesce=True)
+        if "probe_rtt_sync" in self.wanted:
+            of_path = of_path.join(synchronisation(samples.lazy(), flows), on=EXPERIMENT, how="left")
+        of_path = of_path.sort(EXPERIMENT)
+        return _tidy([of_flows, of_path], self.wanted)
+
+    def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
+        """Give the copies of flows of the experiments that were sampled: of others nothing is known in between."""
+        sampled = flows.join(samples.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
+        return copies(sampled, samples)
+
+    def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
+        """Give what follows from how the rate of a flow changes."""
+        rows = []
+        for (experiment, repetition), found in of_experiments.items():
+            planned = self.planned[experiment]
+            interval_us = planned["sample_interval_ns"] // MICROSECOND_NS
+            times = convergence_times(found, planned, interval_us, self.window)
+            rows += [
+                (experiment, repetition, flow, stability(own, interval_us, self.window), times.get(flow))
+                for flow, own in by_flow(found).items()
+            ]
+        values = dict.fromkeys(["stability", "convergence_time"], pl.Float64)
+        schema = {**dict.fromkeys(EXPERIMENT, pl.UInt64), "flow": pl.String, **values}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _tidy(frames: Sequence[pl.DataFrame], wanted: Sequence[str]) -> pl.DataFrame:
+    """Make a row per measure; measures of the path have neither flow nor cc."""
+    keys = [*EXPERIMENT, "flow", "cc"]
+    schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | dict.fromkeys(["flow", "cc", "measure"], pl.String)
+    empty = pl.DataFrame(schema=schema | {"value": pl.Float64})
+    tidy = [empty]
+    for frame in frames:
+        missing = [pl.lit(None, pl.String).alias(key) for key in keys if key not in frame.columns]
+        on = [name for name in wanted if name in frame.columns]
+        values = frame.with_columns(*missing).unpivot(index=keys, on=on, variable_name="measure")
+        tidy.append(values.with_columns(pl.col("value").cast(pl.Float64)))
+    units = {name: measure.unit for name, measure in MEASURES.items()}
+    unit = pl.col("measure").replace_strict(units, return_dtype=pl.String).alias("unit")
+    return pl.concat(tidy).select(*keys, "measure", unit, "value")

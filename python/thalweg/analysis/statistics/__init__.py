@@ -1,0 +1,1 @@
+"""Intervals and indices."""

@@ -1,0 +1,129 @@
+"""Whether two means differ by more than chance, and by how much.
+
+Both come from repetitions that are independent and need not vary alike, so the difference has Welch's interval and test
+(B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval with the same degrees of freedom (E. C. Fieller,
+J. Royal Statistical Society B 16, 1954). Of many tests some would find something by chance: Holm's correction keeps the
+chance that even one of them is a false alarm at 5 %, however the tests depend on each other (S. Holm, Scandinavian
+Journal of Statistics 6, 1979).
+
+Where neither side varies (a number that comes in steps), the spread says nothing. Then the probability is the smallest
+that a permutation test can give, and there is no interval.
+
+Left out: repetitions of the same number share a seed in two runs of one scenario. What they have in common makes the
+true uncertainty smaller than the one given here, never larger.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats
+
+from thalweg.analysis.statistics.intervals import CONFIDENCE, Estimate, t_quantile
+
+SAME = 1e-9
+"""Difference, as a part of the larger value, below which two numbers differ by how computers add only."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the second of two means is more than the first; what cannot be told is None."""
+
+    value: float
+    low: float | None
+    """Lower end of the 95 % interval; None if a side has one repetition only, or neither varies and they differ."""
+    high: float | None
+    p: float | None
+    """Probability of a difference at least as large where there is none."""
+    ratio: float | None
+    """The second over the first; None if the first is not above 0."""
+    ratio_low: float | None
+    """Lower end of its 95 % interval; None, too, where the first may be 0: then there is no upper end."""
+    ratio_high: float | None
+
+
+def difference(first: Estimate, second: Estimate) -> Difference:
+    """Compare two means.
+
+    >>> found = difference(Estimate(3, 2.0, 2.0, 2.0, 2.0), Estimate(3, 1.0, 1.0, 1.0, 1.0))
+    >>> found.value, found.low, found.high, found.p, found.ratio
+    (-1.0, None, None, 0.1, 0.5)
+    """
+    value = second.mean - first.mean
+    ratio = second.mean / first.mean if first.mean > 0 else None
+    half = half_width(first, second)
+    if half is None:
+        return Difference(value, None, None, None, ratio, None, None)
+    if half <= SAME * abs(value) and not _is_same(first, second):
+        return Difference(value, None, None, _rarest(first.n, second.n), ratio, None, None)
+    ratio_low, ratio_high = (None, None) if ratio is None else _fieller(first, second, ratio)
+    return Difference(value, value - half, value + half, _p(first, second, value), ratio, ratio_low, ratio_high)
+
+
+def half_width(first: Estimate, second: Estimate) -> float | None:
+    """Give half the width of the 95 % interval of the difference of two means; None where one has no interval.
+
+    >>> half_width(Estimate(3, 2.0, 2.0, 2.0, 2.0), Estimate(3, 1.0, 1.0, 1.0, 1.0))
+    0.0
+    """
+    v, w = _variance_of_mean(first), _variance_of_mean(second)
+    if v is None or w is None:
+        return None
+    return _quantile(first, second, v, w) * math.sqrt(v + w)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Correct the probabilities of many tests: those below 0.05 have, all together, a 5 % chance of a false alarm.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected = [1.0] * len(p)
+    worst = 0.0
+    for place, number in enumerate(sorted(range(len(p)), key=lambda each: p[each])):
+        worst = max(worst, min(1.0, (len(p) - place) * p[number]))
+        corrected[number] = worst
+    return corrected
+
+
+def _is_same(first: Estimate, second: Estimate) -> bool:
+    return abs(second.mean - first.mean) <= SAME * max(abs(first.mean), abs(second.mean))
+
+
+def _rarest(n: int, m: int) -> float:
+    """Give the probability that n and m values fall apart like that by chance: one of all ways to deal them, or two."""
+    return min(1.0, 2 / math.comb(n + m, n))
+
+
+def _p(first: Estimate, second: Estimate, value: float) -> float:
+    v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
+    if _is_same(first, second):
+        return 1.0
+    return float(2 * stats.t.sf(abs(value) / math.sqrt(v + w), _freedom(first, second, v, w)))
+
+
+def _fieller(first: Estimate, second: Estimate, ratio: float) -> tuple[float | None, float | None]:
+    v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
+    t = _quantile(first, second, ratio**2 * v, w)
+    g = t**2 * v / first.mean**2
+    if g >= 1:
+        return None, None
+    half = t / first.mean * math.sqrt(max(0.0, w * (1 - g) + ratio**2 * v))
+    return (ratio - half) / (1 - g), (ratio + half) / (1 - g)
+
+
+def _quantile(first: Estimate, second: Estimate, v: float, w: float) -> float:
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, _freedom(first, second, v, w))) if v + w > 0 else 0.0
+
+
+def _freedom(first: Estimate, second: Estimate, v: float, w: float) -> float:
+    """Give the degrees of freedom by Welch and Satterthwaite; `v` and `w` are the variances of the two means."""
+    return (v + w) ** 2 / (v**2 / (first.n - 1) + w**2 / (second.n - 1))
+
+
+def _variance_of_mean(estimate: Estimate) -> float | None:
+    """Take it back out of Student's interval."""
+    quantile = t_quantile(estimate.n)
+    if estimate.high is None or quantile is None:
+        return None
+    return ((estimate.high - estimate.mean) / quantile) ** 2

@@ -1,0 +1,1 @@
+"""Rows of a run, selected and derived."""

@@ -1,0 +1,144 @@
+"""What follows from the resolved plan of a sweep point: the path in numbers, whatever words the scenario used for it.
+
+A key that has no meaning at a point (the rate of a link without limit) is empty there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from thalweg.analysis.tables.directions import LINKS, of_flow
+from thalweg.analysis.tables.flows import BITS
+from thalweg.results import Run
+
+PACKET_BYTES = 1500
+"""Bytes of a full-sized packet, IP header included: room in packets counts as room for this many bytes each."""
+SECOND_NS = 1e9
+"""Nanoseconds in a second."""
+MICROSECOND_NS = 1000
+"""Nanoseconds in a microsecond."""
+MILLISECONDS = 1e3
+"""Milliseconds in a second."""
+
+KEYS = {
+    "rate_bps": "Rate of the bottleneck in bit/s: the constant one, the first step's, or the mean of a trace.",
+    "rtt_s": "Round-trip time of the empty path in s, without a flow's `extra_rtt`.",
+    "bdp_bytes": "Bandwidth-delay product in bytes: `rate_bps` times `rtt_s`.",
+    "buffer_bytes": "Room in the bottleneck's queue in bytes; a packet counts as 1500.",
+    "buffer_bdp": "That room in bandwidth-delay products.",
+    "loss": "Ratio of packets that the bottleneck's direction loses at random, in the long run.",
+    "rcvbuf_bytes": "Limit of a connection's receive buffer in bytes.",
+    "flows": "Number of flows, parallel copies counted.",
+    "bbr_fraction": "Part of these flows that run BBR, or an algorithm whose name begins with it.",
+    "cpu_share": "Share of a CPU that the first flow's sending host is given; empty: what it needs.",
+    "cpu_slice_s": "How long that host is on CPU at a time, in s.",
+    "cpu_period_s": "Time from the start of a slice to that of the next one, in s: `cpu_slice_s` over `cpu_share`.",
+}
+"""The derived keys with their meaning, as docs/reference/analysis.md has them."""
+
+
+def derived(run: Run) -> pl.DataFrame:
+    """Give a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
+    return derived_from(run.plan)
+
+
+def derived_from(plan: Mapping[str, Any]) -> pl.DataFrame:
+    """Give the same from a plan as it stands in run.json."""
+    points = {each["experiment"]: each for each in plan["experiments"]}
+    rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
+    return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
+
+
+def rate_bps(capacity: Mapping[str, Any], plan: Mapping[str, Any]) -> float | None:
+    """Give the rate that a BDP counts in; None where the link has no limit."""
+    if capacity["kind"] == "steps":
+        return float(capacity["steps"][0]["rate_bps"])
+    if capacity["kind"] == "trace":
+        opportunities = plan["traces"][capacity["trace"]]
+        return len(opportunities) * PACKET_BYTES * BITS * MILLISECONDS / float(opportunities[-1])
+    return None
+
+
+def rates(run: Run) -> pl.DataFrame:
+    """Give the rate of both links as it changes: experiment, direction, t_us (since when), rate_bps, in order of time.
+
+    A trace has its mean rate from the start on; a link without limit has no rate.
+    """
+    points = {each["experiment"]: each for each in run.plan["experiments"]}
+    rows = [
+        (number, direction, at_ns // MICROSECOND_NS, rate)
+        for number, point in points.items()
+        for direction, link in LINKS.items()
+        for at_ns, rate in _steps(point[link]["capacity"], run.plan)
+    ]
+    schema = {"experiment": pl.UInt64, "direction": pl.String, "t_us": pl.UInt64, "rate_bps": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("t_us", maintain_order=True)
+
+
+def base_rtts(run: Run) -> pl.DataFrame:
+    """Give each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
+    points = {each["experiment"]: each for each in run.plan["experiments"]}
+    rows = [
+        (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
+        for number, point in points.items()
+        for flow in point["flows"]
+    ]
+    schema = {"experiment": pl.UInt64, "flow": pl.String, "direction": pl.String, "base_rtt_s": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _derive(experiment: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, float | None]:
+    forward = experiment["forward"]
+    rate = rate_bps(forward["capacity"], plan)
+    rtt_s = experiment["rtt_ns"] / SECOND_NS
+    bdp = None if rate is None else rate * rtt_s / BITS
+    room = _room_bytes(forward["buffer"]) if rate is not None else None
+    return {
+        "rate_bps": rate,
+        "rtt_s": rtt_s,
+        "bdp_bytes": bdp,
+        "buffer_bytes": room,
+        "buffer_bdp": room / bdp if room is not None and bdp else None,
+        "loss": _loss(forward["loss"]),
+        "rcvbuf_bytes": float(experiment["hosts"]["receiver"]["rcvbuf_max_bytes"]),
+        "flows": float(sum(flow["count"] for flow in experiment["flows"])),
+        "bbr_fraction": _bbr_fraction(experiment["flows"]),
+        **_cpu(experiment),
+    }
+
+
+def _bbr_fraction(flows: Sequence[Mapping[str, Any]]) -> float:
+    of_bbr = sum(flow["count"] for flow in flows if flow["cc"].startswith("bbr"))
+    return float(of_bbr / sum(flow["count"] for flow in flows))
+
+
+def _cpu(experiment: Mapping[str, Any]) -> dict[str, float | None]:
+    cpu = experiment["hosts"][experiment["flows"][0]["host"]].get("cpu")
+    if cpu is None:
+        return dict.fromkeys(("cpu_share", "cpu_slice_s", "cpu_period_s"))
+    return {
+        "cpu_share": cpu["slice_ns"] / cpu["period_ns"],
+        "cpu_slice_s": cpu["slice_ns"] / SECOND_NS,
+        "cpu_period_s": cpu["period_ns"] / SECOND_NS,
+    }
+
+
+def _steps(capacity: Mapping[str, Any], plan: Mapping[str, Any]) -> list[tuple[int, float]]:
+    if capacity["kind"] == "steps":
+        return [(step["at_ns"], float(step["rate_bps"])) for step in capacity["steps"]]
+    rate = rate_bps(capacity, plan)
+    return [] if rate is None else [(0, rate)]
+
+
+def _room_bytes(buffer: Mapping[str, Any]) -> float:
+    return float(buffer["bytes"] if buffer["kind"] == "bytes" else buffer["packets"] * PACKET_BYTES)
+
+
+def _loss(loss: Mapping[str, Any]) -> float:
+    """Give the mean ratio; of two states, each weighs as much as packets are in it (Gilbert 1960, Elliott 1963)."""
+    if loss["kind"] == "bernoulli":
+        return float(loss["ratio"])
+    moves = loss["p"] + loss["r"]
+    bad = loss["p"] / moves if moves > 0 else 0.0  # it begins in the good state, and stays
+    return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])

@@ -1,0 +1,64 @@
+"""Measures of the flows, one value per experiment and flow, from the table of transfers."""
+
+import polars as pl
+
+from thalweg.analysis.tables.directions import with_direction
+
+EXPERIMENT = ["experiment", "repetition"]
+MICROSECONDS = 1e6
+"""Microseconds in a second."""
+BITS = 8
+"""Bits in a byte."""
+
+FEWEST_FOR_QUARTILES = 4
+"""Completion times below which their quartiles say nothing."""
+
+
+def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
+    """Give a row per experiment, repetition and flow, with a column per measure; empty where it has no meaning.
+
+    `start_us` and `end_us` say when the flow was active: from its first start to its last end. `direction` is the
+    flow's; shares are those of one direction.
+    """
+    flows = with_direction(flows)
+    active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
+    completed_s = pl.col("fct_us").filter("completed") / MICROSECONDS
+    has_rate = (pl.col("completed") | pl.col("size_bytes").is_null()) & (pl.col("end_us") > pl.col("start_us"))
+    whole = pl.col("goodput_bps").filter(has_rate)
+    measures = flows.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
+        pl.col("cc").first(),
+        pl.col("direction").first(),
+        pl.col("start_us").min(),
+        pl.col("end_us").max(),
+        pl.when(active_s > 0).then(pl.col("acked_bytes").sum() * BITS / active_s).alias("goodput"),
+        whole.mean().alias("transfer_goodput"),
+        completed_s.mean().alias("completion_time"),
+        completed_s.quantile(0.5, "linear").alias("completion_time_p50"),
+        completed_s.quantile(0.95, "linear").alias("completion_time_p95"),
+        pl.when(completed_s.count() >= FEWEST_FOR_QUARTILES)
+        .then(_ratio(completed_s.quantile(0.75, "linear") - completed_s.quantile(0.25, "linear"), completed_s.median()))
+        .alias("jitter"),
+        pl.len().cast(pl.Float64).alias("transfers"),
+        pl.col("completed").sum().cast(pl.Float64).alias("completed"),
+        _ratio(pl.col("retransmits").sum(), pl.col("segments").sum()).alias("retransmit_ratio"),
+        pl.col("retransmits").sum().cast(pl.Float64).alias("retransmits"),
+        pl.when(pl.col("timeouts").null_count() == 0).then(pl.col("timeouts").sum().cast(pl.Float64)).alias("timeouts"),
+        pl.col("acked_bytes").sum().alias("_acked"),
+        _weighted("rtt_mean_us").alias("rtt_mean"),
+        (pl.col("rtt_min_us").min() / MICROSECONDS).alias("rtt_min"),
+        _weighted("rtt_p50_us").alias("rtt_p50"),
+        _weighted("rtt_p95_us").alias("rtt_p95"),
+    )
+    share = _ratio(pl.col("_acked"), pl.col("_acked").sum().over(*EXPERIMENT, "direction"))
+    return measures.with_columns(share.alias("share")).drop("_acked")
+
+
+def _weighted(column: str) -> pl.Expr:
+    """Give the mean of the transfers' values in s, each weighted with the segments that it sent."""
+    known = pl.col(column).is_not_null() & (pl.col("segments") > 0)
+    weight = pl.col("segments").filter(known)
+    return _ratio((pl.col(column).filter(known) * weight).sum(), weight.sum() * MICROSECONDS)
+
+
+def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    return pl.when(whole > 0).then(part / whole)

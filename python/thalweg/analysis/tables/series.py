@@ -1,0 +1,264 @@
+"""Time series of single experiments, light enough to draw.
+
+Rates are means over equal bins, so their area is the bytes that were acknowledged; everything else is thinned with its
+peaks kept.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+import polars as pl
+
+from thalweg.analysis.tables.derived import PACKET_BYTES, base_rtts, rates
+from thalweg.analysis.tables.directions import has_up
+from thalweg.analysis.tables.flows import BITS, EXPERIMENT, MICROSECONDS
+from thalweg.analysis.tables.thin import Numbers, peaks
+from thalweg.results import Run
+
+CONNECTION = ["copy", "connection"]
+UNLIMITED_BPS = 2**64 - 1
+"""Pacing rate of a connection that has none yet: the largest number there is, as in Linux."""
+
+BATCH = 32
+"""Experiments whose tables are in memory at once."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that changes while an experiment runs."""
+
+    title: str
+    unit: Literal["bit/s", "s", "B", "BDP", "packets", ""]
+    about: str
+    column: str = ""
+    """Where in the samples it stands; empty: it is computed, or stands elsewhere."""
+    size: float = 1.0
+    """How much of the column's unit is one of `unit`."""
+    key: str = ""
+    """Its key in the table of the algorithm's state."""
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "rate": Quantity("Rate of acknowledged bytes", "bit/s", "of a flow, all its connections together"),
+    "cwnd": Quantity("Congestion window", "packets", "of a connection", column="cwnd_packets"),
+    "inflight_bdp": Quantity(
+        "In flight over BDP",
+        "BDP",
+        "of a connection; the BDP is that of the bottleneck's rate at that time and the flow's empty path",
+        column="inflight_bdp",
+    ),
+    "pacing_rate": Quantity("Pacing rate", "bit/s", "of a connection that paces", column="pacing_rate_bps"),
+    "rtt": Quantity("Smoothed round-trip time", "s", "of a connection", column="srtt_us", size=MICROSECONDS),
+    "bandwidth": Quantity("Bandwidth estimate", "bit/s", "of a connection whose algorithm has one (BBR)", key="bw_bps"),
+    "gain": Quantity("Pacing gain", "", "of a connection whose algorithm has one (BBR)", key="pacing_gain"),
+    "queue": Quantity("Queue of the bottleneck", "B", "the packet being sent is not counted"),
+    "queue_up": Quantity(
+        "Queue of path.reverse", "B", "where flows or UDP go up; the packet being sent is not counted"
+    ),
+}
+"""What can be drawn over time, in the order in which it is shown."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: the points that stay after thinning."""
+
+    name: str
+    """What it belongs to: a flow, `queue` or `queue_up`."""
+    t_s: list[float]
+    value: list[float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """What happened in one experiment."""
+
+    experiment: int
+    repetition: int
+    lines: dict[str, list[Line]]
+    """The curves of each of `QUANTITIES` that was asked for, in its unit; none where it was not recorded."""
+    drops_s: list[float]
+    """Moments at which packets found no room in the queue, thinned to one per bin."""
+    connections: int
+    """Connections that were sampled."""
+    connections_drawn: int
+    """Connections that have a line."""
+
+
+def series(
+    run: Run,
+    chosen: Iterable[tuple[int, int]],
+    limit: int = 300,
+    most_connections: int = 60,
+    quantities: Collection[str] = tuple(QUANTITIES),
+) -> list[Series]:
+    """Read the time series of the experiments `chosen` (experiment and repetition), in their order.
+
+    A curve keeps about `limit` points, and so do the connections of one flow together; of more than `most_connections`
+    connections of a flow some have lines, spread evenly over all. What is not complete has no curves.
+    """
+    pairs = list(chosen)
+    ids = {(each["experiment"], each["repetition"]): each["id"] for each in run.meta["experiments"]}
+    complete = set(run.finished_ids)
+    found = []
+    for start in range(0, len(pairs), BATCH):
+        some = pairs[start : start + BATCH]
+        reader = _Reader(run, [id for pair in some if (id := ids.get(pair)) in complete], quantities)
+        found += [_one(*pair, reader, limit, most_connections, quantities) for pair in some]
+    return found
+
+
+class _Reader:
+    """The rows of a few experiments, by experiment."""
+
+    def __init__(self, run: Run, ids: list[str], quantities: Collection[str]) -> None:
+        samples = run.scan("samples", ids).select(
+            *EXPERIMENT, "flow", *CONNECTION, "t_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "srtt_us",
+            "acked_bytes",
+        )  # fmt: skip
+        self._samples = run.collect(samples.sort("t_us"))
+        has_rate = pl.col("pacing_rate_bps") < UNLIMITED_BPS
+        self._samples = self._samples.with_columns(pl.when(has_rate).then(pl.col("pacing_rate_bps")))
+        if "inflight_bdp" in quantities:
+            self._samples = _with_inflight_bdp(self._samples, run)
+        keys = [QUANTITIES[name].key for name in quantities if QUANTITIES[name].key]
+        state = run.scan("state", ids).filter(pl.col("key").is_in(keys))
+        self._state = run.collect(state.sort("t_us"))
+        queue = run.scan("queue", ids).select(*EXPERIMENT, "link", "t_us", "backlog_bytes", "dropped_packets")
+        queues = run.collect(queue.sort("t_us"))
+        forward, reverse = (queues.filter(pl.col("link") == link) for link in ("forward", "reverse"))
+        self.samples, self.state, self.queue = (_Parts(frame) for frame in (self._samples, self._state, forward))
+        self.queue_up = _Parts(reverse if has_up(run) else reverse.clear())
+
+
+class _Parts:
+    """A table cut by experiment."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._parts = frame.partition_by(EXPERIMENT, as_dict=True, maintain_order=True)
+        self._none = frame.clear()
+
+    def of(self, experiment: int, repetition: int) -> pl.DataFrame:
+        return self._parts.get((experiment, repetition), self._none)
+
+
+def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Add what is in flight in BDPs, as the measure `inflight_bdp` counts them; empty where a link has no rate."""
+    bdp = pl.col("rate_bps") * pl.col("base_rtt_s") / BITS
+    ratio = pl.when(bdp > 0).then(pl.col("inflight_packets") * PACKET_BYTES / bdp)
+    return (
+        samples.join(base_rtts(run), on=["experiment", "flow"], how="left", maintain_order="left")
+        .join_asof(rates(run), on="t_us", by=["experiment", "direction"], check_sortedness=False)
+        .with_columns(ratio.alias("inflight_bdp"))
+        .drop("rate_bps", "base_rtt_s", "direction")
+    )
+
+
+def _one(
+    experiment: int, repetition: int, reader: _Reader, limit: int, most_connections: int, quantities: Collection[str]
+) -> Series:
+    samples, state, queue, queue_up = (
+        parts.of(experiment, repetition) for parts in (reader.samples, reader.state, reader.queue, reader.queue_up)
+    )
+    lines: dict[str, list[Line]] = {name: [] for name in QUANTITIES if name in quantities}
+    total = drawn = 0
+    for (flow,), rows in samples.partition_by("flow", as_dict=True, maintain_order=True).items():
+        if "rate" in lines:
+            lines["rate"].append(rate(str(flow), rows, bins=limit))
+        whole = rows.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
+        connections = spread(whole, most_connections)
+        total += len(whole)
+        drawn += len(connections)
+        for name in lines:
+            if column := QUANTITIES[name].column:
+                lines[name] += _of_connections(str(flow), connections, column, QUANTITIES[name].size, limit)
+    for name in lines:
+        if not QUANTITIES[name].key:
+            continue
+        rows = state.filter(pl.col("key") == QUANTITIES[name].key)
+        for (flow,), of_flow in rows.partition_by("flow", as_dict=True, maintain_order=True).items():
+            whole = of_flow.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
+            lines[name] += _of_connections(str(flow), spread(whole, most_connections), "value", 1, limit)
+    if "queue" in lines and queue.height:
+        lines["queue"] = [_thinned("queue", queue, "backlog_bytes", 1, limit)]
+    if "queue_up" in lines and queue_up.height:
+        lines["queue_up"] = [_thinned("queue_up", queue_up, "backlog_bytes", 1, limit)]
+    kept = {name: [line for line in each if line.t_s] for name, each in lines.items()}
+    return Series(experiment, repetition, kept, _drops(queue, limit), total, drawn)
+
+
+def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
+    """Give a line per connection; the longer a connection, the more of the points it gets."""
+    points = sum(connection.height for connection in connections)
+    return [
+        _thinned(flow, connection, column, size, max(4, limit * connection.height // max(1, points)))
+        for connection in connections
+    ]
+
+
+def spread(items: list[T], most: int) -> list[T]:
+    """Choose at most `most` items, the first and the last among them, as far apart from one another as can be.
+
+    >>> spread([0, 1, 2, 3, 4, 5, 6], 3)
+    [0, 3, 6]
+    """
+    if len(items) <= most:
+        return items
+    return [items[round(place)] for place in np.linspace(0, len(items) - 1, most)]
+
+
+def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
+    """Give the rate (bit/s) at which the flow's bytes were acknowledged, all its connections together, in equal bins.
+
+    Bytes between two samples of a connection are spread evenly over the time between them; those before a connection's
+    first sample are left out, since when they began is not known.
+    """
+    t = samples["t_us"].cast(pl.Float64).to_numpy()
+    if len(t) < 2 or t.max() == t.min():
+        return Line(flow, [], [])
+    steps = int(np.clip(samples["t_us"].n_unique() - 1, 1, bins))
+    edges = np.linspace(t.min(), t.max(), steps + 1)
+    acked = np.zeros(steps)
+    for connection in samples.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True):
+        at = connection["t_us"].cast(pl.Float64).to_numpy()
+        acked += np.diff(np.interp(edges, at, connection["acked_bytes"].cast(pl.Float64).to_numpy()))
+    width_s = (edges[1] - edges[0]) / MICROSECONDS
+    middle = (edges[:-1] + edges[1:]) / 2 / MICROSECONDS
+    return Line(flow, middle.tolist(), (acked * BITS / width_s).tolist())
+
+
+def _thinned(name: str, rows: pl.DataFrame, column: str, size: float, limit: int) -> Line:
+    known = rows.drop_nulls(column)
+    t: Numbers = known["t_us"].cast(pl.Float64).to_numpy()
+    y: Numbers = known[column].cast(pl.Float64).to_numpy()
+    keep = peaks(t, y, limit)
+    return Line(name, (t[keep] / MICROSECONDS).tolist(), (y[keep] / size).tolist())
+
+
+def _drops(queue: pl.DataFrame, limit: int) -> list[float]:
+    if queue.height < 2:
+        return []
+    t = queue["t_us"].cast(pl.Float64).to_numpy()[1:] / MICROSECONDS
+    dropped = np.diff(queue["dropped_packets"].cast(pl.Float64).to_numpy()) > 0
+    times = t[dropped]
+    bins = np.floor((times - t[0]) / max(t[-1] - t[0], 1e-9) * limit)
+    return [float(time) for time in times[np.unique(bins, return_index=True)[1]]]
+
+
+def typical_repetitions(values: pl.DataFrame, flow: str, measure: str = "goodput") -> dict[int, int]:
+    """Choose a repetition per experiment: the one whose value of `measure` for `flow` is the (lower) median.
+
+    `values` is what `thalweg.analysis.measuring.repetitions` gives; equal values go to the earlier repetition.
+    """
+    ranked = (
+        values.filter(pl.col("flow") == flow, pl.col("measure") == measure)
+        .drop_nulls("value")
+        .sort("experiment", "value", "repetition")
+        .group_by("experiment", maintain_order=True)
+        .agg(pl.col("repetition").get((pl.len() - 1) // 2))
+    )
+    return {int(experiment): int(repetition) for experiment, repetition in ranked.iter_rows()}

@@ -1,0 +1,35 @@
+"""A time within an experiment."""
+
+import math
+from dataclasses import dataclass
+
+from thalweg.analysis.tables.flows import MICROSECONDS
+from thalweg.errors import ThalwegError
+
+
+@dataclass(frozen=True)
+class Window:
+    """From one moment to another, counted from the start of the experiment."""
+
+    from_us: float
+    to_us: float
+
+    @classmethod
+    def of(cls, window: tuple[float, float] | None) -> "Window":
+        """Take seconds; None is all of the experiment. Raises `ThalwegError` if the window has no length."""
+        if window is None:
+            return WHOLE
+        from_s, to_s = window
+        if not 0 <= from_s < to_s:
+            raise ThalwegError(
+                "bad-window",
+                f"the window from {from_s:g} s to {to_s:g} s has no length",
+                found=f"from {from_s:g} s to {to_s:g} s",
+                expected="two times since the start of the experiment, the earlier one first",
+                hint='window = ["5s", "15s"]',
+            )
+        return cls(from_s * MICROSECONDS, to_s * MICROSECONDS)
+
+
+WHOLE = Window(0.0, math.inf)
+"""All of the experiment."""

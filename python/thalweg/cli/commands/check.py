@@ -1,0 +1,51 @@
+"""`thalweg check`: is the scenario right, and which experiments does it stand for?"""
+
+import gc
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg import collector, engine
+from thalweg.cli.options import EngineName, File, Overrides
+from thalweg.cli.prepared import load, plan_for
+from thalweg.cli.printing import experiments_output, output
+from thalweg.plan import copies_warning
+
+EPILOG = "Example: thalweg check scenarios/quickstart.toml"
+
+
+def command(
+    file: File,
+    engine_name: EngineName = engine.DEFAULT,
+    overrides: Overrides = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
+) -> None:
+    """Check a scenario, and show its experiments."""
+    with collector.paused():
+        _check(file, engine_name, overrides or [], as_json=as_json)
+        # The program ends here: there is nothing to collect.
+        gc.freeze()
+
+
+def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: bool) -> None:
+    document = load(file, overrides)
+    plan, known = plan_for(document, engine_name)
+    if warning := copies_warning(plan, known.engines[plan.engine]):
+        output.talk(f"warning: {warning}")
+    if as_json:
+        output.data_json(plan.model_dump())
+        return
+    points = [list(group) for _, group in groupby(plan.experiments, key=lambda each: each.experiment)]
+    output.data(experiments_output.table([repetitions[0] for repetitions in points], document))
+    many, each = len(plan.experiments), len(points[0])
+    output.talk(
+        f"{file} is right: {_count(many, 'experiment')} ({_count(len(points), 'point')}, "
+        f"{_count(each, 'repetition')} each) for the engine {plan.engine}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,134 @@
+"""`thalweg compare`: which differences between two runs, or within one, are real?"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg.cli.options import option
+from thalweg.cli.printing import comparison_output, evidence, output
+from thalweg.errors import Exit, ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Comparison
+    from thalweg.results import Run
+
+MOST_ALONE = 5
+"""Things without a partner that are named; the others are counted."""
+
+EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
+
+
+def command(
+    first: Annotated[
+        Path, typer.Argument(metavar="A", help="Run directory; with --kernel, a scenario.", show_default=False)
+    ],
+    second: Annotated[
+        Path | None, typer.Argument(metavar="B", help="Another run directory.", show_default=False)
+    ] = None,
+    by: Annotated[
+        str | None, option("--by", "KEY", "Compare within A, by a key of its sweep: its first value with the others.")
+    ] = None,
+    measures: Annotated[
+        list[str] | None, option("--measure", "NAME", "A measure to compare. [default: the usual ones]")
+    ] = None,
+    flows: Annotated[
+        list[str] | None, option("--flow", "NAME", "A flow to compare. [default: all, and the path]")
+    ] = None,
+    kernels: Annotated[
+        list[str] | None,
+        option("--kernel", "IMAGE", "Give it twice: run the scenario A in guests with both kernels, and compare."),
+    ] = None,
+    modules: Annotated[
+        list[Path] | None, option("--modules", "DIR", "Folder with the modules of an image, in the same order.")
+    ] = None,
+    tolerance: Annotated[
+        str, typer.Option("--tolerance", metavar="PERCENT", help="Change that is too small to matter.")
+    ] = "0%",
+    every: Annotated[bool, typer.Option("--all", help="Print every row, not the largest real ones only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
+) -> None:
+    """Say which differences are real.
+
+    Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
+    changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for
+    the number of rows. Measures and verdicts are defined in docs/reference/analysis.md.
+
+    With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
+
+    Exit code 1 if there is a real difference larger than the tolerance, 0 if there is none, 5 if nothing could be
+    compared, 6 if experiments were left out and the others show no real difference.
+    """
+    if kernels or modules:
+        if second is not None or by is not None:
+            raise ThalwegError("bad-usage", "--kernel compares two kernels, and neither B nor --by", place="--kernel")
+        from thalweg.cli.commands import two_kernels
+
+        limit = _tolerance(tolerance)
+        first, second = two_kernels.run_both(first, kernels or [], modules or [])
+    if (second is None) == (by is None):
+        raise ThalwegError(
+            "bad-usage",
+            "there is nothing to compare with" if by is None else "B and --by ask for two different comparisons",
+            expected="two run directories, or one and --by KEY",
+            hint=f"thalweg compare {first} OTHER" if by is None else f"thalweg compare {first} --by {by}",
+        )
+    limit = _tolerance(tolerance)
+    from thalweg import analysis
+    from thalweg.results import open_run
+
+    runs = [open_run(directory) for directory in (first, second) if directory is not None]
+    other = runs[1] if second else None
+    found = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
+    code, cautions = _evidence(runs, found, [*(measures or ()), *(flows or ())])
+    if as_json:
+        output.data_json(comparison_output.as_json(runs, found, by, limit, code, cautions))
+    else:
+        comparison_output.show(runs, found, by, limit, every=every)
+        _talk_of(cautions, found.alone)
+    raise typer.Exit(Exit.FAILED if found.real else code)
+
+
+def _tolerance(text: str) -> float:
+    number, is_percent = text.removesuffix("%").strip(), text.endswith("%")
+    try:
+        value = float(number) / (100 if is_percent else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ThalwegError(
+            "bad-usage",
+            f"`{text}` is no tolerance",
+            place="--tolerance",
+            found=f"`{text}`",
+            expected="a percentage, or a ratio",
+            hint="--tolerance 5%",
+        )
+    return value
+
+
+def _evidence(runs: Sequence["Run"], found: "Comparison", named: Sequence[str]) -> tuple[Exit, list[str]]:
+    """Return the exit code where nothing real was found, and what should make the reader doubt the comparison."""
+    from thalweg import analysis
+
+    codes, cautions = [Exit.FINE if found.rows else Exit.NO_EVIDENCE], []
+    for name, run in zip("AB", runs, strict=False):
+        codes.append(evidence.code(analysis.evidence(run)))
+        cautions += [f"{name}: {each}" for each in analysis.cautions(run)]
+    compared = {each for row in found.rows for each in (row.measure, row.flow)}
+    if missed := [each for each in dict.fromkeys(named) if each not in compared]:
+        codes.append(Exit.INCOMPLETE)
+        cautions.append(f"{', '.join(missed)}: compared nowhere, since no point has a value on both sides")
+    return evidence.worst(codes), cautions
+
+
+def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
+    """Print what should make the reader doubt the comparison, and what is not in it."""
+    for caution in cautions:
+        output.talk(caution)
+    for line in output.counted(alone)[:MOST_ALONE]:
+        output.talk(f"not compared:{line[5:]}")
+    if len(alone) > MOST_ALONE:
+        output.talk(f"not compared: {len(alone) - MOST_ALONE} more")

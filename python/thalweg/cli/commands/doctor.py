@@ -1,0 +1,181 @@
+"""`thalweg doctor`: what this machine has, what it lacks, and what to do about it."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from thalweg import __version__, engine
+from thalweg.cli.commands import doctor_live
+from thalweg.cli.printing import output
+from thalweg.errors import Exit, ThalwegError
+
+EPILOG = "Example: thalweg doctor --live"
+
+PYTHON = (3, 11)
+"""Oldest Python that thalweg runs on."""
+
+MEMORY_PER_CORE_BYTES = 500 * 10**6
+"""Free memory for an experiment and its tables on each core; a run that has less may swap or be killed."""
+
+DISK_BYTES = 10**9
+"""Free disk for a sweep of some hundred experiments with time series."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    state: Literal["ok", "warning", "missing"]
+    found: str
+    todo: str = ""
+
+
+def command(
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Look at the connections of this machine, in all network namespaces, instead: are BBR's short of CPU?",
+        ),
+    ] = False,
+    seconds: Annotated[
+        int, typer.Option("--seconds", metavar="N", min=1, max=600, help="With --live: for how long.")
+    ] = doctor_live.SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Look at what this machine lacks.
+
+    Runs need Python, thalweg-engine, memory and disk. Reports need no browser to be written.
+
+    With --live it looks at the machine at work instead: whether it gets its CPUs, and which BBR connections are slower
+    because it does not, in every network namespace that this user may enter: root may enter all. The exit code is 1
+    then.
+    """
+    if live:
+        raise typer.Exit(doctor_live.look(seconds, as_json=as_json))
+    findings = list(_findings())
+    if as_json:
+        output.data_json({"version": __version__, "findings": [asdict(finding) for finding in findings]})
+    else:
+        rows = [[finding.state, finding.what, finding.found] for finding in findings]
+        lines = output.table(["state", "what", "found"], rows).splitlines()
+        for line, finding in zip(lines, [None, *findings], strict=True):
+            output.data(line)
+            for todo in (finding.todo if finding else "").splitlines():
+                output.data(f"         do: {todo}")
+    if any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(Exit.MISSING)
+
+
+def _findings() -> Iterator[Finding]:
+    yield _python()
+    yield from _engines()
+    yield from _built_kernel()
+    yield from _guest_kernel()
+    cores = len(os.sched_getaffinity(0))
+    yield Finding("cores", "ok", f"{cores}: as many experiments run at a time; in real time, one")
+    yield _memory(cores)
+    try:
+        yield _disk(Path.cwd())
+    except FileNotFoundError:
+        yield Finding("disk", "warning", "the current directory is gone", "go to one that is there: cd")
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} in {sys.executable}"
+    if sys.version_info < PYTHON:
+        return Finding("Python", "missing", found, f"install Python {PYTHON[0]}.{PYTHON[1]} or newer")
+    return Finding("Python", "ok", found)
+
+
+def _engines() -> Iterator[Finding]:
+    try:
+        known = engine.capabilities()
+    except ThalwegError as error:
+        yield Finding(engine.BINARY, "missing", error.message, error.hint or "")
+        return
+    if known.version == __version__:
+        yield Finding(engine.BINARY, "ok", f"{known.version} in {known.binary}")
+    else:
+        found = f"{known.version} in {known.binary}, for thalweg {__version__}"
+        yield Finding(engine.BINARY, "missing", found, f"pip install --force-reinstall thalweg=={__version__}")
+    for each in known.engines.values():
+        what = f"engine {each.name}"
+        if each.available:
+            yield Finding(what, "ok", f"congestion controls: {', '.join(sorted(each.algorithms)) or 'none'}")
+        else:
+            state: Literal["missing", "warning"] = "missing" if each.name == engine.DEFAULT else "warning"
+            others = f"to use other engines, leave out --engine {each.name}"
+            yield Finding(what, state, each.reason, "\n".join(filter(None, (each.remedy, others))))
+    if not known.engines:
+        yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
+
+
+def _built_kernel() -> Iterator[Finding]:
+    """Look at the kernel that runs in virtual time; where there is none, the engine that wants one says so itself."""
+    from thalweg.kernel import current
+
+    used = current()
+    if used is None:
+        return
+    found = f"Linux {used.release}, built {used.built}, in {used.folder}"
+    if used.is_whole():
+        yield Finding("built kernel", "ok", found)
+    else:
+        yield Finding("built kernel", "warning", f"{found}: changed since it was built", "thalweg kernel build")
+
+
+def _guest_kernel() -> Iterator[Finding]:
+    """Look at the kernel that guests run; where there is none, the engine that wants one says so itself."""
+    from thalweg.kernel import guests
+
+    used = guests.current()
+    if used is None:
+        return
+    found = f"Linux {used.release}, fetched {used.fetched}, in {used.folder}"
+    if used.is_whole():
+        yield Finding("guests' kernel", "ok", found)
+    else:
+        yield Finding("guests' kernel", "warning", f"{found}: changed since", "thalweg kernel fetch --force")
+
+
+def _memory(cores: int) -> Finding:
+    free = _free_memory_bytes()
+    if free is None:
+        return Finding("memory", "ok", "unknown")
+    found = f"{free / 1e9:.1f} GB free"
+    if free < cores * MEMORY_PER_CORE_BYTES:
+        fewer = max(1, free // MEMORY_PER_CORE_BYTES)
+        return Finding(
+            "memory", "warning", found, f"run fewer experiments at a time: thalweg run FILE --threads {fewer}"
+        )
+    return Finding("memory", "ok", found)
+
+
+def _free_memory_bytes() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = {name: rest.split() for name, _, rest in (line.partition(":") for line in lines)}
+    return int(sizes["MemAvailable"][0]) * 1024 if "MemAvailable" in sizes else None
+
+
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    found = f"{free / 1e9:.1f} GB free in {folder}"
+    if not os.access(folder, os.W_OK):
+        return Finding(
+            "disk", "warning", f"{folder} cannot be written", "name another place: thalweg run FILE --out DIR"
+        )
+    if free < DISK_BYTES:
+        return Finding("disk", "warning", found, "free some, or name another place: thalweg run FILE --out DIR")
+    return Finding("disk", "ok", found)

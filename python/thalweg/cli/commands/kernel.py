@@ -1,0 +1,172 @@
+"""`thalweg kernel`: builds kernels that run in virtual time, fetches kernels for guests, and says which ones run."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thalweg.cli.options import option
+from thalweg.cli.printing import output
+from thalweg.errors import Exit
+
+if TYPE_CHECKING:
+    from thalweg.kernel import GuestKernel, Kernel
+
+EPILOG = "Example: thalweg kernel build"
+
+commands = typer.Typer(
+    help="Get and choose Linux kernels: built ones run in virtual time, fetched ones in guests.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Kernel, as `thalweg kernel list` names it.", show_default=False)
+]
+
+
+@commands.command("build", epilog="Example: thalweg kernel build --source ~/src/linux")
+def build(
+    source: Annotated[
+        Path | None, option("--source", "DIR", "A kernel's source tree. [default: the distribution's source package]")
+    ] = None,
+    config: Annotated[Path | None, option("--config", "FILE", "Kconfig options to add, one a line.")] = None,
+    jobs: Annotated[int | None, option("--jobs", "N", "Compilers at a time. [default: one per core]", min=1)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Build it again although it is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Build a user-mode Linux kernel, once, and use it from now on.
+
+    Needs no root: apt fetches the distribution's kernel source, gcc builds it, and the result stays in
+    ~/.cache/thalweg. What is there already is not built again. A source tree of your own may be any Linux from 6.1 on;
+    it is only read, never written.
+    """
+    from thalweg.kernel import Order, Progress
+    from thalweg.kernel import build as build_kernel
+
+    try:
+        with Progress(output.console()) as progress:
+            result = build_kernel(Order(source, config, jobs, force), progress)
+    except KeyboardInterrupt:
+        output.talk("interrupted: nothing is left of the build; the same command begins it again")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    for note in result.notes:
+        output.talk(f"note: {note}")
+    if as_json:
+        output.data_json(_json(result.kernel))
+        return
+    what = "built" if result.is_new else "there already"
+    output.data(f"{what}: Linux {result.kernel.release}, {result.kernel.folder}")
+    _warn_of_variable()
+
+
+@commands.command("fetch", epilog="Example: thalweg kernel fetch linux-image-amd64")
+def fetch(
+    package: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PACKAGE", help="Debian package. [default: linux-image-cloud-amd64]", show_default=False
+        ),
+    ] = None,
+    suite: Annotated[
+        str | None, option("--suite", "NAME", "Another suite of the distribution, such as bookworm-backports.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch it again although it is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch a distribution's kernel for guests, and use it from now on.
+
+    Needs no root, and installs nothing: apt fetches the package, and what a guest needs of it stays in
+    ~/.cache/thalweg. The package linux-image-amd64 is larger, and has every algorithm and queue discipline.
+    """
+    from thalweg.kernel import PACKAGE, Progress
+    from thalweg.kernel import fetch as fetch_kernel
+
+    try:
+        with Progress(output.console()) as progress:
+            result = fetch_kernel(package or PACKAGE, suite, progress, is_forced=force)
+    except KeyboardInterrupt:
+        output.talk("interrupted: nothing is left of it; the same command begins it again")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    if as_json:
+        output.data_json(_json(result.kernel))
+        return
+    what = "fetched" if result.is_new else "there already"
+    output.data(f"{what}: Linux {result.kernel.release}, {result.kernel.folder}")
+    _warn_of_variable()
+
+
+@commands.command("list", epilog="Example: thalweg kernel list")
+def list_(as_json: Json = False) -> None:
+    """List the kernels that were built or fetched, the newest first."""
+    from thalweg.kernel import current, guests, kernels
+
+    built, fetched = kernels(), guests.kernels()
+    used = (current(), guests.current())
+    if as_json:
+        known: list[Kernel | GuestKernel] = [*built, *fetched]
+        output.data_json({"kernels": [_json(kernel) | {"current": kernel in used} for kernel in known]})
+    elif not built and not fetched:
+        output.talk("there is no kernel; to build one that runs in virtual time: thalweg kernel build")
+        output.talk("to fetch one for guests: thalweg kernel fetch")
+    else:
+        rows = [["used" if each in used else "", each.name, "uml", each.built, each.source] for each in built]
+        rows += [["used" if each in used else "", each.name, "vm", each.fetched, each.source] for each in fetched]
+        output.data(output.table(["", "name", "engine", "since", "source"], rows))
+    _warn_of_variable()
+
+
+@commands.command("use", epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
+def use(name: Name) -> None:
+    """Use another kernel from now on."""
+    from thalweg.kernel import GuestKernel, guests
+    from thalweg.kernel import use as use_kernel
+
+    kernel = _named(name)
+    if isinstance(kernel, GuestKernel):
+        guests.use(kernel)
+    else:
+        use_kernel(kernel)
+    output.talk(f"used from now on: Linux {kernel.release}, {kernel.folder}")
+    _warn_of_variable()
+
+
+@commands.command("remove", epilog="Example: thalweg kernel remove 6.1.192-0a1b2c3d4e5f")
+def remove(name: Name) -> None:
+    """Remove a kernel."""
+    from thalweg.kernel import GuestKernel, current, guests
+    from thalweg.kernel import remove as remove_kernel
+
+    kernel = _named(name)
+    if isinstance(kernel, GuestKernel):
+        guests.remove(kernel)
+        is_left, again = guests.current() is not None, "thalweg kernel fetch"
+    else:
+        remove_kernel(kernel)
+        is_left, again = current() is not None, "thalweg kernel build"
+    output.talk(f"removed: {kernel.folder}")
+    if not is_left:
+        output.talk(f"no kernel is used now: thalweg kernel use NAME, or {again}")
+
+
+def _named(name: str) -> "Kernel | GuestKernel":
+    from thalweg.kernel import guests, named
+
+    return next((each for each in guests.kernels() if each.name == name), None) or named(name)
+
+
+def _json(kernel: "Kernel | GuestKernel") -> dict[str, Any]:
+    return asdict(kernel) | {"name": kernel.name, "folder": str(kernel.folder)}
+
+
+def _warn_of_variable() -> None:
+    """Say that the environment names another kernel, which goes first."""
+    from thalweg.kernel import VARIABLE, guests
+
+    for variable in (VARIABLE, guests.IMAGE_VARIABLE):
+        if os.environ.get(variable):
+            output.talk(f"note: {variable} is set, and names the kernel that runs: {os.environ[variable]}")

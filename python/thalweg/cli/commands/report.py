@@ -1,0 +1,61 @@
+"""`thalweg report`: one HTML file about one run or several."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg.cli.options import option
+from thalweg.cli.printing import figure_files, output
+
+EPILOG = "Example: thalweg report runs/quickstart-sim-* --out both.html"
+
+NAME = "report.html"
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run directories.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        option("--out", "FILE", "Where to write it. [default: report.html in RUN_DIR, or here for several]"),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        option("--figures", "DIR", "Write every figure as a file into DIR; the report only if --out is given."),
+    ] = None,
+    form: figure_files.Form = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print where it is as JSON.")] = False,
+) -> None:
+    """Write the report of runs again.
+
+    Several runs are shown together in one file. Nothing is run.
+    """
+    if figures is not None:
+        _figures(runs, figures, form or figure_files.DEFAULT, as_json)
+        if out is None:
+            return
+    else:
+        figure_files.only_with_figures(form, "thalweg report RUN_DIR")
+    target = out or (runs[0] / NAME if len(runs) == 1 else Path(NAME))
+    from thalweg.report import write
+
+    write(runs, target)
+    if as_json:
+        output.data_json({"report": str(target)})
+    else:
+        output.data(str(target))
+
+
+def _figures(runs: list[Path], directory: Path, form: str, as_json: bool) -> None:
+    from thalweg.report import figures
+
+    files, left_out = figures(runs, directory, form)
+    if left_out:
+        output.talk(
+            f"{left_out} points of the sweep are too many for figures of their own: figures over the sweep show them"
+        )
+    if as_json:
+        output.data_json({"figures": [str(file) for file in files]})
+    else:
+        for file in files:
+            output.data(str(file))

@@ -1,0 +1,169 @@
+"""`thalweg run`: scenario in, run directory and report out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thalweg import engine
+from thalweg.cli import guest_kernel, retry, typed
+from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.prepared import prepare
+from thalweg.cli.printing import evidence, output
+from thalweg.cli.retry import Retry, forget_untrustworthy
+from thalweg.errors import Exit, ThalwegError
+from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Evidence
+    from thalweg.results import Untrustworthy
+
+EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
+
+REPORT = "report.html"
+"""Name of the report in a run directory."""
+
+
+def command(
+    file: File,
+    engine_name: EngineName = engine.DEFAULT,
+    kernel: guest_kernel.Kernel = None,
+    modules: guest_kernel.Modules = None,
+    out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-ENGINE-HASH]")] = None,
+    threads: Annotated[
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
+    ] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
+    repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
+    overrides: Overrides = None,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
+    retry_untrustworthy: Retry = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
+) -> None:
+    """Run a scenario, and write a report.
+
+    The results are in a run directory, whose place is printed at the end.
+
+    The same command goes on where it was interrupted; what is finished is not run again.
+    """
+    guest_kernel.choose(kernel, modules, engine_name)
+    plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
+    directory = out or default_directory(plan, kernel=known.engines[plan.engine].version if kernel else "")
+    if retry_untrustworthy:
+        forget_untrustworthy(directory)
+    with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:
+        outcome = execute(
+            plan, directory, binary=known.binary, threads=threads, command=typed.words(), listener=progress.event
+        )
+    wanted = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
+    problem = _write_report(directory) if wanted else None
+    if problem and as_json:
+        raise problem
+    held, marks, cautions = _evidence(outcome, directory)
+    report = directory / REPORT if wanted and not problem else None
+    if as_json:
+        output.data_json(_as_json(outcome, directory, report, held, marks, cautions))
+    else:
+        _print(outcome, directory, report, marks, cautions)
+    if problem:
+        raise problem
+    raise typer.Exit(evidence.worst([outcome.exit_code, evidence.code(held)]))
+
+
+def _write_report(directory: Path) -> ThalwegError | None:
+    """Write the report; a run is worth telling about even where that is not possible."""
+    from thalweg.report import write
+
+    try:
+        write([directory], directory / REPORT)
+    except ThalwegError as problem:
+        return problem
+    return None
+
+
+def _evidence(outcome: Outcome, directory: Path) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
+    """Return how much of the run can be used, whenever it was run, which experiments are untrustworthy, and cautions.
+
+    Where the directory cannot be read, or nothing in it is complete, the engine's events are what is known.
+    """
+    from thalweg import analysis
+    from thalweg.results import Untrustworthy, open_run
+
+    try:
+        run = open_run(directory)
+        return analysis.evidence(run), run.untrustworthy, analysis.cautions(run)
+    except ThalwegError:
+        keys = [each.name for each in fields(Untrustworthy)]
+        marks = [Untrustworthy(**{key: event[key] for key in keys}) for event in outcome.untrustworthy]
+        failures = [
+            analysis.Failure(*(event[key] for key in ("experiment", "repetition", "code", "message")))
+            for event in outcome.failed
+        ]
+        done = outcome.present + outcome.finished
+        held = analysis.of_status(analysis.Status(outcome.experiments, done, failures, marks))
+        return held, marks, [held.caution] if held.caution else []
+
+
+def _as_json(
+    outcome: Outcome,
+    directory: Path,
+    report: Path | None,
+    held: "Evidence",
+    marks: "Sequence[Untrustworthy]",
+    cautions: list[str],
+) -> dict[str, Any]:
+    return {
+        "run": str(directory),
+        "report": str(report) if report else None,
+        "experiments": outcome.experiments,
+        "present": outcome.present,
+        "finished": outcome.finished,
+        "failed": outcome.failed,
+        "untrustworthy": [asdict(mark) for mark in marks],
+        "evidence": held.extent,
+        "cautions": cautions,
+        "interrupted": outcome.exit_code is Exit.INTERRUPTED,
+        "command": typed.words(),
+    }
+
+
+def _print(
+    outcome: Outcome, directory: Path, report: Path | None, marks: "Sequence[Untrustworthy]", cautions: Sequence[str]
+) -> None:
+    output.data(f"run     {directory}")
+    if report:
+        output.data(f"report  {report}")
+    again = typed.again()
+    if outcome.exit_code is Exit.INTERRUPTED:
+        done = outcome.present + outcome.finished
+        output.talk(f"interrupted: {done} of {outcome.experiments} experiments are finished; to go on: {again}")
+    else:
+        output.data(f"again   {again}")
+    for caution in cautions if outcome.exit_code is not Exit.INTERRUPTED else ():
+        output.talk(evidence.sentence(caution))
+    if marks:
+        output.talk(f"untrustworthy: {_first([mark.reason for mark in marks])}")
+        output.talk(f"to run untrustworthy experiments again: {retry.command()}")
+    if outcome.failed:
+        output.error(_failed(outcome, again), as_json=False)
+
+
+def _first(texts: Sequence[str]) -> str:
+    """Return the first reason, and whether there are others."""
+    reasons = list(dict.fromkeys(text.strip() for text in texts))
+    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
+    return reasons[0] + (more if len(reasons) > 1 else "")
+
+
+def _failed(outcome: Outcome, again: str) -> ThalwegError:
+    first = outcome.failed[0]
+    why = _first([str(event["message"]) for event in outcome.failed]).replace("\n", "\n    ")
+    return ThalwegError(
+        "experiments-failed",
+        f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
+        found=f"experiment {first['experiment']}, repetition {first['repetition']}: {why}",
+        hint=f"to try the failed ones again: {again}",
+        exit_code=Exit.FAILED,
+    )

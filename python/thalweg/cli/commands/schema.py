@@ -1,0 +1,31 @@
+"""`thalweg schema`: what scenarios, plans and tables consist of, for editors and programs."""
+
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+
+from thalweg.cli.printing import output
+from thalweg.errors import ThalwegError
+
+EPILOG = "Example: thalweg schema > scenario.schema.json"
+
+
+def command(
+    columns: Annotated[bool, typer.Option("--columns", help="The tables of runs and records instead.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="The plan that engines get instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, which it always is.", hidden=True)] = False,
+) -> None:
+    """Print the JSON Schema of scenarios."""
+    if columns and plan:
+        raise ThalwegError("bad-usage", "--columns and --plan are two different schemas", expected="one of them")
+    if columns:
+        from thalweg.results.columns import RECORDS, TABLES
+
+        tables, records = ([asdict(table) for table in each.values()] for each in (TABLES, RECORDS))
+        output.data_json({"format": 1, "tables": tables, "records": records})
+        return
+    layer = "plan" if plan else "scenario"
+    text = files(f"thalweg.{layer}").joinpath(f"{layer}.schema.json").read_text(encoding="utf-8")
+    output.data(text.rstrip())

@@ -1,0 +1,61 @@
+"""Runs a scenario on two kernels of guests, so that they can be compared."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from thalweg.cli import guest_kernel, typed
+from thalweg.cli.prepared import prepare
+from thalweg.cli.printing import output
+from thalweg.errors import Exit, ThalwegError
+from thalweg.run import Progress, default_directory, execute, real_time_s
+
+ENGINE = "vm"
+"""The engine whose kernel can be chosen."""
+
+
+def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) -> list[Path]:
+    """Run what is missing of a scenario on both kernels; gives the run directories.
+
+    Folders of modules belong to the images, in this order; kernels that were fetched have theirs. Raises `ThalwegError`
+    if a kernel is none, or experiments fail.
+    """
+    from thalweg.kernel import guests
+
+    if len(kernels) != 2:
+        raise ThalwegError(
+            "bad-usage",
+            f"{len(kernels)} kernel cannot be compared" if len(kernels) == 1 else f"{len(kernels)} kernels at once",
+            place="--kernel",
+            expected="two kernels",
+            hint=f"thalweg compare {scenario} --kernel A --kernel B",
+        )
+    fetched = {each.name for each in guests.kernels()}
+    rest = list(modules)
+    pairs = [(kernel, rest.pop(0) if kernel not in fetched and rest else None) for kernel in kernels]
+    if rest:
+        raise ThalwegError("bad-usage", "there are more --modules than images", place="--modules", found=str(rest[0]))
+    for kernel, folder in pairs:  # a mistake in the second one is found before the first one has run
+        guest_kernel.choose(kernel, folder, ENGINE)
+    return [_run(scenario, kernel, folder) for kernel, folder in pairs]
+
+
+def _run(scenario: Path, kernel: str, modules: Path | None) -> Path:
+    guest_kernel.choose(kernel, modules, ENGINE)
+    plan, known = prepare(scenario, ENGINE, [])
+    engine = known.engines[ENGINE]
+    directory = default_directory(plan, kernel=engine.version)
+    seconds = real_time_s(plan, engine)
+    with Progress(output.console(), title=f"{plan.name} on {kernel}", real_time_s=seconds) as progress:
+        outcome = execute(plan, directory, binary=known.binary, command=typed.words(), listener=progress.event)
+    if outcome.exit_code is not Exit.FINE:
+        raise ThalwegError(
+            "experiments-failed",
+            f"{len(outcome.failed)} of {outcome.experiments} experiments failed on {kernel}"
+            if outcome.failed
+            else f"interrupted: {outcome.present + outcome.finished} of {outcome.experiments} are finished on {kernel}",
+            found=str(outcome.failed[0]["message"]) if outcome.failed else None,
+            hint=f"to go on: {typed.again()}",
+            exit_code=outcome.exit_code,
+        )
+    output.talk(f"{kernel}: {directory}")
+    return directory

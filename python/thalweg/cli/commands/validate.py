@@ -1,0 +1,188 @@
+"""`thalweg validate`: how far are two engines apart on a grid of paths?"""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg import engine
+from thalweg.cli import retry, typed
+from thalweg.cli.options import option
+from thalweg.cli.printing import evidence, output, validation_output
+from thalweg.cli.retry import Retry, forget_untrustworthy
+from thalweg.errors import Exit, ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Evidence
+    from thalweg.validate import Comparison, Grid, Part
+
+EPILOG = "Example: thalweg validate sim uml --quick"
+
+RUNS = Path("runs") / "validate"
+"""Folder of the run directories, in the current directory."""
+
+
+def command(
+    first: Annotated[str, typer.Argument(metavar="ENGINE", help="Engine to judge.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="ENGINE", help="Engine to judge it by.", show_default=False)],
+    grids: Annotated[
+        list[str] | None,
+        option("--grid", "NAME|FILE", "A part of the ready-made grid, or a scenario. [default: all parts]"),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Only the ends of each range, once, 10 s at most: a first look."),
+    ] = False,
+    repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
+    out: Annotated[Path | None, option("--out", "DIR", f"Folder of the run directories. [default: {RUNS}]")] = None,
+    threads: Annotated[
+        int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
+    ] = None,
+    retry_untrustworthy: Retry = False,
+    check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is not met.")] = False,
+    page: Annotated[Path | None, option("--page", "FILE", "Write the result as a page of Markdown, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
+) -> None:
+    """Compare two engines on a grid of scenarios.
+
+    Prints the error of the first engine against the second, cell by cell and overall: goodput, retransmits, mean RTT,
+    share and completion time, each the median over repetitions; where they disagree most; and whether the goals of
+    this project are met. Which scenarios, how the errors are defined, and the goals are told in
+    docs/reference/validation.md.
+
+    The same command goes on where it was interrupted; what is finished is not run again.
+    """
+    from thalweg.validate import Comparison, Part, load_grid
+
+    if page:
+        _check_place(page)
+    grid = load_grid(grids or [], quick=quick, repetitions=repetitions)
+    known = engine.capabilities()
+    engines = engine.choose(first, known), engine.choose(second, known)
+    parts = [Part.plan(document, engines, known.engines) for document in grid.documents]
+    _announce(parts, grid)
+    if retry_untrustworthy:
+        for side in dict.fromkeys(side for part in parts for side in part.sides if side.plan):
+            forget_untrustworthy(side.place(out or RUNS))
+    ended = _run(parts, out or RUNS, known.binary, threads)
+    comparison = Comparison.of(grid, parts)
+    held = _evidence(parts, comparison)
+    if as_json:
+        output.data_json(validation_output.as_json(comparison, held, interrupted=ended is Exit.INTERRUPTED))
+    else:
+        validation_output.show(comparison)
+    for each in held:
+        if each.caution and ended is not Exit.INTERRUPTED:
+            output.talk(evidence.sentence(each.caution))
+    if any(side.status and side.status.untrustworthy for part in parts for side in part.sides):
+        output.talk(f"some experiments are untrustworthy; to run them again: {retry.command()}")
+    if ended is Exit.INTERRUPTED:
+        output.talk(f"interrupted: what is finished is compared; to go on: {typed.again()}")
+    elif page:
+        _write(page, comparison, _command(first, second, grids or [], repetitions, quick=quick))
+    if check and ended is Exit.FINE:
+        ended = _check(comparison)
+    raise typer.Exit(evidence.worst([ended, *map(evidence.code, held)]))
+
+
+def _check_place(page: Path) -> None:
+    """Refuse a page that cannot be written before anything is run for it."""
+    if page.is_dir() or not page.parent.is_dir():
+        raise ThalwegError(
+            "no-folder",
+            f"the page `{page}` cannot be written: "
+            + ("it is a folder" if page.is_dir() else "there is no such folder"),
+            place="--page",
+            hint=None if page.is_dir() else shlex.join(["mkdir", "-p", str(page.parent)]),
+            exit_code=Exit.CANNOT_WRITE,
+        )
+
+
+def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
+    """Give the command that compares the same again, wherever its results are written."""
+    words = ["thalweg", "validate", first, second]
+    for name in grids:
+        words += ["--grid", name]
+    words += ["--quick"] if quick else []
+    words += ["--repetitions", str(repetitions)] if repetitions else []
+    return shlex.join([*words, "--page"])
+
+
+def _write(place: Path, comparison: "Comparison", command: str) -> None:
+    from thalweg.validate import page
+
+    named = place.name if place.is_absolute() else place.as_posix()
+    place.write_text(page(comparison, f"{command} {shlex.quote(named)}"), encoding="utf-8")
+    output.talk(f"page: {place}")
+    for each in comparison.stale:
+        output.talk(f"a known reason explains nothing any more, remove it: {each.pattern}")
+
+
+def _evidence(parts: Sequence["Part"], comparison: "Comparison") -> "list[Evidence]":
+    """Return how much of each run can be used, and whether anything was compared."""
+    from thalweg import analysis
+
+    sides = dict.fromkeys(side for part in parts for side in part.sides if side.status)
+    held = [analysis.of_status(side.status) for side in sides if side.status]
+    found = [
+        analysis.Evidence(each.extent, each.caution and f"in {side.directory}: {each.caution}")
+        for side, each in zip(sides, held, strict=True)
+    ]
+    if not any(compared.error is not None for cell in comparison.cells for compared in cell.measures.values()):
+        found.append(analysis.Evidence("none", "nothing was compared: no point has a value on both engines"))
+    return found
+
+
+def _check(comparison: "Comparison") -> Exit:
+    """Say which goals are not met; that nothing could be judged is no success either."""
+    verdicts = [each.verdict for each in comparison.goals]
+    if "not met" in verdicts:
+        output.talk(f"--check: {verdicts.count('not met')} of {len(verdicts)} goals are not met")
+        return Exit.FAILED
+    if "met" not in verdicts:
+        output.talk("--check: no goal could be judged: too few rows were compared")
+        return Exit.NO_EVIDENCE
+    return Exit.FINE
+
+
+def _announce(parts: Sequence["Part"], grid: "Grid") -> None:
+    """Say what is going to happen, and what is not."""
+    from thalweg.run import duration
+
+    is_one = parts[0].sides[0].engine == parts[0].sides[1].engine
+    for number in (0,) if is_one else (0, 1):
+        sides = [part.sides[number] for part in parts]
+        many = sum(len(side.plan.experiments) for side in sides if side.plan)
+        seconds = sum(side.real_time_s for side in sides)
+        time = f", {duration(seconds)} if run one at a time" if seconds else ""
+        output.talk(f"{sides[0].engine.name}: {many} experiments at {grid.cells} points{time}")
+    if grid.left_out:
+        output.talk(
+            f"quick: {grid.left_out} more points are left out (of swept keys only the ends of their ranges are tried);"
+            " experiments last 10 s at most, and have one repetition unless --repetitions says more"
+        )
+
+
+def _run(parts: Sequence["Part"], folder: Path, binary: Path, threads: int | None) -> Exit:
+    """Run what is missing of all parts; a Ctrl-C ends that, and is the answer."""
+    from thalweg.run import Progress, execute, real_time_s
+
+    ended = Exit.FINE
+    for part in parts:
+        for side in part.sides:
+            if side.plan is None or side.outcome:
+                continue
+            title = f"{part.name} on {side.engine.name}"
+            seconds = real_time_s(side.plan, side.engine)
+            with Progress(output.console(), title=title, real_time_s=seconds) as progress:
+                place = side.place(folder)
+                outcome = execute(
+                    side.plan, place, binary=binary, threads=threads, command=typed.words(), listener=progress.event
+                )
+            side.ran(place, outcome)
+            if outcome.exit_code is Exit.INTERRUPTED:
+                return Exit.INTERRUPTED
+            ended = evidence.worst([ended, outcome.exit_code])
+    return ended

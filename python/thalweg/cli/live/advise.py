@@ -1,0 +1,203 @@
+"""`thalweg advise`: where does an algorithm help users, where does it hurt, and how sure is that?"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from thalweg.cli.options import option
+from thalweg.cli.printing import advise_output, output
+from thalweg.errors import ThalwegError
+from thalweg.scenario.text import quantities
+
+if TYPE_CHECKING:
+    from thalweg.advise import Answer, Design, Engine
+
+EPILOG = "Example: thalweg advise /var/lib/thalweg/records --by prefix --policy policy.toml"
+
+HOUR = re.compile(r"([0-9]+)\s*h")
+
+MOST_LEFT_OUT = 5
+"""Files that are left out and named; the others are counted."""
+
+
+def command(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
+    ],
+    treatment: Annotated[str, typer.Option("--treatment", metavar="CC", help="Algorithm that may be better.")] = "bbr",
+    control: Annotated[
+        str, typer.Option("--control", metavar="CC", help="Algorithm that it is compared with.")
+    ] = "cubic",
+    design: Annotated[
+        Literal["ab", "before-after", "switchback"],
+        typer.Option("--design", help="How they took turns: side by side, one after the other, or alternating."),
+    ] = "ab",
+    at: Annotated[
+        str | None, option("--at", "TIME", "When the treatment was activated (before-after): 2026-01-31T12:00, in UTC.")
+    ] = None,
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a turn (switchback).")] = "1h",
+    turns_of: Annotated[
+        str | None,
+        option("--turns-of", "NAME", "Column of what takes turns by itself, such as pop or machine (switchback)."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        option(
+            "--by",
+            "NAME",
+            "What parts of the traffic are told apart by: prefix, rtt, retransmits, size, hour, as, country, or any"
+            " column of the records, such as pop, cgroup or machine. [default: rtt and retransmits]",
+        ),
+    ] = None,
+    prefixes: Annotated[
+        Path | None, option("--prefixes", "FILE", "Table of networks with their AS and country: pfx2as, or CSV.")
+    ] = None,
+    size_limit: Annotated[
+        str,
+        typer.Option("--size-limit", metavar="SIZE", help="From here on throughput counts, below it completion time."),
+    ] = "3MB",
+    least: Annotated[
+        int, typer.Option("--least", metavar="N", min=2, help="Fewest samples of an algorithm that tell something.")
+    ] = 500,
+    margin: Annotated[str, typer.Option("--margin", metavar="PERCENT", help="Smaller differences are none.")] = "5%",
+    false_share: Annotated[
+        str,
+        typer.Option("--false", metavar="PERCENT", help="Share of the verdicts for an algorithm that may be false."),
+    ] = "5%",
+    cluster: Annotated[
+        Literal["prefix-hour", "prefix", "hour", "pair"] | None,
+        option(
+            "--cluster", "NAME", "What shares a fate: prefix-hour, prefix, hour or pair. [default: as fits the design]"
+        ),
+    ] = None,
+    without_receiver_limited: Annotated[
+        bool,
+        typer.Option(
+            "--without-receiver-limited",
+            help="Leave out samples that the receiver's window limited for half of their busy time or longer.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")] = 1,
+    replicates: Annotated[int, typer.Option("--replicates", metavar="N", min=100, help="Its draws.")] = 1000,
+    spark: Annotated[
+        str | None,
+        option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077, not in this process."),
+    ] = None,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="What DuckDB may use before it uses the disk.")
+    ] = "2.7GB",
+    policy: Annotated[Path | None, option("--policy", "FILE", "Write the rules that follow, for servers.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Write a page with figures, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Say where an algorithm helps, and where it hurts.
+
+    Compares the connections and transfers of two algorithms in records of live servers, part by part: which one is
+    better, by how much, how sure that is, and where the records cannot tell. Reads what `thalweg-agent record` and
+    `thalweg import` wrote, of any number of machines. How it is judged is in docs/concepts/advice.md.
+    """
+    from thalweg.advise import Question, advise
+    from thalweg.advise.question import DEFAULT_SEGMENTS
+
+    question = Question(
+        treatment=treatment,
+        control=control,
+        design=_design(design, at, every, turns_of),
+        cluster=cluster,
+        size_limit_bytes=_quantity(size_limit, "--size-limit", "3MB", quantities.size),
+        least_samples=least,
+        false_share=_share(false_share, "--false"),
+        margin=_share(margin, "--margin"),
+        without_receiver_limited=without_receiver_limited,
+        replicates=replicates,
+        seed=seed,
+        segments=tuple(name.strip() for each in by for name in each.split(",")) if by else DEFAULT_SEGMENTS,
+    )
+    answer = advise(places, question, table=prefixes, engine=lambda: _engine(spark, memory))
+    if policy is not None:
+        _write(answer, policy)
+    if out is not None:
+        from thalweg.report.pages import advice as page
+
+        page.write(answer, places, out)
+    if as_json:
+        output.data_json(advise_output.as_json(answer, places, policy, out))
+        return
+    advise_output.show(answer)
+    for left_out in answer.left_out[:MOST_LEFT_OUT]:
+        output.talk(f"left out: {left_out.file}: {left_out.why}")
+    if len(answer.left_out) > MOST_LEFT_OUT:
+        output.talk(f"left out: {len(answer.left_out) - MOST_LEFT_OUT} more files")
+    if answer.untouched:
+        output.talk(
+            f"left out: {answer.untouched:,} rows of connections whose algorithm an application, a route or the"
+            " administrator chose (assignment is untouched)"
+        )
+    written = [str(file) for file in (policy, out) if file is not None]
+    if written:
+        output.data("\n".join(["", *written]))
+
+
+def _engine(spark: str | None, memory: str) -> "Engine":
+    from thalweg.advise import DuckDb, Spark
+
+    return Spark(spark) if spark else DuckDb(memory)
+
+
+def _write(answer: "Answer", file: Path) -> None:
+    from thalweg.advise.answers import rules
+    from thalweg.report.files import put
+
+    put(file, rules.text(answer), "the policy", "name another place with `--policy FILE`", makes_folders=False)
+
+
+def _design(
+    name: Literal["ab", "before-after", "switchback"], at: str | None, every: str, unit: str | None
+) -> "Design":
+    from thalweg.advise import Design
+
+    hours = HOUR.fullmatch(every.strip())
+    every_us = int(hours[1]) * 3_600_000_000 if hours else _quantity(every, "--every", "1h", quantities.time) // 1000
+    return Design(name, None if at is None else _time_us(at), every_us, unit)
+
+
+def _time_us(text: str) -> int:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ThalwegError(
+            "bad-usage",
+            f"`{text}` is no time",
+            place="--at",
+            expected="a date and a time",
+            hint="--at 2026-01-31T12:00",
+        ) from None
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def _quantity(text: str, flag: str, example: str, read: Callable[[str], int]) -> int:
+    try:
+        return read(text)
+    except quantities.QuantityError as error:
+        why = f": {error}" if str(error) else ""
+        raise ThalwegError(
+            "bad-usage",
+            f"`{text}` does not fit{why}",
+            place=flag,
+            expected=f"a number with its unit, such as {example}",
+        ) from None
+
+
+def _share(text: str, flag: str) -> float:
+    number, is_percent = text.removesuffix("%").strip(), text.endswith("%")
+    try:
+        value = float(number) / (100 if is_percent else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise ThalwegError("bad-usage", f"`{text}` is no share", place=flag, expected="a percentage", hint=f"{flag} 5%")
+    return value

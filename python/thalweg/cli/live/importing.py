@@ -1,0 +1,247 @@
+"""`thalweg import`: logs and dumps of other sources become records."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thalweg.cli.options import option
+from thalweg.cli.printing import output
+from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.records.imports import Imported, Importer, Mapped, Notation
+    from thalweg.records.imports.convert import Reason
+
+EPILOG = (
+    "Example: thalweg import nginx access.log --config /etc/nginx/nginx.conf --out records/\n\n"
+    "Where each column comes from, format by format: docs/reference/importing.md."
+)
+
+Given = Mapping[str, Any]
+
+OF_FORMAT = {
+    "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},
+    "varnish": {"--format-string", "--map", "--map-file"},
+    "csv": {"--map", "--map-file", "--delimiter", "--decimal", "--time-format"},
+    "json": {"--map", "--map-file", "--decimal", "--time-format"},
+    "haproxy": {"--format-string", "--map", "--map-file"},
+    "iperf3": set[str](),
+    "ndt": set[str](),
+    "ss": {"--time"},
+}
+"""Options that only some formats have."""
+
+
+def command(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(OF_FORMAT)}.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="What to read; .gz as well.", show_default=False)],
+    out: Annotated[Path, option("--out", "DIR", "Folder for the records; it is made.")],
+    format_string: Annotated[
+        str | None,
+        option("--format-string", "TEXT", "Format of nginx, varnish, haproxy. [default: the server's own]"),
+    ] = None,
+    config: Annotated[Path | None, option("--config", "FILE", "nginx: the nginx.conf that has its log_format.")] = None,
+    format_name: Annotated[
+        str | None, option("--format-name", "NAME", "nginx: which log_format. [default: the only one]")
+    ] = None,
+    maps: Annotated[
+        list[str] | None,
+        option("--map", "COLUMN=FIELD[:UNIT]", "A column of records, and the field of the source that it is."),
+    ] = None,
+    map_file: Annotated[Path | None, option("--map-file", "FILE", "The same as TOML.")] = None,
+    delimiter: Annotated[
+        str | None, option("--delimiter", "TEXT", "csv: what separates fields. [default: a comma; of .tsv a tab]")
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        option("--decimal", "MARK", "csv, json: decimal mark, . or ,; the other separates thousands."),
+    ] = None,
+    time_format: Annotated[
+        str | None, option("--time-format", "FORMAT", "csv, json: format of times, as of strptime: '%d/%m/%Y %H:%M'.")
+    ] = None,
+    time: Annotated[
+        str | None, option("--time", "TIME", "ss: when it was printed. [default: when the file was written]")
+    ] = None,
+    addresses: Annotated[
+        str, option("--addresses", "FORM", "whole, truncated (/24, /48) or hashed. [default: truncated]")
+    ] = "truncated",
+    key: Annotated[Path | None, option("--key", "FILE", "Key of hashed addresses. [default: thalweg-agent's]")] = None,
+    machine: Annotated[
+        str | None, option("--machine", "NAME", "Machine that it is from, where the source does not say.")
+    ] = None,
+    cc: Annotated[str | None, option("--cc", "NAME", "Congestion control, where the source does not say.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that cannot be read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Make records of logs and dumps of other sources.
+
+    The columns are those of `thalweg-agent record`, so that `thalweg records` reads both; what a source does not know
+    stays empty. Each file becomes one; importing it again replaces that. A line that cannot be read is counted and
+    left out. If the import fails, nothing is left behind.
+    """
+    given = {
+        "--format-string": format_string, "--config": config, "--format-name": format_name, "--map": maps,
+        "--map-file": map_file, "--delimiter": delimiter, "--decimal": decimal, "--time-format": time_format,
+        "--time": time,
+    }  # fmt: skip
+    _check(form, given)
+    from thalweg.records import imports
+    from thalweg.records.imports.addresses import with_key
+
+    constants = {name: value for name, value in (("machine", machine), ("cc", cc)) if value}
+    done = imports.convert(
+        IMPORTERS[form](given), files, out, addresses=with_key(addresses, key), constants=constants, strict=strict
+    )
+    if as_json:
+        output.data_json(_as_json(done))
+        return
+    for file in done.files:
+        output.data(str(file))
+    _talk_of(done)
+
+
+def _check(form: str, given: Given) -> None:
+    if form not in OF_FORMAT:
+        known = ", ".join(OF_FORMAT)
+        raise ThalwegError(
+            "no-format",
+            f"`{form}` is no format that can be imported",
+            place="FORMAT",
+            found=f"`{form}`",
+            expected=known,
+        )
+    for flag, value in given.items():
+        if value is not None and flag not in OF_FORMAT[form]:
+            owners = " and ".join(each for each, flags in OF_FORMAT.items() if flag in flags)
+            own = ", ".join(sorted(OF_FORMAT[form])) or "none of its own"
+            raise ThalwegError(
+                "bad-usage", f"{flag} is for {owners}, not for {form}", place=flag, expected=f"options of {form}: {own}"
+            )
+
+
+def _nginx(given: Given) -> "Importer":
+    from thalweg.records.imports import COMBINED, Nginx, log_format
+    from thalweg.records.imports.nginx_config import unescaped
+
+    text, config, name = given["--format-string"], given["--config"], given["--format-name"]
+    if text and config:
+        raise ThalwegError("bad-usage", "--format-string and --config both name the format", expected="one of them")
+    if name and not config:
+        raise ThalwegError("bad-usage", "--format-name is a name in a --config", place="--format-name",
+                           hint=f"--config /etc/nginx/nginx.conf --format-name {name}")  # fmt: skip
+    return Nginx(log_format(config, name) if config else unescaped(text) if text else COMBINED, _mapping(given))
+
+
+def _varnish(given: Given) -> "Importer":
+    from thalweg.records.imports import Varnish
+    from thalweg.records.imports.varnish import DEFAULT
+
+    return Varnish(given["--format-string"] or DEFAULT, _mapping(given))
+
+
+def _csv(given: Given) -> "Importer":
+    from thalweg.records.imports import Table
+
+    delimiter = str(given["--delimiter"] or "").replace("\\t", "\t")
+    if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
+        raise ThalwegError("bad-usage", f"{delimiter!r} cannot separate fields", place="--delimiter",
+                           expected="one character, and not a quote", hint="--delimiter ';'")  # fmt: skip
+    return Table(_mapping(given), delimiter, _notation(given))
+
+
+def _mapping(given: Given) -> "Sequence[Mapped]":
+    from thalweg.records.imports import mapping
+
+    return mapping(given["--map"] or (), given["--map-file"])
+
+
+def _notation(given: Given) -> "Notation":
+    from thalweg.records.imports import Notation
+
+    decimal = given["--decimal"] or ""
+    if decimal not in ("", ".", ","):
+        raise ThalwegError("bad-usage", f"`{decimal}` is not a decimal mark", place="--decimal",
+                           expected="`.` or `,`", hint="--decimal ','")  # fmt: skip
+    return Notation(decimal, given["--time-format"] or "")
+
+
+def _json(given: Given) -> "Importer":
+    from thalweg.records.imports import JsonLines
+
+    return JsonLines(_mapping(given), _notation(given))
+
+
+def _haproxy(given: Given) -> "Importer":
+    from thalweg.records.imports import Haproxy
+
+    return Haproxy(given["--format-string"] or "", _mapping(given))
+
+
+def _iperf3(given: Given) -> "Importer":
+    from thalweg.records.imports import Iperf3
+
+    return Iperf3()
+
+
+def _ndt(given: Given) -> "Importer":
+    from thalweg.records.imports import Ndt
+
+    return Ndt()
+
+
+def _ss(given: Given) -> "Importer":
+    from thalweg.records.imports import Ss
+    from thalweg.records.imports.items import Unread
+    from thalweg.records.imports.times import instant
+
+    try:
+        return Ss(instant(given["--time"]) if given["--time"] else None)
+    except Unread as why:
+        raise ThalwegError("bad-usage", f"{why}", place="--time", expected="a date and time, or UNIX time in seconds",
+                           hint="--time 2026-01-31T12:00:00Z") from None  # fmt: skip
+
+
+IMPORTERS: Mapping[str, Callable[[Given], "Importer"]] = {
+    "nginx": _nginx, "varnish": _varnish, "csv": _csv, "json": _json, "haproxy": _haproxy, "iperf3": _iperf3,
+    "ndt": _ndt, "ss": _ss,
+}  # fmt: skip
+
+
+def _talk_of(done: "Imported") -> None:
+    again = f"; {done.replaced} of the files had been imported before, and are replaced" if done.replaced else ""
+    output.talk(f"{done.rows} record{'s' * (done.rows != 1)}{again}")
+    for why, reason in done.left_out.most_common():
+        output.talk(f"left out: {_counted(why, reason)}")
+    for what, reason in done.fallbacks.most_common():
+        output.talk(f"note: {_counted(what, reason)}")
+    if done.unread:
+        output.talk(f"{done.unread} line{'s' * (done.unread != 1)} could not be read:")
+        for _, reason in done.unread_lines.most_common():
+            output.talk(f"  {reason.count} x {reason.first}")
+
+
+def _counted(what: str, reason: "Reason") -> str:
+    """Say how many lines there are of a kind, and where the first one is."""
+    return f"{reason.count} x {what} (first {reason.first.file}:{reason.first.line})"
+
+
+def _as_json(done: "Imported") -> dict[str, Any]:
+    return {
+        "files": [str(file) for file in done.files],
+        "replaced": done.replaced,
+        "rows": done.rows,
+        "columns": sorted(done.filled),
+        "left_out": done.left_out.counts(),
+        "fallbacks": [_reason(what, reason) for what, reason in done.fallbacks.most_common()],
+        "unread": done.unread,
+        "first_unread": [_reason(what, reason) for what, reason in done.unread_lines.most_common()],
+    }
+
+
+def _reason(what: str, reason: "Reason") -> dict[str, Any]:
+    first = reason.first
+    return {
+        "reason": what, "lines": reason.count, "file": str(first.file), "line": first.line, "why": first.why,
+    }  # fmt: skip

@@ -1,0 +1,109 @@
+"""`thalweg policy`: how policies that choose an algorithm for each destination compare."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from thalweg.cli.printing import output
+
+EPILOG = "Example: thalweg policy simulate --policy bayes --policy ucb"
+
+commands = typer.Typer(
+    help="Compare policies that choose an algorithm for each destination.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+HEADINGS = (
+    "policy",
+    "regret",
+    "worst tenth",
+    "with hold-out",
+    "good",
+    "settled",
+    "after a change",
+    "short of CPU",
+    "harm",
+)
+"""Of the table, whose numbers are medians over the worlds but for the third one's."""
+
+
+@commands.callback()
+def _group() -> None:
+    pass
+
+
+@commands.command("simulate", epilog=EPILOG)
+def simulate(
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Worlds to play.", min=1, max=10_000)] = 100,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="NAME", help="Play only this one; may be given several times."),
+    ] = None,
+    retransmit_price: Annotated[
+        float,
+        typer.Option(
+            "--retransmit-price",
+            metavar="PRICE",
+            help="What is wanted: with 1, sending a tenth of all segments again is as bad as taking a tenth longer.",
+            min=0,
+            max=1000,
+        ),
+    ] = 1.0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for a page.")] = False,
+    kinds: Annotated[bool, typer.Option("--kinds", help="Print the regret for each kind of path instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Play policies against a population of paths.
+
+    Every policy meets the same worlds: destinations with paths of several kinds, some of which change, and hosts that
+    are short of CPU for a while. What a connection comes to with each algorithm was simulated packet by packet.
+    Regret is what the best single algorithm of the path would have got more, in per cent of time or rate. All
+    columns are explained in docs/concepts/policies.md.
+    """
+    from thalweg import engine
+
+    found = engine.play_policies(seeds, policies or [], retransmit_price)
+    if as_json:
+        output.data_json(found)
+        return
+    headings, rows = _kinds(found["policies"]) if kinds else (HEADINGS, [_row(each) for each in found["policies"]])
+    if markdown:
+        output.data(_markdown(headings, rows))
+        return
+    output.data(output.table(headings, rows, numbers=range(1, len(headings))))
+
+
+def _row(summary: Mapping[str, Any]) -> list[str]:
+    """Write a policy's line."""
+    return [
+        str(summary["policy"]),
+        f"{summary['regret_percent']['median']:.2f} %",
+        f"{summary['regret_percent']['worst_decile']:.2f} %",
+        f"{summary['regret_with_holdout_percent']['median']:.2f} %",
+        f"{summary['good_percent']['median']:.1f} %",
+        _median(summary["settled"], ""),
+        _median(summary["settled_after_change"], ""),
+        _median(summary["regret_while_busy_percent"], " %"),
+        f"{summary['harm_percent']['median']:.1f} %",
+    ]
+
+
+def _median(spread: Mapping[str, float] | None, unit: str) -> str:
+    if spread is None:
+        return "-"
+    return f"{spread['median']:.1f}{unit}" if unit else f"{spread['median']:.0f} ({spread['worst_decile']:.0f})"
+
+
+def _kinds(summaries: Sequence[Mapping[str, Any]]) -> tuple[Sequence[str], list[list[str]]]:
+    """Write a line for each kind of path, with a column for each policy."""
+    headings = ["path", *(str(summary["policy"]) for summary in summaries)]
+    names = list(summaries[0]["by_kind_percent"])
+    return headings, [[name, *(f"{each['by_kind_percent'][name]:.2f} %" for each in summaries)] for name in names]
+
+
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines: list[Sequence[str]] = [headings, ["---", *("---:" for _ in headings[1:])], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,66 @@
+"""`thalweg records`: what connections of live servers did, together."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg.cli.options import option
+from thalweg.cli.printing import output, records_output
+from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.records import Summary
+
+EPILOG = "Example: thalweg records /var/lib/thalweg/records --out week.html"
+
+MOST_LEFT_OUT = 5
+"""Files that are left out and named; the others are counted."""
+
+
+def command(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
+    ],
+    out: Annotated[Path | None, option("--out", "PAGE", "Write a page with figures, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
+) -> None:
+    """Summarise records of live servers.
+
+    Reads what `thalweg-agent record` and `thalweg import` wrote, of any number of machines: how many connections and
+    transfers, by algorithm and by how they ended; how their goodput, completion times, RTTs, retransmissions and queues
+    are spread; and what is missing. The columns are described in docs/reference/records.md.
+    """
+    from thalweg.records import summary_of
+
+    summary = summary_of(places)
+    if not summary.rows:
+        others = ", ".join(f"{rows} of the kind `{kind}`" for kind, rows in summary.unknown_kinds.items())
+        raise ThalwegError(
+            "no-records",
+            f"the files hold no rows{f' but {others}, which this version does not know' if others else ''}",
+            place=str(places[0]),
+            expected="connections that have closed, or have been open for a minute",
+            hint="use a newer thalweg" if others else "thalweg-agent status says how many it has seen",
+        )
+    if out is not None:
+        from thalweg.report.pages import records as page
+
+        page.write(summary, places, out)
+    if as_json:
+        output.data_json(records_output.as_json(summary, places, out))
+        return
+    records_output.show(summary)
+    _talk_of(summary)
+    if out is not None:
+        output.data("")
+        output.data(str(out))
+
+
+def _talk_of(summary: "Summary") -> None:
+    for each in summary.left_out[:MOST_LEFT_OUT]:
+        output.talk(f"left out: {each.file}: {each.why}")
+    if len(summary.left_out) > MOST_LEFT_OUT:
+        output.talk(f"left out: {len(summary.left_out) - MOST_LEFT_OUT} more files")
+    for kind, rows in summary.unknown_kinds.items():
+        output.talk(f"left out: {rows} rows of the kind `{kind}`, which this version of thalweg does not know")

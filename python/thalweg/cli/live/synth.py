@@ -1,0 +1,128 @@
+"""`thalweg synth`: records that are made up, with the truth beside them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg.cli import typed
+from thalweg.cli.printing import output
+from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.plan import Plan
+    from thalweg.run import Outcome
+    from thalweg.synth import PathClass, Settings, World, Written
+
+EPILOG = "Example: thalweg synth cdn --rows 1000000 --out made-up"
+
+commands = typer.Typer(
+    help="Make up records of servers, with the truth beside them.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+RUNS = "-runs"
+"""End of the name of the folder with the simulator's runs, beside that of the records."""
+
+
+@commands.callback()
+def _group() -> None:
+    pass
+
+
+@commands.command("cdn", epilog=EPILOG)
+def cdn(
+    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of records.", min=1)] = 1_000_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, other records.", min=0)] = 1,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for all of it; it is made.")] = Path(
+        "synth-cdn"
+    ),
+    days: Annotated[int, typer.Option("--days", metavar="N", help="Days that they span.", min=1, max=366)] = 7,
+    truth: Annotated[
+        str,
+        typer.Option(
+            "--truth", metavar="NAME", help="simulated, or a planted one: none, tiny, reversed, paradox, correlated."
+        ),
+    ] = "simulated",
+    design: Annotated[
+        str, typer.Option("--design", metavar="NAME", help="Who gets BBR: ab, before-after or switchback.")
+    ] = "ab",
+    quick: Annotated[bool, typer.Option("--quick", help="Simulate fewer connections to draw from.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Make up the records of a CDN.
+
+    Clients of a wireless and of a wireline provider, of two networks far away, and the CDN's own traffic between and
+    within its points of presence, with CUBIC and with BBR. The simulator runs their connections, and any number of rows
+    is drawn from these. truth.json says what the algorithms really differ by, so that whatever reads the records can be
+    held to it; prefixes.csv says whose address is whose. Everything is told in docs/reference/synth.md.
+    """
+    from thalweg import synth
+
+    settings = synth.Settings(rows=rows, seed=seed, days=days, truth=truth, design=design)
+    synth.check(settings)
+    synth.check_free(out)
+    if quick and truth != synth.SIMULATED:
+        raise ThalwegError(
+            "bad-usage",
+            f"--quick is about the simulator, which the truth `{truth}` does not need",
+            place="--quick",
+            hint="leave it out",
+        )
+    world = _world(settings, out, quick=quick)
+    output.talk(f"writing {rows} rows")
+    _print(synth.write(world, out), world, out, as_json=as_json)
+
+
+def _world(settings: "Settings", out: Path, *, quick: bool) -> "World":
+    """Draw the clients; for a simulated truth, run what their connections are drawn from."""
+    from thalweg import synth
+
+    pools = None
+    if settings.truth == synth.SIMULATED:
+        pools = synth.simulate(runs_beside(out), quick=quick, runner=_run)
+    return synth.make(settings, pools)
+
+
+def runs_beside(out: Path) -> Path:
+    """Return the folder of the simulator's runs. It is not within the folder of the records, so that whoever reads
+    that folder finds records only.
+
+    >>> runs_beside(Path("made/up"))
+    PosixPath('made/up-runs')
+    """
+    named = out if out.name not in ("", "..") else out.resolve()
+    return named.with_name(named.name + RUNS)
+
+
+def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcome":
+    """Run the scenario of a class, and show how far it is."""
+    from thalweg.run import Progress, execute
+
+    with Progress(output.console(), title=kind.name) as progress:
+        return execute(plan, folder, binary=binary, command=typed.words(), listener=progress.event)
+
+
+def _print(written: "Written", world: "World", out: Path, *, as_json: bool) -> None:
+    from thalweg import synth
+
+    truth, prefixes = out / synth.TRUTH, out / synth.PREFIXES
+    if as_json:
+        output.data_json(
+            {
+                "records": str(written.folder),
+                "files": written.files,
+                "rows": written.rows,
+                "truth": str(truth),
+                "prefixes": str(prefixes),
+            }
+        )
+        return
+    output.data(f"records   {written.folder} ({written.rows} rows in {written.files} files)")
+    output.data(f"truth     {truth}")
+    output.data(f"prefixes  {prefixes}")
+    about = synth.PLANTED[world.settings.truth].about if world.settings.truth in synth.PLANTED else ""
+    if about:
+        output.talk(f"the truth: {about}")

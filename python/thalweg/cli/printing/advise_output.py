@@ -1,0 +1,230 @@
+"""How an answer is printed: a sentence, a table of parts, what to beware of, which parts first; or JSON."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thalweg.cli.printing import advise_table, output
+from thalweg.cli.printing.advise_table import TITLES, broken, numbered
+
+if TYPE_CHECKING:
+    from thalweg.advise import Answer, Arm, Comparison, Difference, Effect, Part
+
+MOST_STEPS = 5
+METHOD = (
+    "gain: of the treatment's median, with its 95 % interval; less time or more throughput is a gain."
+    " docs/concepts/advice.md says how it is judged."
+)
+
+
+def show(answer: "Answer") -> None:
+    """Print an answer."""
+    from thalweg.report.pages.records_table import period
+
+    question = answer.question
+    output.data(answer.headline)
+    output.data("")
+    output.data(
+        f"{question.treatment} against {question.control}, {question.design.name}:"
+        f" {answer.n:,} samples in {answer.rows:,} rows of {numbered(answer.files, 'file')},"
+        f" {period(answer.first_us, answer.last_us)} UTC"
+    )
+    for line in not_compared(answer):
+        output.data(f"not compared: {line}")
+    if answer.parts:
+        output.data("")
+        output.data(advise_table.table(answer))
+    if answer.too_small:
+        output.data(f"and {numbered(answer.too_small, 'part')} with too few samples ({answer.too_small_n:,})")
+    if answer.rollout:
+        output.data("")
+        output.data(_rollout(answer))
+    for caution in answer.cautions:
+        output.data("")
+        about = f" [{_some(caution.parts)}]" if caution.parts else ""
+        output.data("\n".join(broken(f"Beware: {caution.text}{about}")))
+    output.talk(METHOD)
+
+
+def not_compared(answer: "Answer") -> list[str]:
+    """Say which rows of other algorithms, and which that receivers limited, are not part of the comparison."""
+    from thalweg.records.schema import UNKNOWN
+
+    others = [
+        f"{numbered(n, 'row')} {'without cc' if cc == UNKNOWN else f'of {cc}'}"
+        for cc, n in answer.other_algorithms.items()
+    ]
+    if answer.receiver_limited:
+        others.append(f"{numbered(answer.receiver_limited, 'row')} that the receiver limited")
+    return others
+
+
+def _rollout(answer: "Answer") -> str:
+    lines = [f"Change to {answer.question.treatment} first:"]
+    for number, step in enumerate(answer.rollout[:MOST_STEPS], 1):
+        lines.append(
+            f"  {number}. {step.part.title}: {step.share:.0%} of the connections; expected gain of"
+            f" {TITLES[step.metric]} {step.gain.value:.1%} (at least {step.gain.low:.1%}), {step.traffic:.0%} of the"
+            " samples"
+        )
+    if len(answer.rollout) > MOST_STEPS:
+        lines.append(f"  and {len(answer.rollout) - MOST_STEPS} more")
+    return "\n".join(lines)
+
+
+def _some(names: Sequence[str]) -> str:
+    return "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page: Path | None) -> dict[str, Any]:
+    """Give everything that an answer holds."""
+    question = answer.question
+    return {
+        "headline": answer.headline,
+        "places": [str(place) for place in places],
+        **({"policy": str(policy)} if policy else {}),
+        **({"page": str(page)} if page else {}),
+        "question": {
+            "treatment": question.treatment,
+            "control": question.control,
+            "design": question.design.name,
+            "at_us": question.design.at_us,
+            "every_us": question.design.every_us,
+            "turns_of": question.design.unit,
+            "by": list(question.segments),
+            "cluster": question.clusters,
+            "size_limit_bytes": question.size_limit_bytes,
+            "least_samples": question.least_samples,
+            "false_share": question.false_share,
+            "margin": question.margin,
+            "without_receiver_limited": question.without_receiver_limited,
+            "replicates": question.replicates,
+            "seed": question.seed,
+        },
+        "engine": answer.engine,
+        "files": answer.files,
+        "left_out": [{"file": str(each.file), "why": each.why} for each in answer.left_out],
+        "rows": answer.rows,
+        "untouched_rows": answer.untouched,
+        "other_algorithms": dict(answer.other_algorithms),
+        "receiver_limited_rows": answer.receiver_limited,
+        "samples": answer.n,
+        "first_us": answer.first_us,
+        "last_us": answer.last_us,
+        "overall": _part(answer.overall),
+        "parts": [_part(part) for part in answer.parts],
+        "too_small": {"parts": answer.too_small, "samples": answer.too_small_n},
+        "map": [_part(part) for part in answer.map],
+        "sizes": [{"size": each.title, **_difference(each.difference)} for each in answer.sizes],
+        "ages": [
+            {
+                "age": each.title,
+                "treatment": _arm(each.treatment),
+                "control": _arm(each.control),
+                "median": _effect(each.effect),
+            }
+            for each in answer.ages
+        ],
+        "since_activation": [
+            {"since": each.title, "metric": each.metric, **_difference(each.difference)} for each in answer.since
+        ],
+        "step_us": answer.step_us,
+        "over_time": answer.over_time.to_dicts(),
+        "cautions": [{"code": each.code, "text": each.text, "parts": list(each.parts)} for each in answer.cautions],
+        "rollout": [
+            {
+                "part": list(step.part.names),
+                "share": step.share,
+                "metric": step.metric,
+                "gain": step.gain.value,
+                "gain_low": step.gain.low,
+                "gain_high": step.gain.high,
+                "traffic": step.traffic,
+            }
+            for step in answer.rollout
+        ],
+    }
+
+
+def _part(part: "Part") -> dict[str, Any]:
+    return {
+        "part": list(part.names),
+        "verdict": part.verdict,
+        "reason": part.reason,
+        "samples": part.n,
+        "metrics": {metric: _comparison(each) for metric, each in part.comparisons.items()},
+        "losses": None
+        if part.losses is None
+        else {
+            "lossy": part.losses.n_lossy,
+            "clean": part.losses.n_clean,
+            "standardized": part.losses.standardized,
+            "high": part.losses.high if math.isfinite(part.losses.high) else None,
+            "follow_queues": part.losses.follow_queues,
+        },
+    }
+
+
+def _comparison(comparison: "Comparison") -> dict[str, Any]:
+    gain = comparison.gain
+    return {
+        "verdict": comparison.verdict,
+        "reason": comparison.reason,
+        "p_adjusted": comparison.p_adjusted,
+        "gain": gain and {"value": gain.value, "low": gain.low, "high": gain.high},
+        **(_difference(comparison.difference) if comparison.difference else {}),
+        "networks": _networks(comparison),
+        "receiver_limited": dict(zip(("treatment", "control"), comparison.receiver_limited, strict=True)),
+        "imbalances": [
+            {"of": each.of, "standardized": each.standardized, "ratio": each.ratio, "p": each.p}
+            for each in comparison.imbalances
+        ],
+    }
+
+
+def _networks(comparison: "Comparison") -> dict[str, Any] | None:
+    """Give the networks that a comparison rests on; `carrier` is the one without which most of the effect is gone."""
+    networks = comparison.networks
+    if networks is None:
+        return None
+    effect = comparison.difference.median if comparison.difference else None
+    carrier = networks.carrier(effect) if effect else None
+    largest = networks.heavy[0] if networks.heavy else None
+    return {
+        "count": networks.count,
+        "effective": networks.effective,
+        "unknown_share": networks.unknown_share,
+        "largest": largest and {"network": largest.network, "share": largest.share},
+        "carrier": carrier and {"network": carrier.network, "share": carrier.share},
+    }
+
+
+def _difference(difference: "Difference") -> dict[str, Any]:
+    return {
+        "treatment": _arm(difference.treatment),
+        "control": _arm(difference.control),
+        "ratios": {
+            **{f"{share:g}": _effect(effect) for share, effect in difference.quantiles.items()},
+            "mean": _effect(difference.mean),
+        },
+    }
+
+
+def _arm(arm: "Arm") -> dict[str, Any]:
+    """Give an arm's numbers; microseconds, or bits per second."""
+    from thalweg.advise import QUANTILES
+
+    return {
+        "samples": arm.n,
+        "mean": arm.mean,
+        "quantiles": {f"{share:g}": value for share, value in zip(QUANTILES, arm.quantiles, strict=True)},
+        "groups": arm.groups,
+        "cdf": [list(point) for point in arm.curve],
+    }
+
+
+def _effect(effect: "Effect | None") -> dict[str, float] | None:
+    if effect is None or not all(math.isfinite(each) for each in (effect.ratio, effect.low, effect.high)):
+        return None
+    return {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "p": effect.p}

@@ -1,0 +1,182 @@
+"""How a comparison is printed: a sentence, then a table with the largest real differences first; or JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from thalweg.cli.commands.results import UNITS
+from thalweg.cli.printing import evidence, output
+from thalweg.errors import Exit
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Compared, Comparison
+    from thalweg.results import Run
+
+MOST_ROWS = 20
+"""Rows that are shown unless all are asked for."""
+
+EVIDENCE = {code: extent for extent, code in evidence.CODES.items()}
+
+METHOD = (
+    "change: B against A with its 95 % interval (Welch for differences, Fieller for ratios; pts: points of a ratio);"
+    " real: Holm's correction leaves a 5 % chance of one false alarm among all rows"
+)
+
+
+def show(runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, *, every: bool) -> None:
+    """Print a sentence, and the rows that say most."""
+    output.data(_sentence(found, by, tolerance))
+    shown = found.rows if every else found.real[:MOST_ROWS]
+    if shown:
+        output.data("")
+        output.data(_table(shown, by))
+    left = len(found.real) - len(shown)
+    if left > 0:
+        output.talk(f"{left} more real differences: --all prints every row")
+    for name, run in zip("AB", runs, strict=False):
+        output.talk(f"{name}: {run.path} (engine {run.engine} {run.meta.get('engine_version', '')}, {_kernel(run)})")
+    output.talk(METHOD)
+
+
+def as_json(
+    runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, code: Exit, cautions: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything that was compared; `code` is the exit code where no difference is real."""
+    return {
+        "runs": [{"run": str(run.path), "name": run.name, "engine": run.engine} for run in runs],
+        "by": by,
+        "tolerance": tolerance,
+        "method": METHOD,
+        "evidence": EVIDENCE[code],
+        "summary": _sentence(found, by, tolerance),
+        "cautions": list(cautions),
+        "real": len(found.real),
+        "copies": len(found.of("copies")),
+        "rows": [_row(row) for row in found.rows],
+        "not_compared": list(found.alone),
+    }
+
+
+def _row(row: "Compared") -> dict[str, Any]:
+    from thalweg.analysis import MEASURES
+
+    change, low, high = row.change
+    return {
+        "point": dict(row.pair.point),
+        **({"values": list(row.pair.values)} if row.pair.values else {}),
+        "flow": row.flow,
+        "cc": list(row.ccs),
+        "measure": row.measure,
+        "unit": MEASURES[row.measure].unit,
+        "first": asdict(row.first),
+        "second": asdict(row.second),
+        "difference": {"value": row.difference.value, "low": row.difference.low, "high": row.difference.high},
+        "change": {"kind": "relative" if row.is_relative else "points", "value": change, "low": low, "high": high},
+        "p": row.difference.p,
+        "p_corrected": row.p,
+        "verdict": row.verdict,
+    }
+
+
+def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
+    """Say in a sentence what came out."""
+    if not found.rows:
+        return f"Nothing was compared: {_why_nothing(found)}."
+    rows, few, small = len(found.rows), len(found.of("too few")), len(found.of("too small"))
+    copies = len(found.of("copies"))
+    aside = [
+        *([f"{small} smaller than the tolerance of {tolerance * 100:g} %"] if small else []),
+        *([f"{copies} of repetitions that are copies of one another, so without a verdict"] if copies else []),
+        *([f"{few} with too few repetitions to say"] if few else []),
+    ]
+    rest = f" ({', '.join(aside)})" if aside else ""
+    if not found.real:
+        return f"No real difference in {rows} comparisons{rest}."
+    top = found.real[0]
+    places = [f"{key} = {output.plain(value)}" for key, value in top.pair.point.items()]
+    places += [f"{by} = {_both(*map(output.plain, top.pair.values))}"] if top.pair.values else []
+    where = ", ".join(places)
+    return (
+        f"{len(found.real)} of {rows} differences are real{rest}; the largest: {_change(top)[0]} {_title(top)}"
+        f" of {top.flow or 'the path'}{f' at {where}' if where else ''}."
+    )
+
+
+def _why_nothing(found: "Comparison") -> str:
+    if not found.alone:
+        return "neither side has a value of these measures and flows"
+    more = f", and {len(found.alone) - 1} more like that" if found.alone[1:] else ""
+    return f"{found.alone[0]}{more}"
+
+
+def _table(rows: Sequence["Compared"], by: str | None) -> str:
+    keys = list(dict.fromkeys(key for row in rows for key in row.pair.point))
+    with_cc = any(row.ccs[0] != row.ccs[1] for row in rows) and not (by or "").endswith(".cc")
+    headings = [*keys, *([by] if by else []), "flow", *(["cc"] if with_cc else []), "measure", "n", "A", "B"]
+    lines = [
+        [
+            *(output.plain(row.pair.point[key]) for key in keys),
+            *([_both(*map(output.plain, row.pair.values))] if row.pair.values else []),
+            row.flow or "(path)",
+            *([_both(*(cc or "" for cc in row.ccs))] if with_cc else []),
+            _title(row, with_unit=True),
+            _both(str(row.first.n), str(row.second.n)),
+            _value(row, row.first.mean),
+            _value(row, row.second.mean),
+            *_change(row),
+            row.verdict,
+        ]
+        for row in rows
+    ]
+    places = range(len(headings) - 3, len(headings) + 1)
+    return output.table([*headings, "change", "95 % interval", "verdict"], lines, numbers=places)
+
+
+def _both(first: str, second: str) -> str:
+    """Write what A and B have, once if it is the same.
+
+    >>> _both("cubic", "bbr"), _both("10", "10")
+    ('cubic > bbr', '10')
+    """
+    return first if first == second else f"{first} > {second}"
+
+
+def _title(row: "Compared", *, with_unit: bool = False) -> str:
+    from thalweg.analysis import MEASURES
+
+    unit = UNITS[MEASURES[row.measure].unit][0]
+    return f"{row.measure} ({unit})" if with_unit and unit else row.measure
+
+
+def _value(row: "Compared", mean: float) -> str:
+    from thalweg.analysis import MEASURES
+
+    return f"{mean / UNITS[MEASURES[row.measure].unit][1]:.4g}"
+
+
+def _change(row: "Compared") -> tuple[str, str]:
+    """Write a change, and its interval."""
+    change, low, high = row.change
+    if change is None:
+        return "new", "-"  # something instead of nothing has no ratio
+    unit = "%" if row.is_relative else "pts"
+    interval = "-" if low is None or high is None else f"[{_signed(low)}, {_signed(high)}]"
+    return f"{_signed(change)} {unit}", interval
+
+
+def _signed(change: float) -> str:
+    """Write a change in hundredths, with its sign and no digits that say nothing.
+
+    >>> _signed(0.123), _signed(-0.00456), _signed(12.345), _signed(0.0)
+    ('+12.3', '-0.456', '+1234', '0')
+    """
+    if not change:
+        return "0"
+    return f"{change * 100:+.3g}" if abs(change) < 9.995 else f"{change * 100:+.0f}"
+
+
+def _kernel(run: "Run") -> str:
+    """Say which kernel a run was made on: its engine's, which need not be the machine's, else the machine's."""
+    if engines := str(run.meta.get("result_version", "")).partition(" on ")[2]:
+        return engines
+    return " ".join(str(run.meta.get("host", {}).get("kernel", "an unknown kernel")).split()[:2])

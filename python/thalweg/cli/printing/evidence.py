@@ -1,0 +1,42 @@
+"""Exit codes and sentences for numbers that rest on a part of the experiments, or on nothing."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from thalweg.errors import Exit
+
+if TYPE_CHECKING:
+    from thalweg.analysis.comparing.evidence import Evidence, Extent
+
+CODES: dict["Extent", Exit] = {"all": Exit.FINE, "part": Exit.INCOMPLETE, "none": Exit.NO_EVIDENCE}
+
+RANK = (Exit.FINE, Exit.INCOMPLETE, Exit.NO_EVIDENCE, Exit.FAILED, Exit.INTERRUPTED)
+"""From the best outcome to the worst."""
+
+
+def code(found: "Evidence") -> Exit:
+    """Return the exit code of a command whose numbers rest on this evidence."""
+    return CODES[found.extent]
+
+
+def worst(codes: Sequence[Exit]) -> Exit:
+    """Return the exit code that reports the worst of several outcomes.
+
+    >>> worst([Exit.FINE, Exit.FAILED, Exit.NO_EVIDENCE]).name
+    'FAILED'
+    """
+    return max(codes, key=RANK.index, default=Exit.FINE)
+
+
+def least(found: "Sequence[Evidence]") -> "Extent":
+    """Return the extent of the run that holds least."""
+    return max((each.extent for each in found), key=list(CODES).index, default="all")
+
+
+def sentence(text: str) -> str:
+    """Write a caution as a sentence.
+
+    >>> sentence("nothing was compared")
+    'Nothing was compared.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,187 @@
+"""The experiments of a plan as a table: a line per point, and above them what is the same at all points."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from thalweg.cli.printing import output
+from thalweg.plan.models import (
+    BufferBytes,
+    CapacitySteps,
+    CapacityTrace,
+    Experiment,
+    Flow,
+    Link,
+    LoadRequests,
+    LoadSizes,
+    RepeatGap,
+    RepeatPoisson,
+)
+from thalweg.scenario import Document, departures, sweep, traces
+from thalweg.scenario.text import quantities
+
+RATES = (("Gbps", 10**9), ("Mbps", 10**6), ("kbps", 10**3))
+SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
+
+ABOUT = {"name", "about", "source"}
+"""Keys that are about the scenario, not about its experiments."""
+
+IN_ROWS = {"path.rate", "path.trace", "path.rtt", "path.buffer", "duration"}
+"""Keys that the rows of every point show resolved."""
+
+IN_FLOW_ROWS = {
+    "name",
+    "cc",
+    "size",
+    "start",
+    "count",
+    "repeat.gap",
+    "repeat.until",
+    "repeat.count",
+    "repeat.arrivals",
+    "requests.size",
+    "requests.count",
+}
+"""Keys of a flow that its row shows."""
+
+SWEPT_ROWS = {"rate": "path.rate", "rtt": "path.rtt", "ends": "duration"}
+"""Rows that only repeat a key where the sweep sets it."""
+
+T = TypeVar("T")
+
+
+def table(points: Sequence[Experiment], document: Document) -> str:
+    """Write the points, an experiment each; every key that departs from its default is shown."""
+    rows_of = _Rows(document)
+    keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
+    swept = document.raw.get("sweep", {})
+    others = _others(next(scenario for _, scenario in sweep.scenarios(document.raw, swept)), swept, document)
+    if len(points) == 1:
+        values = [[key, _value(value)] for key, value in points[0].sweep.items()]
+        return output.table(["key", "value"], [*values, *rows[0].items(), *others])
+    same = [key for key in rows[0] if all(row[key] == rows[0][key] for row in rows)]
+    changing = [key for key in rows[0] if key not in same]
+    above = [*([key, rows[0][key]] for key in same), *others]
+    lines = [
+        [str(point.experiment), *(_value(point.sweep[key]) for key in keys), *(row[key] for key in changing)]
+        for point, row in zip(points, rows, strict=True)
+    ]
+    below = output.table(["point", *keys, *changing], lines, numbers=[0])
+    return "\n\n".join([*([output.table(["at every point", ""], above)] if above else []), below])
+
+
+def _others(scenario: dict[str, Any], swept: dict[str, Any], document: Document) -> list[list[str]]:
+    """Write the keys that depart from their defaults, and that neither the sweep nor other rows show."""
+    rows = []
+    for address, value in departures(scenario).items():
+        first, _, below = address.partition(".")
+        is_in_row = address in ABOUT | IN_ROWS or (first == "flow" and below.partition(".")[2] in IN_FLOW_ROWS)
+        if address not in swept and not is_in_row:
+            is_trace = address == "path.reverse.trace"
+            rows.append([address, _trace(document.file.parent, value) if is_trace else _value(value)])
+    return rows
+
+
+class _Rows:
+    """Writes the rows of points; what several points share is written once."""
+
+    def __init__(self, document: Document) -> None:
+        self._folder = document.file.parent
+        self._trace = document.raw["path"].get("trace", "")
+        self._swept = document.raw.get("sweep", {})
+        self._known: dict[tuple[int, str], str] = {}
+
+    def of(self, point: Experiment) -> dict[str, str]:
+        """Describe a point; what the sweep itself shows is left out."""
+        link = point.forward
+        trace = str(point.sweep.get("path.trace", self._trace))
+        row = {
+            "rate": self._once(link, trace, lambda link: _rate(link, self._folder, trace)),
+            "rtt": _time(point.rtt_ns),
+            "buffer": self._once(link, "buffer", _buffer),
+            "ends": "when all are done" if point.duration_ns is None else _time(point.duration_ns),
+        }
+        row = {key: text for key, text in row.items() if SWEPT_ROWS.get(key) not in self._swept}
+        for flow in point.flows:
+            row[f"flow {flow.name}"] = self._once(flow, "", self._flow)
+        return row
+
+    def _once(self, described: T, part: str, describe: Callable[[T], str]) -> str:
+        known = id(described), part  # experiments live as long as the plan
+        if known not in self._known:
+            self._known[known] = describe(described)
+        return self._known[known]
+
+    def _flow(self, flow: Flow) -> str:
+        return _flow(flow) if f"flow.{flow.name}.cc" in self._swept else f"{flow.cc}: {_flow(flow)}"
+
+
+def _value(value: Any) -> str:
+    """Write a value of the scenario; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
+    if isinstance(value, list):
+        return ", ".join(
+            " ".join(_value(inner) for inner in each.values()) if isinstance(each, dict) else _value(each)
+            for each in value
+        )
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _rate(link: Link, folder: Path, trace: str) -> str:
+    if isinstance(link.capacity, CapacitySteps):
+        rates = " > ".join(_scaled(step.rate_bps, "bps", RATES) for step in link.capacity.steps[:3])
+        return rates + (" > ..." if len(link.capacity.steps) > 3 else "")
+    return _trace(folder, trace) if isinstance(link.capacity, CapacityTrace) else "unlimited"
+
+
+def _trace(folder: Path, name: str) -> str:
+    """Describe a trace: a name alone hides one that is a thousand times too slow."""
+    times = traces.read(folder / name)
+    mean, period = quantities.rate_text(traces.mean_rate_bps(times)), quantities.time_text(times[-1] * 10**6)
+    return f"trace {name}: {mean} on average, repeats every {period}"
+
+
+def _buffer(link: Link) -> str:
+    if isinstance(link.buffer, BufferBytes):
+        return _size(link.buffer.bytes)
+    return f"{link.buffer.packets} packets"
+
+
+def _flow(flow: Flow) -> str:
+    load = flow.load
+    what = "unlimited"
+    if isinstance(load, LoadSizes):
+        what = "/".join(_size(size) for size in load.sizes_bytes[:3]) + ("/..." if len(load.sizes_bytes) > 3 else "")
+    elif isinstance(load, LoadRequests):
+        what = f"{load.count or 'endless'} requests of {_size(load.size_bytes)}"
+    count = f" x {flow.count}" if flow.count > 1 else ""
+    start = f" from {_time(flow.start_ns)}" if flow.start_ns else ""
+    return f"{what}{count}{start}{_repeat(flow)}"
+
+
+def _repeat(flow: Flow) -> str:
+    repeat = flow.repeat
+    if isinstance(repeat, RepeatGap):
+        how = f", every {_time(repeat.gap_ns)} after the last" if repeat.gap_ns else ", back to back"
+    elif isinstance(repeat, RepeatPoisson):
+        how = f", at random every {_time(repeat.mean_gap_ns)}"
+    else:
+        return ""
+    times = f", {repeat.count} times" if repeat.count is not None else ""
+    return how + times + (f" until {repeat.until} ends" if repeat.until else "")
+
+
+def _time(ns: int) -> str:
+    return _scaled(ns, "ns", TIMES)
+
+
+def _size(size: int) -> str:
+    return _scaled(size, "B", SIZES)
+
+
+def _scaled(value: int, base: str, units: tuple[tuple[str, int], ...]) -> str:
+    """Write a value in the largest unit that it reaches, to six digits."""
+    for unit, factor in units:
+        if value >= factor:
+            return f"{value / factor:.6g}{unit}"
+    return f"{value}{base}"

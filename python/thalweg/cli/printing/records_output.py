@@ -1,0 +1,211 @@
+"""How a summary of records is printed: a sentence, a table of algorithms, one of completion times, what is missing; or
+JSON.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thalweg.cli.printing import output
+
+if TYPE_CHECKING:
+    from thalweg.records import Count, Missing, Spread, Summary
+
+SHOWN = {
+    "goodput": "goodput of transfers",
+    "serving_time": "server's time",
+    "busy_goodput": "goodput while sending",
+    "rtt_min": "RTT min",
+    "rtt_p95": "RTT p95",
+    "rtt_smoothed": "RTT smoothed",
+    "transfer_rtt_smoothed": "RTT smoothed",
+    "retransmit_ratio": "retransmitted",
+    "buffer": "queue seen",
+}
+"""Measures in the table of algorithms, and their headings; `--json` and `--out` have them all."""
+
+INSTEAD = {"serving_time": "goodput", "rtt_smoothed": "rtt_p95", "transfer_rtt_smoothed": "rtt_min"}
+"""Measures that are shown only where another one, which says more, is not known of any row."""
+
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+"""In JSON."""
+
+SENTENCES = {
+    "machine": "machines",
+    "source": "sources",
+    "direction": "opened",
+    "close": "closed",
+    "ip_version": "IP version",
+}
+"""Columns whose counts are printed where they have more than one value, and what stands before them."""
+MOST_VALUES = 6
+"""Of more values, the others are counted together."""
+MOST_NEVER = 12
+"""Of more columns that no row has, their number is enough."""
+MOSTLY = 0.05
+"""Columns that fewer rows leave empty are not worth a line."""
+
+METHOD = "median [10 %, 90 %] of the rows that have the value; retransmitted: the mean"
+
+
+def show(summary: "Summary") -> None:
+    """Print a summary."""
+    output.data("\n".join(sentences(summary)))
+    output.data("")
+    output.data(_algorithms(summary))
+    if times := _times(summary):
+        output.data("")
+        output.data(times)
+    if empty := _missing(summary):
+        output.data("")
+        output.data(empty)
+    output.talk(METHOD)
+
+
+def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> dict[str, Any]:
+    """Give everything that a summary holds."""
+    from thalweg.records import SIZES
+
+    return {
+        "places": [str(place) for place in places],
+        **({"page": str(html)} if html else {}),
+        "files": summary.files,
+        "left_out": [{"file": str(each.file), "why": each.why} for each in summary.left_out],
+        "rows": summary.rows,
+        "left_out_rows": summary.unknown_kinds,
+        "superseded": summary.superseded,
+        "open": summary.open,
+        "first_us": summary.first_us,
+        "last_us": summary.last_us,
+        "largest_sampled_one_in": summary.largest_weight,
+        "counts": {column: [asdict(count) for count in counts] for column, counts in summary.counts.items()},
+        "algorithms": [
+            {
+                "cc": each.cc,
+                "connections": each.count.connections,
+                "transfers": each.count.transfers,
+                "acked_bytes": each.acked_bytes,
+                "cpu_limited_share": each.cpu_limited_share,
+                "measures": {name: _spread(spread) for name, spread in each.spreads.items()},
+                "completion_time_by_size": {
+                    SIZES[number].title: _spread(spread) for number, spread in each.by_size.items()
+                },
+            }
+            for each in summary.algorithms.values()
+        ],
+        "missing": [asdict(each) for each in summary.missing],
+    }
+
+
+def sentences(summary: "Summary") -> Iterator[str]:
+    """Say in a few lines what there is."""
+    kinds = {count.value: count.connections + count.transfers for count in summary.counts["kind"]}
+    parts = [_number(kinds["close"], "connection", " closed")] if "close" in kinds else []
+    parts += [_number(summary.open, "connection", " still open")] if summary.open else []
+    parts += [_number(kinds["transfer"], "transfer")] if "transfer" in kinds else []
+    yield f"{', '.join(parts)}, in {_number(summary.files, 'file')}"
+    from thalweg.report.pages.records_table import period
+
+    yield f"{period(summary.first_us, summary.last_us)} UTC"
+    if summary.largest_weight > 1:
+        yield f"recorded: one connection in {summary.largest_weight}; counts below are of what was recorded"
+    for column, title in SENTENCES.items():
+        counts = summary.counts[column]
+        if len(counts) > 1:
+            yield f"{title}: {_shares(counts)}"
+
+
+def _number(count: int, what: str, behind: str = "") -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}{behind}"
+
+
+def _shares(counts: "Sequence[Count]") -> str:
+    rows = [count.connections + count.transfers for count in counts]
+    total = sum(rows)
+    parts = [f"{count.value} {_share(n / total)}" for count, n in zip(counts[:MOST_VALUES], rows, strict=False)]
+    if len(counts) > MOST_VALUES:
+        parts.append(f"{len(counts) - MOST_VALUES} others {_share(sum(rows[MOST_VALUES:]) / total)}")
+    return ", ".join(parts)
+
+
+def _algorithms(summary: "Summary") -> str:
+    from thalweg.records import MEASURES
+    from thalweg.report.pages.records_table import MEANS, cells
+
+    algorithms = list(summary.algorithms.values())
+    columns: list[tuple[str, list[str]]] = [
+        ("cc", [each.cc for each in algorithms]),
+        ("connections", [f"{each.count.connections:,}" for each in algorithms]),
+        ("transfers", [f"{each.count.transfers:,}" for each in algorithms]),
+    ]
+    known = {name for each in algorithms for name in each.spreads}
+    for name, title in SHOWN.items():
+        spreads = [each.spreads.get(name) for each in algorithms]
+        if name in known and INSTEAD.get(name) not in known:
+            unit, texts = cells(spreads, MEASURES[name].unit, is_mean=name in MEANS)
+            columns.append((f"{title} ({unit})", texts))
+    if any(each.cpu_judged for each in algorithms):
+        columns.append(("short of CPU (%)", [_per_cent(each.cpu_limited_share) for each in algorithms]))
+    rows = list(zip(*(texts for _, texts in columns), strict=True))
+    return output.table([title for title, _ in columns], rows, numbers=range(1, len(columns)))
+
+
+def _times(summary: "Summary") -> str:
+    """Write completion times: a line per class of sizes, a column per algorithm."""
+    from thalweg.records import SIZES
+    from thalweg.report.pages.records_table import cells
+
+    algorithms = [each for each in summary.algorithms.values() if each.by_size]
+    if not algorithms:
+        return ""
+    rows = []
+    for number, size in enumerate(SIZES):
+        spreads = [each.by_size.get(number) for each in algorithms]
+        if any(spreads):
+            unit, texts = cells(spreads, "s")
+            counts = "/".join(f"{spread.n:,}" if spread else "0" for spread in spreads)
+            rows.append([size.title, counts, unit, *texts])
+    headings = ["completion time", "transfers", "unit", *(each.cc for each in algorithms)]
+    return output.table(headings, rows, numbers=[1, *range(3, len(headings))])
+
+
+def _per_cent(share: float | None) -> str:
+    return "-" if share is None else f"{share * 100:.3g}"
+
+
+def _missing(summary: "Summary") -> str:
+    """Name the columns that no row has, and those that many rows leave empty."""
+    never = [each.column for each in summary.missing if _least(each) == 1]
+    named = ", ".join(never) if len(never) <= MOST_NEVER else f"{len(never)} columns, which --json and --out name"
+    lines = [f"empty in every row: {named}"] if never else []
+    some = [each for each in summary.missing if each.means and _most(each) >= MOSTLY and _least(each) < 1]
+    if some:
+        rows = [[each.column, _share(each.connections), _share(each.transfers), each.means] for each in some]
+        lines += ["", output.table(["empty", "connections", "transfers", "such a row"], rows, numbers=[1, 2])]
+    return "\n".join(lines).strip("\n")
+
+
+def _least(missing: "Missing") -> float:
+    return min(share for share in (missing.connections, missing.transfers) if share is not None)
+
+
+def _most(missing: "Missing") -> float:
+    return max(share for share in (missing.connections, missing.transfers) if share is not None)
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share * 100:.3g} %"
+
+
+def _spread(spread: "Spread") -> dict[str, Any]:
+    """Give a measure of one algorithm; values are in bit/s, seconds, ratios and BDP."""
+    return {
+        "rows": spread.n,
+        "stands_for": spread.stands_for,
+        "mean": spread.mean,
+        "min": spread.low,
+        "max": spread.high,
+        "quantiles": {f"{share:g}": spread.quantile(share) for share in QUANTILES},
+        "cdf": [list(point) for point in spread.curve()],
+    }

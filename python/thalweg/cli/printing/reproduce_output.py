@@ -1,0 +1,138 @@
+"""How `thalweg reproduce` prints what became of the claims."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from thalweg import printable
+from thalweg.cli.printing import evidence, output
+from thalweg.run import duration
+from thalweg.studies import UNJUDGED, Judged, Reproduced, Study, Verdict
+from thalweg.studies.claims.models import Claim
+from thalweg.studies.pages import lessons, texts
+
+STYLES: dict[Verdict, str] = {
+    "holds": "green",
+    "does not hold": "red",
+    "not settled": "yellow",
+    "cannot run here": "dim",
+    "not in the quick set": "dim",
+}
+
+NARROWEST = 100
+"""Columns of the table where standard output is no terminal, which has a width of its own."""
+
+
+def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None) -> None:
+    """Print the claims as a table with a column per engine, then a line per engine that counts, page and figures."""
+    terminal = Console(file=sys.stdout)
+    if not terminal.is_terminal:
+        terminal = Console(file=sys.stdout, width=max(NARROWEST, terminal.width))
+    table = Table(title=study.claims.title, title_justify="left", show_lines=True)
+    table.add_column("Claim", ratio=3, overflow="fold")
+    table.add_column("Paper", ratio=1, overflow="fold")
+    for each in reproduced:
+        table.add_column(each.engine.name, ratio=2, overflow="fold")
+    for claim in study.claims.claims:
+        cells = [_cell(claim, each.judged[claim.id]) for each in reproduced]
+        for cell in (row := [_claim(claim), Text(texts.paper(claim)), *cells]):
+            cell.plain = printable.lines(cell.plain)
+        table.add_row(*row)
+    try:
+        terminal.print(table)
+    except BrokenPipeError:
+        raise output.NobodyReads from None
+    for each in reproduced:
+        for part, tried in each.tried.items():
+            if tried.plan and tried.scaled:
+                output.data(f"{each.engine.name}, {part}: {tried.scaled}")
+    for each in reproduced:
+        output.data(_count(each))
+    if page:
+        output.data(f"page  {page}")
+    for file in figures or ():
+        output.data(f"figure  {file}")
+
+
+def as_json(
+    study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None, *, quick: bool
+) -> dict[str, Any]:
+    """Give everything that was found."""
+    return {
+        "study": study.name,
+        "quick": quick,
+        "page": str(page) if page else None,
+        **({} if figures is None else {"figures": [str(file) for file in figures]}),
+        "engines": [_engine(study, each) for each in reproduced],
+    }
+
+
+def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
+    return {
+        "engine": reproduced.engine.name,
+        "available": reproduced.engine.available,
+        "result_version": reproduced.engine.version,
+        "seconds": round(reproduced.seconds, 1),
+        "experiments": reproduced.experiments,
+        "failed": reproduced.failed,
+        "evidence": evidence.least(reproduced.evidence),
+        "cautions": reproduced.cautions,
+        "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
+        "scaled": {part: tried.scaled for part, tried in reproduced.tried.items() if tried.plan and tried.scaled},
+        "claims": [_judged(claim, reproduced.judged[claim.id]) for claim in study.claims.claims],
+        "trees": lessons.trees(study, reproduced),
+    }
+
+
+def _judged(claim: Claim, judged: Judged) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "text": claim.text.strip(),
+        "source": claim.source,
+        "paper": claim.paper,
+        "asked": texts.asked(claim),
+        "verdict": judged.verdict,
+        "value": judged.value,
+        "low": judged.low,
+        "high": judged.high,
+        "n": judged.n,
+        "points": judged.points,
+        "where": judged.where,
+        "note": judged.note,
+    }
+
+
+def _claim(claim: Claim) -> Text:
+    text = Text(claim.id, style="bold")
+    text.append(f"\n{claim.text.strip()}", style="not bold")
+    text.append(f"\nasked: {texts.asked(claim)}", style="not bold dim")
+    if claim.source:
+        text.append(f"; {claim.source}", style="not bold dim")
+    if claim.trust:
+        text.append(f"\ntrust: {claim.trust.strip()}", style="not bold dim")
+    return text
+
+
+def _cell(claim: Claim, judged: Judged) -> Text:
+    text = Text(judged.verdict, style=STYLES[judged.verdict])
+    for line in (texts.ours(judged, texts.unit(claim)), judged.note):
+        if line:
+            text.append(f"\n{line}", style="default")
+    if claim.reason and judged.verdict in ("does not hold", "not settled"):
+        text.append(f"\nwhy: {claim.reason.strip()}", style="default")
+    return text
+
+
+def _count(reproduced: Reproduced) -> str:
+    verdicts = [judged.verdict for judged in reproduced.judged.values()]
+    judged = sum(verdict not in UNJUDGED for verdict in verdicts)
+    others = [f"{verdicts.count(each)} {each}" for each in STYLES if each != "holds" and verdicts.count(each)]
+    rest = f": {', '.join(others)}" if others else ""
+    failed = f"; {reproduced.failed} experiments failed" if reproduced.failed else ""
+    took = f"; it took {duration(reproduced.seconds)}" if reproduced.directories else ""
+    return f"{reproduced.engine.name}: {verdicts.count('holds')} of {judged} claims hold{rest}{failed}{took}"

@@ -1,0 +1,106 @@
+"""What `thalweg validate` prints of a comparison: text for people, JSON for programs."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from thalweg.cli.printing import evidence, output
+from thalweg.cli.printing import validation_tables as tables
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Evidence
+    from thalweg.validate import Compared, Comparison, Part
+
+MOST_SHOWN = 10
+"""Disagreements that are printed; `--json` and the page have all of them."""
+
+
+def show(comparison: "Comparison") -> None:
+    """Print tables: cells, what all errors come to, where engines disagree most, and the goals."""
+    from thalweg.validate import words
+
+    is_terminal = sys.stdout.isatty()
+    first, second = comparison.engines
+    output.data(f"errors of {first}, with {second} as the reference")
+    if any(compared.within_noise for cell in comparison.cells for compared in cell.measures.values()):
+        output.data(f"{words.NOISE} marks errors no larger than what repetitions leave uncertain")
+    for part in comparison.parts:
+        mine = [cell for cell in comparison.cells if cell.scenario == part.name]
+        output.data(f"\n{part.name}: {part.about}" if part.about else f"\n{part.name}")
+        tables.show(tables.of_cells(mine, part.sweep_keys), is_terminal=is_terminal)
+        for note, many in tables.notes(mine):
+            output.data(f"  {note}" + (f" ({many} rows)" if many > 1 else ""))
+    output.data("\noverall, of the sizes of the errors")
+    tables.show(tables.of_overall(comparison.overall), is_terminal=is_terminal)
+    if comparison.disagreements:
+        many = len(comparison.disagreements)
+        shown = comparison.disagreements[:MOST_SHOWN]
+        rest = f", the {MOST_SHOWN} largest of {many}" if many > MOST_SHOWN else ""
+        output.data(f"\ndisagreements{rest}")
+        tables.show(tables.of_disagreements(comparison, shown), is_terminal=is_terminal)
+    output.data("\nboth engines in one report, with time series")
+    for line in reports(comparison.parts):
+        output.data(f"  {line}")
+    output.data("\ngoals")
+    tables.show(tables.of_goals(comparison.goals), is_terminal=is_terminal)
+
+
+def reports(parts: Sequence["Part"]) -> list[str]:
+    """Give the command for a report of both sides of each part that has two."""
+    lines = []
+    for part in parts:
+        there = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
+        if there:
+            lines.append(shlex.join(["thalweg", "report", *there, "--out", f"{part.name}.html"]))
+    return lines
+
+
+def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, Any]:
+    """Give everything as docs/reference/validation.md describes it."""
+    return {
+        "engines": list(comparison.engines),
+        "reference": comparison.engines[1],
+        "points": comparison.grid.cells,
+        "points_left_out": comparison.grid.left_out,
+        "interrupted": interrupted,
+        "evidence": evidence.least(held),
+        "cautions": [each.caution for each in held if each.caution],
+        "cells": [
+            asdict(cell) | {"measures": {name: _compared(each) for name, each in cell.measures.items()}}
+            for cell in comparison.cells
+        ],
+        "overall": [asdict(each) for each in comparison.overall],
+        "goals": [
+            {
+                "errors_in": each.goal.title,
+                "measure": each.goal.measure,
+                "statistic": each.goal.statistic,
+                "limit": each.goal.limit,
+                "found": each.found,
+                "p90": each.p90,
+                "n": each.n,
+                "within_noise": each.within_noise,
+                "verdict": each.verdict,
+            }
+            for each in comparison.goals
+        ],
+        "disagreements": [
+            {"scenario": each.cell.scenario, "point": each.cell.point, "flow": each.cell.flow, "measure": each.measure}
+            | _compared(each.compared)
+            | {"reason": comparison.reason(each)}
+            for each in comparison.disagreements
+        ],
+        "runs": [
+            {"scenario": part.name, "engine": side.engine.name, "run": str(side.directory)}
+            for part in comparison.parts
+            for side in dict.fromkeys(part.sides)
+            if side.directory
+        ],
+        "reports": reports(comparison.parts),
+    }
+
+
+def _compared(compared: "Compared") -> dict[str, Any]:
+    return asdict(compared) | {"within_noise": compared.within_noise}

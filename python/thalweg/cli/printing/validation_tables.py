@@ -1,0 +1,139 @@
+"""Tables of `thalweg validate`: plain where they are piped, with colours on a terminal; 80 columns are enough."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from thalweg import printable
+from thalweg.cli.printing import output
+
+if TYPE_CHECKING:
+    from thalweg.validate import Cell, Comparison, Disagreement, Judged, Overall
+
+Row = list[str]
+
+LIMITS = {"relative": (0.05, 0.2), "points": (0.05, 0.15), "factor": (1.25, 2.0)}
+"""Up to which size an error is shown as small, and up to which as middling: a help for the eye, not a verdict."""
+
+COLOURS = ("green", "yellow", "red")
+
+VERDICTS = {"met": "green", "not met": "bold red", "not enough": "yellow"}
+
+HEADINGS = {"rtt_mean": "RTT", "completion_time": "completion", "utilisation": "util."}
+"""Short headings where the title of an error is too long for a line with many columns."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table: texts, a colour for each of them (or none), and the columns that are numbers."""
+
+    headings: Row
+    rows: list[Row]
+    colours: list[Row]
+    numbers: range
+
+
+def of_cells(cells: Sequence["Cell"], keys: Sequence[str]) -> Sheet:
+    """Write the errors of a scenario, a line per cell."""
+    from thalweg.validate import ERRORS, words
+
+    shown = [name for name in ERRORS if any(name in cell.measures for cell in cells)]
+    with_state = any(cell.state != "compared" for cell in cells)
+    with_cc = any(_says_more_than_its_name(cell, keys) for cell in cells)
+    titles = [HEADINGS.get(name, ERRORS[name].title) for name in shown]
+    named = [*map(words.short, keys), "flow", *(["cc"] if with_cc else [])]
+    rows, colours = [], []
+    for cell in cells:
+        names = [*(words.plain(cell.point[key]) for key in keys), words.flow(cell)]
+        names += [cell.cc or ""] if with_cc else []
+        compared = [cell.measures.get(name) for name in shown]
+        errors = [
+            (words.NOISE if each and each.within_noise else "") + words.error(name, each.error if each else None)
+            for name, each in zip(shown, compared, strict=True)
+        ]
+        state = ["" if cell.state == "compared" else cell.state] if with_state else []
+        rows.append([*names, *errors, *state])
+        hues = [_colour(name, each.error if each else None) for name, each in zip(shown, compared, strict=True)]
+        colours.append([""] * len(names) + hues + ["bold red"] * len(state))
+    headings = [*named, *titles, *(["state"] if with_state else [])]
+    return Sheet(headings, rows, colours, range(len(named), len(named) + len(shown)))
+
+
+def _says_more_than_its_name(cell: "Cell", keys: Sequence[str]) -> bool:
+    """Say whether the congestion control of a cell is neither the flow's name nor in a column of its own."""
+    return cell.cc is not None and cell.cc != cell.flow and f"flow.{cell.flow}.cc" not in keys
+
+
+def of_overall(totals: Sequence["Overall"]) -> Sheet:
+    """Write what all errors come to."""
+    from thalweg.validate import ERRORS, words
+
+    rows = [
+        [
+            ERRORS[each.measure].title,
+            str(each.n),
+            words.size(each.measure, each.median),
+            words.size(each.measure, each.p90),
+        ]
+        for each in totals
+    ]
+    colours = [["", "", _colour(each.measure, each.median), _colour(each.measure, each.p90)] for each in totals]
+    return Sheet(["measure", "rows", "median", "90th percentile"], rows, colours, range(1, 4))
+
+
+def of_goals(goals: Sequence["Judged"]) -> Sheet:
+    """Write each goal with what was found."""
+    from thalweg.validate import words
+
+    rows = [[each.goal.title, words.limit(each), words.found(each), str(each.n), each.verdict] for each in goals]
+    colours = [["", "", "", "", VERDICTS[each.verdict]] for each in goals]
+    return Sheet(["errors in", "goal", "found", "rows", "verdict"], rows, colours, range(2, 4))
+
+
+def of_disagreements(comparison: "Comparison", shown: Sequence["Disagreement"]) -> Sheet:
+    """Write where engines disagree, with both values."""
+    from thalweg.validate import ERRORS, words
+
+    rows, colours = [], []
+    for each in shown:
+        first, second = (words.value(each.measure, number) for number in (each.compared.first, each.compared.second))
+        error = words.error(each.measure, each.compared.error)
+        title = HEADINGS.get(each.measure, ERRORS[each.measure].title)
+        rows.append([words.place(each.cell), words.flow(each.cell), title, first, second, error])
+        colours.append(["", "", "", "", "", _colour(each.measure, each.compared.error)])
+    return Sheet(["where", "flow", "measure", *comparison.engines, "error"], rows, colours, range(3, 6))
+
+
+def notes(cells: Sequence["Cell"]) -> list[tuple[str, int]]:
+    """Give what is to be known of rows, and of how many."""
+    return [
+        (note.strip().replace("\n", "\n    "), many)
+        for note, many in Counter(note for cell in cells for note in cell.notes).items()
+    ]
+
+
+def show(sheet: Sheet, *, is_terminal: bool) -> None:
+    """Print a table: aligned text for programs and logs, with colours for people at a terminal."""
+    if not is_terminal:
+        output.data(output.table(sheet.headings, sheet.rows, numbers=sheet.numbers))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, heading in enumerate(sheet.headings):
+        table.add_column(heading, justify="right" if column in sheet.numbers else "left", overflow="fold")
+    for row, hues in zip(sheet.rows, sheet.colours, strict=True):
+        table.add_row(*(Text(printable.value(text), style=hue) for text, hue in zip(row, hues, strict=True)))
+    Console().print(table)
+
+
+def _colour(measure: str, value: float | None) -> str:
+    from thalweg.validate import ERRORS
+
+    if value is None:
+        return ""
+    kind = ERRORS[measure]
+    return COLOURS[sum(kind.size(value) > limit for limit in LIMITS[kind.kind])]

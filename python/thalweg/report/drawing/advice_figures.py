@@ -1,0 +1,199 @@
+"""The figures of a page of advice: distributions of both arms, the map, sizes, quantiles, ages, and time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import polars as pl
+
+from thalweg.advise import Answer, Arm, Gain
+from thalweg.advise.answers.answer import gain
+from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
+from thalweg.report.drawing.figure import Figure, Scaled, Unit
+
+HOUR_US = 3_600_000_000
+
+METRICS: dict[str, tuple[str, str, Unit, float]] = {
+    "completion_time": ("Completion time of small transfers", "completion time", "s", 1e-6),
+    "throughput": ("Throughput of large transfers", "throughput", "bit/s", 1.0),
+}
+"""Title, axis, unit, and how much of the unit a number of the answer is."""
+
+GAIN = Scaled("gain", "ratio")
+POSITIVE = "Positive: the treatment is better, with less time or more throughput."
+
+
+def figures(answer: Answer) -> list[Figure]:
+    """Draw what an answer has."""
+    return [
+        *_maps(answer),
+        *_distributions(answer),
+        *_over_time(answer),
+        *_sizes(answer),
+        *_quantiles(answer),
+        *_ages(answer),
+        *_since(answer),
+    ]
+
+
+def _maps(answer: Answer) -> Iterator[Figure]:
+    for metric, (title, *_) in METRICS.items():
+        rows = [
+            (*part.names, found.value, found.low, found.high)
+            for part in answer.map
+            if (compared := part.comparisons.get(metric)) and (found := compared.gain) and min(part.values) >= 0
+            if not (compared.networks and compared.networks.are_few)
+        ]
+        if rows:
+            table = pl.DataFrame(
+                rows,
+                schema={
+                    "x": pl.Enum(RTT_TITLES),
+                    "y": pl.Enum(LOSS_TITLES),
+                    "value": float,
+                    "low": float,
+                    "high": float,
+                },
+                orient="row",
+            )
+            yield Figure(
+                f"map-{metric.replace('_', '-')}",
+                f"{title}: gain by RTT and retransmissions of the network",
+                "heatmap",
+                table,
+                x=Scaled("RTT of the network"),
+                y=Scaled("retransmitted by the control"),
+                value=GAIN,
+                middle=0.0,
+                about=f"{POSITIVE} Classes of too few networks are left empty.",
+            )
+
+
+def _distributions(answer: Answer) -> Iterator[Figure]:
+    names = {"treatment": answer.question.treatment, "control": answer.question.control}
+    for metric, (title, axis, unit, size) in METRICS.items():
+        comparison = answer.overall.comparisons.get(metric)
+        if not comparison or not comparison.difference:
+            continue
+        rows = [
+            (name, value * size, share)
+            for which, name in names.items()
+            for value, share in getattr(comparison.difference, which).curve
+        ]
+        table = pl.DataFrame(rows, schema=["series", "value", "share"], orient="row")
+        yield Figure(
+            f"cdf-{metric.replace('_', '-')}",
+            title,
+            "cdf",
+            table,
+            x=Scaled(axis, unit, is_log=True),
+            about="Share of the samples that are below a value, over all parts.",
+        )
+
+
+def _over_time(answer: Answer) -> Iterator[Figure]:
+    names = {"treatment": answer.question.treatment, "control": answer.question.control}
+    at_us = answer.question.design.at_us
+    for metric, (title, axis, unit, size) in METRICS.items():
+        table = answer.over_time.filter(pl.col("metric") == metric)
+        if table["start_us"].n_unique() < 2:
+            continue
+        first = int(table["start_us"].min())  # type: ignore[arg-type]
+        none = pl.lit(None, pl.Float64)
+        rows = table.select(
+            ((pl.col("start_us") - first) / HOUR_US).alias("x"),
+            (pl.col("median") * size).alias("y"),
+            none.alias("low"),
+            none.alias("high"),
+            pl.col("arm").replace_strict(names).alias("series"),
+        ).sort("series", "x")
+        mark = None
+        if at_us is not None:
+            x = (at_us - first) / HOUR_US
+            mark = pl.DataFrame({"name": ["activation"] * 2, "x": [x, x], "y": [rows["y"].min(), rows["y"].max()]})
+        yield Figure(
+            f"time-{metric.replace('_', '-')}",
+            f"{title} over time",
+            "lines",
+            rows,
+            x=Scaled(f"hours since {_day(first)} UTC"),
+            y=Scaled(f"median {axis}", unit),
+            curves=mark,
+            about="Medians of what began in each step.",
+        )
+
+
+def _sizes(answer: Answer) -> Iterator[Figure]:
+    yield from _by_size(answer, "sizes", "Completion time by size", "median completion time", lambda arm: arm.median)
+    yield from _by_size(
+        answer,
+        "jitter",
+        "Jitter of the completion time by size",
+        "95th minus 5th percentile",
+        lambda arm: arm.jitter,
+        "How far apart the slowest and the fastest twentieth are: steadier is lower.",
+    )
+
+
+def _by_size(
+    answer: Answer, name: str, title: str, axis: str, value_us: Callable[[Arm], float], about: str = ""
+) -> Iterator[Figure]:
+    """Draw a time of both arms for each class of sizes."""
+    names = {"treatment": answer.question.treatment, "control": answer.question.control}
+    rows = [
+        (each.title, value_us(getattr(each.difference, which)) * 1e-6, None, None, series)
+        for each in answer.sizes
+        for which, series in names.items()
+    ]
+    columns = {"x": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
+    if rows:
+        table = pl.DataFrame(rows, schema=columns, orient="row")
+        yield Figure(name, title, "bars", table, x=Scaled("size"), y=Scaled(axis, "s"), about=about)
+
+
+def _quantiles(answer: Answer) -> Iterator[Figure]:
+    rows = [
+        (f"{share:.0%}", found.value, found.low, found.high, METRICS[metric][1])
+        for metric, comparison in answer.overall.comparisons.items()
+        if comparison.difference
+        for share, effect in sorted(comparison.difference.quantiles.items())
+        for found in [gain(metric, effect)]
+    ]
+    if rows:
+        yield _gains(
+            "quantiles", "Gain at each quantile", rows, "quantile", "Whom the gain goes to: the fast or the slow."
+        )
+
+
+def _ages(answer: Answer) -> Iterator[Figure]:
+    rows = [
+        (age.title, found.value, found.low, found.high, "throughput")
+        for age in answer.ages
+        if age.effect
+        for found in [Gain(age.effect.ratio - 1, age.effect.low - 1, age.effect.high - 1)]
+    ]
+    if rows:
+        about = "Bytes acknowledged in each span of a connection's life, of connections that were open for all of it."
+        yield _gains("ages", "Gain by age of the connection", rows, "age", about)
+
+
+def _since(answer: Answer) -> Iterator[Figure]:
+    rows = [
+        (each.title, found.value, found.low, found.high, METRICS[each.metric][1])
+        for each in answer.since
+        if each.difference.median
+        for found in [gain(each.metric, each.difference.median)]
+    ]
+    if rows:
+        about = "Spans of whole days since the treatment began, or since the records do."
+        yield _gains("since", "Gain by time since the activation", rows, "since the activation", about)
+
+
+def _gains(
+    name: str, title: str, rows: Sequence[tuple[str, float, float, float, str]], axis: str, about: str
+) -> Figure:
+    table = pl.DataFrame(list(rows), schema=["x", "y", "low", "high", "series"], orient="row")
+    return Figure(name, title, "points", table, x=Scaled(axis), y=GAIN, about=f"{about} {POSITIVE}")
+
+
+def _day(us: int) -> str:
+    return f"{datetime.fromtimestamp(us / 1e6, UTC):%Y-%m-%d %H:%M}"

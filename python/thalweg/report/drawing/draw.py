@@ -1,0 +1,362 @@
+"""A figure becomes a drawing: a Vega-Lite template with its rows, its panels, and how its lines look.
+
+The template is filled in by whoever shows it: the page's script with the colours and the width of the reader's screen,
+`thalweg.report.drawing.paper` with those of a printed page.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from thalweg.report.drawing.colours import Colour, line_colours
+from thalweg.report.drawing.figure import Figure, Scaled
+from thalweg.report.drawing.plots import Side, Spec, heatmap, marks, series, steps
+from thalweg.report.text.labels import joined
+from thalweg.report.text.numbers import Scale, rounded, scale_for
+
+PATTERNS = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3]]
+"""Dashes of lines: as long as each has a colour of its own they are whole."""
+THEORY = [[5, 3], [2, 2], [9, 3, 2, 3], [1, 3]]
+"""Dashes of theory."""
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+MOST_POINTS = 25
+"""Of more values along x, lines have no marks at them."""
+MOST_WHISKERS = 12
+"""Of more values along x, intervals are bands."""
+MOST_TICKS = 8
+"""Of more values along a logarithmic axis, ticks stand at powers of ten."""
+OUTLIER = 2.0
+"""Where the farthest value is this many times as far from the middle as nearly all cells, colours end earlier."""
+NEARLY_ALL = 0.95
+DARK = 0.6
+"""From this part of the colours on, a number in a cell is white."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """How a line, or a group of bars, is drawn and named."""
+
+    name: str
+    colour: Colour
+    dash: list[int]
+    shape: str
+    is_theory: bool = False
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Everything that is needed to show a figure."""
+
+    kind: str
+    spec: Spec
+    rows: list[Row]
+    panels: list[str]
+    lines: list[Line]
+    x_domain: list[str]
+    """Texts along x, where it has texts."""
+    y_domain: list[str]
+    """Texts along y, likewise."""
+    description: str
+    note: str = ""
+    """What the drawing had to leave out."""
+
+
+def draw(figure: Figure) -> Drawing:
+    """Draw a figure."""
+    table = _placed(figure.rows)
+    if figure.kind == "heatmap":
+        return _heatmap(figure, table)
+    if figure.kind == "cdf":
+        return _steps(figure, table)
+    if figure.kind == "series":
+        return _series(figure, table)
+    return _marks(figure, table)
+
+
+def packed(drawing: Drawing) -> dict[str, Any]:
+    """Give a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
+    names = _unique([name for row in drawing.rows for name in row])
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in drawing.rows] for name in names}
+    texts = {}
+    for name, values in columns.items():
+        if any(isinstance(value, str) for value in values):
+            distinct = {value: number for number, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
+            texts[name] = list(distinct)
+            columns[name] = [None if value is None else distinct[value] for value in values]
+    return {
+        "kind": drawing.kind,
+        "spec": drawing.spec,
+        "rows": {"columns": columns, "texts": texts},
+        "panels": drawing.panels,
+        "lines": [
+            {
+                "name": line.name,
+                "colour": [line.colour.light, line.colour.dark],
+                "dash": line.dash,
+                "shape": line.shape,
+                "is_theory": line.is_theory,
+            }
+            for line in drawing.lines
+        ],
+        "x_domain": drawing.x_domain,
+        "y_domain": drawing.y_domain,
+        "description": drawing.description,
+    }
+
+
+def _placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give every row the name of its line and of its panel; an engine is named where there are several."""
+    engines = rows["engine"].drop_nulls().n_unique() if "engine" in rows.columns else 0
+    parts = [pl.col("panel").cast(pl.String)] if "panel" in rows.columns else []
+    parts += [pl.col("engine").cast(pl.String)] if engines > 1 else []
+    place = pl.concat_str(parts, separator=" · ", ignore_nulls=True) if parts else pl.lit("")
+    name = pl.col("series").cast(pl.String).fill_null("") if "series" in rows.columns else pl.lit("")
+    floats = pl.selectors.float()
+    finite = rows.with_columns(pl.when(floats.is_finite()).then(floats).name.keep())
+    return finite.with_columns(place.alias("place"), name.alias("name"))
+
+
+def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
+    table = table.drop_nulls(["x", "y"])
+    is_text = figure.kind == "bars" or not table["x"].dtype.is_numeric()
+    if not is_text and figure.x.is_log:
+        table = table.filter(pl.col("x") > 0)
+    if figure.y.is_log:
+        table = table.filter(pl.col("y") > 0)
+    x = _scale(figure.x, table["x"])
+    y = _scale(figure.y, table["y"])
+    texts = _ordered(table["x"], x) if is_text else {}
+    rows = [
+        {
+            "x": texts[row["x"]] if is_text else rounded(row["x"] / x.size),
+            "y": rounded(row["y"] / y.size),
+            "low": rounded(_low(figure, row["low"], row["y"]) / y.size) if row["low"] is not None else None,
+            "high": rounded(row["high"] / y.size) if row["high"] is not None else None,
+            "series": row["name"],
+            "panel": row["place"],
+            "engine": row.get("engine"),
+            "text": _with_interval(y, row["y"], row["low"], row["high"]),
+        }
+        for row in table.iter_rows(named=True)
+    ]
+    names, panels = _texts(table["name"]), _texts(table["place"])
+    theory = [] if is_text else _theory(figure, panels, x, y)
+    distinct = table["x"].n_unique()
+    spec = marks(
+        figure.kind,
+        Side(_title(figure.x, x), is_text, figure.x.is_log, _ticks(figure.x, [row["x"] for row in rows], is_text)),
+        Side(_title(figure.y, y), False, figure.y.is_log, _decades(figure.y, [row["y"] for row in rows])),
+        has_groups=len(rows) > len({(row["x"], row["panel"]) for row in rows}),
+        has_intervals=any(row["low"] is not None for row in rows),
+        has_bands=distinct > MOST_WHISKERS and not is_text,
+        has_points=distinct <= MOST_POINTS,
+        has_theory=bool(theory),
+    )
+    lines = _lines(names, _unique([row["series"] for row in theory]))
+    return Drawing(
+        figure.kind, spec, rows + theory, panels, lines, list(texts.values()), [], _description(figure, lines, panels)
+    )
+
+
+def _low(figure: Figure, low: float, mean: float) -> float:
+    """Give the lower end of an interval as it is drawn: what cannot be negative starts at 0, or just below its mean."""
+    if figure.y.is_log and low <= 0:
+        return mean / 2
+    return low
+
+
+def _theory(figure: Figure, panels: list[str], x: Scale, y: Scale) -> list[Row]:
+    if figure.curves is None:
+        return []
+    found = []
+    for row in figure.curves.drop_nulls(["x", "y"]).iter_rows(named=True):
+        if (figure.x.is_log and row["x"] <= 0) or (figure.y.is_log and row["y"] <= 0):
+            continue
+        wanted = row.get("panel")
+        for panel in panels:
+            if wanted is None or panel == wanted or panel.startswith(f"{wanted} · "):
+                place = {"x": rounded(row["x"] / x.size), "y": rounded(row["y"] / y.size)}
+                found.append(place | {"series": row["name"], "panel": panel, "kind": "theory"})
+    return found
+
+
+def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
+    table = table.drop_nulls(["x", "y", "value"])
+    x, y, value = (
+        _scale(side, table[name]) for name, side in (("x", figure.x), ("y", figure.y), ("value", figure.value))
+    )
+    along, up = _ordered(table["x"], x), _ordered(table["y"], y)
+    low, high, note = _ends(figure, table["value"], value)
+    middle = None if figure.middle is None else figure.middle / value.size
+    rows = []
+    for row in table.iter_rows(named=True):
+        shown = row["value"] / value.size
+        rows.append(
+            {
+                "x": along[row["x"]],
+                "y": up[row["y"]],
+                "value": rounded(shown),
+                "number": f"{shown:.2g}" if abs(shown) < 10 else f"{shown:.0f}",
+                "is_dark": _part(shown, low, high, middle, figure.value.is_log) > DARK,
+                "panel": row["place"],
+                "engine": row.get("engine"),
+                "choice": row.get("choice"),
+                "text": _with_interval(value, row["value"], row["low"], row["high"]),
+            }
+        )
+    sides = Side(_title(figure.x, x), True), Side(_title(figure.y, y), True)
+    spec = heatmap(*sides, Side(_title(figure.value, value), is_log=figure.value.is_log), (low, high), middle)
+    panels = _texts(table["place"])
+    # The largest value of y stands at the top, as on any other axis.
+    upwards = list(reversed(up.values()))
+    return Drawing(
+        figure.kind, spec, rows, panels, [], list(along.values()), upwards, _description(figure, [], panels), note
+    )
+
+
+def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float, str]:
+    """Say where the colours end, in the unit shown; a few cells far beyond all others do not bleach the rest."""
+    if values.is_empty():
+        return 0.0, 1.0, ""
+    low, high = float(values.min()) / scale.size, float(values.max()) / scale.size  # type: ignore[arg-type]
+    if figure.middle is None:
+        if figure.value.is_log:
+            low = max(low, high / 1e6, 1e-9)
+        return low, high if high > low else low + 1, ""
+    middle = figure.middle / scale.size
+    distances = (values / scale.size - middle).abs()
+    farthest = float(distances.max()) or 1.0  # type: ignore[arg-type]
+    usual = float(distances.quantile(NEARLY_ALL, "lower") or 0.0)
+    if usual and farthest > OUTLIER * usual:
+        unit = f" {scale.unit}" if scale.unit else ""
+        return middle - usual, middle + usual, f"Colours end at {usual:.3g}{unit} from the middle; the numbers go on."
+    return middle - farthest, middle + farthest, ""
+
+
+def _part(value: float, low: float, high: float, middle: float | None, is_log: bool) -> float:
+    """Say how far along its colours a value lies, from 0 (light) to 1 (dark)."""
+    if middle is not None:
+        return abs(value - middle) / (high - middle)
+    if is_log:
+        return math.log(max(value, low) / low) / math.log(high / low)
+    return (value - low) / (high - low)
+
+
+def _steps(figure: Figure, table: pl.DataFrame) -> Drawing:
+    table = table.drop_nulls(["value", "share"])
+    if figure.x.is_log:
+        table = table.filter(pl.col("value") > 0)
+    x = _scale(figure.x, table["value"])
+    rows = [
+        {
+            "x": rounded(row["value"] / x.size),
+            "y": rounded(row["share"]),
+            "series": row["name"],
+            "panel": row["place"],
+            "engine": row.get("engine"),
+        }
+        for row in table.iter_rows(named=True)
+    ]
+    lines, panels = _lines(_texts(table["name"])), _texts(table["place"])
+    spec = steps(Side(_title(figure.x, x), False, figure.x.is_log, _decades(figure.x, [row["x"] for row in rows])))
+    return Drawing(figure.kind, spec, rows, panels, lines, [], [], _description(figure, lines, panels))
+
+
+def _series(figure: Figure, table: pl.DataFrame) -> Drawing:
+    flow = pl.col("flow").cast(pl.String)
+    both = pl.when(pl.col("name") == "").then(flow).otherwise(flow + ", " + pl.col("name"))
+    table = table.drop_nulls(["t_s", "value"]).with_columns(both.alias("name"))
+    y = _scale(figure.y, table["value"])
+    rows = [
+        {
+            "x": rounded(row["t_s"]),
+            "y": rounded(row["value"] / y.size),
+            "series": row["name"],
+            "line": f"{row['name']} {row.get('line', '')}",
+            "panel": row["place"],
+            "engine": row.get("engine"),
+        }
+        for row in table.iter_rows(named=True)
+    ]
+    lines, panels = _lines(_texts(table["name"])), _texts(table["place"])
+    spec = series(Side("time (s)"), Side(_title(figure.y, y)))
+    return Drawing(figure.kind, spec, rows, panels, lines, [], [], _description(figure, lines, panels))
+
+
+def _scale(side: Scaled, values: pl.Series) -> Scale:
+    if not side.unit or not values.dtype.is_numeric():
+        return Scale("", 1.0, 3)
+    return scale_for(side.unit, values.drop_nulls().to_list())
+
+
+def _title(side: Scaled, scale: Scale) -> str:
+    return f"{side.title} ({scale.unit})" if scale.unit else side.title
+
+
+def _ticks(side: Scaled, values: list[Any], is_text: bool) -> list[float] | None:
+    """Put the ticks of a logarithmic axis at the values that were tried, if these are few."""
+    distinct = sorted(set(values))
+    return distinct if side.is_log and not is_text and len(distinct) <= MOST_TICKS else _decades(side, values)
+
+
+def _decades(side: Scaled, values: list[Any]) -> list[float] | None:
+    """Put the ticks of a logarithmic axis at powers of ten; where there are few, at twice and five times these too."""
+    if not side.is_log or not values or isinstance(values[0], str):
+        return None
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    factors = (1, 2, 5) if high - low <= 2 else (1,)
+    every = max(1, math.ceil((high - low) / MOST_TICKS))
+    return [float(f"{factor}e{power}") for power in range(low, high + 1, every) for factor in factors]
+
+
+def _ordered(values: pl.Series, scale: Scale) -> dict[Any, str]:
+    """Write the values of a side as texts: numbers from small to large, texts in the order of their appearance, or in
+    that of their type (Enum).
+    """
+    distinct = values.unique(maintain_order=True).to_list()
+    if isinstance(values.dtype, pl.Enum):
+        return {value: value for value in values.dtype.categories if value in distinct}
+    if not values.dtype.is_numeric():
+        return {value: str(value) for value in distinct}
+    return {value: f"{value / scale.size:.6g}" for value in sorted(distinct)}
+
+
+def _with_interval(scale: Scale, value: float, low: float | None, high: float | None) -> str:
+    def text(number: float) -> str:
+        return f"{number / scale.size:.4g}"
+
+    unit = f" {scale.unit}" if scale.unit else ""
+    if low is None or high is None:
+        return text(value) + unit
+    return f"{text(value)}{unit} ({text(low)} to {text(high)})"
+
+
+def _texts(values: pl.Series) -> list[str]:
+    return [str(value) for value in values.unique(maintain_order=True).to_list()]
+
+
+def _unique(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _lines(names: list[str], theory: list[str] | None = None) -> list[Line]:
+    hues = line_colours(names)
+    lines = [
+        Line(name, hues[name], PATTERNS[number // len(SHAPES) % len(PATTERNS)], SHAPES[number % len(SHAPES)])
+        for number, name in enumerate(names)
+    ]
+    ink = Colour("#1a222c", "#e3e8ee")
+    return lines + [
+        Line(name, ink, THEORY[number % len(THEORY)], "circle", True) for number, name in enumerate(theory or [])
+    ]
+
+
+def _description(figure: Figure, lines: list[Line], panels: list[str]) -> str:
+    named = [line.name for line in lines if line.name]
+    of = f", with {joined(named)}" if 0 < len(named) <= 8 else ""
+    parts = f" In {len(panels)} panels." if len(panels) > 1 else ""
+    return f"{figure.title}: {figure.kind}{of}.{parts}"

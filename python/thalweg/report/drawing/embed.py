@@ -1,0 +1,137 @@
+"""The data that the page's charts draw, once, in columns; and the descriptions of the charts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from thalweg import analysis
+from thalweg.analysis import MEASURES
+from thalweg.analysis.tables.series import spread
+from thalweg.report.content import Content
+from thalweg.report.drawing.charts import templates
+from thalweg.report.drawing.colours import PATH, colours
+from thalweg.report.drawing.layout import layout
+from thalweg.report.text.findings import subject
+from thalweg.report.text.labels import key_title, setting, short_values, value_text
+from thalweg.report.text.numbers import rounded, scale_for
+from thalweg.report.text.timelines import timelines
+
+MOST_FLOWS = 8
+"""Of more flows, the first ones have charts over the sweep."""
+VALUES_BUDGET = 100_000
+"""Values of all distributions together: about 700 kB of the page."""
+FEWEST_VALUES = 12
+"""Values of a distribution below which it says little."""
+
+Json = dict[str, Any]
+
+
+def figures(content: Content) -> list[Json]:
+    """Say which bar charts there are: a measure each, and a flow each unless flows lie along x."""
+    flows: Sequence[str | None] = content.flows[:MOST_FLOWS] if content.axes else [None]
+    wanted: list[tuple[str, str | None]] = [
+        (measure, flow) for measure in ("goodput", "completion_time", "retransmit_ratio") for flow in flows
+    ]
+    first = content.flows[0] if content.flows else None
+    if content.axes or len(content.runs) > 1:  # of a single point they would be charts of one bar
+        is_sized = bool(content.axes) and first in content.sized_flows
+        wanted += [("utilisation_while_active", first) if is_sized else ("utilisation", None), ("queueing_delay", None)]
+    present = {(measure, flow) for _, _, flow, measure in content.cells} | {(key[3], None) for key in content.cells}
+    return [
+        {"measure": measure, "flow": flow, "title": subject(measure, flow)}
+        for measure, flow in wanted
+        if (measure, flow) in present
+    ]
+
+
+def data(content: Content) -> Json:
+    """Give everything that the page's script reads."""
+    plan = layout(content.axes, len(content.runs))
+    hues = colours(content.ccs.values())
+    points, index = _points(content)
+    return {
+        "templates": templates(),
+        "runs": content.labels,
+        "axes": [_axis(axis) for axis in content.axes],
+        "layout": {"x": plan.x, "panels": plan.panels, "chosen": plan.chosen},
+        "flows": content.flows,
+        "colours": {cc: [hue.light, hue.dark] for cc, hue in hues.items()},
+        "path_colour": [PATH.light, PATH.dark],
+        "measures": {
+            name: {
+                "title": _with_unit(measure.title, content.scales[name].unit),
+                "size": content.scales[name].size,
+                "decimals": content.scales[name].decimals,
+            }
+            for name, measure in MEASURES.items()
+        },
+        "points": points,
+        "numbers": _numbers(content, index),
+        "distributions": _distributions(content, index),
+        "series": timelines(content, index),
+    }
+
+
+def _axis(axis: analysis.Axis) -> Json:
+    title, short = short_values(axis)
+    return {
+        "title": key_title(axis.key),
+        "short_title": title,
+        "values": [value_text(value) for value in axis.values],
+        "short": short,
+        "settings": [setting(axis.key, value) for value in axis.values],
+    }
+
+
+def _with_unit(title: str, unit: str) -> str:
+    return f"{title} ({unit})" if unit else title
+
+
+def _points(content: Content) -> tuple[Json, dict[tuple[int, int], int]]:
+    columns: Json = {
+        "run": [point.run for point in content.points],
+        "experiment": [point.experiment for point in content.points],
+        "axes": [[axis.values.index(point.values.get(axis.key)) for axis in content.axes] for point in content.points],
+        "cc": [
+            [content.ccs.get((point.run, point.experiment, flow)) for flow in content.flows] for point in content.points
+        ],
+    }
+    return columns, {(point.run, point.experiment): number for number, point in enumerate(content.points)}
+
+
+def _numbers(content: Content, index: dict[tuple[int, int], int]) -> Json:
+    drawn = {figure["measure"] for figure in figures(content)}
+    shown = {None, *content.flows}
+    rows = [(key, cell) for key, cell in content.cells.items() if key[3] in drawn and key[2] in shown]
+    return {
+        "point": [index[key[0], key[1]] for key, _ in rows],
+        "flow": [-1 if key[2] is None else content.flows.index(key[2]) for key, _ in rows],
+        "measure": [key[3] for key, _ in rows],
+        "n": [cell.n for _, cell in rows],
+        "mean": [rounded(cell.mean, 7) for _, cell in rows],
+        "low": [rounded(cell.low, 7) for _, cell in rows],
+        "high": [rounded(cell.high, 7) for _, cell in rows],
+    }
+
+
+def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
+    rows: list[tuple[int, int, str, list[float]]] = []
+    flows = {flow: number for number, flow in enumerate(content.flows)}
+    for number, run in enumerate(content.runs):
+        for frame in (analysis.transfer_distributions(run), analysis.rtt_distributions(run)):
+            for experiment, flow, measure, values in frame.iter_rows():
+                if flow in flows:
+                    rows.append((index[number, experiment], flows[flow], measure, values))
+    rows = spread(rows, VALUES_BUDGET // FEWEST_VALUES)
+    most = max(FEWEST_VALUES, VALUES_BUDGET // max(1, len(rows)))
+    result: Json = {"point": [], "flow": [], "measure": [], "values": []}
+    titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
+    units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
+    largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}
+    scales = {measure: scale_for(units[measure], [value]) for measure, value in largest.items()}
+    for point, flow, measure, values in rows:
+        result["point"].append(point)
+        result["flow"].append(flow)
+        result["measure"].append(measure)
+        result["values"].append([rounded(value / scales[measure].size, 4) for value in spread(values, most)])
+    result["titles"] = {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()}
+    return result

@@ -1,0 +1,182 @@
+"""Figures as files for papers: vector graphics or images, light, with their title and their legend in them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import vl_convert
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.report.drawing.draw import Drawing, draw
+from thalweg.report.drawing.figure import Figure
+from thalweg.report.files import cannot_write, replace
+from thalweg.report.offline import VEGA_LITE
+
+Format = Literal["svg", "png", "pdf"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+PNG_SCALE = 3.0
+"""Pixels of an image per pixel of the drawing: 288 dots per inch."""
+WIDTH = 460
+"""Pixels (96 per inch) of one panel alone: about the width of a text column."""
+HEIGHT = 230
+PANEL_WIDTH, PANEL_HEIGHT = 210, 130
+MOST_COLUMNS = 3
+CELL_WIDTH, CELL_HEIGHT = 40, 24
+LETTER = 5.6
+"""Width of a letter of a label in pixels, about."""
+
+INK, MUTED, GRID = "#1a1a1a", "#444444", "#dddddd"
+CONFIG: dict[str, Any] = {
+    "background": "white",
+    "font": "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": MUTED, "titleColor": INK, "labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": 400,
+        "grid": False, "domainColor": MUTED, "tickColor": MUTED, "tickSize": 4,
+    },
+    "axisY": {"grid": True, "gridColor": GRID},
+    "header": {"labelColor": INK, "labelFontSize": 11, "labelFontWeight": 600},
+    "legend": {"labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": 400, "labelLimit": 320},
+    "title": {"color": INK, "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
+    "facet": {"spacing": 16},
+}  # fmt: skip
+
+
+def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[Path]:
+    """Write each figure as `ID.FORMAT` into a folder, which is made; files of the same names are replaced.
+
+    All are drawn before the first is written, and each is written whole or not at all. Raises `ThalwegError` if there
+    is no such format, or if the folder cannot be written.
+    """
+    prepare(directory, form)
+    drawn = {directory / name: content for name, content in _named(figures, form).items()}
+    for path, content in drawn.items():
+        try:
+            replace(path, content)
+        except OSError as error:
+            raise _cannot_write(path, error.strerror or str(error)) from error
+    return list(drawn)
+
+
+def prepare(directory: Path, form: str) -> None:
+    """Find out whether figures can be written so, before any time is spent on them; the folder is made.
+
+    Raises `ThalwegError` as `save` does.
+    """
+    if form not in FORMATS:
+        raise ThalwegError(
+            "no-format",
+            f"figures cannot be written as `{form}`",
+            place="--format",
+            hint=f"use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+            exit_code=Exit.USAGE,
+        )
+    if directory.exists() and not directory.is_dir():
+        raise _cannot_write(directory, "it is a file, not a folder")
+    probe = directory / ".thalweg-figures"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _cannot_write(directory, error.strerror or str(error)) from error
+
+
+def _cannot_write(path: Path, why: str) -> ThalwegError:
+    return cannot_write(path, "figures", why, "name another folder with --figures DIR")
+
+
+def _named(figures: Iterable[Figure], form: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for figure in figures:
+        name = figure.id
+        while f"{name}.{form}".lower() in (each.lower() for each in found):
+            name += "-2"
+        found[f"{name}.{form}"] = rendered(figure, form)
+    return found
+
+
+def rendered(figure: Figure, form: str = "svg") -> bytes:
+    """Draw a figure as a file of that format."""
+    svg: str = vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE)
+    if form == "png":
+        return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+    if form == "pdf":
+        return bytes(vl_convert.svg_to_pdf(svg))
+    return svg.encode()
+
+
+def specification(figure: Figure) -> dict[str, Any]:
+    """Fill in a figure's template for a printed page."""
+    drawing = draw(figure)
+    times = [row["x"] for row in drawing.rows] if drawing.kind == "series" else []
+    spec: dict[str, Any] = filled(
+        drawing.spec,
+        {
+            "ink": INK,
+            "names": [line.name for line in drawing.lines],
+            "colours": [line.colour.light for line in drawing.lines],
+            "dashes": [line.dash for line in drawing.lines],
+            "shapes": [line.shape for line in drawing.lines],
+            "panels": drawing.panels,
+            "x_domain": drawing.x_domain,
+            "y_domain": drawing.y_domain,
+            "t_domain": [min([0.0, *times]), max(times, default=1.0)],
+            "gradient": 200,
+        },
+    )
+    _size(spec, drawing)
+    _add_legends(spec, drawing)
+    whole = spec if len(drawing.panels) > 1 else {**spec["spec"], "$schema": spec["$schema"]}
+    text = [*([drawing.note] if drawing.note else [])]
+    title = {"text": figure.title, "subtitle": text, "subtitleFontSize": 10} if text else {"text": figure.title}
+    return {**whole, "data": {"values": drawing.rows}, "title": title, "config": CONFIG}
+
+
+def filled(part: Any, values: Mapping[str, Any]) -> Any:
+    """Fill in a template as the pages' script does: `@name` stands for a value, and so does a list of just that."""
+    if isinstance(part, str):
+        return values[part[1:]] if part.startswith("@") else part
+    if isinstance(part, list):
+        is_name = len(part) == 1 and isinstance(part[0], str) and part[0].startswith("@")
+        return values[part[0][1:]] if is_name else [filled(each, values) for each in part]
+    if isinstance(part, dict):
+        return {key: filled(value, values) for key, value in part.items()}
+    return part
+
+
+def _size(spec: dict[str, Any], drawing: Drawing) -> None:
+    inner = spec["spec"]
+    is_single = len(drawing.panels) < 2
+    columns = MOST_COLUMNS
+    if drawing.kind == "heatmap":
+        inner["width"] = CELL_WIDTH * len(drawing.x_domain)
+        inner["height"] = CELL_HEIGHT * len(drawing.y_domain)
+        columns = max(1, int(MOST_COLUMNS * (PANEL_WIDTH + 20) / max(1, inner["width"])))
+    else:
+        inner["width"], inner["height"] = (WIDTH, HEIGHT) if is_single else (PANEL_WIDTH, PANEL_HEIGHT)
+    panels = max(1, len(drawing.panels))
+    spec["columns"] = math.ceil(panels / math.ceil(panels / columns))
+    longest = max((len(text) for text in drawing.x_domain), default=0)
+    if longest * LETTER * len(drawing.x_domain) > inner["width"]:
+        for layer in inner["layer"]:
+            layer["encoding"]["x"]["axis"] |= {"labelAngle": -40}
+    if any(len(panel) * LETTER > inner["width"] for panel in drawing.panels):
+        spec["facet"]["header"] |= {"labelExpr": "split(datum.label, ' · ')"}
+
+
+def _add_legends(spec: dict[str, Any], drawing: Drawing) -> None:
+    """Put names beside colours, shapes and dashes; where there is one line, the title says what it is."""
+    names = [line.name for line in drawing.lines if line.name]
+    if len(names) < 2:
+        return
+    width = max(len(name) for name in names) * LETTER + 40
+    room = WIDTH if len(drawing.panels) < 2 else spec["columns"] * PANEL_WIDTH
+    legend = {"title": None, "orient": "bottom", "columns": max(1, min(len(names), int(room / width)))}
+    for layer in spec["spec"]["layer"]:
+        for channel in ("color", "shape", "strokeDash"):
+            encoding = layer["encoding"].get(channel)
+            if encoding and encoding.get("field") == "series":
+                layer["encoding"][channel] = encoding | {"legend": legend}

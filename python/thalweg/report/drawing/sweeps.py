@@ -1,0 +1,203 @@
+"""What a report draws over its sweep, and of single points, as figures: for files, and for the page's heat maps."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.analysis import MEASURES, QUANTITIES
+from thalweg.report.content import Content, Point
+from thalweg.report.drawing.embed import figures as charts
+from thalweg.report.drawing.figure import Figure, Scaled
+from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
+from thalweg.report.text.labels import setting, short_values
+
+LEAST_VALUES = 3
+"""Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
+MOST_POINTS = 24
+"""Of more points of the sweep, the first ones have figures of their own."""
+
+UNITS: dict[str, Any] = {"bit/s": "bit/s", "s": "s", "B": "B"}
+"""Units of quantities that drawing knows prefixes for; others stand in the title."""
+
+
+def sweep_figures(content: Content) -> list[Figure]:
+    """Give the bars over the sweep: a figure per measure, and per value of axes that are too many for panels."""
+    plan = layout(content.axes, len(content.runs))
+    return [figure for chart in charts(content) for figure in _bars(content, plan, chart)]
+
+
+def heat_maps(content: Content) -> list[Figure]:
+    """Give a heat map per measure where the sweep has two ordered dimensions with enough values, else none."""
+    ordered = [i for i, axis in enumerate(content.axes) if axis.is_ordered and len(axis.values) >= LEAST_VALUES]
+    if len(ordered) < 2:
+        return []
+    x, y = sorted(ordered, key=lambda i: (-len(content.axes[i].values), i))[:2]
+    rest = [i for i in range(len(content.axes)) if i not in (x, y)]
+    panels: list[int] = []
+    count = len(content.runs)
+    for i in sorted(rest, key=lambda i: len(content.axes[i].values)):
+        if count * len(content.axes[i].values) > MOST_PANELS:
+            break
+        panels.append(i)
+        count *= len(content.axes[i].values)
+    chosen = [i for i in rest if i not in panels]
+    return [figure for chart in charts(content) if (figure := _map(content, x, y, sorted(panels), chosen, chart))]
+
+
+def point_figures(content: Content) -> Iterator[Figure]:
+    """Give the distributions and time series of the first points of the sweep."""
+    points = content.points[:MOST_POINTS]
+    for number, run in enumerate(content.runs):
+        wanted = {point.experiment: point for point in points if point.run == number}
+        if not wanted:
+            continue
+        yield from _distributions(content, wanted, number)
+        typical = analysis.typical_repetitions(content.repetitions[number], content.flows[0]) if content.flows else {}
+        pairs = [(experiment, typical[experiment]) for experiment in wanted if experiment in typical]
+        for series in analysis.series(run, pairs):
+            where = content.text(wanted[series.experiment])
+            for name, lines in series.lines.items():
+                if not lines:
+                    continue
+                quantity = QUANTITIES[name]
+                rows = [
+                    {"t_s": t, "value": value, "flow": line.name, "line": str(i)}
+                    for i, line in enumerate(lines)
+                    for t, value in zip(line.t_s, line.value, strict=True)
+                ]
+                unit = UNITS.get(quantity.unit, "")
+                title = quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})"
+                yield Figure(
+                    slug(f"{name}-{where}"), _at(quantity.title, where), "series", pl.DataFrame(rows),
+                    y=Scaled(title, unit),
+                )  # fmt: skip
+
+
+def slug(text: str) -> str:
+    """Turn a text into a name for a file.
+
+    >>> slug("goodput-large bbr, buffer 0.5bdp")
+    'goodput-large-bbr-buffer-0.5bdp'
+    """
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:120] or "figure"
+
+
+def _bars(content: Content, plan: Layout, chart: dict[str, Any]) -> Iterator[Figure]:
+    measure, flow = chart["measure"], chart["flow"]
+    if plan.x is None:
+        names = content.flows if flow is None and MEASURES[measure].of == "flow" else [flow]
+        rows = [
+            _row(content, point, measure, name) | {"x": name or "path"}
+            for point in content.points
+            for name in names
+            if content.cell(point, measure, name)
+        ]
+        if rows:
+            yield _bar_figure(chart, rows, "flow", "")
+        return
+    axis = content.axes[plan.x]
+    title, short = short_values(axis)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for value, text in zip(axis.values, short, strict=True):
+        for point in content.points:
+            if point.values.get(axis.key) != value or not content.cell(point, measure, flow):
+                continue
+            place = {"x": text, "panel": _settings(content, point, plan.panels)}
+            groups.setdefault(_settings(content, point, plan.chosen), []).append(
+                _row(content, point, measure, flow) | place
+            )
+    for chosen, rows in groups.items():
+        yield _bar_figure(chart, rows, title, chosen)
+
+
+def _bar_figure(chart: dict[str, Any], rows: list[dict[str, Any]], x: str, chosen: str) -> Figure:
+    measure = MEASURES[chart["measure"]]
+    return Figure(
+        slug("-".join(part for part in ("bars", measure.name, chart["flow"] or "", chosen) if part)),
+        _at(chart["title"], chosen), "bars", pl.DataFrame(rows, infer_schema_length=None),
+        x=Scaled(x), y=Scaled(measure.title, measure.unit),
+    )  # fmt: skip
+
+
+def _map(
+    content: Content, x: int, y: int, panels: list[int], chosen: list[int], chart: dict[str, Any]
+) -> Figure | None:
+    measure, flow = MEASURES[chart["measure"]], chart["flow"]
+    names = [dict(zip(content.axes[i].values, short_values(content.axes[i])[1], strict=True)) for i in (x, y)]
+    keys = content.axes[x].key, content.axes[y].key
+    rows = []
+    places = [{str(value): place for place, value in enumerate(content.axes[i].values)} for i in (x, y)]
+    order = sorted(
+        content.points,
+        key=lambda point: [place.get(str(point.values.get(key)), 0) for place, key in zip(places, keys, strict=True)],
+    )
+    for point in order:
+        cell = content.cell(point, measure.name, flow)
+        if cell is None:
+            continue
+        rows.append(
+            {
+                "x": names[0][point.values.get(keys[0])],  # type: ignore[index]
+                "y": names[1][point.values.get(keys[1])],  # type: ignore[index]
+                "value": cell.mean,
+                "low": cell.low,
+                "high": cell.high,
+                "panel": _settings(content, point, panels),
+                "engine": content.labels[point.run],
+                "choice": _settings(content, point, chosen, ", "),
+            }
+        )
+    if not rows:
+        return None
+    return Figure(
+        slug("-".join(part for part in ("map", measure.name, flow or "") if part)),
+        chart["title"], "heatmap", pl.DataFrame(rows, infer_schema_length=None),
+        x=Scaled(short_values(content.axes[x])[0]), y=Scaled(short_values(content.axes[y])[0]),
+        value=Scaled(measure.title, measure.unit),
+    )  # fmt: skip
+
+
+def _row(content: Content, point: Point, measure: str, flow: str | None) -> dict[str, Any]:
+    cell = content.cell(point, measure, flow)
+    assert cell is not None
+    cc = content.ccs.get((point.run, point.experiment, flow or ""), "")
+    return {
+        "y": cell.mean, "low": cell.low, "high": cell.high, "engine": content.labels[point.run],
+        "series": "" if measure == "utilisation_while_active" else cc,
+    }  # fmt: skip
+
+
+def _settings(content: Content, point: Point, axes: list[int], separator: str = " · ") -> str:
+    return separator.join(setting(content.axes[i].key, point.values.get(content.axes[i].key)) for i in axes)
+
+
+def _distributions(content: Content, wanted: dict[int, Point], number: int) -> Iterator[Figure]:
+    titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput of transfers", "rtt": "Smoothed RTT"}
+    run = content.runs[number]
+    frame = pl.concat([analysis.transfer_distributions(run), analysis.rtt_distributions(run)])
+    for (experiment, measure), group in frame.group_by("experiment", "measure", maintain_order=True):
+        point = wanted.get(int(str(experiment)))
+        if point is None:
+            continue
+        rows = [
+            {"value": value, "share": (place + 1) / len(values), "series": flow}
+            for flow, values in group.select("flow", "values").iter_rows()
+            for place, value in enumerate(values)
+        ]
+        if not rows:
+            continue
+        values = [row["value"] for row in rows]
+        where = content.text(point)
+        title = titles[str(measure)]
+        yield Figure(
+            slug(f"cdf-{measure}-{where}"), _at(title, where), "cdf", pl.DataFrame(rows),
+            # Flows of very different sizes share the figure: on a straight axis the smaller one would be a wall.
+            x=Scaled(title, "bit/s" if measure == "transfer_goodput" else "s", max(values) > 8 * min(values) > 0),
+        )  # fmt: skip
+
+
+def _at(title: str, where: str) -> str:
+    return f"{title}: {where}" if where else title

@@ -1,0 +1,1 @@
+"""Each kind of page, put together."""

@@ -1,0 +1,136 @@
+"""The page of advice: the answer in a sentence, a verdict per part, what to beware of, and what it rests on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thalweg.advise import Answer, Comparison, Part
+from thalweg.records.schema import UNKNOWN
+from thalweg.report.drawing.advice_figures import METRICS, figures
+from thalweg.report.drawing.colours import line_colours
+from thalweg.report.drawing.draw import draw, packed
+from thalweg.report.files import put
+from thalweg.report.offline import render
+from thalweg.report.pages.records_table import period
+from thalweg.report.text.labels import NOTHING
+from thalweg.report.text.numbers import scale_for
+
+MOST_PARTS = 1000
+"""Rows of the table, about: more would make the page heavy; `--json` has all."""
+
+MOST_LEFT_OUT = 20
+"""Files that are left out and named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric of a part."""
+
+    names: Sequence[str]
+    verdict: str
+    kind: str
+    """better, worse or none: how the verdict looks."""
+    metric: str
+    gain: str
+    interval: str
+    gain_value: float | None
+    """To sort by."""
+    control: str
+    treatment: str
+    samples: int
+    networks: str
+    """The effective number of them; empty: not known, or the part lies within one."""
+    receiver_limited: str
+    """Shares of the control's and of the treatment's samples."""
+    limited: float | None
+    """The larger of these, to sort by."""
+    reason: str
+
+
+def write(answer: Answer, places: Sequence[Path], output: Path) -> None:
+    """Write the page as one HTML file; a file that is there is replaced only by a complete one.
+
+    Raises `ThalwegError` if `output` cannot be written.
+    """
+    put(output, html(answer, places), "the page", "name another file with `thalweg advise DIR --out FILE`")
+
+
+def html(answer: Answer, places: Sequence[Path]) -> str:
+    """Write the page as text."""
+    drawn = [(figure, draw(figure), number) for number, figure in enumerate(figures(answer))]
+    question = answer.question
+    rows = [row for part in answer.parts[:MOST_PARTS] for row in _rows(part, answer)]
+    return render(
+        "advice.html.j2",
+        ["common.js", "figures.js", "parts.js"],
+        {"choices": [], "figures": [packed(drawing) for _, drawing, _ in drawn]},
+        answer=answer,
+        question=question,
+        period=period(answer.first_us, answer.last_us),
+        places=[str(place) for place in places],
+        rows=rows,
+        has_limits=any(row.limited is not None for row in rows),
+        hidden=max(0, len(answer.parts) - MOST_PARTS),
+        maps=[each for each in drawn if each[0].kind == "heatmap"],
+        figures=[each for each in drawn if each[0].kind != "heatmap"],
+        left_out=_left_out(answer),
+        hues=line_colours([question.treatment, question.control]),
+        metrics={name: axis for name, (_, axis, *_rest) in METRICS.items()},
+    )
+
+
+def _left_out(answer: Answer) -> list[str]:
+    """Say which rows and files have no part in the answer."""
+    said = [
+        f"{n:,} rows {'without cc' if cc == UNKNOWN else f'of {cc}'}, which were not compared."
+        for cc, n in answer.other_algorithms.items()
+    ]
+    if answer.receiver_limited:
+        said.append(f"{answer.receiver_limited:,} rows whose receivers limited them.")
+    if answer.untouched:
+        said.append(
+            f"{answer.untouched:,} rows were left out: an application, a route or the administrator chose the algorithm"
+            " of their connections, and nobody knows by what."
+        )
+    said += [f"{each.file.name} was left out: {each.why}." for each in answer.left_out[:MOST_LEFT_OUT]]
+    if len(answer.left_out) > MOST_LEFT_OUT:
+        said.append(f"{len(answer.left_out) - MOST_LEFT_OUT} more files were left out.")
+    return said
+
+
+def _rows(part: Part, answer: Answer) -> list[Row]:
+    return [_row(part, each, answer) for each in part.comparisons.values()]
+
+
+def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
+    _, axis, unit, size = METRICS[comparison.metric]
+    found = comparison.gain
+    control = treatment = NOTHING
+    n = 0
+    if comparison.difference:
+        values = [arm.median * size for arm in (comparison.difference.control, comparison.difference.treatment)]
+        scale = scale_for(unit, values)
+        control, treatment = (f"{value / scale.size:.4g}\u00a0{scale.unit}" for value in values)
+        n = comparison.difference.control.n + comparison.difference.treatment.n
+    effective = comparison.networks.effective if comparison.networks else None
+    limits = tuple(reversed(comparison.receiver_limited))
+    limited = [share for share in limits if share is not None]
+    kinds = {answer.question.treatment: "better", answer.question.control: "worse"}
+    return Row(
+        names=part.names,
+        verdict=comparison.verdict,
+        kind=kinds.get(comparison.verdict, "none"),
+        metric=axis,
+        gain=f"{found.value:+.1%}" if found else "",
+        interval=f"{found.low:+.1%} to\u00a0{found.high:+.1%}" if found else "",
+        gain_value=found.value if found else None,
+        control=control,
+        treatment=treatment,
+        samples=n,
+        networks="" if effective is None else f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}",
+        receiver_limited=" / ".join(NOTHING if share is None else f"{share:.1%}" for share in limits)
+        if limited
+        else "",
+        limited=max(limited, default=None),
+        reason=comparison.reason,
+    )

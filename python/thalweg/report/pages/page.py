@@ -1,0 +1,134 @@
+"""The page of a report: what its template is filled in with."""
+
+import json
+import shlex
+from datetime import UTC, datetime
+from typing import Any
+
+from thalweg import analysis
+from thalweg.report.content import Content
+from thalweg.report.drawing.colours import colours
+from thalweg.report.drawing.draw import draw, packed
+from thalweg.report.drawing.embed import data, figures
+from thalweg.report.drawing.figure import Figure
+from thalweg.report.drawing.sweeps import heat_maps
+from thalweg.report.offline import render
+from thalweg.report.text.cautions import cautions
+from thalweg.report.text.findings import findings
+from thalweg.report.text.shares import share_lines
+from thalweg.report.text.table import table
+from thalweg.report.text.timelines import present
+from thalweg.report.text.upkeep import lines
+from thalweg.report.text.words import flow_sentences, path_sentences, traffic_sentences
+from thalweg.results import Run
+
+
+def page(content: Content) -> str:
+    """Write the whole page."""
+    maps = heat_maps(content)
+    drawings = [draw(figure) for figure in maps]
+    embedded = data(content) | {"figures": [packed(drawing) for drawing in drawings], "choices": _choices(maps)}
+    return render(
+        "page.html.j2",
+        ["common.js", "page.js", *(["figures.js"] if maps else [])],
+        embedded,
+        content=content,
+        title=_title(content),
+        scenarios=_scenarios(content),
+        runs=[_provenance(content, number) for number in range(len(content.runs))],
+        cautions=cautions(content),
+        findings=findings(content),
+        table=table(content),
+        figures=figures(content),
+        maps=list(zip(maps, drawings, strict=True)),
+        upkeep=lines(content),
+        shares=share_lines(content),
+        quantities=present(embedded["series"]),
+        has_series=any(entry["curves"] for entry in embedded["series"]["entries"]),
+        distributions=_distribution_names(embedded),
+        cdf_titles=embedded["distributions"]["titles"],
+        has_intervals=any(cell.low is not None for cell in content.cells.values()),
+        hues=colours(content.ccs.values()),
+        method=analysis.METHOD.replace("95 %", "95\N{NO-BREAK SPACE}%"),
+    )
+
+
+def _choices(maps: list[Figure]) -> list[dict[str, Any]]:
+    """Let the reader choose what is too much for the panels of heat maps."""
+    values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
+    return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
+
+
+def _title(content: Content) -> str:
+    return " and ".join(dict.fromkeys(run.name for run in content.runs))
+
+
+def _scenarios(content: Content) -> list[dict[str, Any]]:
+    """Describe each different scenario once; engines do not make a scenario different."""
+    described: dict[str, dict[str, Any]] = {}
+    for number, run in enumerate(content.runs):
+        sweep = _sweep(run)
+        entry = {
+            "name": run.name,
+            "about": run.plan["about"],
+            "source": run.plan["source"],
+            "path": path_sentences(run.plan, run.command),
+            "flows": [each for each in flow_sentences(run.plan) if each[0] in content.flows],
+            "traffic": traffic_sentences(run.plan),
+            "sweep": sweep,
+            "toml": run.plan["scenario_toml"],
+        }
+        described.setdefault(json.dumps(entry, sort_keys=True), entry | {"runs": []})["runs"].append(
+            content.labels[number]
+        )
+    return list(described.values())
+
+
+def _sweep(run: Run) -> str:
+    experiments = run.plan["experiments"]
+    points = len({entry["experiment"] for entry in experiments})
+    repetitions = len({entry["repetition"] for entry in experiments})
+    times = "once" if repetitions == 1 else f"{repetitions} times"
+    total = f"{len(experiments)} experiment{'s' if len(experiments) != 1 else ''}"
+    if points == 1:
+        return f"It was tried {times}, each time with another seed." if repetitions > 1 else "It was tried once."
+    return f"Each of the {points} points of the sweep was tried {times}: {total}."
+
+
+def _provenance(content: Content, number: int) -> dict[str, str]:
+    """Say what made a run, and how to make it again."""
+    run = content.runs[number]
+    host = run.meta.get("host") or {}
+    cores = host.get("cores")
+    machine = [host.get("os"), host.get("kernel"), host.get("cpu"), f"{cores} cores" if cores else None]
+    command = (
+        shlex.join(run.command)
+        if run.command
+        else f"thalweg run {shlex.quote(run.name)}.toml --engine {shlex.quote(run.engine)}"
+    )
+    return {
+        "label": content.labels[number],
+        "engine": run.engine,
+        "engine_version": str(run.meta.get("engine_version", "")),
+        "result_version": str(run.meta.get("result_version", "")),
+        "machine": ", ".join(str(part) for part in machine if part),
+        "created": _day(str(run.meta.get("created", ""))),
+        "command": command,
+        "has_command": "yes" if run.command else "",
+        # What an engine measures of itself is how well it kept up with real time, which nobody can repeat.
+        "is_real_time": "yes" if run.measured else "",
+        "directory": str(run.path),
+        "run_json": shlex.quote(str(run.path / "run.json")),
+    }
+
+
+def _day(created: str) -> str:
+    try:
+        return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
+        return created
+
+
+def _distribution_names(embedded: dict[str, Any]) -> list[str]:
+    present = set(embedded["distributions"]["measure"])
+    return [name for name in ("completion_time", "transfer_goodput", "rtt") if name in present]

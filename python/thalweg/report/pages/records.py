@@ -1,0 +1,186 @@
+"""The page about records of live servers: what there is, per algorithm and over time, and what is missing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thalweg.records import MEASURES, SIZES, Count, Missing, Summary
+from thalweg.report.drawing.colours import line_colours
+from thalweg.report.drawing.draw import draw, packed
+from thalweg.report.drawing.records_figures import MOST_LINES, figures
+from thalweg.report.files import put
+from thalweg.report.offline import render
+from thalweg.report.pages.records_table import MEANS, cells, period
+from thalweg.report.text.numbers import amount, per_cent
+
+TITLES = {
+    "kind": "Rows",
+    "source": "Source",
+    "machine": "Machine",
+    "cc": "Congestion control",
+    "close": "How connections closed",
+    "direction": "Opened",
+    "ip_version": "IP version",
+    "joined": "Open before recording began",
+}
+"""Columns whose counts are shown, and how a person says them."""
+
+WORDS = {
+    "kind": {"close": "connections closed", "interim": "connections still open", "transfer": "transfers"},
+    "joined": {"true": "yes", "false": "no"},
+    "direction": {"in": "by the peer", "out": "by this machine"},
+    "close": {
+        "local_fin": "this side was first to finish",
+        "remote_fin": "the peer was first to finish",
+        "local_reset": "reset by this side",
+        "remote_reset": "reset by the peer",
+        "timeout": "timed out",
+        "unseen": "gone when looked for",
+    },
+}
+"""Values of columns, and how a person says them."""
+
+MOST_VALUES = 12
+"""Of more values, the others are counted together."""
+SURE = 30
+"""Rows of an algorithm below which its quantiles say little."""
+MOST_LEFT_OUT = 20
+"""Of more files that were left out, the others are counted."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table: its heading, and its cells."""
+
+    title: str
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table."""
+
+    headings: Sequence[str]
+    rows: Sequence[Row]
+
+
+def write(summary: Summary, places: Sequence[Path], output: Path) -> None:
+    """Write the page as one HTML file; a file that is there is replaced only by a complete one.
+
+    Raises `ThalwegError` if `output` cannot be written.
+    """
+    put(output, html(summary, places), "the page", "name another file with `thalweg records DIR --out FILE`")
+
+
+def html(summary: Summary, places: Sequence[Path]) -> str:
+    """Write the page as text."""
+    drawn = [(figure, draw(figure)) for figure in figures(summary)]
+    return render(
+        "records.html.j2",
+        ["common.js", "figures.js"],
+        {"choices": [], "figures": [packed(drawing) for _, drawing in drawn]},
+        title=_title(summary),
+        period=period(summary.first_us, summary.last_us),
+        places=[str(place) for place in places],
+        summary=summary,
+        cautions=list(_cautions(summary)),
+        counts=[(title, _shares(summary.counts[column], column)) for column, title in TITLES.items()],
+        algorithms=_algorithms(summary),
+        hues=line_colours(list(summary.algorithms)[:MOST_LINES]),
+        times=_times(summary),
+        never=[each for each in summary.missing if _least(each) == 1],
+        missing=[each for each in summary.missing if _least(each) < 1],
+        per_cent=per_cent,
+        figures=drawn,
+    )
+
+
+def _title(summary: Summary) -> str:
+    """Say how much there is."""
+    kinds = {count.value: count.connections + count.transfers for count in summary.counts["kind"]}
+    connections, transfers = kinds.get("close", 0) + summary.open, kinds.get("transfer", 0)
+    parts = [f"{connections:,} connection{'s' * (connections != 1)}"] if connections else []
+    parts += [f"{transfers:,} transfer{'s' * (transfers != 1)}"] if transfers else []
+    return " and ".join(parts)
+
+
+def _cautions(summary: Summary) -> Iterator[str]:
+    """Say what a reader should know before believing the numbers."""
+    if summary.largest_weight > 1:
+        yield (
+            f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"
+            " and figures give each row the weight of the connections for which it stands."
+        )
+    if len([each for each in summary.algorithms if each != "unknown"]) > 1:
+        yield (
+            "Algorithms are compared as they were used. Where they served different users, machines or hours, these"
+            " differ too, and not only the algorithms: a difference here is a reason for an experiment, and no verdict."
+        )
+    few = [each.cc for each in summary.algorithms.values() if each.count.connections + each.count.transfers < SURE]
+    if few:
+        yield f"Fewer than {SURE} rows: {', '.join(few)}. Their quantiles say little."
+    if "unknown" in summary.algorithms:
+        yield "Of some rows the congestion control is not known: they are counted as unknown."
+    hidden = list(summary.algorithms)[MOST_LINES:]
+    if hidden:
+        yield f"Figures show the {MOST_LINES} algorithms with the most rows, and not {', '.join(hidden)}."
+    for kind, rows in summary.unknown_kinds.items():
+        yield f"{rows:,} rows of the kind {kind}, which this version of thalweg does not know, were left out."
+    left_out = [f"{each.file.name} was left out: {each.why}." for each in summary.left_out]
+    yield from left_out[:MOST_LEFT_OUT]
+    if len(left_out) > MOST_LEFT_OUT:
+        yield f"{len(left_out) - MOST_LEFT_OUT} more files were left out."
+
+
+def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
+    """Give values with how many rows have them, and which share that is of what they stand for."""
+    total = sum(each.connections_stand_for + each.transfers_stand_for for each in counts)
+    words = WORDS.get(column, {})
+
+    def line(title: str, some: Sequence[Count]) -> tuple[str, str, str]:
+        rows = sum(each.connections + each.transfers for each in some)
+        weight = sum(each.connections_stand_for + each.transfers_stand_for for each in some)
+        return title, f"{rows:,}", per_cent(weight / total)
+
+    shown = [line(words.get(each.value, each.value), [each]) for each in counts[:MOST_VALUES]]
+    if len(counts) > MOST_VALUES:
+        shown.append(line(f"{len(counts) - MOST_VALUES} others", counts[MOST_VALUES:]))
+    return shown
+
+
+def _algorithms(summary: Summary) -> Table:
+    """Write a column per algorithm, and a line for every measure that some of them has."""
+    algorithms = list(summary.algorithms.values())
+    rows = [
+        Row("Connections", [f"{each.count.connections:,}" for each in algorithms]),
+        Row("Transfers", [f"{each.count.transfers:,}" for each in algorithms]),
+        Row("Bytes acknowledged", [amount(each.acked_bytes, "B") for each in algorithms]),
+    ]
+    for name, measure in MEASURES.items():
+        spreads = [each.spreads.get(name) for each in algorithms]
+        if name != "completion_time" and any(spreads):
+            unit, texts = cells(spreads, measure.unit, is_mean=name in MEANS)
+            rows.append(Row(f"{measure.title} ({unit})", texts))
+    if any(each.cpu_judged for each in algorithms):
+        shares = [each.cpu_limited_share for each in algorithms]
+        rows.append(Row("Connections short of CPU", ["-" if share is None else per_cent(share) for share in shares]))
+    return Table([each.cc for each in algorithms], rows)
+
+
+def _times(summary: Summary) -> Table | None:
+    """Write a line per class of sizes, with the completion times of each algorithm."""
+    algorithms = [each for each in summary.algorithms.values() if each.by_size]
+    if not algorithms:
+        return None
+    rows = []
+    for number, size in enumerate(SIZES):
+        spreads = [each.by_size.get(number) for each in algorithms]
+        if any(spreads):
+            unit, texts = cells(spreads, "s")
+            counts = " / ".join(f"{spread.n:,}" if spread else "0" for spread in spreads)
+            rows.append(Row(f"{size.title} ({unit})", [counts, *texts]))
+    return Table(["transfers", *(each.cc for each in algorithms)], rows)
+
+
+def _least(missing: Missing) -> float:
+    return min(share for share in (missing.connections, missing.transfers) if share is not None)

@@ -1,0 +1,44 @@
+"""Numbers of records in words: what a measure of each algorithm comes to, in a unit that suits all of them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from thalweg.records import Spread
+from thalweg.report.text.numbers import scale_for
+
+MEANS = ("retransmit_ratio",)
+"""Measures of which the mean says more than quantiles: most connections retransmit nothing."""
+
+MIDDLE = (0.1, 0.9)
+"""Quantiles between which the middle 80 % lie."""
+
+
+def cells(spreads: Sequence[Spread | None], unit: str, *, is_mean: bool = False) -> tuple[str, list[str]]:
+    """Write medians with the middle 80 % behind them, or means; and the unit of all.
+
+    Without a spread there is `-`.
+    """
+    present = [spread for spread in spreads if spread]
+    middles = [spread.mean if is_mean else spread.quantile(0.5) for spread in present]
+    name, size = "BDP", 1.0
+    if unit:
+        scale = scale_for(unit, middles)
+        name, size = scale.unit, scale.size
+    return name, [_cell(spread, size, is_mean) if spread else "-" for spread in spreads]
+
+
+def _cell(spread: Spread, size: float, is_mean: bool) -> str:
+    if is_mean:
+        return f"{spread.mean / size:.4g}"
+    low, high = (f"{spread.quantile(share) / size:.4g}" for share in MIDDLE)
+    return f"{spread.quantile(0.5) / size:.4g} [{low}, {high}]"
+
+
+def period(first_us: int | None, last_us: int | None) -> str:
+    """Write from when to when, in UTC.
+
+    >>> period(1795304248000000, 1795304308000000)
+    '2026-11-21 23:37:28 to 23:38:28'
+    """
+    first, last = (datetime.fromtimestamp((us or 0) // 1_000_000, UTC) for us in (first_us, last_us))
+    return f"{first:%Y-%m-%d %H:%M:%S} to {last:{'%H:%M:%S' if first.date() == last.date() else '%Y-%m-%d %H:%M:%S'}}"

@@ -1,0 +1,164 @@
+"""The page of a study: claims with their verdicts, figures in the paper's order, the story, and how it was run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from thalweg.report.drawing.draw import draw, packed
+from thalweg.report.drawing.figure import Figure
+from thalweg.report.files import put
+from thalweg.report.offline import render
+from thalweg.report.text.prose import is_safe, prose
+
+Verdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
+
+SYMBOLS: dict[Verdict, str] = {
+    "holds": "\N{CHECK MARK}",
+    "does not hold": "\N{BALLOT X}",
+    "not settled": "~",
+    "cannot run here": "\N{EN DASH}",
+    "not in the quick set": "\N{MIDDLE DOT}",
+}
+"""A verdict's sign, so that it is told by word, shape and colour."""
+
+
+UNJUDGED: tuple[Verdict, ...] = ("cannot run here", "not in the quick set")
+"""Verdicts of claims of which nothing was run."""
+
+PLURALS: dict[Verdict, str] = {"holds": "hold", "does not hold": "do not hold"}
+"""Verdicts of several claims, where the words differ."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one engine found about a claim."""
+
+    engine: str
+    verdict: Verdict
+    value: str = ""
+    """Ours with its 95 % interval and unit, in words; empty where nothing ran."""
+    n: int | None = None
+    """Repetitions behind the value."""
+    note: str = ""
+    """Why it cannot run here, how it was scaled, how many points met the bounds."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and what became of it."""
+
+    id: str
+    text: str
+    source: str
+    """Where in the paper, such as `fig. 3, sec. V-A`."""
+    paper: str
+    """The paper's value in words."""
+    judged: Sequence[Judged]
+    """One per engine, in the order of `StudyPage.engines`."""
+    asked: str = ""
+    """What is asked of our value, such as `at most 0.9 at every point`."""
+    trust: str = ""
+    """What is known about whether it replicates."""
+    reason: str = ""
+    """Why it fails on our engines, once found."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """How one engine ran the study."""
+
+    engine: str
+    version: str
+    command: str
+    """To repeat it."""
+    seconds: float | None = None
+    """Time that all its parts took, on the wall's clock."""
+    machine: str = ""
+    experiments: int | None = None
+    scaled: Sequence[str] = ()
+    """Where the set-up differs from the paper's, sentence by sentence."""
+    directories: Sequence[str] = ()
+    """Run directories."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A further part of the page, in Markdown: a decision tree, a policy."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """Everything that the page of a study shows."""
+
+    name: str
+    title: str
+    about: str
+    cite: str
+    url: str
+    story: str
+    """The study's README.md; its first heading is left out, since the page has a title."""
+    engines: Sequence[str]
+    claims: Sequence[Claim]
+    figures: Sequence[Figure] = ()
+    made: Sequence[Made] = ()
+    sections: Sequence[Section] = ()
+    is_quick: bool = False
+    """Whether it is the quick set: fewer points and repetitions, which the page says at its top."""
+    cautions: Sequence[str] = field(default=())
+    """What a reader should know before believing it: failed or untrustworthy experiments."""
+    left_out: Sequence[str] = ()
+    """Figures that are missing, or lack an engine, and why."""
+
+
+def write(page: StudyPage, output: Path) -> None:
+    """Write the page as one HTML file; a file that is there is replaced only by a complete one.
+
+    Raises `ThalwegError` if `output` cannot be written.
+    """
+    put(output, html(page), "the study's page", "name another place with `thalweg reproduce NAME --out DIR`")
+
+
+def html(page: StudyPage) -> str:
+    """Write the page as text."""
+    drawings = [draw(figure) for figure in page.figures]
+    engines = [{"title": "engine", "column": "engine", "values": list(page.engines), "has_all": True}]
+    choices = engines if len(page.engines) > 1 else []
+    return render(
+        "study.html.j2",
+        ["common.js", "figures.js"],
+        {"choices": choices, "figures": [packed(drawing) for drawing in drawings]},
+        page=page,
+        headlines=headlines(page),
+        symbols=SYMBOLS,
+        plurals=PLURALS,
+        link=page.url if is_safe(page.url) else "",
+        figures=list(zip(page.figures, drawings, strict=True)),
+        story=prose(page.story),
+        sections=[(section.title, prose(section.text)) for section in page.sections],
+    )
+
+
+@dataclass(frozen=True)
+class Headline:
+    """How one engine came out."""
+
+    engine: str
+    holds: int
+    judged: int
+    """Claims that could run."""
+    counts: list[tuple[Verdict, int]]
+
+
+def headlines(page: StudyPage) -> list[Headline]:
+    """Count the verdicts of each engine; claims that could not run are counted, but not among those judged."""
+    found = []
+    for engine in page.engines:
+        verdicts = [each.verdict for claim in page.claims for each in claim.judged if each.engine == engine]
+        counts = [(verdict, verdicts.count(verdict)) for verdict in SYMBOLS if verdict in verdicts]
+        judged = sum(verdict not in UNJUDGED for verdict in verdicts)
+        found.append(Headline(engine, verdicts.count("holds"), judged, counts))
+    return found

@@ -1,0 +1,35 @@
+"""Writing a report about runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from thalweg.errors import ThalwegError
+from thalweg.report.content import Content
+from thalweg.report.drawing.paper import save
+from thalweg.report.drawing.sweeps import MOST_POINTS, heat_maps, point_figures, sweep_figures
+from thalweg.report.files import put
+from thalweg.report.pages.page import page
+
+
+def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tuple[list[Path], int]:
+    """Write every figure of a report as a file for papers; see `thalweg.report.drawing.paper.save`.
+
+    Returns the files, and the number of points of the sweep that have no figures of their own because they are many.
+    """
+    content = Content(run_dirs)
+    drawn = [*sweep_figures(content), *heat_maps(content), *point_figures(content)]
+    return save(drawn, directory, form), max(0, len(content.points) - MOST_POINTS)
+
+
+def write(run_dirs: Sequence[Path], output: Path) -> None:
+    """Write one HTML file about one run or several; a file that is there is replaced only by a complete one.
+
+    A pipe or a device (`/dev/stdout`) is written to, and never replaced.
+
+    Raises `ThalwegError` if a run directory cannot be read (see `thalweg.results.open_run`) or `output` cannot be
+    written.
+    """
+    if not run_dirs:
+        raise ThalwegError("no-run", "a report needs at least one run directory", hint="thalweg report RUN_DIR...")
+    html = page(Content(run_dirs))
+    put(output, html, "the report", "name another file with `thalweg report RUN_DIR --out FILE`")

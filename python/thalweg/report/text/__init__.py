@@ -1,0 +1,1 @@
+"""Sentences, labels, numbers and tables of pages."""

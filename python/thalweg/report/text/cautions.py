@@ -1,0 +1,110 @@
+"""What a reader should know before believing the numbers."""
+
+import shlex
+from dataclasses import dataclass
+
+from thalweg import analysis
+from thalweg.report.content import Content, Point
+from thalweg.report.text.table import is_cut_off
+
+MOST_ITEMS = 20
+"""Of more items of a list, the rest is counted."""
+
+
+RETRY = "--retry-untrustworthy"
+"""What our commands take to run untrustworthy experiments again."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One caution: what is the case, the cases one by one, and what to do."""
+
+    text: str
+    items: list[str]
+    advice: str
+    command: str = ""
+
+
+def cautions(content: Content) -> list[Caution]:
+    """Collect the cautions of all runs."""
+    found = []
+    for number in range(len(content.runs)):
+        found += _of_run(content, number)
+    cut_off = [
+        _cut_off(content, point, flow)
+        for flow in content.all_flows
+        for point in content.points
+        if is_cut_off(content, point, flow)
+    ]
+    if cut_off:
+        found.append(
+            Caution(
+                "Some transfers were cut off by the end of the experiment. Completion times are of the others, so they"
+                " are too small (marked * in the table).",
+                _shortened(cut_off),
+                "A longer duration lets them finish.",
+            )
+        )
+    return found
+
+
+def _of_run(content: Content, number: int) -> list[Caution]:
+    run, status, label = content.runs[number], content.statuses[number], content.labels[number]
+    who = f"{label}: " if len(content.runs) > 1 else ""
+    again = shlex.join(run.command)
+    found = []
+    if status.failures:
+        items = [
+            f"{_place(content, number, each.experiment, each.repetition)}: {each.message} [{each.code}]"
+            for each in status.failures
+        ]
+        text = f"{who}{len(items)} of {status.expected} experiments failed."
+        found.append(Caution(text, _shortened(items), "The same command tries them again.", again))
+    if status.not_needed:
+        text = f"{who}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
+        found.append(Caution(text, [], "Points have different numbers of repetitions (n)."))
+    if status.missing:
+        text = f"{who}{status.missing} of {status.expected} experiments are not there (yet)."
+        found.append(Caution(text, [], "The same command goes on where it stopped.", again))
+    if status.untrustworthy:
+        items = [
+            f"{_place(content, number, each.experiment, each.repetition)}: {each.reason}"
+            for each in status.untrustworthy
+        ]
+        marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
+        text = f"{who}{len(marked)} of {status.expected} experiments are untrustworthy and left out of the numbers."
+        repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
+        advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
+        found.append(Caution(text, _shortened(items), advice, repeat))
+    if starved := analysis.starved_cautions(run):
+        text = f"{who}Some connections never delivered a byte. A mean over all of them hides that."
+        found.append(Caution(text, _shortened(starved), ""))
+    if copies := analysis.copies_caution(run):
+        found.append(Caution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
+    elif content.summaries[number]["n"].max() == 1:
+        text = f"{who}There is one repetition: the numbers have no confidence interval."
+        found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
+    return found
+
+
+def _cut_off(content: Content, point: Point, flow: str) -> str:
+    begun, completed = content.cell(point, "transfers", flow), content.cell(point, "completed", flow)
+    gone = begun.mean - completed.mean if begun and completed else 0.0
+    where = content.text(point)
+    count = f"{gone:.4g} of {begun.mean if begun else 0:.4g} transfers per repetition"
+    return f"{flow}, {where}: {count}" if where else f"{flow}: {count}"
+
+
+def _place(content: Content, number: int, experiment: int, repetition: int) -> str:
+    point = next(
+        (point for point in content.points if (point.run, point.experiment) == (number, experiment)),
+        Point(number, experiment, {}),
+    )
+    where = content.text(point)
+    return f"{where}, repetition {repetition}" if where else f"repetition {repetition}"
+
+
+def _shortened(items: list[str]) -> list[str]:
+    if len(items) <= MOST_ITEMS:
+        return items
+    return [*items[:MOST_ITEMS], f"and {len(items) - MOST_ITEMS} more"]

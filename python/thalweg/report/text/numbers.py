@@ -1,0 +1,96 @@
+"""Numbers for people: a unit and a number of digits that suit all values that stand together."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from thalweg.report.text.labels import NOTHING
+
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+# Prefixes by unit of a measure: name shown, and how much of the base unit it is; largest first.
+_SCALES: dict[str, Sequence[tuple[str, float]]] = {
+    "bit/s": (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1)),
+    "s": (("s", 1), ("ms", 1e-3), ("µs", 1e-6)),
+    "B": (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)),
+    "ratio": (("%", 0.01),),
+    "count": (("", 1),),
+}
+
+
+NOISE = 1e-9
+"""Widths below this share of the typical value come from floating-point arithmetic."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the values of one measure are written throughout a report."""
+
+    unit: str
+    """Shown once, in the heading."""
+    size: float
+    """How much of the measure's own unit it is."""
+    decimals: int
+
+    def text(self, value: float | None) -> str:
+        """Write a value without its unit.
+
+        >>> Scale("Mbit/s", 1e6, 1).text(34_280_000.0)
+        '34.3'
+        """
+        return NOTHING if value is None else f"{value / self.size:.{self.decimals}f}"
+
+    def with_unit(self, value: float | None) -> str:
+        """Write a value with its unit."""
+        return self.text(value) + (NARROW + self.unit if self.unit and value is not None else "")
+
+    def half_width(self, low: float | None, high: float | None) -> str | None:
+        """Write half the width of an interval; None if there is none."""
+        if low is None or high is None:
+            return None
+        return self.text((high - low) / 2)
+
+
+def scale_for(unit: str, means: Iterable[float], half_widths: Iterable[float] = ()) -> Scale:
+    """Choose unit and digits: the typical value lies above 1, the typical half-width shows two digits.
+
+    Without intervals the typical value shows three or more.
+
+    >>> scale_for("bit/s", [30e6, 34e6], [0.4e6, 0.2e6])
+    Scale(unit='Mbit/s', size=1000000.0, decimals=2)
+    >>> scale_for("ratio", [0.95])
+    Scale(unit='%', size=0.01, decimals=1)
+    """
+    values = sorted(abs(mean) for mean in means if mean)
+    typical = values[len(values) // 2] if values else 1.0
+    scales = _SCALES[unit]
+    name, size = next((entry for entry in scales if typical >= entry[1]), scales[-1])
+    widths = sorted(half for half in half_widths if half > typical * NOISE)
+    reference, digits = (widths[len(widths) // 2], 2) if widths else (typical, 3)
+    return Scale(name, size, min(4, max(0, digits - 1 - math.floor(math.log10(reference / size)))))
+
+
+def amount(value: float, unit: str) -> str:
+    """Write one value with a unit that suits it, without digits that say nothing.
+
+    >>> amount(40e6, "bit/s"), amount(0.045, "s"), amount(0, "s")
+    ('40\\u202fMbit/s', '45\\u202fms', '0\\u202fs')
+    """
+    scales = _SCALES[unit]
+    base = next(entry for entry in scales if entry[1] == 1)
+    name, size = next((entry for entry in scales if abs(value) >= entry[1]), scales[-1]) if value else base
+    return f"{value / size:.4g}{NARROW}{name}"
+
+
+def per_cent(ratio: float) -> str:
+    """Write a ratio in per cent.
+
+    >>> per_cent(0.0125)
+    '1.25\\u202f%'
+    """
+    return f"{ratio * 100:.3g}{NARROW}%"
+
+
+def rounded(value: float | None, digits: int = 5) -> float | None:
+    """Round to significant digits, for data that is only drawn."""
+    return None if value is None else float(f"{value:.{digits}g}")

@@ -1,0 +1,62 @@
+"""How much of a CPU sending hosts got, beside what they were to get, in words and with units."""
+
+from dataclasses import dataclass
+
+from thalweg import analysis
+from thalweg.analysis import CpuShare
+from thalweg.report.content import Content
+from thalweg.report.text.numbers import NARROW
+
+NOTHING = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A host of one run, at the points where it had as much of a CPU."""
+
+    run: str
+    """Only in the first line of a run."""
+    host: str
+    asked: str
+    received: str
+    largest: str
+    slices: str
+    tenants: str
+    n: int
+
+
+def share_lines(content: Content) -> list[Line]:
+    """Write a line per run, host and amount; none of engines that measure nothing of it, such as the simulator."""
+    found = []
+    for label, run in zip(content.labels, content.runs, strict=True):
+        for number, each in enumerate(analysis.shares(run)):
+            found.append(
+                Line(
+                    run="" if number else label,
+                    host=each.host,
+                    asked=_asked(each),
+                    received=_percent(each.received),
+                    largest=_percent(each.largest),
+                    slices=NOTHING if each.slice_us is None else _ms(each.slice_us * 1e3),
+                    tenants=NOTHING if each.tenants is None else _percent(each.tenants),
+                    n=each.n,
+                )
+            )
+    return found
+
+
+def _asked(share: CpuShare) -> str:
+    if share.co_tenants:
+        return f"{share.co_tenants} co-tenant{'s' if share.co_tenants > 1 else ''}"
+    if share.slice_ns is None or share.period_ns is None or share.slice_ns >= share.period_ns:
+        return "a CPU whenever it needs one"
+    part = _percent(share.slice_ns / share.period_ns)
+    return f"{part}: {_ms(share.slice_ns)} out of every {_ms(share.period_ns)}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g}{NARROW}%"
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.3g}{NARROW}ms"

@@ -1,0 +1,119 @@
+"""Time series for the page's script: which experiments have them, how fine they are, and how they are packed.
+
+Curves are most of a page's bytes, so they travel as 16-bit numbers: 65535 stands for the end of the time, and for the
+largest value of the quantity in that experiment. That is finer than any screen.
+"""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from thalweg import analysis
+from thalweg.analysis import QUANTITIES, Line, Series
+from thalweg.analysis.tables.series import spread
+from thalweg.report.content import Content
+from thalweg.report.text.numbers import rounded
+
+BUDGET_BYTES = 1_700_000
+"""Bytes of the page that all curves together may take."""
+POINT_BYTES = 16 / 3
+"""Bytes of a point: twice 16 bits, in base64."""
+AROUND_BYTES = 90
+"""Bytes around the points of a quantity at one point of the sweep."""
+FINEST = 2000
+"""Points of a curve that no screen shows more of."""
+COARSEST = 60
+"""Points of a curve below which it says little: then fewer experiments have time series."""
+PER_CONNECTION = 8
+"""Points that a connection's line should have at least, on average, when a flow has many."""
+TOP = 65535
+
+UNITS: dict[str, tuple[str, float]] = {
+    "bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "B": ("kB", 1e3), "BDP": ("BDP", 1), "packets": ("packets", 1),
+    "": ("", 1),
+}  # fmt: skip
+"""Units on the page, the same at every point so that points compare, and how much of the quantity's they are."""
+
+Json = dict[str, Any]
+
+
+def timelines(content: Content, index: dict[tuple[int, int], int]) -> Json:
+    """Give the time series of one repetition of each point, as many points and as fine as the page has room for."""
+    candidates = _candidates(content)
+    flows = max(1, len(content.flows))
+    curves = flows * (len(QUANTITIES) - 1) + 1
+    around = AROUND_BYTES * len(QUANTITIES)
+    chosen = spread(candidates, max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST + around))))
+    limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
+    entries: list[Json] = []
+    for number, run in enumerate(content.runs):
+        planned = {(e["experiment"], e["repetition"]): e for e in run.plan["experiments"]}
+        pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
+        for series in analysis.series(run, pairs, limit, max(1, limit // PER_CONNECTION)):
+            entry = planned[series.experiment, series.repetition]
+            entries.append(_entry(content, series, entry) | {"point": index[number, series.experiment]})
+    return {
+        "entries": entries,
+        "first_flow": content.flows[0] if content.flows else "",
+        "left_out": len(candidates) - len(chosen),
+    }
+
+
+def present(embedded: Json) -> list[Json]:
+    """Name the quantities that some experiment has, as the page shows them."""
+    names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in embedded["entries"])]
+    return [{"name": name, "title": QUANTITIES[name].title, "axis": _axis(name)} for name in names]
+
+
+def _axis(name: str) -> str:
+    short = {"inflight_bdp": "inflight / BDP", "gain": "pacing gain"}
+    words = {"rate": "rate", "pacing_rate": "pacing rate", "rtt": "RTT", "bandwidth": "bandwidth"}
+    words |= {"queue": "backlog", "queue_up": "backlog"}
+    unit = UNITS[QUANTITIES[name].unit][0]
+    return short.get(name) or f"{words.get(name, name)} ({unit})"
+
+
+def _candidates(content: Content) -> list[tuple[int, int, int]]:
+    """Choose run, experiment and repetition: per point the repetition that is typical of the first flow."""
+    found = []
+    for number, repetitions in enumerate(content.repetitions):
+        typical = analysis.typical_repetitions(repetitions, content.flows[0]) if content.flows else {}
+        found += [(number, experiment, typical[experiment]) for experiment in sorted(typical)]
+    return found
+
+
+def _entry(content: Content, series: Series, planned: Json) -> Json:
+    shown = {*content.flows, "queue", "queue_up"}
+    kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
+    lines = {name: each for name, each in kept.items() if each}
+    end = max((line.t_s[-1] for each in lines.values() for line in each), default=0.0)
+    return {
+        "repetition": series.repetition,
+        "seed": str(planned["seed"]),
+        "end": end,
+        "curves": {name: _packed(content, name, each, end) for name, each in lines.items()},
+        "drops": [rounded(moment, 6) for moment in series.drops_s],
+        "room": _room_kb(planned["forward"]["buffer"]),
+        "connections": [series.connections, series.connections_drawn],
+    }
+
+
+def _packed(content: Content, name: str, lines: list[Line], end: float) -> Json:
+    """Pack the lines of a quantity: flow and number of points of each, then all their times and values."""
+    flows = {flow: number for number, flow in enumerate(content.flows)}
+    size = UNITS[QUANTITIES[name].unit][1]
+    top = max((max(line.value) for line in lines), default=0.0) / size
+    t = np.concatenate([line.t_s for line in lines]) / (end or 1.0)
+    v = np.concatenate([line.value for line in lines]) / size / (top or 1.0)
+    both = np.clip(np.round(np.concatenate([t, v]) * TOP), 0, TOP).astype("<u2")
+    return {
+        "flow": [flows.get(line.name, -1) for line in lines],
+        "points": [len(line.t_s) for line in lines],
+        "top": rounded(top, 7),
+        "packed": base64.b64encode(both.tobytes()).decode(),
+    }
+
+
+def _room_kb(buffer: Json) -> float | None:
+    return rounded(buffer["bytes"] / 1e3 if buffer["kind"] == "bytes" else buffer["packets"] * 1.5)

@@ -1,0 +1,86 @@
+"""How well engines kept up: what they measured of themselves, in words and with units."""
+
+from dataclasses import dataclass
+
+from thalweg import analysis
+from thalweg.analysis import OwnMeasure
+from thalweg.report.content import Content
+from thalweg.report.text.numbers import NARROW
+
+KNOWN = {
+    "relay_lateness_p50_us": "Lateness of packets at the relay, median",
+    "relay_lateness_p99_us": "Lateness of packets at the relay, 99th percentile",
+    "relay_lateness_p999_us": "Lateness of packets at the relay, 99.9th percentile",
+    "relay_lateness_worst_us": "Lateness of packets at the relay, worst",
+    "relay_dropped_packets": "Packets that the kernel dropped around the relay",
+    "relay_capture_lost_packets": "Packets that the capture missed",
+    "relay_cpu_percent": "CPU that the relay used",
+    "relay_is_realtime": "Whether the relay had SCHED_FIFO (1: yes)",
+    "relay_packets": "Packets that the relay carried",
+    "qdisc_change_lateness_worst_us": "Lateness of changes of the path, worst",
+    "qdisc_sampling_cpu_percent": "CPU that reading queue disciplines used",
+    "start_lateness_p99_us": "Lateness of connections' starts, 99th percentile",
+    "start_lateness_max_us": "Lateness of connections' starts, worst",
+    "background_lateness_p99_us": "Lateness of background packets, 99th percentile",
+    "background_late_packets": "Background packets that were too late to be sent",
+    "background_sent_packets": "Background packets sent",
+    "sampling_cpu_percent": "CPU that sampling used",
+    "sampling_interval_p99_us": "Time between two samples, 99th percentile",
+    "samples_late": "Samples that were missed",
+    "samples_taken": "Samples taken",
+    "connections_opened": "Connections opened",
+    "connections_failed": "Connections that could not be opened",
+    "host_qdisc_sent_packets": "Packets that senders' queue disciplines let through",
+    "host_qdisc_dropped_packets": "Packets that senders' queue disciplines dropped",
+    "guest_boot_us": "Time until a guest was ready",
+    "guest_clock_uncertainty_us": "Uncertainty of a guest's clock",
+    "guest_clock_drift_ppm": "How much faster a guest's clock runs",
+    "ack_stamps_missing": "Completions without a time stamp of the kernel",
+    "received_connections": "Connections that the receiver took",
+    "received_bytes": "Payload that the receiver got, TCP and UDP",
+    "received_datagrams": "UDP packets that the receiver got",
+}
+"""Names of what our engines measure, and how a person says them, in the order in which they are shown; others are shown
+as they are, behind these."""
+
+UNITS = {"us": "µs", "percent": "%", "bytes": "bytes", "ppm": "ppm"}
+"""Last words of names, and the units that they stand for; without one it is a count."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A measure of one run."""
+
+    run: str
+    """Only in the first line of a run."""
+    title: str
+    name: str
+    n: int
+    median: str
+    largest: str
+
+
+def lines(content: Content) -> list[Line]:
+    """Write a line per run and measure; none of engines that measure nothing, such as the simulator.
+
+    What hosts got of a CPU differs from point to point, and has a table of its own.
+    """
+    found = []
+    for label, run in zip(content.labels, content.runs, strict=True):
+        told = [each for each in analysis.measured(run) if not analysis.is_of_a_share(each.name)]
+        for number, each in enumerate(sorted(told, key=_place)):
+            title = KNOWN.get(each.name, each.name)
+            median, largest = (_value(each, value) for value in (each.median, each.largest))
+            found.append(Line("" if number else label, title, each.name, each.n, median, largest))
+    return found
+
+
+def _place(measure: OwnMeasure) -> int:
+    return list(KNOWN).index(measure.name) if measure.name in KNOWN else len(KNOWN)
+
+
+def _value(measure: OwnMeasure, value: float) -> str:
+    """Write a value; the unit of a name that is shown as it is stands in the name."""
+    text = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    unit = UNITS.get(measure.name.rpartition("_")[2], "") if measure.name in KNOWN else ""
+    return f"{text}{NARROW}{unit}" if unit else text

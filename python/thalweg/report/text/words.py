@@ -1,0 +1,309 @@
+"""A plan in words: what was tried, in sentences that are true of every point of the sweep."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from thalweg.report.text.alternatives import amounts, optional, texts
+from thalweg.report.text.labels import joined
+from thalweg.report.text.numbers import amount, per_cent
+from thalweg.report.text.trace_names import trace_names
+
+NS = 1e9
+"""Nanoseconds in a second."""
+NO_LIMIT_BYTES = 2**31 - 1
+"""A buffer as large as this (the most that Linux allows a socket) binds nobody, and is not worth a sentence."""
+
+Plan = dict[str, Any]
+Experiment = dict[str, Any]
+
+
+def path_sentences(plan: Plan, command: Sequence[str]) -> list[str]:
+    """Describe the path and its hosts; `command` is the one that made the run."""
+    points, names = _points(plan), trace_names(plan, command)
+    sentences = [
+        f"The bottleneck carries {_capacities(points, 'forward', names)}"
+        f" and the round-trip time of the empty path is {amounts([e['rtt_ns'] for e in points], _time)}.",
+        f"Its queue is {texts(_discipline(e['forward']) for e in points)}"
+        f" and has room for {texts(_room(e, 'forward') for e in points)}.",
+        *_impairments(points, "forward", "On the way there"),
+        _way_back(points, names),
+        *_impairments(points, "reverse", "On the way back"),
+        *_hosts(points),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def flow_sentences(plan: Plan) -> list[tuple[str, str]]:
+    """Describe each flow: its name, and what it does."""
+    points = _points(plan)
+    names = list(dict.fromkeys(flow["name"] for point in points for flow in point["flows"]))
+    return [(name, _flow(points, name)) for name in names]
+
+
+def traffic_sentences(plan: Plan) -> list[str]:
+    """Describe the background and when everything starts and ends."""
+    points = _points(plan)
+    background = _background(points)
+    jitter = optional([e["start_jitter_ns"] for e in points], _time, lambda text: f"by a random time of up to {text}")
+    ends = optional([e["duration_ns"] for e in points], _time, lambda text: f", or after {text}")
+    return [
+        sentence
+        for sentence in (
+            f"UDP in the background: {background}." if background else "",
+            f"Each connection's start moves {jitter}." if jitter else "",
+            f"An experiment ends once every flow has finished{ends}.",
+        )
+        if sentence
+    ]
+
+
+def _points(plan: Plan) -> list[Experiment]:
+    first = {entry["experiment"]: entry for entry in reversed(plan["experiments"])}
+    return [first[number] for number in sorted(first)]
+
+
+def _time(ns: float) -> str:
+    return amount(ns / NS, "s")
+
+
+def _capacities(points: Sequence[Experiment], direction: str, names: Mapping[str, str]) -> str:
+    capacities = [point[direction]["capacity"] for point in points]
+    if all(each["kind"] == "steps" and len(each["steps"]) == 1 for each in capacities):
+        return amounts([each["steps"][0]["rate_bps"] for each in capacities], _bitrate)
+    return texts(_capacity(each, names) for each in capacities)
+
+
+def _bitrate(bps: float) -> str:
+    return amount(bps, "bit/s")
+
+
+def _bytes(size: float) -> str:
+    return amount(size, "B")
+
+
+def _capacity(capacity: Plan, names: Mapping[str, str]) -> str:
+    if capacity["kind"] == "unlimited":
+        return "any rate"
+    if capacity["kind"] == "trace":
+        return f"what the trace {names.get(capacity['trace'], capacity['trace'])} allows"
+    first, *later = capacity["steps"]
+    changes = "".join(f", from {_time(step['at_ns'])} on {_bitrate(step['rate_bps'])}" for step in later)
+    return _bitrate(first["rate_bps"]) + changes
+
+
+def _discipline(link: Plan) -> str:
+    kind = str(link["queue"]["kind"])
+    return "first in, first out (drop-tail)" if kind == "fifo" else kind
+
+
+def _room(experiment: Experiment, direction: str) -> str:
+    buffer = experiment[direction]["buffer"]
+    if buffer["kind"] == "packets":
+        return f"{buffer['packets']} packets"
+    if buffer["bytes"] >= NO_LIMIT_BYTES:
+        return "everything"
+    text = amount(buffer["bytes"], "B")
+    capacity = experiment[direction]["capacity"]
+    if capacity["kind"] == "steps" and capacity["steps"][0]["rate_bps"]:
+        bdp = capacity["steps"][0]["rate_bps"] * experiment["rtt_ns"] / NS / 8
+        text += f" ({buffer['bytes'] / bdp:.3g} BDP)"
+    return text
+
+
+def _way_back(points: Sequence[Experiment], names: Mapping[str, str]) -> str:
+    if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
+        return "The way back has no limit of rate."
+    has_up = any(each.get("up") for point in points for each in (*point["flows"], *point["background"]))
+    room = f", and its queue has room for {texts(_room(e, 'reverse') for e in points)}" if has_up else ""
+    return f"The way back carries {_capacities(points, 'reverse', names)}{room}."
+
+
+def _order(links: Sequence[dict[str, Any]]) -> str:
+    """Return whether packets whose delay varies keep their order, at some of the points or at all."""
+    allowed = {bool(link.get("allow_reordering")) for link in links if link["jitter_ns"]}
+    if allowed == {True}:
+        return "and may overtake one another"
+    return "in order at some points and not at others" if len(allowed) > 1 else "in order"
+
+
+def _impairments(points: Sequence[Experiment], direction: str, where: str) -> list[str]:
+    links = [point[direction] for point in points]
+    delays = [link["reorder_delay_ns"] for link in links if link["reorder"]]
+    order = _order(links)
+    held = f"are held back by {amounts(delays, _time)}" if delays else ""
+    found = [
+        _losses([link["loss"] for link in links]),
+        optional(
+            [link["jitter_ns"] for link in links],
+            _time,
+            lambda text: f"packets wait a random time of up to {text}, {order}",
+        ),
+        _ratios([link["reorder"] for link in links], held),
+        _ratios([link["duplicate"] for link in links], "arrive twice"),
+    ]
+    text = _listed([each for each in found if each])
+    return [f"{where}, {text}."] if text else []
+
+
+def _ratios(ratios: Sequence[float], what: str) -> str:
+    """Say what happens to a share of the packets; nothing if it happens to none."""
+    return amounts(ratios, per_cent, lambda text: f"{text} of the packets {what}") if any(ratios) else ""
+
+
+def _losses(losses: Sequence[Plan]) -> str:
+    at_random = [loss["ratio"] for loss in losses if loss["kind"] == "bernoulli"]
+    bursts = [_mean_loss(loss) for loss in losses if loss["kind"] == "gilbert_elliott"]
+    ways = [_ratios(at_random, "are lost at random")]
+    if bursts:
+        ways.append(
+            amounts(
+                bursts, per_cent, lambda text: f"packets are lost in bursts (Gilbert-Elliott, {text} in the long run)"
+            )
+        )
+        if at_random and not any(at_random):
+            ways.append("no packets are lost")
+    return ", or ".join(way for way in ways if way)
+
+
+def _mean_loss(loss: Plan) -> float:
+    bad = loss["p"] / (loss["p"] + loss["r"]) if loss["p"] + loss["r"] else 0.0
+    return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Join parts of a sentence; semicolons where one of them has a comma of its own."""
+    return "; ".join(parts) if len(parts) > 1 and any(", " in part for part in parts) else joined(list(parts))
+
+
+def _hosts(points: Sequence[Experiment]) -> list[str]:
+    sentences = []
+    for name in dict.fromkeys(name for point in points for name in point["hosts"]):
+        hosts = [point["hosts"][name] for point in points if name in point["hosts"]]
+        limits = []
+        for key, what in (("sndbuf_max_bytes", "send"), ("rcvbuf_max_bytes", "receive")):
+            sizes = [host[key] if host[key] < NO_LIMIT_BYTES else None for host in hosts]
+            if text := optional(sizes, _bytes, str, "or of any size"):
+                limits.append(f"{what} buffers of up to {text}")
+        limits.append(
+            optional(
+                [host["delay_jitter_ns"] for host in hosts],
+                _time,
+                lambda text: f"a random delay of up to {text} per packet",
+                "or none",
+            )
+        )
+        limits += _processors(hosts)
+        qdiscs = [host.get("qdisc") for host in hosts]
+        if any(qdiscs):
+            named = texts(qdisc for qdisc in qdiscs if qdisc)
+            limits.append(f"the queue discipline {named}" + ("" if all(qdiscs) else ", or the one of its kernel"))
+        if text := _listed([limit for limit in limits if limit]):
+            sentences.append(f"The host {name} has {text}.")
+    return sentences
+
+
+def _processors(hosts: Sequence[Plan]) -> list[str]:
+    """Say how scarce a host's CPU is, where it is."""
+    cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
+    found = []
+    if cpus:
+        slices, periods = (amounts([cpu[key] for cpu in cpus], _time) for key in ("slice_ns", "period_ns"))
+        found.append(
+            f"a CPU for {slices} out of every {periods}"
+            + ("" if len(cpus) == len(hosts) else ", or whenever it needs one")
+        )
+    tenants = [host.get("co_tenants", 0) for host in hosts]
+    if any(tenants):
+        found.append(amounts(tenants, str, lambda text: f"{text} co-tenant{'' if text == '1' else 's'} on its CPU"))
+    return found
+
+
+def _flow(points: Sequence[Experiment], name: str) -> str:
+    flows = [flow for point in points for flow in point["flows"] if flow["name"] == name]
+    counts = [flow["count"] for flow in flows]
+    paced = {bool(flow.get("paced")) for flow in flows}
+    up = {bool(flow.get("up")) for flow in flows}
+    hosts = [flow["host"] for flow in flows]
+    parts = [
+        texts(flow["cc"] + _parameters(flow) for flow in flows),
+        "" if set(counts) == {1} else amounts(counts, str, lambda text: f"{text} parallel copies"),
+        "paced or not" if len(paced) > 1 else "paced" if True in paced else "",
+        _loads([flow["load"] for flow in flows]),
+        amounts([flow["start_ns"] for flow in flows], _time, lambda text: f"starts at {text}"),
+        _repeats([flow["repeat"] for flow in flows]),
+        optional([flow["stop_ns"] for flow in flows], _time, lambda text: f"stops at {text}"),
+        _more_rtt([flow["extra_rtt_ns"] for flow in flows]),
+        "goes up, on the way back, or down" if len(up) > 1 else "goes up, on the way back" if True in up else "",
+        "" if set(hosts) == {"sender"} else f"{'to' if True in up else 'sent by'} the host {texts(hosts)}",
+    ]
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _more_rtt(extra_ns: Sequence[int]) -> str:
+    return amounts(extra_ns, _time, lambda text: f"{text} more round-trip time") if any(extra_ns) else ""
+
+
+def _parameters(flow: Plan) -> str:
+    parameters = ", ".join(f"{name} = {value:g}" for name, value in flow["cc_params"].items())
+    return f" ({parameters})" if parameters else ""
+
+
+def _loads(loads: Sequence[Plan]) -> str:
+    """Say what connections carry."""
+    if all(load["kind"] == "sizes" and len(load["sizes_bytes"]) == 1 for load in loads):
+        return amounts([load["sizes_bytes"][0] for load in loads], _bytes, lambda text: f"{text} per connection")
+    if all(load["kind"] == "requests" for load in loads):
+        return _requests(loads)
+    return texts(map(_load, loads))
+
+
+def _load(load: Plan) -> str:
+    if load["kind"] == "unlimited":
+        return "data without end"
+    if load["kind"] == "sizes":
+        return f"{joined([_bytes(size) for size in load['sizes_bytes']], 'or')} per connection"
+    return _requests([load])
+
+
+def _requests(loads: Sequence[Plan]) -> str:
+    counts = [load["count"] for load in loads]
+    times = optional(counts, str, lambda text: f"{text} times", "or until the flow stops") or "until the flow stops"
+    pause = optional(
+        [load["think_ns"] for load in loads], _time, lambda text: f" with pauses of {text}", "or without pauses"
+    )
+    sizes = amounts([load["size_bytes"] for load in loads], _bytes)
+    return f"{sizes} again and again on one connection, {times}{pause}"
+
+
+def _repeats(repeats: Sequence[Plan]) -> str:
+    """Say which connections follow the first."""
+    if {repeat["kind"] for repeat in repeats} == {"once"}:
+        return ""
+    ends = texts(map(_end, repeats)) if all(map(_end, repeats)) else ""
+    if all(repeat["kind"] == "gap" for repeat in repeats):
+        gaps = [repeat["gap_ns"] for repeat in repeats]
+        text = amounts(gaps, _time, lambda text: f"the next connection opens {text} after the one before has finished")
+    elif all(repeat["kind"] == "poisson" for repeat in repeats):
+        gaps = [repeat["mean_gap_ns"] for repeat in repeats]
+        text = amounts(gaps, _time, lambda text: f"connections arrive at random, {text} apart on average (Poisson)")
+    else:
+        return texts(_repeats([repeat]) or "one connection" for repeat in repeats)
+    return f"{text}, {ends}" if ends else text
+
+
+def _end(repeat: Plan) -> str:
+    until = [f"until {repeat['until']} has finished"] if repeat["until"] else []
+    return joined(until + ([f"{repeat['count']} in all"] if repeat["count"] else []))
+
+
+def _background(points: Sequence[Experiment]) -> str:
+    """Say what each UDP flow does; every point has the same number of them."""
+    found = []
+    for same in zip(*(point["background"] for point in points), strict=True):
+        rates = amounts([each["rate_bps"] for each in same], _bitrate)
+        starts = amounts([each["start_ns"] for each in same], _time)
+        stops = optional([each["stop_ns"] for each in same], _time, lambda text: f" to {text}", "or to the end")
+        up = {bool(each.get("up")) for each in same}
+        way = " on the way back, or not" if len(up) > 1 else " on the way back" if True in up else ""
+        found.append(f"{rates} from {starts}{stops or ' on'}{way}")
+    return _listed(found)

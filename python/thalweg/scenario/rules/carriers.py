@@ -1,0 +1,93 @@
+"""What one direction of the path can carry at best: a lower bound on when a packet has left it.
+
+Left out: other traffic, queues, loss and random delays, which only make a packet later.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario import traces, values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.text import quantities
+
+NANOS = 10**9
+
+MILLIS_NS = 10**6
+
+MAX_STEPS = 4
+"""Steps of a rate that are written out; of more, the rest is left out."""
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """The capacity of one direction; without a key it has no limit."""
+
+    key: str = ""
+    """Of the scenario: rate, steps or trace."""
+    steps: Sequence[tuple[int, int]] = ()
+    """Since when (ns) which rate (bit/s)."""
+    trace_ms: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, link: Raw, folder: Path) -> "Carrier | None":
+        """Read a direction's capacity; None if it is malformed, which has an error of its own."""
+        if isinstance(link.get("trace"), str):
+            try:
+                return cls("trace", trace_ms=traces.read(folder / link["trace"]))
+            except ThalwegError:
+                return None
+        if "steps" in link:
+            steps = [
+                (at, bps)
+                for _, step in values.tables(link, "steps")
+                if (at := values.quantity(step, "at", quantities.time)) is not None
+                and (bps := values.quantity(step, "rate", quantities.rate)) is not None
+            ]
+            return cls("steps", steps) if any(bps for _, bps in steps) and steps == sorted(steps) else None
+        if "rate" not in link:
+            return cls()
+        bps = values.quantity(link, "rate", quantities.rate)
+        return cls("rate", [(0, bps)]) if bps else None
+
+    def sent(self, at_ns: Fraction, size_bytes: int) -> Fraction | None:
+        """Return when a packet that is ready at `at_ns` has left the idle link; None: never.
+
+        >>> Carrier("steps", [(0, 0), (1_000, 8_000)]).sent(Fraction(0), 1)
+        Fraction(1001000, 1)
+        """
+        if self.trace_ms:
+            return Fraction(_opportunity_after(self.trace_ms, at_ns))
+        if self.key == "rate":
+            return at_ns + Fraction(size_bytes * 8 * NANOS, self.steps[0][1])
+        left = Fraction(size_bytes * 8)
+        for (since, bps), (until, _) in pairwise([*self.steps, (None, 0)]):
+            begin = max(at_ns, Fraction(since or 0))
+            carried = None if until is None else bps * max(Fraction(0), until - begin) / NANOS
+            if bps and (carried is None or carried >= left):
+                return begin + left * NANOS / bps
+            left -= carried or 0
+        return None if self.steps else at_ns
+
+    def __str__(self) -> str:
+        """Write the capacity in numbers."""
+        if self.trace_ms:
+            return traces.in_words(self.trace_ms)
+        if len(self.steps) == 1:
+            return f"the rate is {quantities.rate_text(self.steps[0][1])}"
+        shown = [f"{quantities.rate_text(bps)} from {quantities.time_text(at)}" for at, bps in self.steps[:MAX_STEPS]]
+        more = [] if len(self.steps) <= MAX_STEPS else ["..."]
+        return f"the rate is {', '.join([*shown, *more])}"
+
+
+def _opportunity_after(times_ms: Sequence[int], at_ns: Fraction) -> int:
+    """Return the first opportunity of a trace after a moment, in ns; a packet that comes at its instant is too late."""
+    period = times_ms[-1] * MILLIS_NS
+    rounds, within = divmod(at_ns, period)
+    place = bisect_right(times_ms, within / MILLIS_NS)
+    rounds, place = (rounds + 1, 0) if place == len(times_ms) else (rounds, place)
+    return int(rounds) * period + times_ms[place] * MILLIS_NS

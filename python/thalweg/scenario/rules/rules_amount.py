@@ -1,0 +1,104 @@
+"""Rules about how much an experiment makes: what no memory holds is a slip, and is told before anything runs.
+
+What can be foreseen is counted: samples of flows that go on to the end, and random arrivals.
+"""
+
+from fractions import Fraction
+from pathlib import Path
+
+from thalweg.scenario import values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.mistakes import Mistakes
+from thalweg.scenario.rules import rules_repeat
+from thalweg.scenario.text import quantities
+
+SHORTEST_SAMPLE_INTERVAL_NS = 1000
+"""Tables give moments in whole microseconds."""
+
+MOST_SAMPLES = 10_000_000
+"""Samples of flows in one experiment; with the rows of other tables they take some 6 GB until they are written."""
+
+MOST_ARRIVALS = 10_000_000
+"""Connections of a flow in one experiment, as for `repeat.count`."""
+
+
+def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
+    """Check the amounts of samples and of arrivals."""
+    interval = values.quantity(raw, "sample_interval", quantities.time, "10ms")
+    if interval and interval < SHORTEST_SAMPLE_INTERVAL_NS:
+        mistakes.add(
+            "out-of-range",
+            ("sample_interval",),
+            "`sample_interval` is too short: moments are recorded in microseconds",
+            found=str(raw["sample_interval"]),
+            expected='"1us" or more, or "0s" for no time series',
+        )
+    elif interval:
+        _samples(raw, interval, mistakes)
+    for index, flow in values.tables(raw, "flow"):
+        arrivals = _arrivals(flow, _active_ns(flow, raw))
+        if arrivals > MOST_ARRIVALS:
+            mistakes.add(
+                "out-of-range",
+                ("flow", index, "repeat", "rate"),
+                f"about {int(arrivals)} connections of `flow.{flow.get('name', index)}` would arrive",
+                expected=f"{MOST_ARRIVALS} at most in an experiment",
+                hint="choose a lower rate, or a shorter duration",
+            )
+
+
+def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
+    flows = list(values.tables(raw, "flow"))
+    lasting = [
+        flow for _, flow in flows if rules_repeat.is_endless({k: v for k, v in flow.items() if k != "stop"}, flows)
+    ]
+    active_ns = sum(_active_ns(flow, raw) * _copies(flow) for flow in lasting)
+    samples = active_ns // interval_ns
+    if samples > MOST_SAMPLES:
+        mistakes.add(
+            "out-of-range",
+            ("sample_interval",),
+            f"an experiment would take {samples} samples of its flows",
+            found=str(raw.get("sample_interval", "10ms")),
+            expected=f"{MOST_SAMPLES} samples at most",
+            hint=f'sample_interval = "{_round_time(active_ns // MOST_SAMPLES)}", or "0s" for no time series',
+        )
+
+
+def _active_ns(flow: Raw, raw: Raw) -> int:
+    """Give how long a flow may last; 0 if that is not known."""
+    ends = (values.quantity(table, key, quantities.time) for table, key in ((flow, "stop"), (raw, "duration")))
+    end = min((each for each in ends if each is not None), default=0)
+    return max(0, end - (values.quantity(flow, "start", quantities.time, "0s") or 0))
+
+
+def _arrivals(flow: Raw, active_ns: int) -> Fraction:
+    """Give the mean number of random arrivals of a flow, all copies together."""
+    repeat = values.table(flow, "repeat")
+    rate = values.quantity(repeat, "rate", quantities.arrival_rate)
+    if rate is None or "count" in repeat:
+        return Fraction(0)
+    if isinstance(rate, quantities.PerSecond):
+        per_second = rate.arrivals
+    else:
+        given = repeat.get("sizes", [flow.get("size")])
+        texts = [{"size": text} for text in given] if isinstance(given, list) else []
+        sizes = [size for text in texts if (size := values.quantity(text, "size", quantities.size))]
+        per_second = Fraction(rate * len(sizes), 8 * sum(sizes)) if sizes else Fraction(0)
+    return per_second * active_ns * _copies(flow) / values.NANOS
+
+
+def _copies(flow: Raw) -> int:
+    count = flow.get("count", 1)
+    return count if isinstance(count, int) else 1
+
+
+def _round_time(least_ns: int) -> str:
+    """Write the next 1, 10 or 100 of a unit.
+
+    >>> _round_time(20_000_001), _round_time(999)
+    ('100ms', '1us')
+    """
+    units = {"us": 10**3, "ms": 10**6, "s": 10**9}
+    steps = ((number * ns, f"{number}{unit}") for unit, ns in units.items() for number in (1, 10, 100))
+    return next((text for ns, text in steps if ns > least_ns), f"{least_ns // 10**9 + 1}s")

@@ -1,0 +1,76 @@
+"""Congestion controls of one's own: `cc = {module = "mine.ko"}` and `cc = {bpf = "mine.bpf.o"}`."""
+
+import re
+from pathlib import Path, PurePath
+
+from thalweg.scenario import values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.mistakes import Mistakes
+from thalweg.scenario.positions import Place
+from thalweg.scenario.text import words
+
+FILES = ("bpf", "module")
+"""Keys of the table that name a file."""
+
+ENDINGS = (".bpf.o", ".o", ".ko")
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,15}")
+"""Names that a kernel registers: it keeps 16 bytes of them."""
+
+
+def name_of(table: Raw) -> str:
+    """Give the name that the algorithm registers as.
+
+    >>> name_of({"module": "build/tcp_mine.ko"}), name_of({"bpf": "mine.bpf.o"}), name_of({"name": "x", "bpf": "y.o"})
+    ('mine', 'mine', 'x')
+    """
+    if "name" in table:
+        return str(table["name"])
+    file = PurePath(str(next((table[key] for key in FILES if key in table), ""))).name
+    ending = next((ending for ending in ENDINGS if file.endswith(ending)), "")
+    return file.removesuffix(ending).removeprefix("tcp_")
+
+
+def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
+    """Check what flows load their congestion controls from; relative names are looked up in `folder`."""
+    for index, flow in values.tables(raw, "flow"):
+        table = flow.get("cc")
+        if isinstance(table, dict):
+            _check(table, ("flow", index, "cc"), f"flow.{flow.get('name', index)}.cc", folder, mistakes)
+
+
+def _check(table: Raw, place: Place, name: str, folder: Path, mistakes: Mistakes) -> None:
+    named = [key for key in FILES if key in table]
+    if len(named) != 1:
+        mistakes.add(
+            "conflict" if named else "missing-key",
+            place,
+            f"`{name}` names {'two files' if named else 'no file'} to load it from",
+            expected="exactly one of bpf, module",
+            hint='cc = {module = "mine.ko"}, or the name of one that is there: cc = "cubic"',
+        )
+        return
+    if values.MALFORMED in table.values():
+        return
+    file = folder / str(table[named[0]])
+    if not file.is_file():
+        near = (
+            words.meant(file.name, [each.name for each in file.parent.glob(f"*{file.suffix}")])
+            if file.parent.is_dir()
+            else None
+        )
+        mistakes.add(
+            "no-cc-file",
+            (*place, named[0]),
+            f"there is no file `{file}`",
+            expected="a file, looked up beside the scenario",
+            hint=f"did you mean `{near}`?" if near else None,
+        )
+    if not NAME.fullmatch(name_of(table)):
+        mistakes.add(
+            "bad-name",
+            (*place, "name" if "name" in table else named[0]),
+            f"`{name}` registers as no name that a kernel has: `{name_of(table)}`",
+            expected="1 to 15 letters, digits, dashes and underscores",
+            hint=f'say its name: cc = {{name = "mine", {named[0]} = "{table[named[0]]}"}}',
+        )

@@ -1,0 +1,156 @@
+"""Rules of [host.NAME]: the keys that say how scarce its CPU is, and its queue discipline."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+from thalweg.scenario import values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.mistakes import Mistakes
+from thalweg.scenario.positions import Place
+from thalweg.scenario.rules import rules_direction
+from thalweg.scenario.text import quantities
+
+DEFAULT_SLICE = "10ms"
+"""Slice of a host that has a share and nothing more: the one that the literature on shared CPUs measures with."""
+
+DEFAULT_COST = "1us"
+"""What a packet or an acknowledgement costs where nothing is said; docs/concepts/cpu-contention.md says why."""
+
+SHORTEST_SLICE_NS = 10_000
+"""Below this, Linux spends a good part of a slice on switching."""
+
+LONGEST_SLICE_NS = 10**9
+
+LONGEST_PERIOD_NS = 60 * 10**9
+"""A host that is away for longer has long been given up by its peers."""
+
+WITH_SHARE = ("cpu_slice", "cpu_per_packet", "cpu_per_ack")
+"""Keys that say something only beside a share."""
+
+KEYS = ("cpu_share", *WITH_SHARE, "co_tenants")
+
+QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
+"""Names of queue disciplines: a kernel keeps 16 bytes of them."""
+
+
+def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
+    """Check the hosts."""
+    for name, host in values.table(raw, "host").items():
+        if not isinstance(host, dict):
+            continue
+        given = [key for key in KEYS if key in host]
+        if name == "receiver" and given:
+            mistakes.add(
+                "bad-host",
+                ("host", name, given[0]),
+                f"`host.{name}.{given[0]}` is not supported: the host `receiver` always has its CPU",
+                expected="a host at the sender's end of the path",
+                hint=f"write it under [host.sender], or under the host that a flow names: [host.NAME] {given[0]} = ...",
+            )
+            continue
+        if "qdisc" in host:
+            _qdisc(host["qdisc"], name, mistakes, is_sending=name != "receiver" or rules_direction.has_up(raw))
+        _together(host, name, mistakes)
+        _amounts(host, ("host", name), f"host.{name}", mistakes)
+
+
+def period_ns(share: float, slice_ns: int) -> int:
+    """Give the time from slice to slice, to the nearest nanosecond.
+
+    >>> period_ns(0.7, 10_000_000)
+    14285714
+    """
+    return round(slice_ns / Fraction(str(share)))
+
+
+def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) -> None:
+    """Check whose queue discipline it is, and what it is called; whether a kernel has it is seen when it is made."""
+    place = ("host", name, "qdisc")
+    if not is_sending:
+        mistakes.add(
+            "bad-host",
+            place,
+            "`host.receiver.qdisc` is about a host that receives: only hosts that send have a queue discipline",
+            expected='a host that sends, or a flow with direction = "up"',
+            hint="write it under [host.sender], or under the host that a flow names; the path's queue is path.queue",
+        )
+    elif isinstance(qdisc, str) and not QDISC.fullmatch(qdisc):
+        mistakes.add(
+            "bad-name",
+            place,
+            f"`host.{name}.qdisc` is no name of a queue discipline",
+            found=qdisc,
+            expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's standard ones",
+            hint='qdisc = "fq"',
+        )
+
+
+def _together(host: Raw, name: str, mistakes: Mistakes) -> None:
+    """Check which keys stand beside one another."""
+    if "cpu_share" in host and host.get("co_tenants"):
+        mistakes.add(
+            "conflict",
+            ("host", name, "co_tenants"),
+            f"[host.{name}] has `cpu_share` and `co_tenants`",
+            expected="one way to make the CPU scarce: a fixed share, or processes beside the host",
+            hint="remove one of cpu_share, co_tenants",
+        )
+    if "cpu_share" not in host:
+        for key in (key for key in WITH_SHARE if key in host):
+            mistakes.add(
+                "missing-key",
+                ("host", name, key),
+                f"`host.{name}.{key}` says nothing without a `cpu_share`",
+                expected="a cpu_share beside it",
+                hint=f"add cpu_share = 0.5 to [host.{name}], or remove {key}",
+                instead=(f"host.{name}.cpu_share",),
+            )
+
+
+def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+    share = host.get("cpu_share")
+    if share == 0:
+        mistakes.add(
+            "out-of-range",
+            (*place, "cpu_share"),
+            f"`{name}.cpu_share` is zero: the host would never run",
+            found=str(share),
+            expected="a number above 0, at most 1",
+            hint="a quarter of a CPU is cpu_share = 0.25",
+        )
+    slice_ns = values.quantity(host, "cpu_slice", quantities.time, DEFAULT_SLICE)
+    if slice_ns is not None and not SHORTEST_SLICE_NS <= slice_ns <= LONGEST_SLICE_NS:
+        mistakes.add(
+            "out-of-range",
+            (*place, "cpu_slice"),
+            f"`{name}.cpu_slice` is too {'short' if slice_ns < SHORTEST_SLICE_NS else 'long'}",
+            found=str(host["cpu_slice"]),
+            expected='a time from "10us" to "1s"',
+            hint='cpu_slice = "10ms"',
+        )
+    elif (
+        slice_ns
+        and isinstance(share, int | float)
+        and 0 < share <= 1
+        and period_ns(share, slice_ns) > LONGEST_PERIOD_NS
+    ):
+        mistakes.add(
+            "out-of-range",
+            (*place, "cpu_share"),
+            f"`{name}` would be away from its CPU for more than a minute at a time",
+            found=f"cpu_slice / cpu_share = {period_ns(share, slice_ns) / 1e9:.6g} s",
+            expected="60 s at most",
+            hint="raise cpu_share, or choose a shorter cpu_slice",
+        )
+    for key in ("cpu_per_packet", "cpu_per_ack"):
+        cost = values.quantity(host, key, quantities.time, DEFAULT_COST)
+        if cost is not None and cost > LONGEST_SLICE_NS:
+            mistakes.add(
+                "out-of-range",
+                (*place, key),
+                f"`{name}.{key}` is too long",
+                found=str(host[key]),
+                expected='a time from "0us" to "1s"',
+                hint=f'{key} = "{DEFAULT_COST}"',
+            )

@@ -1,0 +1,272 @@
+"""Rules between the keys of [path], [path.reverse] and [host.*]."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.scenario import traces, values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.mistakes import Mistakes
+from thalweg.scenario.positions import Place
+from thalweg.scenario.rules import rules_direction
+from thalweg.scenario.rules.carriers import Carrier
+from thalweg.scenario.text import quantities, words
+from thalweg.scenario.text.quantities import PacketCount
+
+MTU_BYTES = 1500
+"""An IP packet that fills the path: a buffer with less room would drop every full packet that has to wait."""
+
+CAPACITIES = ("rate", "steps", "trace")
+
+LEAST_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
+"""Linux goes no lower (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): less would be taken for this."""
+
+QUEUE_PARAMETERS = {
+    "target": ("codel", "fq_codel", "pie"),
+    "interval": ("codel", "fq_codel"),
+    "flows": ("fq_codel",),
+    "quantum": ("fq_codel",),
+    "ecn": ("codel", "fq_codel", "pie", "red"),
+}
+"""Which disciplines have which parameters."""
+
+
+def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
+    """Check the path; relative names of traces are looked up in `folder`."""
+    path = values.table(raw, "path")
+    if values.quantity(path, "rtt", quantities.time) == 0:
+        mistakes.add(
+            "out-of-range",
+            ("path", "rtt"),
+            "`path.rtt` is zero",
+            expected="a time above zero",
+            hint='rtt = "1ms" is a short path',
+        )
+    _capacity(path, ("path",), folder, mistakes, is_required="path" in raw and isinstance(raw["path"], dict))
+    _room(path, ("path",), path, folder, mistakes)
+    if "duration" not in raw:
+        _passable(path, ("path",), mistakes)
+    _queue(path, ("path",), mistakes)
+    if isinstance(path.get("reverse"), dict):
+        place: Place = ("path", "reverse")
+        _capacity(path["reverse"], place, folder, mistakes, is_required=False)
+        _room(path["reverse"], place, path, folder, mistakes)
+        _queue(path["reverse"], place, mistakes)
+        if "duration" not in raw:
+            _passable(path["reverse"], place, mistakes)
+
+
+def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
+    given = [key for key in CAPACITIES if key in link]
+    name = ".".join(map(str, place))
+    if len(given) > 1:
+        mistakes.add(
+            "conflict",
+            (*place, given[1]),
+            f"[{name}] has {' and '.join(f'`{key}`' for key in given)}",
+            expected="exactly one of rate, steps, trace",
+            hint=f"remove all but one of {', '.join(given)}",
+        )
+    if not given and is_required:
+        mistakes.add(
+            "missing-key",
+            place,
+            f"[{name}] has no capacity",
+            expected="exactly one of rate, steps, trace",
+            hint=f'add rate = "40Mbps" to [{name}]',
+            instead=tuple(f"{name}.{key}" for key in CAPACITIES),
+        )
+    if values.quantity(link, "rate", quantities.rate) == 0:
+        mistakes.add(
+            "out-of-range",
+            (*place, "rate"),
+            f"`{name}.rate` is zero: nothing would ever pass",
+            expected="a rate above zero",
+            hint="an outage is a step: see `steps`",
+        )
+    if isinstance(link.get("steps"), list):
+        _steps(link["steps"], (*place, "steps"), mistakes)
+    if isinstance(link.get("trace"), str):
+        _trace(folder / link["trace"], (*place, "trace"), mistakes)
+
+
+def _steps(steps: list[Any], place: Place, mistakes: Mistakes) -> None:
+    name = ".".join(map(str, place))
+    if not steps:
+        mistakes.add(
+            "empty-list",
+            place,
+            f"`{name}` is an empty list",
+            expected="at least one step",
+            hint='steps = [{at = "0s", rate = "40Mbps"}]',
+        )
+    times = [values.quantity(step, "at", quantities.time) if isinstance(step, dict) else None for step in steps]
+    rates = [values.quantity(step, "rate", quantities.rate) if isinstance(step, dict) else None for step in steps]
+    if times and times[0] not in (0, None):
+        mistakes.add(
+            "bad-steps",
+            (*place, 0, "at"),
+            f"the first step is at {steps[0]['at']}",
+            expected='at = "0s" in the first step',
+        )
+    for index, (before, after) in enumerate(pairwise(times), 1):
+        if before is not None and after is not None and after <= before:
+            at, earlier = steps[index]["at"], steps[index - 1]["at"]
+            mistakes.add(
+                "bad-steps",
+                (*place, index, "at"),
+                f"step {index + 1} is at {at}, after one at {earlier}",
+                found=f"at = {at}",
+                expected="steps in the order of time, no two at once",
+            )
+    if rates and all(rate == 0 for rate in rates):
+        mistakes.add(
+            "out-of-range",
+            place,
+            f"every rate of `{name}` is zero: nothing would ever pass",
+            expected="a rate above zero in some step",
+        )
+
+
+def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
+    """Check that something gets through to the end, where only that ends the experiment."""
+    name = ".".join(map(str, place))
+    hint = 'add duration = "60s" at the top of the file'
+    if _loses_everything_in_the_end(link.get("loss")):
+        message = f"`{name}.loss` loses everything in the end: nothing arrives then, and nothing ends the experiment"
+        mistakes.add("missing-key", (*place, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
+    steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
+    if steps and steps[-1] == 0 and any(steps):
+        message = f"the last rate of `{name}.steps` is zero: nothing arrives, and nothing ends the experiment"
+        expected = "a last rate above zero, or a duration"
+        mistakes.add("missing-key", (*place, "steps", len(steps) - 1), message, expected=expected, hint=hint)
+
+
+def _loses_everything_in_the_end(loss: object) -> bool:
+    """Return whether bursts get an end only by luck; what loses every packet from the first on is refused anyway."""
+    if not isinstance(loss, dict) or loss.get("loss_bad", 1) != 1:
+        return False
+    return bool(loss.get("r") == 0 and loss.get("p") not in (0, 1) and loss.get("loss_good", 0) != 1)
+
+
+def last_rate(link: Raw) -> int | None:
+    """Give the rate in bit/s that a link has in the end; none if a trace makes it."""
+    steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
+    return steps[-1] if steps else values.quantity(link, "rate", quantities.rate)
+
+
+def _trace(file: Path, place: Place, mistakes: Mistakes) -> None:
+    try:
+        traces.read(file)
+    except ThalwegError as error:
+        if error.code != "no-trace":
+            mistakes.add_error(error)
+            return
+        near = (
+            words.meant(file.name, [each.name for each in file.parent.glob("*") if each.is_file()])
+            if file.parent.is_dir()
+            else None
+        )
+        mistakes.add(
+            "no-trace",
+            place,
+            error.message,
+            expected="a file in mahimahi's format, looked up beside the scenario",
+            hint=f"did you mean `{near}`?" if near else None,
+        )
+
+
+def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) -> None:
+    name = ".".join((*map(str, place), "buffer"))
+    if place[-1] == "reverse" and not any(key in link for key in CAPACITIES):
+        for key in ("buffer", "queue"):
+            if key in link:
+                mistakes.add(
+                    "no-effect",
+                    (*place, key),
+                    f"`path.reverse.{key}` has no effect: without a rate nothing queues on the way back",
+                    hint='add rate = "10Mbps" to [path.reverse]',
+                )
+        return
+    buffer = values.buffer_of(link)
+    if isinstance(buffer, PacketCount):
+        if buffer.packets == 0:
+            mistakes.add(
+                "out-of-range", (*place, "buffer"), f"`{name}` has no room for a packet", expected="1packet or more"
+            )
+        return
+    if buffer is None:
+        return
+    rtt_ns = values.quantity(path, "rtt", quantities.time)
+    room = values.room_bytes(buffer, values.rate_for_bdp(link, folder), rtt_ns)
+    if room is None or rtt_ns == 0 or values.quantity(link, "rate", quantities.rate) == 0:
+        return  # a path of no length or no rate has an error of its own
+    if room < MTU_BYTES:
+        carrier = Carrier.of(link, folder)
+        why = f": {carrier}" if carrier and not isinstance(buffer, int) else ""
+        mistakes.add(
+            "out-of-range",
+            (*place, "buffer"),
+            f"`{name}` is {room} B, which has no room for a packet{why}",
+            found=f"{link.get('buffer', '1bdp')}, which is {room} B",
+            expected=f"{MTU_BYTES} B or more",
+            hint="\n".join([*([traces.HINT] if why and "trace" in link else []), 'buffer = "1packet" is the least']),
+        )
+    if room > quantities.LARGEST:
+        mistakes.add(
+            "out-of-range", (*place, "buffer"), f"`{name}` is too large", found=f"{room} B", expected="less than 2^64 B"
+        )
+
+
+def _queue(link: Raw, place: Place, mistakes: Mistakes) -> None:
+    queue = values.table(link, "queue")
+    name = queue.get("name")
+    for key, disciplines in QUEUE_PARAMETERS.items():
+        if key in queue and name in ("fifo", "codel", "fq_codel", "pie", "red") and name not in disciplines:
+            full = ".".join((*map(str, place), "queue", key))
+            mistakes.add(
+                "no-effect",
+                (*place, "queue", key),
+                f"`{full}` has no effect: {name} has no such parameter",
+                expected=f"{key} only with {words.one_of(disciplines)}",
+                hint=f"remove `{key}`",
+            )
+
+
+def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
+    """Check whom hosts belong to, and the limits of their buffers."""
+    hosts = values.table(raw, "host")
+    senders = {flow["host"] for _, flow in values.tables(raw, "flow") if isinstance(flow.get("host"), str)} | {"sender"}
+    for name, host in hosts.items():
+        if name not in senders and name != "receiver":
+            mistakes.add(
+                "unused-host",
+                ("host", name),
+                f"no flow is sent by the host `{name}`",
+                expected=f"one of {', '.join(sorted(senders))}, receiver",
+                hint=words.did_you_mean(name, [*sorted(senders), "receiver"]) or f'add host = "{name}" to a [[flow]]',
+            )
+        known = {*senders, "receiver"}
+        for key, verb, busy in (
+            ("sndbuf_max", "sends", rules_direction.senders_of_data(raw)),
+            ("rcvbuf_max", "receives", rules_direction.receivers_of_data(raw)),
+        ):
+            if isinstance(host, dict) and key in host and name not in busy and name in known:
+                way = "up" if (name == "receiver") == (verb == "sends") else "down"
+                others = " or ".join(f"[host.{other}]" for other in sorted(busy))
+                mistakes.add(
+                    "no-effect",
+                    ("host", name, key),
+                    f"`host.{name}.{key}` has no effect: the host {verb} no data, as no flow of it goes {way}",
+                    hint=f"it belongs to {others}" if others else None,
+                )
+        for key, least in LEAST_BUFFER_BYTES.items():
+            size = values.quantity(host, key, quantities.size) if isinstance(host, dict) else None
+            if size is not None and size < least:
+                mistakes.add(
+                    "out-of-range",
+                    ("host", name, key),
+                    f"`host.{name}.{key}` is {host[key]}",
+                    expected=f'at least "{least}B": no kernel makes a buffer smaller',
+                )

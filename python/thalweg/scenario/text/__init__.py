@@ -1,0 +1,1 @@
+"""Quantities, and words for errors and hints."""

@@ -1,0 +1,1 @@
+"""What a study claims, as its files declare it."""

@@ -1,0 +1,119 @@
+"""What `thalweg advise` answers about records, as measures that claims can be judged on.
+
+Gains are as `thalweg advise` has them: of completion times the share that is saved, of throughputs the share that is
+added; below 0 the treatment loses.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from thalweg.analysis import MEASURES as OF_RUNS
+from thalweg.analysis.measuring.measures import Unit
+
+if TYPE_CHECKING:  # it takes a second to load, and most studies do without
+    from thalweg.advise import Answer, Arm, Comparison, Part
+
+
+@dataclass(frozen=True)
+class Told:
+    """A measure of a part of the traffic."""
+
+    name: str
+    title: str
+    unit: Unit
+    about: str
+
+
+MEASURES: dict[str, Told] = {
+    each.name: each
+    for each in (
+        Told("completion_time_gain", "Completion time saved, median", "ratio",
+             "1 less the ratio of the medians of the completion times of transfers below 3 MB, BBR over CUBIC."),
+        Told("completion_time_gain_mean", "Completion time saved, mean", "ratio", "The same of the means."),
+        Told("completion_time_gain_p95", "Completion time saved, 95th percentile", "ratio",
+             "The same of the 95th percentiles."),
+        Told("jitter_gain", "Jitter of completion times saved", "ratio",
+             "The same of the differences of the 95th and the 5th percentiles."),
+        Told("throughput_gain", "Throughput gained, median", "ratio",
+             "The ratio of the medians of the throughputs of transfers of 3 MB and more, BBR over CUBIC, less 1."),
+        Told("throughput_gain_mean", "Throughput gained, mean", "ratio", "The same of the means."),
+        Told("says_treatment", "BBR is advised", "ratio", "1 where BBR is advised, 0 where not."),
+        Told("says_control", "CUBIC is advised", "ratio", "1 where CUBIC is advised, 0 where not."),
+        Told("rollout_place", "Place in the roll-out", "count", "Place among those that should change to BBR, from 1."),
+    )
+}  # fmt: skip
+"""By name."""
+
+TIME, RATE = "completion_time", "throughput"
+
+
+def unit_and_title(measure: str) -> tuple[Unit, str] | None:
+    """Give the unit and the title of a measure, of runs or of records; None: it is a study's own."""
+    known = OF_RUNS.get(measure) or MEASURES.get(measure)
+    return (known.unit, known.title) if known else None
+
+
+def values(answer: "Answer") -> "Iterator[tuple[Part, str, float]]":
+    """Give every measure of every part that was judged; those that have no value are left out."""
+    question = answer.question
+    places = {step.part.names: place for place, step in enumerate(answer.rollout, 1)}
+    for part in answer.parts:
+        found: dict[str, float | None] = {
+            **_gains(TIME, part.comparisons.get(TIME)),
+            **_gains(RATE, part.comparisons.get(RATE)),
+            "says_treatment": float(part.verdict == question.treatment),
+            "says_control": float(part.verdict == question.control),
+            "rollout_place": places.get(part.names),
+        }
+        yield from ((part, name, float(value)) for name, value in found.items() if value is not None)
+
+
+def _gains(metric: str, comparison: "Comparison | None") -> dict[str, float | None]:
+    difference = comparison.difference if comparison else None
+    if difference is None:
+        return {}
+    treatment, control = difference.treatment, difference.control
+
+    def saved(of: "Callable[[Arm], float]") -> float | None:
+        return 1 - of(treatment) / of(control) if of(control) else None
+
+    def added(of: "Callable[[Arm], float]") -> float | None:
+        return of(treatment) / of(control) - 1 if of(control) else None
+
+    if metric == RATE:
+        return {"throughput_gain": added(_at(0.5)), "throughput_gain_mean": added(_mean)}
+    return {
+        "completion_time_gain": saved(_at(0.5)),
+        "completion_time_gain_mean": saved(_mean),
+        "completion_time_gain_p95": saved(_at(0.95)),
+        "jitter_gain": saved(lambda arm: arm.jitter),
+    }
+
+
+def _at(share: float) -> "Callable[[Arm], float]":
+    from thalweg.advise import QUANTILES
+
+    return lambda arm: arm.quantiles[QUANTILES.index(share)]
+
+
+def _mean(arm: "Arm") -> float:
+    return arm.mean
+
+
+def told(answer: "Answer") -> list[dict[str, Any]]:
+    """Give what an engineer needs to check an answer: each part's verdict, reason and gains."""
+    return [
+        {
+            "part": list(part.names),
+            "samples": part.n,
+            "verdict": part.verdict,
+            "reason": part.reason,
+            "gains": {
+                metric: {"value": gain.value, "low": gain.low, "high": gain.high}
+                for metric, each in part.comparisons.items()
+                if (gain := each.gain) is not None
+            },
+        }
+        for part in answer.parts
+    ]

@@ -1,0 +1,75 @@
+"""Keys of points: those that a sweep sets, and those that follow from a point's path."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from thalweg import analysis
+from thalweg.studies.claims.models import Against, Quantity
+
+DERIVED = tuple(analysis.DERIVED)
+"""What `thalweg.analysis.tables.derived` gives of every point."""
+
+DROPPED = "*"
+"""In `where` of `against`: the key is not inherited."""
+
+
+def is_range(wanted: Any) -> bool:
+    """Say whether a condition asks for a range of numbers."""
+    return isinstance(wanted, Mapping)
+
+
+def is_one(wanted: Any) -> bool:
+    """Say whether a condition asks for one value, so that it leaves nothing of its key open."""
+    return not isinstance(wanted, Mapping | list)
+
+
+def decides_derived(key: str) -> bool:
+    """Say whether derived keys follow from a key of the sweep."""
+    return key.startswith(("path.", "host.")) or key.endswith(".count")
+
+
+def number(value: Any) -> float | None:
+    """Read a value of a sweep as a number, quantities in base units (bit/s, B, s, or as many BDPs)."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = analysis.quantity(value)
+    return found[1] if found else None
+
+
+def unit(key: str, value: Any) -> str:
+    """Give the unit of a key's number as reports have it; empty where it has none.
+
+    >>> unit("path.rtt", "45ms"), unit("rate_bps", 4e7), unit("path.buffer", "1bdp")
+    ('s', 'bit/s', '')
+    """
+    if key in DERIVED:
+        return next((name for end, name in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if key.endswith(end)), "")
+    found = analysis.quantity(value)
+    return {"rate": "bit/s", "size": "B", "time": "s"}.get(found[0], "") if found else ""
+
+
+def sides(value: Quantity, against: Against | None, known: Sequence[str]) -> tuple[Quantity, Quantity]:
+    """Complete what a quantity is held against by what it inherits.
+
+    Of another part, keys of `where` that it does not have (`known` are those of its sweep) are not inherited.
+    """
+    if against is None:
+        return value, value
+    where = dict(value.where)
+    if against.part is not None:
+        where = {key: each for key, each in where.items() if key in known or key in DERIVED}
+    where |= against.where
+    measure = against.measure or value.measure
+    return value, Quantity(
+        measure=measure,
+        flow=against.flow or (value.flow if _is_of_flow(measure) else None),
+        where={key: each for key, each in where.items() if each != DROPPED},
+        window=against.window or value.window,
+    )
+
+
+def _is_of_flow(measure: str) -> bool:
+    known = analysis.MEASURES.get(measure)
+    return known is None or known.of == "flow"

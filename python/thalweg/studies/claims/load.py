@@ -1,0 +1,105 @@
+"""Studies on disk: which there are, and what one says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from thalweg import scenario
+from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.scenario import Document
+from thalweg.scenario.document import read
+from thalweg.scenario.text import words
+from thalweg.studies.claims import rules
+from thalweg.studies.claims.mistakes import Mistakes
+from thalweg.studies.claims.models import Claims
+
+READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
+"""Folder of the studies that come with thalweg."""
+
+CLAIMS = "claims.toml"
+STORY = "README.md"
+FOUND = "found.json"
+
+ALL = "all"
+"""Stands for every ready-made study."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study, read and checked."""
+
+    name: str
+    folder: Path
+    claims: Claims
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    """The scenario of each part that has one, as it was written."""
+
+    @cached_property
+    def story(self) -> str:
+        """What the README tells, in Markdown; empty if there is none."""
+        file = self.folder / STORY
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def ready_made() -> dict[str, Path]:
+    """Give the folders of the studies that come with thalweg, by name."""
+    return {file.parent.name: file.parent for file in sorted(READY_MADE.glob(f"*/{CLAIMS}"))}
+
+
+def find(name: str) -> Path:
+    """Find a study by the name of a ready-made one, or as a folder of one's own.
+
+    Raises `ThalwegError` if there is none.
+    """
+    known = ready_made()
+    if name in known:
+        return known[name]
+    folder = Path(name)
+    if (folder / CLAIMS).is_file():
+        return folder
+    if folder.is_dir():
+        raise ThalwegError(
+            "no-study",
+            f"`{name}` is no study: it has no {CLAIMS}",
+            place=name,
+            hint="docs/reference/studies.md says what a study consists of",
+        )
+    raise ThalwegError(
+        "unknown-study",
+        f"there is no study `{name}`",
+        place=name,
+        found=name,
+        expected=f"a folder with {CLAIMS}, or one of {', '.join([*known, ALL])}",
+        hint=words.did_you_mean(name, [*known, ALL]) or "thalweg studies",
+    )
+
+
+def load(folder: Path) -> Study:
+    """Read and check a study.
+
+    Raises `ThalwegErrors` with every mistake of claims.toml, or with those of a scenario.
+    """
+    document = read(folder / CLAIMS)
+    mistakes = Mistakes(document.file, document.text)
+    try:
+        claims = Claims.model_validate(document.raw)
+    except ValidationError as error:
+        mistakes.take(error, Claims, document.raw)
+        raise ThalwegErrors(_in_order(mistakes.found)) from None
+    documents = {
+        name: scenario.load(folder / part.scenario)
+        for name, part in claims.parts.items()
+        if part.scenario is not None and part.records is None
+    }
+    rules.check(claims, documents, mistakes)
+    if mistakes.found:
+        raise ThalwegErrors(_in_order(mistakes.found))
+    return Study(folder.resolve().name, folder, claims, documents)
+
+
+def _in_order(errors: list[ThalwegError]) -> list[ThalwegError]:
+    return sorted(errors, key=lambda error: (error.source and error.source.line) or 0)

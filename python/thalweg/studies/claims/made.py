@@ -1,0 +1,55 @@
+"""Measures of a study's own: arithmetic over measures of a flow, and over the best of them among like points.
+
+bpftune's cost is one: how far an algorithm is from the smallest round-trip time and the largest delivery rate that any
+algorithm had on the same path.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from thalweg.analysis import MEASURES
+from thalweg.studies.claims import expressions
+from thalweg.studies.claims.models import Made
+
+LEAST, MOST = "least_", "most_"
+"""Before a measure's name: its smallest and its largest value among points that differ in the keys `among` only."""
+
+NAMES = tuple(
+    prefix + name for prefix in ("", LEAST, MOST) for name, measure in MEASURES.items() if measure.of == "flow"
+)
+"""What an expression may use."""
+
+
+def made(measure: Made, values: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+    """Compute a measure from the values of others: experiment, repetition, value.
+
+    `values` are one flow's, with a row per experiment, repetition and measure. The best of a repetition is taken among
+    the like points of the same repetition, so that repetitions stay independent of one another.
+    """
+    own = [name for name in NAMES if name in MEASURES]
+    wide = values.pivot(on="measure", index=["experiment", "repetition"], values="value")
+    wide = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in own if name not in wide.columns)
+    alike = [key for key in _swept(points) if key not in measure.among]
+    wide = wide.join(points.select("experiment", *alike), on="experiment", how="inner", maintain_order="left")
+    best = (
+        each
+        for name in own
+        for each in (
+            pl.col(name).min().over("repetition", *alike).alias(LEAST + name),
+            pl.col(name).max().over("repetition", *alike).alias(MOST + name),
+        )
+    )
+    rows = wide.with_columns(best)
+    found = [expressions.value(measure.expression, _numbers(row)) for row in rows.iter_rows(named=True)]
+    return rows.select("experiment", "repetition").with_columns(pl.Series("value", found, dtype=pl.Float64))
+
+
+def _swept(points: pl.DataFrame) -> list[str]:
+    """Give the keys of the sweep: they are written with dots, derived ones are not."""
+    return [name for name in points.columns if "." in name]
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: row[name] for name in NAMES}

@@ -1,0 +1,45 @@
+"""Which keys leave several partners to a point that is held against others: found before anything is run."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from thalweg.studies.claims.keys import DERIVED, decides_derived, is_one, is_range, number
+from thalweg.studies.claims.models import Quantity
+from thalweg.studies.claims.shapes import Shape
+
+
+def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape, *, is_same_part: bool) -> list[str]:
+    """Name the keys of the sweep of which the partners of a point have several values.
+
+    Keys that both sides leave open pair the points. What a condition on a derived key decides is known once the paths
+    are, so keys that it may be about are left to what is run; and so are keys of records.
+    """
+    paired = {key for key in own.sweep if _is_open(key, value)} & {key for key in other.sweep if _is_open(key, against)}
+    has_derived = any(key in DERIVED for key in against.where)
+    left = {
+        key: _left(against.where.get(key), values)
+        for key, values in other.sweep.items()
+        if values is not None
+        and key not in paired
+        and not (has_derived and decides_derived(key) and _is_open(key, against))
+    }
+    is_same = (value.measure, value.flow, value.window) == (against.measure, against.flow, against.window)
+    # A point is never held against itself.
+    is_among_them = is_same and is_same_part and all(value.where.get(key) in each for key, each in left.items())
+    partners = prod(len(each) for each in left.values()) - is_among_them
+    return [key for key, each in left.items() if len(each) > 1] if partners > 1 else []
+
+
+def _is_open(key: str, quantity: Quantity) -> bool:
+    return key not in quantity.where or not is_one(quantity.where[key])
+
+
+def _left(wanted: Any, values: Sequence[Any]) -> Sequence[Any]:
+    """Give the values of a key that meet a condition."""
+    if wanted is None:
+        return values
+    if is_range(wanted):
+        low, high = wanted.get("at_least", float("-inf")), wanted.get("at_most", float("inf"))
+        return [each for each in values if (known := number(each)) is not None and low <= known <= high]
+    return [each for each in values if each in (wanted if isinstance(wanted, list) else [wanted])]

@@ -1,0 +1,66 @@
+"""What claims and figures can name of a part: its keys with the values that are tried, its flows, its measures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from thalweg import analysis
+from thalweg.scenario import Document
+from thalweg.studies.claims import answers
+from thalweg.studies.claims.keys import DERIVED
+from thalweg.studies.claims.mistakes import Mistakes
+from thalweg.studies.claims.models import Claims, Part, Records
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a part has."""
+
+    sweep: Mapping[str, Sequence[Any] | None]
+    """Keys that tell points apart, with their values; None: what is judged tells them."""
+    flows: Sequence[str] = ()
+    is_of_records: bool = False
+    measures: Sequence[str] = tuple(analysis.MEASURES)
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys that conditions may be about: those that follow from a path as well, where there is one."""
+        return [*self.sweep, *(() if self.is_of_records else DERIVED)]
+
+
+def shapes(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> dict[str, Shape]:
+    """Give the shape of every part, and note the mistakes of parts that have none."""
+    return {name: _shape(name, part, documents.get(name), mistakes) for name, part in claims.parts.items()}
+
+
+def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes) -> Shape:
+    if (part.scenario is None) == (part.records is None):
+        has = "neither a scenario nor records" if part.records is None else "both a scenario and records"
+        expected = 'scenario = "FILE", or records = { by = ["class"] }'
+        mistakes.add("bad-part", ("parts", name), f"`parts.{name}` has {has}", expected=expected)
+    if part.records is None:
+        if document is None:
+            return Shape({})
+        sweep: dict[str, list[Any]] = document.raw.get("sweep", {})
+        return Shape(sweep, [str(flow["name"]) for flow in document.raw["flow"]])
+    for key in part.quick:
+        if key not in Records.model_fields:
+            mistakes.unknown(("parts", name, "quick", key), "key of records", key, list(Records.model_fields))
+    try:
+        quick(part)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        if details["type"] != "extra_forbidden":  # told above
+            mistakes.add("wrong-type", ("parts", name, "quick", *details["loc"]), f"in parts.{name}: {details['msg']}")
+    if part.engines:
+        what = f"`parts.{name}` sets up engines, but records are made up from runs of the simulator alone"
+        mistakes.add("unused-key", ("parts", name, "engines"), what, hint="remove `engines`")
+    return Shape(dict.fromkeys(part.records.by), is_of_records=True, measures=tuple(answers.MEASURES))
+
+
+def quick(part: Part) -> Records:
+    """Give the records of a part as they are with --quick."""
+    assert part.records
+    return Records.model_validate(part.records.model_dump() | part.quick)

@@ -1,0 +1,131 @@
+"""A part of a study as one engine is to run it: the scenario with what claims.toml lays over it, and its plan."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from thalweg import engine as engines
+from thalweg import plan, scenario
+from thalweg.engine import Engine
+from thalweg.errors import Source, ThalwegErrors
+from thalweg.plan import Plan
+from thalweg.scenario import Document
+from thalweg.studies.claims.load import CLAIMS, Study
+from thalweg.studies.claims.models import Part, Records, Setup
+from thalweg.studies.claims.shapes import quick as quick_records
+
+DIGITS = 8
+"""Hexadecimal digits of the plan's hash in a directory's name: enough to tell one's own runs apart."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A part on an engine."""
+
+    part: str
+    engine: Engine
+    plan: Plan | None = None
+    """None: the engine runs nothing of it."""
+    why_not: str = ""
+    """Why nothing of it is run."""
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    """Points of the sweep that are left out, and why."""
+    left_out: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """What the sweep would set there."""
+    document: Document | None = None
+    """The scenario with everything laid over it."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that the scenario sweeps and that have one value here."""
+    scaled: str = ""
+    """What differs from the paper's set-up."""
+    whole: "Callable[[], Tried] | None" = None
+    """Plans the full set, where this is the quick one."""
+    records: Records | None = None
+    """What is made up and judged, instead of a plan; None: the part is a scenario."""
+    is_quick: bool = False
+    """Of records: whether fewer connections are simulated to draw from."""
+
+    def directory(self, folder: Path) -> Path:
+        """Name its run directory: an edited scenario, or another version of the engine, gets one of its own."""
+        assert self.plan
+        text = f"{self.engine.version}\n{self.plan.model_dump_json()}"
+        return folder / f"{self.part}-{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
+
+
+def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine], *, quick: bool) -> Tried:
+    """Plan a part for an engine.
+
+    What the engine cannot do is told in what comes back. Raises `ThalwegErrors` if what claims.toml lays over the
+    scenario is wrong.
+    """
+    table = study.claims.parts[part]
+    setup = table.engines.get(engine.name)
+    if not engine.available:
+        return Tried(part, engine, why_not=engine.reason)
+    if table.records is not None:
+        if engine.name != engines.DEFAULT:
+            return Tried(part, engine, why_not=f"records are made up from runs of the engine {engines.DEFAULT} alone")
+        return Tried(part, engine, records=quick_records(table) if quick else table.records, is_quick=quick)
+    if setup is None and engine.name != engines.DEFAULT:
+        return Tried(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
+    if setup is not None and setup.why_not is not None:
+        return Tried(part, engine, why_not=setup.why_not)
+    laid = _settings(table, setup, quick=quick)
+    document = _laid_over(study, part, laid)
+    swept = document.raw.get("sweep", {})
+    fixed = {key: laid[key] for key in study.documents[part].raw.get("sweep", {}) if key not in swept}
+    shortened = _shortened(study, part, setup) if quick else ""
+    scaled = "; ".join(filter(None, (setup.scaled if setup else None, shortened)))
+    try:
+        possible = plan.possible(document, engine, known, any_cc=True)
+    except ThalwegErrors as error:
+        if engine.name == engines.DEFAULT and setup is None:
+            raise
+        return Tried(part, engine, why_not=error.errors[0].message, document=document)
+    return Tried(
+        part,
+        engine,
+        possible.plan,
+        "" if possible.plan else next(iter(possible.reasons.values())),
+        possible.reasons,
+        {point.experiment: point.sweep for point in possible.points if point.experiment in possible.reasons},
+        document,
+        fixed,
+        scaled,
+        cache(partial(prepare, study, part, engine, known, quick=False)) if quick else None,
+    )
+
+
+def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, Any]:
+    """Say what is laid over the scenario.
+
+    What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
+    """
+    own = setup or Setup()
+    return {**(part.quick if quick else {}), **own.set, **(own.quick if quick else {})}
+
+
+def _shortened(study: Study, part: str, setup: Setup | None) -> str:
+    """Say what --quick sets otherwise, but for keys of the sweep and repetitions, which are told anyway."""
+    table, told = study.claims.parts[part], {*study.documents[part].raw.get("sweep", {}), "repetitions"}
+    full, now = (_settings(table, setup, quick=which) for which in (False, True))
+    changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in told]
+    return f"in the quick set {', '.join(changed)}" if changed else ""
+
+
+def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document:
+    """Check the scenario with the settings; mistakes point to claims.toml."""
+    name = study.claims.parts[part].scenario
+    assert name is not None, "parts without one are not planned"
+    file = study.folder / name
+    try:
+        return scenario.load(file, settings)
+    except ThalwegErrors as errors:
+        for error in errors.errors:
+            if error.source is None or error.source.file == "--set":
+                error.source = Source(str(study.folder / CLAIMS))
+                error.message = f"in parts.{part}: {error.message}"
+        raise

@@ -1,0 +1,58 @@
+"""Numbers with intervals against what a claim asks for."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.studies.claims.models import Judge
+
+Numbers = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+Verdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
+
+UNJUDGED: tuple[Verdict, ...] = ("cannot run here", "not in the quick set")
+"""Verdicts of claims of which nothing was run."""
+
+SLACK = 1e-9
+"""Relative: a number that differs less from a bound than this differs by the arithmetic of floating point only."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is allowed."""
+
+    at_least: float
+    at_most: float
+
+    @classmethod
+    def of(cls, judge: Judge) -> "Bounds":
+        """Take those of a claim."""
+        return cls.between(judge.at_least, judge.at_most)
+
+    @classmethod
+    def between(cls, at_least: float | None, at_most: float | None) -> "Bounds":
+        """Take two ends; None: there is none."""
+        low = -np.inf if at_least is None else at_least - SLACK * abs(at_least)
+        high = np.inf if at_most is None else at_most + SLACK * abs(at_most)
+        return cls(float(low), float(high))
+
+    def inside(self, low: Numbers, high: Numbers) -> Flags:
+        """Say whether whole intervals are allowed."""
+        return np.asarray((low >= self.at_least) & (high <= self.at_most))
+
+    def outside(self, low: Numbers, high: Numbers) -> Flags:
+        """Say whether nothing of intervals is allowed."""
+        return np.asarray((high < self.at_least) | (low > self.at_most))
+
+    def margin(self, low: Numbers, high: Numbers) -> Numbers:
+        """Say how far intervals are from the nearer bound; below 0 where they pass it."""
+        return np.asarray(np.minimum(low - self.at_least, self.at_most - high))
+
+    def verdict(self, centre: float, low: float, high: float) -> Verdict:
+        """Judge one number; NaN ends are an interval without ends, a NaN number is none that could be inside."""
+        if np.isnan(centre) or self.outside(np.array(low), np.array(high)).item():
+            return "does not hold"
+        return "holds" if self.inside(np.array(low), np.array(high)).item() else "not settled"

@@ -1,0 +1,194 @@
+"""What a part's run measured, by points: the quantities of claims and figures are picked from it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.results import Run
+from thalweg.scenario.text import quantities
+from thalweg.studies.claims.keys import is_one, is_range, number
+from thalweg.studies.claims.made import made
+from thalweg.studies.claims.models import Made, Quantity
+from thalweg.studies.claims.needs import sources
+from thalweg.studies.claims.tried import Tried
+
+Window = tuple[str, str] | None
+
+ROUNDING = 1e-4
+"""Relative: a derived key is a quotient of whole numbers, and 1 BDP may be there as 0.99999."""
+
+AT = ["experiment", "repetition"]
+
+
+class NotTried(Exception):
+    """A quantity has no point in what was run; the message says why."""
+
+
+class NotQuick(NotTried):
+    """A quantity has points in the full set, and none in the quick one, which is what was run."""
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A quantity at the points that its conditions leave."""
+
+    points: pl.DataFrame
+    """A row per point: experiment, the keys of the sweep, the derived keys."""
+    values: pl.DataFrame
+    """A row per repetition with a value: experiment, repetition, value."""
+    open_keys: Sequence[str]
+    """Keys of the sweep that the conditions leave open."""
+    part: str
+
+
+@dataclass
+class PartData:
+    """A part on an engine, once something of it was run."""
+
+    tried: Tried
+    run: Run | None
+    """None: nothing is complete, or it is of records."""
+    measures: Mapping[str, Made] = field(default_factory=dict)
+    """Of the study's own."""
+    needed: frozenset[str] | None = None
+    """Measures that anybody will ask for; None: any."""
+    _values: dict[Window, pl.DataFrame] = field(default_factory=dict)
+    _points: pl.DataFrame | None = None
+
+    @classmethod
+    def of_records(cls, tried: Tried, points: pl.DataFrame, values: pl.DataFrame) -> "PartData":
+        """Take what was judged of made-up records: points (experiment, keys) and values (experiment, repetition,
+        flow, measure, value).
+        """
+        return cls(tried, None, _values={None: values}, _points=points)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is complete."""
+        return self.run is None and self._points is None
+
+    @property
+    def sweep_keys(self) -> list[str]:
+        """Keys of the scenario's sweep, those included that have one value here; or those of records."""
+        if self.tried.records is not None:
+            return self.tried.records.by
+        return [*(self.run.sweep_keys if self.run else ()), *self.tried.fixed]
+
+    def points(self) -> pl.DataFrame:
+        """Give a row per point: experiment, the keys of the sweep, the derived keys."""
+        if self._points is None:
+            assert self.run
+            fixed = [pl.lit(value).alias(key) for key, value in self.tried.fixed.items()]
+            points = self.run.points().with_columns(fixed)
+            derived = analysis.derived(self.run)
+            self._points = points.join(derived, on="experiment", how="left", maintain_order="left")
+        return self._points
+
+    def column(self, key: str) -> list[Any]:
+        """Give the values that a key has among the points; empty where nothing was run."""
+        return self.points()[key].to_list() if not self.is_empty and key in self.points().columns else []
+
+    def values(self, window: Window = None) -> pl.DataFrame:
+        """Give the value of every measure that is needed in every repetition, perhaps within a time window."""
+        if window not in self._values:
+            assert self.run
+            span = (_seconds(window[0]), _seconds(window[1])) if window else None
+            self._values[window] = analysis.repetitions(self.run, window=span, measures=self.needed)
+        return self._values[window]
+
+    def pick(self, quantity: Quantity) -> Picked:
+        """Pick a quantity.
+
+        Raises `NotTried` if there is no such point.
+        """
+        if self.tried.why_not:
+            raise NotTried(self.tried.why_not)
+        if self.is_empty:
+            raise NotTried("nothing of it is complete")
+        points = chosen(self.points(), quantity.where)
+        if not points.height:
+            raise self._no_point(quantity.where)
+        whose = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
+        values = self.values(quantity.window).filter(whose)
+        if (own := self.measures.get(quantity.measure)) is not None:
+            values = made(own, values, self.points())
+        else:
+            values = values.filter(pl.col("measure") == quantity.measure)
+        values = (
+            values.drop_nulls("value")
+            .join(points.select("experiment"), on="experiment", how="semi")
+            .select(*AT, "value")
+        )
+        open_keys = [key for key in self.sweep_keys if key not in quantity.where or not is_one(quantity.where[key])]
+        return Picked(points, values, open_keys, self.tried.part)
+
+    def not_recorded(self, measure: str) -> str | None:
+        """Name what the engine does not record of what a measure is made of, if anything."""
+        if self.run is None:
+            return None
+        lacking = (each for each in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, each))
+        return next(lacking, None)
+
+    def _no_point(self, where: Mapping[str, Any]) -> NotTried:
+        """Say which condition no point meets."""
+        for experiment, point in self.tried.left_out.items():
+            frame = pl.DataFrame([{"experiment": experiment, **point, **self.tried.fixed}])
+            if chosen(frame, {key: each for key, each in where.items() if key in frame.columns}).height:
+                return NotTried(self.tried.reasons[experiment])
+        whole = self.tried.whole() if self.tried.whole else None
+        is_elsewhere = whole is not None and whole.plan is not None and chosen(planned(whole), where).height > 0
+        kind, place = (NotQuick, "in the quick set") if is_elsewhere else (NotTried, "here")
+        for key, wanted in where.items():
+            if not chosen(self.points(), {key: wanted}).height:
+                there = ", ".join(str(each) for each in self.points()[key].unique(maintain_order=True).to_list()[:8])
+                return kind(f"`{self.tried.part}` is not run at {key} = {_text(wanted)} {place}, only at {there}")
+        return kind(f"`{self.tried.part}` is not run at such a point {place}")
+
+
+def planned(tried: Tried) -> pl.DataFrame:
+    """Give a row per point that is to be run: experiment, the keys of the sweep, the derived keys."""
+    assert tried.plan
+    points = {each.experiment: each.sweep for each in tried.plan.experiments}
+    rows = [{"experiment": number, **sweep, **tried.fixed} for number, sweep in points.items()]
+    derived = analysis.derived_from(tried.plan.model_dump(mode="json"))
+    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})
+    return frame.join(derived, on="experiment", how="left", maintain_order="left")
+
+
+def chosen(points: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
+    """Keep the points that meet all conditions."""
+    for key, wanted in where.items():
+        points = points.filter(_meets(points[key], wanted))
+    return points
+
+
+def _meets(column: pl.Series, wanted: Any) -> pl.Series:
+    """Say which of a key's values meet a condition."""
+    if is_range(wanted):
+        known = pl.Series([number(each) for each in column.to_list()], dtype=pl.Float64)
+        low, high = (wanted.get(end) for end in ("at_least", "at_most"))
+        above = known > -math.inf if low is None else known >= low - ROUNDING * abs(low)
+        below = known < math.inf if high is None else known <= high + ROUNDING * abs(high)
+        return above & below
+    values = wanted if isinstance(wanted, list) else [wanted]
+    if not column.dtype.is_numeric():
+        return column.is_in([each for each in values if isinstance(each, bool) == (column.dtype == pl.Boolean)])
+    close = pl.Series([False] * len(column), dtype=pl.Boolean)  # the type is said: there may be no row
+    for value in values:
+        if isinstance(value, int | float):
+            close |= ((column - value).abs() <= ROUNDING * abs(value)).fill_null(value=False)
+    return close
+
+
+def _seconds(text: str) -> float:
+    return quantities.time(text) / 1e9
+
+
+def _text(wanted: Any) -> str:
+    if is_range(wanted):
+        return " and ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in wanted.items())
+    return " or ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)

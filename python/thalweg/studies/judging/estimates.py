@@ -1,0 +1,307 @@
+"""Quantities with their uncertainty: a value, or two sides held against one another, point by point.
+
+Repetitions are independent draws, so a mean has a Student interval; two sides are independent, too, unless they are
+two flows of the same experiments. The formulas and their sources are in docs/reference/studies.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy import stats
+
+from thalweg.analysis import MEASURES
+from thalweg.studies.claims.models import Kind
+from thalweg.studies.judging.data import AT, NotTried, Picked
+
+Numbers = npt.NDArray[np.float64]
+
+DRAWS = 4000
+"""Draws of the propagation of distributions: the ends of a 95 % interval have 100 of them beyond each."""
+
+SEED = 20180913
+"""Of the draws: the same run gives the same interval. Any number would do."""
+
+WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
+"""Measures of which less is better, besides all times; harm counts the other way round there."""
+
+MOST_EXPONENT = 60.0
+"""Draws on a logarithmic scale end here: e to this power is no number that anything measures."""
+
+
+class SeveralPartners(Exception):
+    """Points of the other side cannot be told apart by the keys that both sides leave open; the message names them."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Means of a quantity, an entry per point."""
+
+    experiment: npt.NDArray[np.int64]
+    n: npt.NDArray[np.int64]
+    mean: Numbers
+    """NaN: no repetition has a value."""
+    variance: Numbers
+    """Of the mean: s^2 / n; 0 for one repetition."""
+    part: str
+
+    @property
+    def df(self) -> Numbers:
+        """Degrees of freedom."""
+        return np.maximum(self.n - 1, 0).astype(np.float64)
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> "Side":
+        """Keep some of the points."""
+        return Side(self.experiment[keep], self.n[keep], self.mean[keep], self.variance[keep], self.part)
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """A quantity with its uncertainty at every point."""
+
+    points: pl.DataFrame
+    """The points of the value's side."""
+    value: Side
+    against: Side | None
+    centre: Numbers
+    """On the scale on which the uncertainty is symmetric; NaN: no value."""
+    variance: Numbers
+    """On that scale."""
+    df: Numbers
+    """Degrees of freedom of the variance."""
+    slopes: tuple[Numbers, Numbers]
+    """How much the centre moves with the mean of the value, and against the mean of the other side."""
+    is_log: npt.NDArray[np.bool_]
+    """Points whose centre is a logarithm."""
+    is_joint: npt.NDArray[np.bool_]
+    """Points whose two sides are the same experiments."""
+    finish: Callable[[Numbers], Numbers]
+    """From the ratio, the difference or the mean to the quantity itself."""
+
+    @classmethod
+    def of(
+        cls,
+        points: pl.DataFrame,
+        value: Side,
+        against: Side | None,
+        centre: Numbers,
+        slopes: tuple[Numbers, Numbers],
+        covariance: Numbers,
+        is_log: npt.NDArray[np.bool_],
+        is_joint: npt.NDArray[np.bool_],
+        finish: Callable[[Numbers], Numbers],
+    ) -> "Quantities":
+        """Propagate the uncertainty of the sides (delta method, Welch and Satterthwaite's degrees of freedom)."""
+        first = value.variance * slopes[0] ** 2
+        if against is None:
+            return cls(points, value, None, centre, first, value.df, slopes, is_log, is_joint, finish)
+        second = against.variance * slopes[1] ** 2
+        variance = np.maximum(first + second - 2 * covariance * slopes[0] * slopes[1], 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
+        fewest = np.minimum(value.df, against.df)
+        # Pairs have n - 1; two constants nothing to weigh with; one repetition on a side says nothing about that side.
+        df = np.where(is_joint | ~np.isfinite(df) | (fewest < 1), fewest, df)
+        return cls(points, value, against, centre, variance, df, slopes, is_log, is_joint, finish)
+
+    @property
+    def n(self) -> npt.NDArray[np.int64]:
+        """Repetitions behind each point: of the side that has fewer."""
+        return self.value.n if self.against is None else np.minimum(self.value.n, self.against.n)
+
+    @property
+    def estimate(self) -> Numbers:
+        """The quantity itself."""
+        return self._finished(self.centre)
+
+    def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
+        """Give the intervals' ends; NaN where there is none."""
+        with np.errstate(invalid="ignore"):
+            half = stats.t.ppf(0.5 + confidence / 2, self.df) * np.sqrt(self.variance)
+        ends = self._finished(self.centre - half), self._finished(self.centre + half)
+        return np.minimum(*ends), np.maximum(*ends)
+
+    def on_log_scale(self) -> "Quantities":
+        """Give the same values with logarithmic centres, where they are above 0: ratios will be made of them."""
+        if self.against is not None or not np.all(self.centre > 0):
+            return self
+        slopes = 1 / self.centre, self.slopes[1]
+        yes, no = np.ones_like(self.is_log), np.zeros_like(self.is_log)
+        zero, centre = np.zeros(len(self.centre)), np.log(self.centre)
+        return Quantities.of(self.points, self.value, None, centre, slopes, zero, yes, no, self.finish)
+
+    def draws(self) -> Numbers | None:
+        """Draw from what the repetitions leave possible: a row per draw, a column per point.
+
+        None if a point has one repetition, so that nothing is known of its uncertainty. Points that are held against
+        the same experiments share the draws of these.
+        """
+        if np.any(self.df < 1):
+            return None
+        chance = np.random.default_rng(SEED)
+        joint = self.centre + np.sqrt(self.variance) * chance.standard_t(self.df, (DRAWS, len(self.centre)))
+        if self.against is None or self.is_joint.all():
+            return self._finished(joint)
+        moved = _draw(self.value, chance) * self.slopes[0] - _draw(self.against, chance) * self.slopes[1]
+        return self._finished(np.where(self.is_joint, joint, self.centre + moved))
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> "Quantities":
+        """Keep some of the points."""
+        return Quantities(
+            self.points.filter(pl.Series(keep)),
+            self.value.only(keep),
+            self.against and self.against.only(keep),
+            self.centre[keep],
+            self.variance[keep],
+            self.df[keep],
+            (self.slopes[0][keep], self.slopes[1][keep]),
+            self.is_log[keep],
+            self.is_joint[keep],
+            self.finish,
+        )
+
+    def _finished(self, centre: Numbers) -> Numbers:
+        powers = np.exp(np.clip(centre, -MOST_EXPONENT, MOST_EXPONENT))
+        return self.finish(np.where(self.is_log, powers, centre))
+
+
+def of_value(picked: Picked) -> Quantities:
+    """Take a quantity as it is."""
+    side = _side(picked, picked.points["experiment"])
+    none, zero, one = np.zeros(len(side.mean), dtype=np.bool_), np.zeros(len(side.mean)), np.ones(len(side.mean))
+    return Quantities.of(picked.points, side, None, side.mean, (one, zero), zero, none, none, lambda mean: mean)
+
+
+def of_pair(picked: Picked, other: Picked, kind: Kind, measure: str, *, is_same: bool) -> Quantities:
+    """Hold a quantity against another one, point by point.
+
+    `is_same` says that both are the same measure of the same flow: a point is not held against itself. Raises
+    `NotTried` if no points belong together, `SeveralPartners` if several of the others belong to one.
+    """
+    points, partner = _partners(picked, other, is_same=is_same)
+    value, against = _side(picked, points["experiment"]), _side(other, partner)
+    is_joint = (value.experiment == against.experiment) & (picked.part == other.part)
+    if is_joint.any():
+        value, against, covariance = _together(picked, other, value, against, is_joint)
+    else:
+        covariance = np.zeros(len(is_joint))
+    centre, slopes, is_log = _difference(value, against) if kind == "difference" else _ratio(value, against)
+    finish = _finish(kind, measure)
+    return Quantities.of(points, value, against, centre, slopes, covariance, is_log, is_joint, finish)
+
+
+def _difference(value: Side, against: Side) -> tuple[Numbers, tuple[Numbers, Numbers], npt.NDArray[np.bool_]]:
+    one = np.ones(len(value.mean))
+    return value.mean - against.mean, (one, one), np.zeros(len(one), dtype=np.bool_)
+
+
+def _ratio(value: Side, against: Side) -> tuple[Numbers, tuple[Numbers, Numbers], npt.NDArray[np.bool_]]:
+    """Give the ratio's logarithm and its derivatives; the ratio itself where a mean is 0."""
+    is_log = (value.mean > 0) & (against.mean > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(against.mean == 0, np.nan, value.mean / against.mean)
+        centre = np.where(is_log, np.log(np.where(is_log, ratio, 1)), ratio)
+        slopes = np.where(is_log, 1 / value.mean, 1 / against.mean), np.where(is_log, 1, ratio) / against.mean
+    return centre, slopes, is_log
+
+
+def _finish(kind: Kind, measure: str) -> Callable[[Numbers], Numbers]:
+    if kind == "gain":
+        return lambda ratio: ratio - 1
+    if kind == "harm":
+        is_worse_when_more = MEASURES[measure].unit == "s" or measure in WORSE_WHEN_MORE
+        return _lost if is_worse_when_more else lambda ratio: 1 - ratio
+    return lambda each: each
+
+
+def _lost(ratio: Numbers) -> Numbers:
+    with np.errstate(divide="ignore"):
+        return 1 - 1 / ratio
+
+
+def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataFrame, pl.Series]:
+    """Give the points that have a partner, and the partners' experiments."""
+    keys = [key for key in picked.open_keys if key in other.open_keys and not _are_set_apart(picked, other, key)]
+    partner = pl.col("experiment").alias("_partner")
+    if keys:
+        others = other.points.select(partner, *keys)
+        points = picked.points.join(others, on=keys, how="inner", maintain_order="left_right")
+    else:
+        points = picked.points.join(other.points.select(partner), how="cross")
+    if is_same and picked.part == other.part:
+        points = points.filter(pl.col("experiment") != pl.col("_partner"))
+    if not points.height:
+        raise NotTried("no point has a partner to be held against")
+    if points["experiment"].n_unique() < points.height:
+        more = [key for key in other.open_keys if key not in keys]
+        raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(more)}")
+    return points.drop("_partner"), points["_partner"]
+
+
+def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
+    """Say whether each side has one value of a key, and another one: a condition on a derived key has chosen them."""
+    mine, others = picked.points[key].unique(), other.points[key].unique()
+    return len(mine) == len(others) == 1 and mine[0] != others[0]
+
+
+def _side(picked: Picked, experiments: pl.Series) -> Side:
+    """Average over repetitions at the experiments, in their order."""
+    stats_ = picked.values.group_by("experiment").agg(
+        pl.len().alias("n"), pl.col("value").mean().alias("mean"), pl.col("value").var().alias("s2")
+    )
+    rows = experiments.to_frame("experiment").join(stats_, on="experiment", how="left", maintain_order="left")
+    n = rows["n"].fill_null(0).cast(pl.Int64).to_numpy()
+    mean = rows["mean"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    s2 = rows["s2"].cast(pl.Float64).fill_null(0.0).to_numpy()
+    return Side(experiments.cast(pl.Int64).to_numpy(), n, mean, s2 / np.maximum(n, 1), picked.part)
+
+
+def _together(
+    picked: Picked, other: Picked, value: Side, against: Side, is_joint: npt.NDArray[np.bool_]
+) -> tuple[Side, Side, Numbers]:
+    """Of points whose sides are the same experiments, take the repetitions that both have, and their covariance."""
+    both = picked.values.join(other.values, on=AT, how="inner", suffix="_other")
+    rows = (
+        pl.DataFrame({"experiment": value.experiment})
+        .cast({"experiment": both.schema["experiment"]})
+        .join(
+            both.group_by("experiment").agg(
+                pl.len().alias("n"),
+                pl.col("value").mean().alias("x"),
+                pl.col("value_other").mean().alias("y"),
+                pl.col("value").var().alias("xx"),
+                pl.col("value_other").var().alias("yy"),
+                pl.cov("value", "value_other").alias("xy"),
+            ),
+            on="experiment",
+            how="left",
+            maintain_order="left",
+        )
+    )
+    n = np.where(is_joint, rows["n"].fill_null(0).cast(pl.Int64).to_numpy(), 0)
+
+    def merged(name: str, own: Any, missing: float) -> Any:
+        column = rows[name].cast(pl.Float64).fill_nan(None).fill_null(missing).to_numpy()
+        return np.where(is_joint, column if name in ("x", "y") else column / np.maximum(n, 1), own)
+
+    sides = [
+        Side(
+            side.experiment,
+            np.where(is_joint, n, side.n),
+            merged(mean, side.mean, float("nan")),
+            merged(variance, side.variance, 0.0),
+            side.part,
+        )
+        for side, mean, variance in ((value, "x", "xx"), (against, "y", "yy"))
+    ]
+    return sides[0], sides[1], merged("xy", np.zeros(len(n)), 0.0)
+
+
+def _draw(side: Side, chance: np.random.Generator) -> Numbers:
+    """Draw deviations from the mean; points of one experiment get the same."""
+    _, first, which = np.unique(side.experiment, return_index=True, return_inverse=True)
+    deviations = np.sqrt(side.variance[first]) * chance.standard_t(side.df[first], (DRAWS, len(first)))
+    return np.asarray(deviations[:, which], dtype=np.float64)

@@ -1,0 +1,78 @@
+"""Which points belong together when a claim or a figure goes along a key."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from thalweg.report.text.labels import setting
+from thalweg.studies.claims.keys import DERIVED, decides_derived, number
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points that become one number."""
+
+    point: Mapping[str, Any]
+    """What they share of what varies."""
+    rows: npt.NDArray[np.intp]
+    """Their places in the frame, along the key."""
+    key: npt.NDArray[np.float64]
+    """The key's numbers there, growing; the place among the values where they are texts."""
+
+
+def groups(points: pl.DataFrame, along: str | None) -> list[Group]:
+    """Group points by all keys but `along`; without one, each is a group of its own.
+
+    A derived key stands for all that the path, the hosts and the numbers of flows are, so these keys do not group.
+    Groups of a single point are left out where there is a key to go along.
+    """
+    names = varying(points)
+    if along is None:
+        none = np.zeros(1)
+        return [
+            Group(point, np.array([row]), none)
+            for row, point in enumerate(points.select(names).iter_rows(named=True) if names else [{}] * points.height)
+        ]
+    keys = [name for name in names if name != along and not (along in DERIVED and decides_derived(name))]
+    numbered = points.with_row_index("_row")
+    parts = numbered.partition_by(keys, maintain_order=True) if keys else [numbered]
+    order = np.array(numbers(points[along].to_list()))
+    found = []
+    for part in parts:
+        rows = part["_row"].cast(pl.Int64).to_numpy()
+        rows = rows[np.argsort(order[rows], kind="stable")]
+        if len(np.unique(order[rows])) > 1:
+            found.append(Group({key: part[key][0] for key in keys}, rows, order[rows]))
+    return found
+
+
+def numbers(values: Sequence[Any]) -> list[float]:
+    """Give the numbers of a key's values; of texts that are none, their places in the order in which they appear.
+
+    >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
+    ([2.0, 0.5], [0.0, 1.0, 0.0])
+    """
+    found = [number(value) for value in values]
+    if all(each is not None for each in found):
+        return [float(each) for each in found if each is not None]
+    places: dict[Any, float] = {}
+    return [places.setdefault(value, float(len(places))) for value in values]
+
+
+def varying(points: pl.DataFrame) -> list[str]:
+    """Give the keys of the sweep that have several values among the points."""
+    own = [name for name in points.columns if name != "experiment" and name not in DERIVED]
+    return [name for name in own if points[name].n_unique() > 1]
+
+
+def point_text(point: Mapping[str, Any]) -> str:
+    """Name a point by what varies.
+
+    >>> point_text({"path.buffer": "1bdp", "flow.large.cc": "bbr"})
+    'buffer 1bdp, large bbr'
+    """
+    return ", ".join(setting(key, value) for key, value in point.items())

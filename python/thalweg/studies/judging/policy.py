@@ -1,0 +1,69 @@
+"""A study's conclusion as a policy file: which algorithm for which path, as far as an engine bears it out.
+
+docs/reference/policy.md describes the file.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thalweg import __version__, policy
+from thalweg.report.files import put
+from thalweg.studies.claims.models import Policy, Rule
+from thalweg.studies.judging.judge import Judged
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A rule, and whether what it rests on holds."""
+
+    rule: Rule
+    fails: Sequence[str]
+    """Its claims that do not hold, each with its verdict; empty: the rule is in the file."""
+    evidence: Sequence[str]
+
+
+def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
+    """Say which rules an engine's verdicts bear out: those of which every claim holds."""
+    found = []
+    for rule in policy.rules:
+        fails = [f"{claim}: {judged[claim].verdict}" for claim in rule.claims if judged[claim].verdict != "holds"]
+        evidence = [_evidence(claim, judged[claim]) for claim in rule.claims]
+        found.append(Decided(rule, fails, evidence))
+    return found
+
+
+def text(
+    study: str, concluded: Policy, engine: str, version: str, judged: Mapping[str, Judged], *, is_quick: bool
+) -> str:
+    """Write the policy file."""
+    size = "quick set" if is_quick else "full set"
+    source = f"study {study}, {size}, engine {engine} (results {version}), thalweg {__version__}"
+    return policy.text(source, concluded.default, [_written(each) for each in decide(concluded, judged)])
+
+
+def write(content: str, file: Path) -> None:
+    """Write a policy file into a folder that is there: servers look for it where somebody said, nowhere else.
+
+    Raises `ThalwegError` if it cannot be written.
+    """
+    put(file, content, "the policy", "name another place with `--policy FILE`", makes_folders=False)
+
+
+def _written(decided: Decided) -> policy.Rule | policy.LeftOut:
+    rule = decided.rule
+    if decided.fails:
+        return policy.LeftOut(rule.name, "; ".join(decided.fails))
+    when: dict[str, policy.Condition] = {
+        key: policy.Between(wanted.at_least, wanted.at_most) for key, wanted in rule.when.items()
+    }
+    return policy.Rule(
+        rule.name, rule.algorithm, when, rule.reason, rule.source, cost=rule.cost, evidence=decided.evidence
+    )
+
+
+def _evidence(claim: str, judged: Judged) -> str:
+    if judged.value is None:
+        return f"{claim}: {judged.verdict}"
+    ends = "" if judged.low is None or judged.high is None else f" ({judged.low:.3g} to {judged.high:.3g})"
+    return f"{claim}: {judged.verdict}, {judged.value:.3g}{ends}"

@@ -1,0 +1,66 @@
+"""Several points become one number: along a key, then over what remains."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
+
+from thalweg.studies.claims.models import Over, Take
+from thalweg.studies.judging.estimates import Numbers
+
+
+def along(take: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:
+    """Reduce the last axis of `values`, whose entries stand at `key`, in growing order. NaN where that has no meaning.
+
+    >>> along("growth", np.array([1.0, 2.0]), np.array([4.0, 6.0])).item()
+    1.5
+    >>> along("crossing", np.array([1.0, 4.0]), np.array([0.0, 1.0]), level=0.5).item()
+    2.0
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        match take:
+            case "growth":
+                found = values[..., -1] / values[..., 0]
+            case "spread":
+                found = values.max(axis=-1) / values.min(axis=-1)
+            case "slope":
+                found = _slope(np.log2(key), values)
+            case "spearman":
+                found = _spearman(key, values)
+            case "crossing":
+                assert level is not None
+                found = _crossing(key, values, level)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def over(how: Over, values: Numbers) -> Numbers:
+    """Reduce the last axis of `values`."""
+    take: dict[Over, Callable[..., Numbers]] = {"median": np.median, "mean": np.mean, "min": np.min, "max": np.max}
+    return np.asarray(take[how](values, axis=-1))
+
+
+def _slope(key: Numbers, values: Numbers) -> Numbers:
+    """Least squares."""
+    apart = key - key.mean()
+    return np.asarray((values * apart).sum(axis=-1) / (apart**2).sum())
+
+
+def _spearman(key: Numbers, values: Numbers) -> Numbers:
+    ranks, own = stats.rankdata(values, axis=-1), stats.rankdata(key)
+    ranks, own = ranks - ranks.mean(axis=-1, keepdims=True), own - own.mean()
+    return np.asarray((ranks * own).sum(axis=-1) / np.sqrt((ranks**2).sum(axis=-1) * (own**2).sum()))
+
+
+def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
+    """Find the first crossing, between neighbours on a straight line over the key's logarithm (over the key from 0)."""
+    above = values >= level
+    crosses = above[..., 1:] != above[..., :-1]
+    first = np.expand_dims(crosses.argmax(axis=-1), -1)
+    left = np.take_along_axis(values, first, axis=-1)[..., 0]
+    right = np.take_along_axis(values, first + 1, axis=-1)[..., 0]
+    start, end = key[first[..., 0]], key[first[..., 0] + 1]
+    share = (level - left) / (right - left)
+    is_log = (start > 0) & (end > 0)
+    safe_start, safe_end = np.where(is_log, start, 1), np.where(is_log, end, 1)
+    found = np.where(is_log, safe_start * (safe_end / safe_start) ** share, start + share * (end - start))
+    return np.where(crosses.any(axis=-1), found, np.nan)

@@ -1,0 +1,153 @@
+"""Decision trees learned from a part's grid: which choice is the better one on which path, as rules.
+
+Each point of the grid is an example: its features are derived keys, its label says on which side of a level a quantity
+is. How well the rules hold for points that they were not learned from is asked by cross-validation: the points are
+dealt into folds with equal shares of both labels, each fold is predicted by a tree learned from the others, and the
+accuracies are averaged. The dealing is seeded, so the same run gives the same tree and the same accuracy.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.tree import DecisionTreeClassifier
+
+from thalweg.report.text.numbers import amount
+from thalweg.studies.claims.models import Learn, Tree
+from thalweg.studies.judging.data import NotTried, PartData
+from thalweg.studies.judging.judge import quantities
+
+SEED = 1
+"""Of the dealing into folds, and of ties between splits that are equally good. Any number would do."""
+
+LEAF = -1
+"""What scikit-learn writes for the child of a leaf."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A tree, and how good it is."""
+
+    name: str
+    features: Sequence[str]
+    rules: Sequence[str]
+    """Lines, indented by depth."""
+    accuracy: float
+    """Mean over the folds."""
+    folds: Sequence[float]
+    """Accuracy of each fold."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """What one engine's grid teaches."""
+
+    points: int
+    labels: Mapping[str, int]
+    """How many points have each label."""
+    guess: float
+    """Accuracy of always saying what is more frequent: what a tree has to beat."""
+    learned: Sequence[Learned]
+    note: str = ""
+    """Why there is none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as it stands in the answer of --json."""
+        return asdict(self)
+
+
+def learn(table: Tree, parts: Mapping[str, PartData]) -> Trees:
+    """Learn every tree of a study from what an engine measured."""
+    try:
+        found = quantities(table.part, table.value, table.against, table.as_, parts)
+    except NotTried as reason:
+        return Trees(0, {}, 0.0, [], note=str(reason))
+    names = list(dict.fromkeys(name for each in table.learn for name in each.features))
+    keys = found.points.select(names).to_numpy().astype(np.float64)
+    known = np.isfinite(keys).all(axis=1) & np.isfinite(found.estimate)
+    keys, is_above = keys[known], found.estimate[known] > table.level
+    labels = {table.above: int(is_above.sum()), table.below: int((~is_above).sum())}
+    fewest = min(labels.values())
+    if fewest < table.folds:
+        why = f"only {fewest} of {len(is_above)} points have one of the labels: too few for {table.folds} folds"
+        return Trees(len(is_above), labels, 0.0, [], note=why)
+    columns = [[names.index(name) for name in each.features] for each in table.learn]
+    learned = [_learned(each, table, keys[:, own], is_above) for each, own in zip(table.learn, columns, strict=True)]
+    return Trees(len(is_above), labels, max(labels.values()) / len(is_above), learned)
+
+
+def _learned(each: Learn, table: Tree, keys: npt.NDArray[np.float64], is_above: npt.NDArray[np.bool_]) -> Learned:
+    model = DecisionTreeClassifier(max_depth=each.depth, random_state=SEED)
+    folds = StratifiedKFold(table.folds, shuffle=True, random_state=SEED)
+    scores = cross_val_score(model, keys, is_above, cv=folds)
+    model.fit(keys, is_above)
+    rules = list(_rules(model, table, each.features, keys, is_above))
+    return Learned(each.name, list(each.features), rules, float(scores.mean()), [float(score) for score in scores])
+
+
+def _rules(
+    model: DecisionTreeClassifier,
+    table: Tree,
+    features: Sequence[str],
+    keys: npt.NDArray[np.float64],
+    is_above: npt.NDArray[np.bool_],
+) -> Iterator[str]:
+    """Write a fitted tree as lines. A split whose sides say the same is one leaf: it changes nothing."""
+    tree = model.tree_
+
+    def leaf(rows: npt.NDArray[np.bool_]) -> str:
+        above = int(is_above[rows].sum())
+        below = int(rows.sum()) - above
+        label, count = (table.above, above) if above > below else (table.below, below)
+        return f"{label}   ({count} of {above + below} points)"
+
+    def labels(node: int, rows: npt.NDArray[np.bool_]) -> set[str]:
+        if tree.children_left[node] == LEAF:
+            return {leaf(rows).split()[0]}
+        left = keys[:, tree.feature[node]] <= tree.threshold[node]
+        return labels(tree.children_left[node], rows & left) | labels(tree.children_right[node], rows & ~left)
+
+    def lines(node: int, rows: npt.NDArray[np.bool_], indent: str) -> Iterator[str]:
+        if len(labels(node, rows)) == 1:
+            yield indent + leaf(rows)
+            return
+        name, threshold = features[tree.feature[node]], float(tree.threshold[node])
+        left = keys[:, tree.feature[node]] <= threshold
+        for sign, child, side in (("<=", tree.children_left, left), (">", tree.children_right, ~left)):
+            yield f"{indent}{name} {sign} {_number(name, threshold)}"
+            yield from lines(child[node], rows & side, indent + "    ")
+
+    return lines(0, np.ones(len(keys), dtype=np.bool_), "")
+
+
+def _number(name: str, value: float) -> str:
+    unit = next((unit for end, unit in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if name.endswith(end)), None)
+    return amount(float(f"{value:.3g}"), unit) if unit else f"{value:.3g}"
+
+
+def section(table: Tree, found: Mapping[str, Trees]) -> str:
+    """Tell what each engine's grid teaches, beside the paper, in Markdown."""
+    blocks = [table.about, f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}"]
+    for engine, trees in found.items():
+        if not trees.learned:
+            blocks.append(f"**{engine}**: no tree. {trees.note[:1].upper()}{trees.note[1:]}.")
+            continue
+        counts = ", ".join(f"{label} in {count}" for label, count in trees.labels.items())
+        blocks.append(
+            f"**{engine}**: {trees.points} points, {counts}. Always saying the more frequent is right in "
+            f"{trees.guess:.1%} of them."
+        )
+        for tree in trees.learned:
+            ends = f"{min(tree.folds):.1%} to {max(tree.folds):.1%}"
+            blocks.append(
+                f"{tree.name}: right in **{tree.accuracy:.1%}** of the points that it was not learned from "
+                f"({table.folds}-fold cross-validation, folds from {ends}).\n\n{_block(tree.rules)}"
+            )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _block(lines: Sequence[str]) -> str:
+    return "\n".join(["```text", *lines, "```"])

@@ -1,0 +1,56 @@
+"""What a reproduced study teaches beyond its claims: decision trees, and a policy for servers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from thalweg.errors import ThalwegError
+from thalweg.report.pages.study import Section
+from thalweg.studies.claims.load import Study
+from thalweg.studies.judging import policy
+from thalweg.studies.running.reproduce import Reproduced
+
+
+def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> list[Section]:
+    """Give the parts of a study's page that show it; engines that ran nothing teach nothing."""
+    taught = [each for each in reproduced if each.judged and each.directories]
+    found = []
+    if study.claims.tree is not None and taught:
+        from thalweg.studies.judging import tree  # scikit-learn takes a second to load
+
+        trees = {each.engine.name: tree.learn(study.claims.tree, each.parts) for each in taught}
+        found.append(Section("Decision trees", tree.section(study.claims.tree, trees)))
+    if study.claims.policy is not None and taught:
+        blocks = [study.claims.policy.about.strip()]
+        blocks += [f"**{each.engine.name}**\n\n```toml\n{policy_file(study, each, quick=quick)}```" for each in taught]
+        found.append(Section("Policy", "\n\n".join(blocks)))
+    return found
+
+
+def trees(study: Study, reproduced: Reproduced) -> dict[str, Any] | None:
+    """Give an engine's decision trees as they stand in the answer of --json; None if the study has none."""
+    if study.claims.tree is None or not reproduced.parts:
+        return None
+    from thalweg.studies.judging import tree  # scikit-learn takes a second to load
+
+    return tree.learn(study.claims.tree, reproduced.parts).to_json()
+
+
+def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
+    """Write the policy that follows from what an engine found.
+
+    Raises `ThalwegError` if no policy belongs to the study.
+    """
+    if study.claims.policy is None:
+        raise no_policy(study)
+    engine = reproduced.engine
+    return policy.text(study.name, study.claims.policy, engine.name, engine.version, reproduced.judged, is_quick=quick)
+
+
+def no_policy(study: Study) -> ThalwegError:
+    """Say that a study has no policy."""
+    return ThalwegError(
+        "no-policy",
+        f"no policy follows from the study `{study.name}`",
+        place="--policy",
+        hint="leave out --policy; studies with a table [policy] in their claims.toml have one",
+    )

@@ -1,0 +1,93 @@
+"""A reproduced study as the page that shows it."""
+
+import shlex
+from collections.abc import Sequence
+
+from thalweg import analysis, engine
+from thalweg.report.pages import study as report
+from thalweg.studies.claims.load import Study
+from thalweg.studies.claims.models import Claim
+from thalweg.studies.judging.judge import Judged
+from thalweg.studies.pages import figures, lessons, texts
+from thalweg.studies.running.reproduce import Reproduced
+
+
+def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
+    """Put together what the page of a study shows."""
+    claims = study.claims
+    drawn = figures.draw(study, reproduced)
+    return report.StudyPage(
+        name=study.name,
+        title=claims.title,
+        about=claims.about.strip(),
+        cite=claims.paper.cite.strip(),
+        url=claims.paper.url or "",
+        story=study.story,
+        engines=[each.engine.name for each in reproduced],
+        claims=[_claim(claim, reproduced) for claim in claims.claims],
+        figures=drawn.figures,
+        made=[_made(study, each, quick=quick) for each in reproduced if each.directories],
+        sections=lessons.sections(study, reproduced, quick=quick),
+        is_quick=quick,
+        cautions=[caution for each in reproduced for caution in _cautions(each)],
+        left_out=drawn.left_out,
+    )
+
+
+def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.Claim:
+    return report.Claim(
+        id=claim.id,
+        text=claim.text.strip(),
+        source=claim.source,
+        paper=texts.paper(claim),
+        judged=[_judged(claim, each.engine.name, each.judged[claim.id]) for each in reproduced if each.judged],
+        asked=texts.asked(claim),
+        trust=(claim.trust or "").strip(),
+        reason=(claim.reason or "").strip(),
+    )
+
+
+def _judged(claim: Claim, name: str, judged: Judged) -> report.Judged:
+    return report.Judged(name, judged.verdict, texts.with_interval(judged, texts.unit(claim)), judged.n, judged.note)
+
+
+def _made(study: Study, reproduced: Reproduced, *, quick: bool) -> report.Made:
+    words = ["thalweg", "reproduce", study.name]
+    words += ["--engine", reproduced.engine.name] if reproduced.engine.name != engine.DEFAULT else []
+    words += ["--quick"] if quick else []
+    return report.Made(
+        engine=reproduced.engine.name,
+        version=reproduced.engine.version,
+        command=shlex.join(words),
+        seconds=reproduced.seconds if reproduced.is_fresh else None,
+        machine=_machine(reproduced),
+        experiments=reproduced.experiments,
+        scaled=[f"{part}: {tried.scaled}" for part, tried in reproduced.tried.items() if tried.scaled and tried.plan],
+        directories=[str(directory) for directory in reproduced.directories.values()],
+    )
+
+
+def _machine(reproduced: Reproduced) -> str:
+    runs = [data.run for data in reproduced.parts.values() if data.run]
+    host = runs[0].meta.get("host", {}) if runs else {}
+    cores = f"{host['cores']} cores" if "cores" in host else ""
+    return ", ".join(str(each) for each in (host.get("cpu"), cores, host.get("os"), host.get("kernel")) if each)
+
+
+def _cautions(reproduced: Reproduced) -> list[str]:
+    """Say what a reader should know before believing it."""
+    cautions = []
+    for part, data in reproduced.parts.items():
+        if data.run is None:
+            continue
+        status, name = analysis.status(data.run), f"{part} on {reproduced.engine.name}"
+        if status.failures:
+            why = status.failures[0].message.strip().splitlines()[0]
+            cautions.append(f"{name}: {len(status.failures)} of {status.expected} experiments failed: {why}")
+        if status.untrustworthy:
+            marked = {(each.experiment, each.repetition) for each in status.untrustworthy}
+            why = status.untrustworthy[0].reason
+            cautions.append(f"{name}: {len(marked)} experiments are untrustworthy, and left out: {why}")
+        if status.missing:
+            cautions.append(f"{name}: {status.missing} of {status.expected} experiments are missing")
+    return cautions

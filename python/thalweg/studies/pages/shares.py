@@ -1,0 +1,33 @@
+"""Distributions for cumulative figures: of transfers where a measure is a mean over them, else of repetitions."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.studies.claims.models import Quantity
+from thalweg.studies.judging.data import PartData, Picked
+
+OF_TRANSFERS = ("completion_time", "transfer_goodput")
+"""Measures that have a value per transfer."""
+
+
+def pooled(data: PartData, picked: Picked, quantity: Quantity) -> pl.DataFrame:
+    """Give experiment and value, all repetitions of a point together."""
+    if quantity.measure not in OF_TRANSFERS or quantity.window is not None or data.run is None:
+        return picked.values.select("experiment", "value")
+    return (
+        analysis.transfer_distributions(data.run)
+        .filter(pl.col("flow") == quantity.flow, pl.col("measure") == quantity.measure)
+        .join(picked.points.select("experiment"), on="experiment", how="semi")
+        .select("experiment", pl.col("values").alias("value"))
+        .explode("value")
+        .drop_nulls()
+    )
+
+
+def with_shares(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Attach to each value the share of the values of its group that are at most this."""
+    own = [*by, pl.lit(0)]
+    rank, many = pl.col("value").rank("max").over(own), pl.len().over(own)
+    return values.sort(*by, "value").with_columns(share=rank / many)

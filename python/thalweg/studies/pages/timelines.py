@@ -1,0 +1,52 @@
+"""Time series for figures: of one experiment, the one that is typical of its point."""
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.report.drawing.figure import Scaled, Unit
+from thalweg.studies.claims.models import Figure
+from thalweg.studies.judging.data import NotTried, PartData, chosen
+
+UNITS: dict[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
+
+
+def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
+    """Give t_s, value and flow of the quantity, of the first point that the figure's conditions leave.
+
+    Raises `NotTried` if there is no such point.
+    """
+    if data.tried.why_not or data.run is None:
+        raise NotTried(data.tried.why_not or "nothing of it is complete")
+    points = chosen(data.points(), figure.where)
+    if not points.height:
+        raise NotTried("no such point was run")
+    assert figure.quantity
+    point = int(points["experiment"][0])
+    typical = _repetition(data, point, figure.flows or analysis.flow_names(data.run))
+    [series] = analysis.series(data.run, [(point, typical)], quantities=[figure.quantity])
+    rows = [
+        {"t_s": t, "value": value, "flow": line.name, "line": number}
+        for number, line in enumerate(series.lines[figure.quantity])
+        if not figure.flows or line.name in figure.flows or figure.quantity == "queue"
+        for t, value in zip(line.t_s, line.value, strict=True)
+    ]
+    if not rows:
+        raise NotTried(f"the engine records no {figure.quantity} of these flows")
+    return pl.DataFrame(rows)
+
+
+def scaled(figure: Figure) -> Scaled:
+    """Describe the axis of the quantity."""
+    assert figure.quantity
+    quantity = analysis.QUANTITIES[figure.quantity]
+    unit = UNITS.get(quantity.unit, "")
+    return Scaled(quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})", unit)
+
+
+def _repetition(data: PartData, point: int, flows: list[str]) -> int:
+    values = data.values().filter(pl.col("experiment") == point)
+    for flow in flows:
+        found = analysis.typical_repetitions(values, flow)
+        if point in found:
+            return found[point]
+    return int(values["repetition"].min() or 0) if values.height else 0  # type: ignore[arg-type]

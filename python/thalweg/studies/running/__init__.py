@@ -1,0 +1,1 @@
+"""Runs of a study, and what was recorded of them."""

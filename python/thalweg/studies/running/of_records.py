@@ -1,0 +1,124 @@
+"""Parts of records: they are made up from runs of the simulator, and `thalweg advise` judges them, again and again.
+
+Each repetition has a seed of its own: other clients, other connections. The simulator's runs that they are drawn from
+are the same in all of them, so what is found is about clients like these on paths like these, and an interval does not
+contain what another run of the simulator would have given.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from thalweg.plan import Plan
+from thalweg.report.files import put
+from thalweg.run import Outcome
+from thalweg.scratch import Scratch
+from thalweg.studies.claims import answers
+from thalweg.studies.claims.tried import Tried
+from thalweg.studies.judging.data import PartData
+from thalweg.studies.running.rounds import Pair
+
+if TYPE_CHECKING:  # they take a second to load, and most studies do without
+    from thalweg.advise import Answer, Question
+    from thalweg.synth import PathClass, Settings
+    from thalweg.synth.pool import Pool
+
+SIMULATED = "simulated"
+"""Folder of the simulator's runs, beside those of the parts."""
+ANSWERS = "answers.json"
+
+Simulate = Callable[[Tried, Path, Sequence[Pair]], Outcome]
+"""Runs experiments of a plan in a directory."""
+
+Teller = Callable[[str], None]
+"""Is told how far it is."""
+
+VALUES = {
+    "experiment": pl.UInt64,
+    "repetition": pl.UInt64,
+    "flow": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+}
+
+
+def simulated(tried: Tried, place: Path, simulate: Simulate, outcomes: list[Outcome]) -> "dict[str, Pool]":
+    """Run what records are drawn from below `place`, and note what came of each run.
+
+    Raises `KeyboardInterrupt` if it was interrupted, `ThalwegError` if an experiment failed.
+    """
+    from thalweg import synth
+
+    def run(kind: "PathClass", made: Plan, folder: Path, _: Path) -> Outcome:
+        due = [(each.experiment, each.repetition) for each in made.experiments]
+        outcomes.append(simulate(Tried(kind.name, tried.engine, made), folder, due))
+        return outcomes[-1]
+
+    return synth.simulate(place / SIMULATED, quick=tried.is_quick, runner=run)
+
+
+def judged(parts: Mapping[str, Tried], pools: "Mapping[str, Pool]", place: Path, tell: Teller) -> dict[str, PartData]:
+    """Make up the records of parts as often as they say, have them judged, and write the answers below `place`.
+
+    Parts that ask for the same records share them.
+    """
+    asked = {part: _settings(tried) for part, tried in parts.items()}
+    found: dict[str, list[Answer]] = {part: [] for part in parts}
+    different = list(dict.fromkeys(settings for each in asked.values() for settings in each))
+    for number, settings in enumerate(different, 1):
+        tell(f"records {number} of {len(different)} are made up and judged")
+        who = [part for part, each in asked.items() if settings in each]
+        for part, answer in zip(who, _answers(settings, [parts[part] for part in who], pools), strict=True):
+            found[part].append(answer)
+    for part, several in found.items():
+        content = [{"repetition": repetition, "parts": answers.told(each)} for repetition, each in enumerate(several)]
+        hint = "name another place with --out DIR"
+        put(place / part / ANSWERS, json.dumps(content, indent=1) + "\n", "the answers", hint)
+    return {part: _data(parts[part], several) for part, several in found.items()}
+
+
+def _settings(tried: Tried) -> "list[Settings]":
+    """Say which records a part asks for, repetition by repetition."""
+    from thalweg import synth
+
+    each = tried.records
+    assert each
+    seeds = range(1, each.repetitions + 1)
+    return [synth.Settings(each.rows, seed, each.days, design=each.design) for seed in seeds]
+
+
+def _answers(settings: "Settings", parts: Sequence[Tried], pools: "Mapping[str, Pool]") -> "list[Answer]":
+    """Make up records, and have them judged; they are thrown away, since the same seed makes them again."""
+    from thalweg import advise, synth
+
+    with Scratch("thalweg-study-") as folder:
+        synth.write(synth.make(settings, pools), folder)
+        places, table = [folder / synth.RECORDS], folder / synth.PREFIXES
+        questions = [_question(tried, settings) for tried in parts]
+        return [advise.advise(places, question, table=table) for question in questions]
+
+
+def _question(tried: Tried, settings: "Settings") -> "Question":
+    from thalweg.advise import Design, Question
+
+    activation = settings.activation
+    at_us = None if activation is None else round(activation.timestamp() * 1e6)
+    assert tried.records
+    return Question(design=Design(tried.records.design, at_us), segments=tuple(tried.records.by))
+
+
+def _data(tried: Tried, found: "Sequence[Answer]") -> PartData:
+    """Put the answers into the tables that claims and figures are made from: a point for each part of the traffic."""
+    assert tried.records
+    rows = [(repetition, part, name, value) for repetition, each in enumerate(found)
+            for part, name, value in answers.values(each)]  # fmt: skip
+    titles = {part.names: part.values for _, part, _, _ in rows}
+    order = sorted(titles, key=lambda names: titles[names])
+    numbers = {names: number for number, names in enumerate(order)}
+    keys = {"experiment": pl.UInt64, **dict.fromkeys(tried.records.by, pl.String)}
+    points = pl.DataFrame([(numbers[names], *names) for names in order], schema=keys, orient="row")
+    values = [(numbers[part.names], repetition, None, name, value) for repetition, part, name, value in rows]
+    return PartData.of_records(tried, points, pl.DataFrame(values, schema=VALUES, orient="row"))

@@ -1,0 +1,182 @@
+"""Runs a study on an engine, part by part, and judges its claims."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from thalweg.analysis import Evidence, copies_caution, evidence
+from thalweg.engine import Capabilities, Engine
+from thalweg.errors import Exit, ThalwegError
+from thalweg.results import Run, open_run
+from thalweg.run import Outcome
+from thalweg.studies.claims.load import Study
+from thalweg.studies.claims.models import Claim
+from thalweg.studies.claims.needs import needed
+from thalweg.studies.claims.tried import Tried, prepare
+from thalweg.studies.judging.bounds import UNJUDGED
+from thalweg.studies.judging.data import PartData
+from thalweg.studies.judging.judge import Judged, judge
+from thalweg.studies.running import of_records
+from thalweg.studies.running.rounds import Pair, Schedule, finished
+
+RUNS = Path("runs") / "studies"
+"""Folder of the run directories and pages, in the current directory."""
+
+
+class Runner(Protocol):
+    """Runs experiments of a part, and shows how far it is."""
+
+    def __call__(self, tried: Tried, directory: Path, due: Sequence[Pair]) -> Outcome:
+        """Run what is due in the directory."""
+
+
+@dataclass
+class Reproduced:
+    """A study on an engine."""
+
+    study: Study
+    engine: Engine
+    tried: Mapping[str, Tried]
+    judged: dict[str, Judged] = field(default_factory=dict)
+    """By the ids of claims."""
+    parts: dict[str, PartData] = field(default_factory=dict)
+    directories: dict[str, Path] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    experiments: int = 0
+    """Those that were asked for, or were there from before: what was judged."""
+    seconds: float = 0.0
+    """What it took now, on the wall's clock."""
+
+    @property
+    def exit_code(self) -> Exit:
+        """Whether everything was run: FINE, FAILED (an experiment did), INTERRUPTED."""
+        return max((outcome.exit_code for outcome in self.outcomes), default=Exit.FINE)
+
+    @property
+    def failed(self) -> int:
+        """Experiments that failed now."""
+        return sum(len(outcome.failed) for outcome in self.outcomes)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any claim could be judged."""
+        return any(each.verdict not in UNJUDGED for each in self.judged.values())
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """How much can be used of each part that is a run; the sentences name the directory."""
+        runs = [each.run for each in self.parts.values() if each.run]
+        found = [(run.path, evidence(run)) for run in runs]
+        return [Evidence(each.extent, each.caution and f"in {path}: {each.caution}") for path, each in found]
+
+    @property
+    def cautions(self) -> list[str]:
+        """Sentences about what was left out, and about repetitions that are copies; they name the directory."""
+        runs = [each.run for each in self.parts.values() if each.run]
+        copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
+        return [*(each.caution for each in self.evidence if each.caution), *copies]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether everything was run now, nothing being there from before."""
+        return bool(self.outcomes) and not any(outcome.present for outcome in self.outcomes)
+
+
+def plan(study: Study, engine: Engine, known: Capabilities, *, quick: bool) -> Reproduced:
+    """Say what is to be run.
+
+    Raises `ThalwegErrors` if what claims.toml lays over a scenario is wrong.
+    """
+    tried = {part: prepare(study, part, engine, known.engines, quick=quick) for part in study.claims.parts}
+    return Reproduced(study, engine, tried)
+
+
+def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
+    """Name the folder of a study's run directories on an engine."""
+    return out / study.name / (f"{engine}-quick" if quick else engine)
+
+
+def run(
+    planned: Reproduced,
+    place: Path,
+    runner: Runner,
+    clock: Callable[[], float] = time.monotonic,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging.
+
+    Where all claims that look at a point have a tolerance, its repetitions end once they are sure enough. `tell` hears
+    how far the parts of records are.
+    """
+    start, claims = clock(), planned.study.claims.claims
+    planned.parts = {part: _data(planned, part, None) for part in planned.tried}
+    schedules = {part: Schedule(tried.plan) for part, tried in planned.tried.items() if tried.plan}
+    planned.directories = {part: planned.tried[part].directory(place) for part in schedules}
+    tolerant = {part for claim in claims if claim.judge.tolerance is not None for part in _parts(claim)}
+    due = {part: schedule.first(may_stop_early=part in tolerant) for part, schedule in schedules.items()}
+    drawn_from = _judge_records(planned, place, runner, tell)
+    while any(due.values()):
+        for part in due:
+            if due[part] and planned.exit_code is not Exit.INTERRUPTED:
+                planned.outcomes.append(_run_part(planned, part, due[part], runner))
+        planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
+        if planned.exit_code is Exit.INTERRUPTED:
+            break
+        due = {part: schedule.next(part, claims, planned.judged) for part, schedule in schedules.items()}
+    else:
+        for part, schedule in schedules.items():
+            schedule.note(planned.directories[part])
+    if not planned.judged:  # this engine runs nothing of the study
+        planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
+    there = {part: finished(planned.parts[part].run) for part in schedules}
+    planned.experiments = drawn_from + sum(len(each.asked | there[part]) for part, each in schedules.items())
+    planned.seconds = clock() - start
+
+
+def _judge_records(planned: Reproduced, place: Path, runner: Runner, tell: Callable[[str], None]) -> int:
+    """Make up and judge the records of all parts that are of records; give the experiments that they are drawn from."""
+    parts = {part: tried for part, tried in planned.tried.items() if tried.records is not None}
+    if not parts:
+        return 0
+    outcomes: list[Outcome] = []
+    try:
+        pools = of_records.simulated(next(iter(parts.values())), place, runner, outcomes)
+        planned.directories |= {part: place / part for part in parts}
+        planned.parts |= of_records.judged(parts, pools, place, tell)
+    except KeyboardInterrupt:
+        outcomes.append(Outcome(Exit.INTERRUPTED))
+    planned.outcomes += outcomes
+    return sum(outcome.experiments for outcome in outcomes)
+
+
+def _parts(claim: Claim) -> set[str]:
+    return {claim.part, (claim.against.part if claim.against else None) or claim.part}
+
+
+def _run_part(planned: Reproduced, part: str, due: Sequence[Pair], runner: Runner) -> Outcome:
+    tried, directory = planned.tried[part], planned.directories[part]
+    before = planned.parts[part].run or _opened(directory)
+    if set(due) <= finished(before):
+        outcome = Outcome(experiments=len(due), present=len(due))
+        run = before
+    else:
+        outcome = runner(tried, directory, due)
+        run = _opened(directory)
+    planned.parts[part] = _data(planned, part, run)
+    return outcome
+
+
+def _data(planned: Reproduced, part: str, run: Run | None) -> PartData:
+    claims = planned.study.claims
+    return PartData(planned.tried[part], run, claims.measures, needed(claims))
+
+
+def _opened(directory: Path) -> Run | None:
+    try:
+        return open_run(directory)
+    except ThalwegError as error:
+        if error.code not in ("empty-run", "no-run"):  # nothing is complete yet
+            raise
+        return None

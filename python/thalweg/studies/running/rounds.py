@@ -1,0 +1,100 @@
+"""How often each point is repeated: until every claim that looks at it is sure enough, or the scenario's number is met.
+
+Everything that is planned stays planned; what was not needed is noted in the run directory, so that nobody takes it for
+missing.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from thalweg.analysis import MEASURES
+from thalweg.plan import Plan
+from thalweg.results.run import NOT_NEEDED, Run
+from thalweg.studies.claims.models import Claim
+from thalweg.studies.judging.judge import Judged
+
+FIRST = 3
+"""Repetitions before anything is judged: with fewer, an interval says next to nothing."""
+
+GROWTH = 1.5
+"""By how much the repetitions of a point grow from round to round."""
+
+WHY = "the claims' intervals are narrower than their tolerances"
+
+Pair = tuple[int, int]
+"""An experiment's point and repetition."""
+
+
+@dataclass
+class Schedule:
+    """What of a plan is due."""
+
+    plan: Plan
+    asked: set[Pair] = field(default_factory=set)
+    """What was due in the rounds until now."""
+    repetitions: dict[int, int] = field(default_factory=dict)
+    """How many of each point were due."""
+
+    @property
+    def all(self) -> list[Pair]:
+        """Everything that is planned, in its order."""
+        return [(each.experiment, each.repetition) for each in self.plan.experiments]
+
+    def first(self, *, may_stop_early: bool) -> list[Pair]:
+        """Ask for the first repetitions of every point, or for all."""
+        most = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
+        return self._ask(most)
+
+    def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[Pair]:
+        """Ask for more where a claim is not sure enough; nothing, where all are."""
+        looked_at: set[int] = set()
+        open_: set[int] = set()
+        without_end: set[int] = set()
+        for claim in claims:
+            found = judged[claim.id]
+            points = {point for name, point in found.looked_at if name == part}
+            looked_at |= points
+            open_ |= {point for name, point in found.unsure if name == part}
+            if claim.judge.tolerance is None or claim.value.measure not in MEASURES:
+                # A measure of the study's own compares points repetition by repetition: all need the same ones.
+                without_end |= points
+        planned = self._planned()
+        wanted = {}
+        for point, most in planned.items():
+            if point not in looked_at or point in without_end:
+                wanted[point] = most
+            elif point in open_:
+                wanted[point] = max(FIRST, round(self.repetitions.get(point, 0) * GROWTH + 0.5))
+        return self._ask(wanted)
+
+    def _planned(self) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for point, _ in self.all:
+            counts[point] = counts.get(point, 0) + 1
+        return counts
+
+    def _ask(self, wanted: Mapping[int, int]) -> list[Pair]:
+        pairs = [pair for pair in self.all if pair[1] < wanted.get(pair[0], 0) and pair not in self.asked]
+        self.asked |= set(pairs)
+        for point, repetition in pairs:
+            self.repetitions[point] = max(self.repetitions.get(point, 0), repetition + 1)
+        return pairs
+
+    def note(self, directory: Path) -> None:
+        """Write down in the run directory what was not needed."""
+        file = directory / NOT_NEEDED
+        rest = [pair for pair in self.all if pair not in self.asked]
+        if rest:
+            file.write_text(json.dumps({"why": WHY, "experiments": rest}) + "\n", encoding="utf-8")
+        else:
+            file.unlink(missing_ok=True)
+
+
+def finished(run: Run | None) -> set[Pair]:
+    """Give what is complete."""
+    if run is None:
+        return set()
+    complete = set(run.finished_ids)
+    return {(each["experiment"], each["repetition"]) for each in run.meta["experiments"] if each["id"] in complete}
