@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from thalweg.advise.answers import rollout
-from thalweg.advise.answers.answer import Answer, Part, Sized
+from thalweg.advise.answers.answer import Age, Answer, Caution, Part, Since, Sized
 from thalweg.advise.answers.headline import headline
 from thalweg.advise.counting import counts, keys, parts, prefixes
 from thalweg.advise.counting import overview as looking
@@ -111,7 +111,7 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
     lived = rows
     if seen.rows > sampling.LOOKED_AT and len(found.files) >= reading.MANY_FILES:
         lived = reading.rows(engine, reading.some_of(found.files), more, "lived")
-    return _answer(samples, found, lived, seen, question)
+    return _assemble(samples, found, seen, _count(samples, lived, seen), question)
 
 
 def _settled(question: Question, places: Places) -> Question:
@@ -132,7 +132,25 @@ class _Whole:
     """By what is asked, if that is of the map."""
 
 
-def _answer(samples: _Samples, found: Found, lived: reading.Rows, seen: looking.Overview, asked: Question) -> Answer:
+@dataclass(frozen=True)
+class _Findings:
+    """What was counted and judged."""
+
+    n: int
+    """The number of samples."""
+    whole: _Whole
+    parts: _Judged
+    meetings: Mapping[str, Any]
+    """How often connections of both arms were open together."""
+    ages: list[Age]
+    since: list[Since]
+    over_time: pl.DataFrame
+    of_time: list[Caution]
+    """What is doubtful about times at which the arms ran."""
+
+
+def _count(samples: _Samples, lived: reading.Rows, seen: looking.Overview) -> _Findings:
+    """Count, and judge what was counted; what takes longest to judge goes first, beside further counting."""
     engine, question, made = samples.engine, samples.question, samples.made
     strata = samples.fetch(counts.strata(made), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
@@ -143,32 +161,43 @@ def _answer(samples: _Samples, found: Found, lived: reading.Rows, seen: looking.
     try:
         judging = beside.submit(_whole, samples, *counted)
         del counted
-        names = tuple(each.name for each in samples.chosen)
-        judged = None
-        if parts.are_asked(samples.chosen):
-            judged = _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
-        elif names and not (factors is None and _factors(strata, names, question) is None):
-            of_map = made.mutate(part=parts.number_of_map(made["cell"], samples.chosen))
-            judged = _parts(replace(samples, made=of_map), lambda numbers: parts.of_map(numbers, samples.chosen))
+        judged = _asked(samples, strata, factors)
         meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
         of_ages = list(ages.ages(engine, lived, question, samples.bootstrap))
-        of_since = list(
-            since.compared(engine.fetch(since.counted(made)), question, samples.bootstrap, sampling.METRICS)
-        )
+        since_activation = engine.fetch(since.counted(made))
+        of_since = list(since.compared(since_activation, question, samples.bootstrap, sampling.METRICS))
         over_time = timeline.medians(engine.fetch(counts.over_time(made, seen.step_us)), seen.step_us)
         whole = judging.result()
     finally:
         beside.shutdown(cancel_futures=True)
     judged = judged or whole.of_map
-    overall = comparing.without_paradox(whole.overall, judged.parts)
+    of_time = cautions.of_time(strata, question, is_balanced=factors is not None or judged.are_balanced)
+    n = int(strata["n"].sum())
+    return _Findings(n, whole, judged, meetings, of_ages, of_since, over_time, list(of_time))
+
+
+def _asked(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
+    """Judge the parts that were asked for; None if they are classes of the map, which are judged with the whole."""
+    engine, names = samples.engine, tuple(each.name for each in samples.chosen)
+    if parts.are_asked(samples.chosen):
+        return _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
+    if names and not (factors is None and _factors(strata, names, samples.question) is None):
+        made = samples.made.mutate(part=parts.number_of_map(samples.made["cell"], samples.chosen))
+        return _parts(replace(samples, made=made), lambda numbers: parts.of_map(numbers, samples.chosen))
+    return None
+
+
+def _assemble(samples: _Samples, found: Found, seen: looking.Overview, findings: _Findings, asked: Question) -> Answer:
+    """Put the answer together, with its cautions."""
+    question, judged = samples.question, findings.parts
+    overall = comparing.without_paradox(findings.whole.overall, judged.parts)
     warnings = [
         *network_cautions.of_networks(judged.parts, overall, question),
         *cautions.of_parts(judged.parts, overall, question),
-        *cautions.of_meetings(meetings),
+        *cautions.of_meetings(findings.meetings),
         *cautions.of_assignment(samples.places, asked),
-        *cautions.of_time(strata, question, is_balanced=factors is not None or judged.are_balanced),
+        *findings.of_time,
     ]
-    n = int(strata["n"].sum())
     answer = Answer(
         question=question,
         dimensions=samples.chosen,
@@ -176,24 +205,24 @@ def _answer(samples: _Samples, found: Found, lived: reading.Rows, seen: looking.
         parts=judged.parts,
         too_small=judged.too_small,
         too_small_n=judged.too_small_n,
-        map=whole.by_class.parts,
-        sizes=whole.sizes,
-        ages=of_ages,
-        since=of_since,
-        over_time=over_time,
+        map=findings.whole.by_class.parts,
+        sizes=findings.whole.sizes,
+        ages=findings.ages,
+        since=findings.since,
+        over_time=findings.over_time,
         step_us=seen.step_us,
         cautions=warnings,
-        rollout=rollout.steps(judged.parts, n, question),
+        rollout=rollout.steps(judged.parts, findings.n, question),
         files=len(found.files),
         left_out=found.left_out,
         rows=seen.rows,
         untouched=seen.untouched,
         other_algorithms=seen.other_algorithms,
         receiver_limited=seen.receiver_limited,
-        n=n,
+        n=findings.n,
         first_us=seen.first_us,
         last_us=seen.last_us,
-        engine=engine.name,
+        engine=samples.engine.name,
     )
     return replace(answer, headline=headline(answer))
 
