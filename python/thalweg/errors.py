@@ -143,6 +143,27 @@ def shortage(error: OSError) -> ThalwegError | None:
     return ThalwegError("short-of-resources", f"{what}{why}", hint=hint, exit_code=Exit.TEMPORARY)
 
 
+def shortage_behind(error: BaseException) -> ThalwegError | None:
+    """Return the error of a resource that is used up, where a library reports it in words of its own.
+
+    >>> shortage_behind(RuntimeError("can't start new thread")).exit_code
+    <Exit.TEMPORARY: 75>
+    >>> shortage_behind(RuntimeError("no such table"))
+    """
+    text = str(error)
+    if isinstance(error, OSError):
+        return shortage(error)
+    if isinstance(error, RuntimeError) and "start new thread" in text:
+        return shortage(OSError(errno.EAGAIN, "no thread can be started"))
+    if isinstance(error, ImportError) and any(sign in text for sign in _NO_MEMORY):
+        return shortage(OSError(errno.ENOMEM, "a library cannot be loaded into memory"))
+    return None
+
+
+_NO_MEMORY = ("failed to map segment", "annot allocate memory")
+"""How the dynamic linker reports that a library does not fit into memory."""
+
+
 class ThalwegErrors(ThalwegError):
     """Several mistakes, found together."""
 

@@ -102,7 +102,21 @@ def test_the_point_of_a_sweep_with_most_starved_connections_is_named(tmp_path: P
             acked = 0 if copy < starved else 1_000_000
             made.transfer(number, 0, copy=copy, acked_bytes=acked, completed=False, size_bytes=None)
     (sentence,) = analysis.starved_cautions(open_run(made.write()))
-    assert sentence.startswith(
-        "3 of 4 connections of the flow large (75 %) never delivered a byte; so at 2 of 3 points"
+    assert sentence == (
+        "3 of 4 connections of the flow large (75 %) never delivered a byte at path.buffer = 2bdp;"
+        " 2 of 3 points have such connections"
     )
-    assert sentence.endswith("and most at path.buffer = 2bdp")
+
+
+def test_a_starved_connection_is_described_with_values_as_in_the_scenario(tmp_path: Path) -> None:
+    sweeps: list[dict[str, object]] = [
+        {"flow.large.paced": is_paced, "flow.large.count": 1.0} for is_paced in (False, True)
+    ]
+    made = MadeUpRun(tmp_path, [experiment(number, sweep=sweep) for number, sweep in enumerate(sweeps)])
+    made.transfer(0, 0, acked_bytes=0, completed=False, size_bytes=None)
+    made.transfer(1, 0, acked_bytes=1_000_000, completed=False, size_bytes=None)
+    (sentence,) = analysis.starved_cautions(open_run(made.write()))
+    assert sentence == (
+        "1 of 1 connection of the flow large (100 %) never delivered a byte"
+        " at flow.large.count = 1, flow.large.paced = false"
+    )

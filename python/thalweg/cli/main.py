@@ -27,7 +27,7 @@ from thalweg.cli.commands import (
 )
 from thalweg.cli.live import advise, importing, policy, records, synth
 from thalweg.cli.printing import output
-from thalweg.errors import Exit, ThalwegError, shortage
+from thalweg.errors import Exit, ThalwegError, shortage, shortage_behind
 
 signal.signal(signal.SIGINT, interrupt)
 
@@ -103,6 +103,10 @@ def app() -> int:
         return Exit.INTERRUPTED
     except OSError as problem:
         return _report(shortage(problem) or _from_system(problem), is_json)
+    except (RuntimeError, ImportError) as problem:
+        if found := shortage_behind(problem):
+            return _report(found, is_json)
+        raise
     except MemoryError as problem:
         return _report(_from_memory(problem), is_json)
 

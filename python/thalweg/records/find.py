@@ -184,6 +184,8 @@ def _schema(file: Path) -> pl.Schema | str:
     try:
         with reading():
             found = parquet.columns_of(pq.read_schema(file))
+            # polars refuses some ends that Arrow reads.
+            pl.read_parquet_schema(file)
     except FileNotFoundError:
         raise gone(file) from None
     except PermissionError:

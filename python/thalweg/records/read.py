@@ -10,7 +10,7 @@ import polars as pl
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import Found, LeftOut, find, gone
-from thalweg.records.schema import CLOSE, INTERIM, KINDS, SCHEMA
+from thalweg.records.schema import CLOSE, INTERIM, KINDS, MOMENTS, SCHEMA
 from thalweg.results.parquet import damaged
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
@@ -126,9 +126,10 @@ def _keys(columns: Sequence[str]) -> list[pl.Expr]:
 
 def _whole(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
     """Bring the columns into order; those that older versions did not write are empty, as are numbers that the column
-    cannot hold: NaN, the infinities, and negative integers.
+    cannot hold: NaN, the infinities, and negative integers. A moment of zero is unknown.
     """
-    return rows.select(
+    known = rows.select(
         (finite(name, columns[name]) if name in columns else pl.lit(None)).cast(dtype, strict=False).alias(name)
         for name, dtype in SCHEMA.items()
     )
+    return known.with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)).alias(name) for name in MOMENTS)

@@ -20,6 +20,9 @@ INTERIM = "interim"
 KINDS = (CLOSE, INTERIM, TRANSFER)
 """Kinds that this version knows: of others it cannot tell what they count."""
 
+MOMENTS = ("start_us", "end_us")
+"""Columns that are UNIX times: zero stands for a time that is not known."""
+
 LATEST_US = 253_402_300_799_999_999
 """The last moment of the year 9999 as UNIX time, beyond which no calendar here goes."""
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import polars as pl
 
-from thalweg.errors import ThalwegError, shortage
+from thalweg.errors import ThalwegError, shortage, shortage_behind
 
 STDERR = 2
 """File descriptor of standard error, which Rust writes to directly."""
@@ -45,7 +45,7 @@ def reading() -> Iterator[None]:
     except PANIC:
         raise Unreadable("its content contradicts itself") from None
     except Exception as error:
-        raise Unreadable(first_line(error)) from None
+        raise shortage_behind(error) or Unreadable(first_line(error)) from None
 
 
 def first_line(error: BaseException) -> str:

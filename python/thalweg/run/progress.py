@@ -89,7 +89,7 @@ class Progress:
         many = event["experiments"]
         text = f"{many} experiment{'' if many == 1 else 's'}, {event['threads']} at a time"
         if event["present"]:
-            text += f"; {event['present']} are there already"
+            text += f"; {event['present']} {'is' if event['present'] == 1 else 'are'} there already"
         if self._real_time_s and many and event["pending"]:
             left = self._real_time_s * event["pending"] / many / min(event["threads"], event["pending"])
             text += f"; in real time: about {duration(left)}"

@@ -127,6 +127,9 @@ def _translate(details: ErrorDetails, place: Place, node: Schema, document: Docu
             choice["const"] for branch in (node, *node.get("anyOf", ())) for choice in resolve(branch).get("oneOf", ())
         ]
         hint = words.did_you_mean(given, choices) if isinstance(given, str) else None
+        if str(given) in choices and not isinstance(given, str):
+            is_setting = place in document.not_in_file
+            hint = f"quotes are missing: --set '{name}=\"{given}\"'" if is_setting else f'write it in quotes: "{given}"'
         return ThalwegError(
             "bad-value",
             f"`{name}` is {found}",

@@ -629,6 +629,13 @@ def test_a_class_that_is_not_a_number_is_unknown(tmp_path: Path) -> None:
     assert [part.title for part in found.parts] == ["unknown"]
 
 
+@pytest.mark.parametrize("end", [0, None])
+def test_rows_without_an_end_are_counted_and_not_judged(tmp_path: Path, end: int | None) -> None:
+    frame = Traffic().frame()
+    with pytest.raises(ThalwegError, match="none of 20,000 rows is of a closed connection or a transfer whose end"):
+        answer(tmp_path, frame.with_columns(end_us=pl.lit(end, pl.Int64)))
+
+
 def test_numbers_below_zero_are_unknown(tmp_path: Path) -> None:
     frame = Traffic().frame()
     found = answer(tmp_path, frame.with_columns(rtt_min_us=pl.lit(-(2**63))), Question(replicates=300))

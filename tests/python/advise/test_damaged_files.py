@@ -29,6 +29,9 @@ BYTE_OF_A_LENGTH = 910
 SIGN_OF_A_COUNT = 14
 """Where the first page of a file of records holds its number of values, whose lowest bit is its sign."""
 
+FIELD_NAME = 1358
+"""Distance from the end of that file at which polars looks for the name of a column, and Arrow does not."""
+
 flips = st.tuples(st.booleans(), st.integers(0, 2**31), st.integers(0, 7))
 """Near the end or anywhere, which byte, and which of its bits."""
 
@@ -138,6 +141,16 @@ def test_a_negative_number_of_values_in_a_page_of_records_names_the_file(records
     assert code == Exit.FAILED, text
     damage_is_told(code, text, bad.name)
     assert "negative number of values" in text
+
+
+def test_an_end_of_a_file_that_only_arrow_reads_is_damage_with_the_files_name(
+    thalweg: Run, records: tuple[Path, bytes]
+) -> None:
+    folder, content = records
+    (folder / "bad.parquet").write_bytes(flipped(content, (True, FIELD_NAME, 2)))
+    code, text = thalweg("records", folder)
+    assert code == Exit.FINE, text
+    assert "bad.parquet: it is damaged, or no Parquet file" in text
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])

@@ -118,10 +118,22 @@ def test_what_makes_a_comparison_doubtful_is_said(thalweg: Thalweg, tmp_path: Pa
         paths.append(str(made.write()))
     done = thalweg("compare", *paths)
     assert (
-        "A: 1 of 4 experiments are untrustworthy, and left out of the numbers; 1 of 4 experiments are not finished"
+        "A: 1 of 4 experiments is untrustworthy, and left out of the numbers; 1 of 4 experiments is not finished"
         in (done.stderr)
     )
     assert "A: the repetitions are copies of one another" in done.stderr
     assert "not compared: only A has goodput of a" in done.stderr
     assert done.stdout.startswith("Nothing was compared: only A has goodput of a")
     assert done.returncode == Exit.NO_EVIDENCE
+
+
+def test_a_comparison_without_repetitions_is_no_evidence(thalweg: Thalweg, tmp_path: Path) -> None:
+    paths = []
+    for name, acked in (("a", 1_000_000), ("b", 2_000_000)):
+        made = MadeUpRun(tmp_path / name, [experiment(0, flows=[flow("large")])])
+        made.transfer(0, 0, "large", acked_bytes=acked)
+        paths.append(str(made.write()))
+    done = thalweg("compare", *paths)
+    assert done.returncode == Exit.NO_EVIDENCE, done.stderr
+    assert done.stdout.startswith("No verdict on any of ")
+    assert "with too few repetitions to say" in done.stdout

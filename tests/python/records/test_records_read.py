@@ -102,6 +102,14 @@ def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -
     assert rows.rows() == [(1, "cubic", 1.0), (2, None, None)]
 
 
+def test_a_moment_of_zero_is_unknown(tmp_path: Path) -> None:
+    made_up.write(tmp_path / "a.parquet", [made_up.closed(1, end_us=0), made_up.closed(2, start_us=0)])
+    records = read([tmp_path])
+    (rows,) = records.collect(records.rows.sort("connection").select("end_us", "start_us"))
+    assert [list(map(bool, row)) for row in rows.rows()] == [[False, True], [True, False]]
+    assert rows["end_us"][0] is None
+
+
 def test_an_interim_row_that_occurs_twice_is_not_lost(tmp_path: Path) -> None:
     made_up.flushed(tmp_path, 1, 1, [made_up.interim(1, 1), made_up.interim(1, 2)])
     made_up.flushed(tmp_path, 3, 3, [made_up.interim(1, 2)])

@@ -33,6 +33,7 @@ CASES = {
     "unknown key in a flow": GOOD + 'sise = "3MB"\n',
     "unknown key in an inline table": GOOD.replace("until", "untill"),
     "unknown key of a host": GOOD + "[host.sender]\ncpu_shares = 0.5\n",
+    "generation of a kernel as a number": GOOD + "[host.sender]\nkernel = 6.1\n",
     "share of a CPU of nothing": GOOD + "[host.sender]\ncpu_share = 0\n",
     "share of more than a CPU": GOOD + "[host.sender]\ncpu_share = 50\n",
     "share of a CPU as a text": GOOD + '[host.sender]\ncpu_share = "50%"\n',

@@ -72,6 +72,8 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
     there = dict(algorithms.iter_rows())
     for flag, name in {"--treatment": question.treatment, "--control": question.control}.items():
         if not there.get(name):
+            if not there and (n := engine.fetch(rows.aggregate(n=rows.count())).item()):
+                raise _no_moments(n)
             raise _no_such_arm(flag, name, there)
     transfers, connections = (set(closed.filter(pl.col("kind") == kind)["source"]) for kind in (TRANSFER, CLOSE))
     of_arms = pl.col("cc").is_in([question.treatment, question.control])
@@ -88,6 +90,16 @@ def overview(engine: Engine, rows: Any, question: Question) -> Overview:
         last_us=int(closed["last_us"].max()),  # type: ignore[arg-type]
         is_sampled=int(found["stands_for"].max()) > 1,  # type: ignore[arg-type]
         activated_us=begun_us if question.design.at_us is None else question.design.at_us,
+    )
+
+
+def _no_moments(n: int) -> ThalwegError:
+    return ThalwegError(
+        "nothing-to-compare",
+        f"none of {n:,} rows is of a closed connection or a transfer whose end is known",
+        expected="kind `close` or `transfer`, and end_us, a UNIX time in microseconds",
+        hint="thalweg records counts what the files hold",
+        exit_code=Exit.FAILED,
     )
 
 

@@ -16,6 +16,7 @@ import ibis
 import polars as pl
 
 from thalweg.advise.counting.engines import Engine
+from thalweg.records.schema import MOMENTS
 
 WHOLE = "int64"
 REAL = "float64"
@@ -117,7 +118,7 @@ def _whole(
     table: Any, wanted: Mapping[str, tuple[str, str]], there: Mapping[str, str], of_path: Mapping[str, str]
 ) -> Any:
     """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,
-    and integers above 2^63 - 1.
+    and integers above 2^63 - 1. A moment of zero is unknown.
     """
     columns = {}
     for called, (name, dtype) in wanted.items():
@@ -131,7 +132,9 @@ def _whole(
             column = ibis.ifelse(column - column == 0, column, ibis.null())
         if dtype == WHOLE:
             column = column.try_cast(dtype)
-            if there[name] in SIGNED:
+            if name in MOMENTS:
+                column = ibis.ifelse(column > 0, column, ibis.null())
+            elif there[name] in SIGNED:
                 column = ibis.ifelse(column >= 0, column, ibis.null())
         columns[called] = column.cast(dtype)
     return table.select(**columns)

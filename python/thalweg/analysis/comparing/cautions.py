@@ -24,9 +24,16 @@ def starved(run: Run) -> list[str]:
         if not hit.height:
             continue
         worst = hit.row(0, named=True)
-        count = f"{worst['starved']:.4g} of {worst['connections']:.4g} connections"
+        number = "connection" if worst["connections"] == 1 else "connections"
+        count = f"{worst['starved']:.4g} of {worst['connections']:.4g} {number}"
         part = f"{worst['starved'] / worst['connections'] * 100:.3g} %"
-        where = ", ".join(f"{key} = {worst[key]}" for key in run.sweep_keys)
-        at = f"; so at {hit.height} of {points.height} points, and most at {where}" if points.height > 1 else ""
-        found.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}")
+        where = ", ".join(f"{key} = {_plain(worst[key])}" for key in run.sweep_keys)
+        at = f" at {where}" if points.height > 1 else ""
+        others = f"; {hit.height} of {points.height} points have such connections" if hit.height > 1 else ""
+        found.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}{others}")
     return found
+
+
+def _plain(value: bool | float | str) -> str:
+    """Write a value of the sweep as in the scenario: `false`, `1`, `2bdp`."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -94,6 +94,11 @@ class Comparison:
     alone: Sequence[str]
     """Points and values that only one side has, in words."""
 
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether repetitions suffice to judge some difference."""
+        return any(row.verdict not in ("copies", "too few") for row in self.rows)
+
     def of(self, verdict: Verdict) -> list[Compared]:
         """Give the rows with a verdict."""
         return [row for row in self.rows if row.verdict == verdict]

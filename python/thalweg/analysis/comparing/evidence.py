@@ -39,11 +39,11 @@ def of_status(found: Status) -> Evidence:
     marked = len({mark.id for mark in found.untrustworthy})
     wanted = found.expected - found.not_needed
     without = [
-        f"{count} of {wanted} experiments {what}"
+        f"{count} of {wanted} experiment{'s' if wanted > 1 else ''} {what}"
         for count, what in (
-            (marked, "are untrustworthy, and left out of the numbers"),
+            (marked, f"{_are(marked)} untrustworthy, and left out of the numbers"),
             (len(found.failures), "failed"),
-            (found.missing, "are not finished"),
+            (found.missing, f"{_are(found.missing)} not finished"),
         )
         if count
     ]
@@ -53,3 +53,7 @@ def of_status(found: Status) -> Evidence:
     if usable:
         return Evidence("part", f"{'; '.join(without)}: the numbers are of the other {usable} only")
     return Evidence("none", f"no experiment can be used: {'; '.join(without)}")
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -113,7 +113,9 @@ def _evidence(runs: Sequence["Run"], found: "Comparison", named: Sequence[str]) 
     """Return the exit code where nothing real was found, and what should make the reader doubt the comparison."""
     from thalweg import analysis
 
-    codes, cautions = [Exit.FINE if found.rows else Exit.NO_EVIDENCE], []
+    # Copies of one another are known not to differ by chance: a comparison of them is no failure.
+    can_judge = found.has_verdicts or found.of("copies")
+    codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
         codes.append(evidence.code(analysis.evidence(run)))
         cautions += [f"{name}: {each}" for each in analysis.cautions(run)]

@@ -36,7 +36,9 @@ def show(answer: "Answer") -> None:
         output.data("")
         output.data(advise_table.table(answer))
     if answer.too_small:
-        output.data(f"and {numbered(answer.too_small, 'part')} with too few samples ({answer.too_small_n:,})")
+        more = "more " if answer.parts else ""
+        of_parts = numbered(answer.too_small, f"{more}part")
+        output.data(f"too few samples to judge {of_parts} ({answer.too_small_n:,} samples)")
     if answer.rollout:
         output.data("")
         output.data(_rollout(answer))

@@ -90,6 +90,8 @@ def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
         *([f"{few} with too few repetitions to say"] if few else []),
     ]
     rest = f" ({', '.join(aside)})" if aside else ""
+    if not found.has_verdicts:
+        return f"No verdict on any of {rows} comparisons: {', '.join(aside)}."
     if not found.real:
         return f"No real difference in {rows} comparisons{rest}."
     top = found.real[0]

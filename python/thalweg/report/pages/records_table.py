@@ -35,10 +35,15 @@ def _cell(spread: Spread, size: float, is_mean: bool) -> str:
 
 
 def period(first_us: int | None, last_us: int | None) -> str:
-    """Write from when to when, in UTC.
+    """Write from when to when, in UTC; an end that is not known is a question mark.
 
     >>> period(1795304248000000, 1795304308000000)
     '2026-11-21 23:37:28 to 23:38:28'
+    >>> period(1795304248000000, None)
+    '2026-11-21 23:37:28 to ?'
     """
-    first, last = (datetime.fromtimestamp((us or 0) // 1_000_000, UTC) for us in (first_us, last_us))
-    return f"{first:%Y-%m-%d %H:%M:%S} to {last:{'%H:%M:%S' if first.date() == last.date() else '%Y-%m-%d %H:%M:%S'}}"
+    first, last = (None if us is None else datetime.fromtimestamp(us // 1_000_000, UTC) for us in (first_us, last_us))
+    is_one_day = first and last and first.date() == last.date()
+    begin = f"{first:%Y-%m-%d %H:%M:%S}" if first else "?"
+    end = f"{last:{'%H:%M:%S' if is_one_day else '%Y-%m-%d %H:%M:%S'}}" if last else "?"
+    return f"{begin} to {end}"

@@ -72,7 +72,8 @@ def _of_run(content: Content, number: int) -> list[Caution]:
             for each in status.untrustworthy
         ]
         marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
-        text = f"{who}{len(marked)} of {status.expected} experiments are untrustworthy and left out of the numbers."
+        are = "is" if len(marked) == 1 else "are"
+        text = f"{who}{len(marked)} of {status.expected} experiments {are} untrustworthy and left out of the numbers."
         repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
         advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
         found.append(Caution(text, _shortened(items), advice, repeat))
