@@ -18,6 +18,7 @@ mod build;
 mod choice;
 pub(crate) mod holder;
 mod leftovers;
+mod link_kind;
 mod netem;
 mod offloads;
 mod places;
@@ -30,74 +31,19 @@ pub(crate) use sys::set_fifo;
 pub mod sysctl;
 
 pub use choice::{choose_link, choose_link_in_virtual_time};
+pub use link_kind::LinkKind;
 pub use netem::TIMER_SLACK;
+pub use places::{GUEST_TAP, Place, Seat};
 
 use crate::error::Error;
 use crate::protocol;
 use shell::Shell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::net::Ipv4Addr;
 use std::process::{self, Child};
 use sys::Act;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
-
-/// A host of the network: a namespace of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Name of the namespace: `sender`, `sender-2`, `receiver`.
-    pub name: String,
-    /// Name of the host in the scenario.
-    pub host: String,
-    /// What the way of its flows is longer than the path, both directions together.
-    pub extra_rtt: Span,
-    /// Its address.
-    pub address: Ipv4Addr,
-    /// Ethernet address of its interface `eth0`.
-    pub mac: [u8; 6],
-    /// Places in the plan of the flows whose data it sends.
-    pub flows: Vec<usize>,
-    /// Places in the plan of the flows whose data it receives.
-    pub receives: Vec<usize>,
-    /// Whether background traffic leaves from it or goes to it.
-    pub background: bool,
-    /// Queue discipline that its interface is to have; nothing: the one that its kernel gives it.
-    pub qdisc: Option<String>,
-}
-
-impl Place {
-    /// Whether it is the host `receiver`, at the far end of the path.
-    pub fn is_receiver(&self) -> bool {
-        self.name == places::RECEIVER
-    }
-
-    /// Its Ethernet address as it is written.
-    pub fn mac_text(&self) -> String {
-        places::mac_text(self.mac)
-    }
-}
-
-/// Where the sending hosts live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
-    /// In the namespaces themselves.
-    Namespace,
-    /// In guests, which are connected to the namespaces: each has a device [`GUEST_TAP`] for its guest.
-    Guest,
-}
-
-/// What the card of a guest is connected to.
-pub const GUEST_TAP: &str = "tap";
-
-/// What plays the links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkKind {
-    /// Our emulator, in a process.
-    Relay,
-    /// The kernel's queue disciplines.
-    Netem,
-}
 
 /// A network that exists. Dropping it ends it.
 #[derive(Debug)]

@@ -14,7 +14,6 @@
 //! 10.77.i.h, where 02 says "locally administered".
 
 use crate::error::Error;
-use crate::net::Place;
 use std::net::Ipv4Addr;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
@@ -34,6 +33,53 @@ const MOST_SENDERS: usize = 254;
 /// Last byte of addresses of hosts, and of the router's interface towards each.
 const HOST: u8 = 2;
 const GATEWAY: u8 = 1;
+
+/// A host of the network: a namespace of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the namespace: `sender`, `sender-2`, `receiver`.
+    pub name: String,
+    /// Name of the host in the scenario.
+    pub host: String,
+    /// What the way of its flows is longer than the path, both directions together.
+    pub extra_rtt: Span,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Ethernet address of its interface `eth0`.
+    pub mac: [u8; 6],
+    /// Places in the plan of the flows whose data it sends.
+    pub flows: Vec<usize>,
+    /// Places in the plan of the flows whose data it receives.
+    pub receives: Vec<usize>,
+    /// Whether background traffic leaves from it or goes to it.
+    pub background: bool,
+    /// Queue discipline that its interface is to have; nothing: the one that its kernel gives it.
+    pub qdisc: Option<String>,
+}
+
+impl Place {
+    /// Whether it is the host `receiver`, at the far end of the path.
+    pub fn is_receiver(&self) -> bool {
+        self.name == RECEIVER
+    }
+
+    /// Its Ethernet address as it is written.
+    pub fn mac_text(&self) -> String {
+        mac_text(self.mac)
+    }
+}
+
+/// Where the sending hosts live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// In the namespaces themselves.
+    Namespace,
+    /// In guests, which are connected to the namespaces: each has a device [`GUEST_TAP`] for its guest.
+    Guest,
+}
+
+/// What the card of a guest is connected to.
+pub const GUEST_TAP: &str = "tap";
 
 /// The router's interface towards sender number `i`, from 1.
 pub(crate) fn sender_interface(i: usize) -> String {

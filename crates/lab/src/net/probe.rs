@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};
 use crate::net::places::ROUTER;
 use crate::net::sys::{self, Act};
-use crate::net::{build, refusal, shell::Shell};
+use crate::net::{build, qdisc, refusal, shell::Shell};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
@@ -29,9 +29,6 @@ const QDISCS: &[(&str, &str)] = &[
     ("red", "limit 60000 min 5000 max 15000 avpkt 1000 burst 20 probability 0.1"),
     ("fq", ""),
 ];
-
-/// Queue disciplines that interfaces of hosts usually have.
-const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "fq_pie", "codel", "cake", "sfq"];
 
 /// What was found out about the kernel that we run on.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
@@ -87,29 +84,7 @@ pub fn usable_algorithms() -> Result<Vec<String>, Error> {
 /// # Errors
 /// As [`usable_algorithms`].
 pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
-    DISCIPLINES.get_or_init(|| accepted(QDISCS)).clone()
-}
-
-/// Queue disciplines that the kernel takes without parameters, of those that hosts usually have.
-///
-/// # Errors
-/// As [`usable_algorithms`].
-pub(crate) fn host_qdiscs() -> Result<BTreeSet<String>, Error> {
-    accepted(&OF_HOSTS.map(|name| (name, "")))
-}
-
-/// Those of these that the kernel takes, with these parameters.
-fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, Error> {
-    let mut shell = Shell::start()?;
-    shell.run(None, "ip link add t0 type veth peer name t1")?;
-    let mut found = BTreeSet::new();
-    for (name, parameters) in candidates {
-        let line = format!("tc qdisc replace dev t0 root {name} {parameters}");
-        if shell.run(None, line.trim_end()).is_ok() {
-            found.insert((*name).to_owned());
-        }
-    }
-    Ok(found)
+    DISCIPLINES.get_or_init(|| qdisc::accepted(QDISCS)).clone()
 }
 
 /// Whether we may start processes under SCHED_FIFO.

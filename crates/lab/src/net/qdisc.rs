@@ -6,10 +6,10 @@
 
 use crate::diag;
 use crate::error::Error;
+use crate::net::Place;
 use crate::net::places::HOST_INTERFACE;
 use crate::net::shell::Shell;
-use crate::net::{Place, probe};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::Experiment;
 
 /// Its handle.
@@ -17,6 +17,9 @@ const HANDLE: &str = "1:";
 
 /// Most letters that a kernel keeps of its name.
 const LONGEST_NAME: usize = 15;
+
+/// Queue disciplines that interfaces of hosts usually have.
+const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "fq_pie", "codel", "cake", "sfq"];
 
 /// Whether a queue discipline can have this name. Such a name is one plain word of a command.
 pub(crate) fn is_name(name: &str) -> bool {
@@ -35,13 +38,38 @@ pub(crate) fn command(name: &str) -> String {
 /// `no-qdisc`: the kernel does not have it, or wants parameters.
 pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Error> {
     shell.run(Some(&place.name), &command(name)).map_err(|error| {
-        let has = match probe::host_qdiscs() {
+        let has = match of_hosts() {
             Ok(there) => format!("this kernel has {}", Vec::from_iter(there).join(", ")),
             Err(error) => format!("which ones this kernel has is unknown: {}", error.message),
         };
         let hint = format!("take one that is there; as root, if it is a module: modprobe sch_{name}; or --engine vm");
         refused(&place.host, name, &error.message, &has, hint)
     })
+}
+
+/// Queue disciplines that the kernel takes without parameters, of those that hosts usually have.
+///
+/// # Errors
+/// The system refuses what it takes to find out.
+fn of_hosts() -> Result<BTreeSet<String>, Error> {
+    accepted(&OF_HOSTS.map(|name| (name, "")))
+}
+
+/// Those of these that the kernel takes, with these parameters.
+///
+/// # Errors
+/// The system refuses what it takes to find out.
+pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, Error> {
+    let mut shell = Shell::start()?;
+    shell.run(None, "ip link add t0 type veth peer name t1")?;
+    let mut found = BTreeSet::new();
+    for (name, parameters) in candidates {
+        let line = format!("tc qdisc replace dev t0 root {name} {parameters}");
+        if shell.run(None, line.trim_end()).is_ok() {
+            found.insert((*name).to_owned());
+        }
+    }
+    Ok(found)
 }
 
 /// The error where a host cannot have it. `said` is what the kernel said, `has` what could be had instead.

@@ -182,7 +182,7 @@ impl Shaping {
         let up = experiment.has_up_traffic();
         let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt + hosts;
         let longest = transmission.values().max().copied().unwrap_or_default();
-        let limit = words::limit(way + longest + reverse.jitter_ns, fastest(forward));
+        let limit = words::limit(way + longest + reverse.jitter_ns, words::fastest(forward));
         let words = if transmission.len() > 1 { words::changing_delay } else { words::delay };
         let netem = |verb: &str, at: Span, transmission: Span| {
             let line = rate_at(steps_of(reverse), at).filter(|_| up);
@@ -335,14 +335,6 @@ fn transmissions(forward: &[Step], reverse: &[Step], back: Bytes) -> BTreeMap<Sp
     };
     let moments = forward.iter().chain(reverse).map(|step| Span(step.at_ns.0)).chain([Span::ZERO]);
     moments.map(|time| (time, at(forward, time, Bytes(MTU.0)) + at(reverse, time, back))).collect()
-}
-
-/// The highest rate of a link, if it has one.
-fn fastest(link: &Link) -> Option<Rate> {
-    match &link.capacity {
-        Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
-        Capacity::Unlimited | Capacity::Trace { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Parameters of queue disciplines as `tc` reads them.
 
-use thalweg_plan::plan::{Link, Loss};
+use thalweg_plan::plan::{Capacity, Link, Loss};
 use thalweg_units::{Bytes, Chance, MTU, Rate, Span};
 
 /// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
@@ -12,6 +12,14 @@ const MOST_LIMIT: u64 = 1_000_000_000;
 
 /// Rate beyond which the kernel moves no packets: stands for "none" where netem wants one.
 const BEYOND: &str = "100gbit";
+
+/// The highest rate of a link, if it has one.
+pub(super) fn fastest(link: &Link) -> Option<Rate> {
+    match &link.capacity {
+        Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
+        Capacity::Unlimited | Capacity::Trace { .. } => None,
+    }
+}
 
 /// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100 Gbit/s,
 /// sends in this time.
@@ -58,7 +66,7 @@ pub(super) fn line(rate: Rate) -> String {
 
 /// What makes packets of the forward link late, besides its delay.
 pub(super) fn jitter_or_hold(link: &Link) -> Option<String> {
-    let limit = limit(link.jitter_ns + link.reorder_delay_ns, super::fastest(link));
+    let limit = limit(link.jitter_ns + link.reorder_delay_ns, fastest(link));
     if link.jitter_ns > Span::ZERO {
         return Some(format!("limit {limit} {}", delay(Span::ZERO, link.jitter_ns, link.allow_reordering)));
     }
