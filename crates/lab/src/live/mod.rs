@@ -63,7 +63,7 @@ pub fn look(window: Duration) -> Result<Live, Error> {
     let machine = watch.end();
     let established = connections.established();
     let lasted_ms = start.elapsed().as_millis() as u64;
-    let (namespaces, missed) = surveys.end(&connections);
+    let (namespaces, missed) = surveys.end(|netns| connections.established_in(netns));
     let connections = connections.judge(&machine, &namespaces);
     Ok(Live { lasted_ms, machine, connections, established, namespaces, missed })
 }

@@ -1,6 +1,5 @@
 //! The network namespaces whose connections are sampled. A socket that was opened in one goes on asking there, whoever holds it.
 
-use super::connections::Connections;
 use crate::diag::{Survey, Surveyed};
 use crate::error::Error;
 use serde::Serialize;
@@ -65,10 +64,9 @@ impl Surveys {
         self.open.iter_mut().try_for_each(|(one, survey)| survey.dump(&mut |connection| each(one.netns, connection)))
     }
 
-    /// What was sampled, and what was not.
-    pub fn end(self, connections: &Connections) -> (Vec<Namespace>, Missed) {
-        let ended =
-            |(one, _): (Namespace, Survey)| Namespace { established: connections.established_in(one.netns), ..one };
+    /// What was sampled, and what was not. `established_in` counts the established connections of a namespace.
+    pub fn end(self, established_in: impl Fn(u64) -> usize) -> (Vec<Namespace>, Missed) {
+        let ended = |(one, _): (Namespace, Survey)| Namespace { established: established_in(one.netns), ..one };
         (self.open.into_iter().map(ended).collect(), self.missed)
     }
 }
