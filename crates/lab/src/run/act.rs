@@ -1,10 +1,9 @@
 //! What the hosts of an experiment are told, from the first command to the last.
 
-use super::crew::{Crew, Kind};
+use super::crew::{Crew, Kind, unexpected, unexpected_of};
 use super::guest::Guest;
 use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
-use crate::error::Error;
 use crate::net::{LinkKind, Network, Place, probe, qdisc};
 use crate::protocol::{Command, Configuration, Event, Outgoing, Role};
 use crate::vm::contention;
@@ -253,14 +252,6 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
 /// Hosts do not run in our working directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-pub(super) fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
-    unexpected_of(crew.name(number), event)
-}
-
-fn unexpected_of(name: &str, event: &Event) -> Error {
-    Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
 }
 
 fn to_std(span: Span) -> Duration {

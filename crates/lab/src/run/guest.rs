@@ -1,8 +1,7 @@
 //! A sender that is a guest: its clock is another one, and how much of a processor it got is worth telling.
 
 use super::Failure;
-use super::act::unexpected;
-use super::crew::Crew;
+use super::crew::{Crew, unexpected};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::protocol::{Command, Event};

@@ -5,7 +5,8 @@
 //! an experiment is refused rather than run. The test is done once per process, and not at all for rates that every machine
 //! carries.
 
-use super::{Failure, Job, Rows, run_on};
+use super::network::run_on;
+use super::{Failure, Job, Rows};
 use crate::error::Error;
 use crate::net::{LinkKind, probe};
 use std::collections::BTreeMap;

@@ -247,6 +247,16 @@ impl Drop for Crew<'_> {
     }
 }
 
+/// Returns the error for an event that a host reports at the wrong time.
+pub fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
+    unexpected_of(crew.name(number), event)
+}
+
+/// The same for the host of this name.
+pub fn unexpected_of(name: &str, event: &Event) -> Error {
+    Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
+}
+
 fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let started = thread::Builder::new().name(format!("host {host}")).spawn(work);
     started.map(drop).map_err(|error| {

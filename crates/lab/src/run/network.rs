@@ -1,0 +1,36 @@
+//! Runs an experiment on a network of its own, and ends the network.
+
+use super::act::Play;
+use super::job::{Failure, Job, Performance, Take};
+use super::script;
+use crate::error::Error;
+use crate::net::{self, LinkKind, Network, Seat};
+use thalweg_units::Span;
+
+/// Runs an experiment on a network of its own. `why` says why it has this kind of link.
+///
+/// # Errors
+/// The network cannot be made, a host fails, or `is_cancelled` said so; or processes stay in the network.
+pub fn run_on(
+    link: LinkKind,
+    why: &str,
+    title: &str,
+    job: &Job<'_>,
+    take: &mut Take<'_>,
+) -> Result<Performance, Failure> {
+    let slack = if job.is_virtual_time { Span::ZERO } else { net::TIMER_SLACK };
+    let seat = if job.guests.is_some() { Seat::Guest } else { Seat::Namespace };
+    let mut network = Network::build_with(job.experiment, link, slack, seat)?;
+    let outcome = Play::prepare(&mut network, link, job);
+    // Before anything is sent, so that it is there whatever happens then.
+    (job.log)(&script::section(title, link, why, &network));
+    let outcome = outcome.and_then(|play| play.perform(job, take));
+    match (outcome, network.close()) {
+        (outcome, Ok(())) => outcome,
+        (Err(Failure::Failed(error)), Err(left)) => {
+            let message = format!("{}; then, {}", error.message, left.message);
+            Err(Error::new(&error.code, message, format!("{}; {}", error.hint, left.hint)).into())
+        }
+        (_, Err(left)) => Err(Error::new("leftovers", left.message, left.hint).into()),
+    }
+}
