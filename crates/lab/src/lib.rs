@@ -25,6 +25,7 @@ pub mod net;
 pub mod protocol;
 pub mod relay;
 pub mod run;
+pub mod stage;
 pub mod traffic;
 pub mod vm;
 

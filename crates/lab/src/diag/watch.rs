@@ -10,8 +10,8 @@
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
-use crate::host::{Stage, Stopped};
 use crate::protocol::{Command, Event, Qdisc, Qdiscs, QueueReport};
+use crate::stage::{Stage, Stopped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};

@@ -25,8 +25,8 @@ mod thread;
 mod trust;
 
 use crate::error::Error;
-use crate::host::{Stage, Stopped};
 use crate::protocol::{Event, Port};
+use crate::stage::{Stage, Stopped};
 use capture::Recorder;
 use direction::{Direction, Samples};
 use interface::{Addresses, BATCH, Interface};

@@ -24,6 +24,7 @@ mod connection;
 mod connections;
 mod iperf3;
 mod limits;
+mod part;
 mod ports;
 mod receiver;
 mod rows;
@@ -34,54 +35,11 @@ mod sys;
 mod timers;
 mod transfer;
 
+pub use part::Part;
+
 use crate::error::Error;
-use crate::host::{Stage, Stopped};
-use crate::protocol::Outgoing;
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use crate::stage::{Stage, Stopped};
 use thalweg_plan::plan::{Experiment, Generator};
-
-/// What a host sends and receives.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// Name of the host in the scenario.
-    host: String,
-    /// Places in the plan of the flows that it sends.
-    flows: Vec<usize>,
-    /// Where the data of each goes.
-    to: BTreeMap<usize, SocketAddrV4>,
-    /// Where the background traffic of its direction goes; nothing: it sends none.
-    background: Option<SocketAddrV4>,
-    /// Places in the plan of the flows that it receives; nothing: it does not listen.
-    receives: Option<Vec<usize>>,
-    port: u16,
-}
-
-impl Part {
-    /// The part of a host as it is told.
-    pub fn new(
-        host: &str,
-        sends: &[Outgoing],
-        background: Option<Ipv4Addr>,
-        receives: Option<Vec<usize>>,
-        port: u16,
-    ) -> Part {
-        let address = |to| SocketAddrV4::new(to, port);
-        Part {
-            host: host.to_owned(),
-            flows: sends.iter().map(|each| each.flow).collect(),
-            to: sends.iter().map(|each| (each.flow, address(each.to))).collect(),
-            background: background.map(address),
-            receives,
-            port,
-        }
-    }
-
-    /// Whether it is the host `receiver`, which sends what goes up.
-    fn is_receiver(&self) -> bool {
-        self.host == "receiver"
-    }
-}
 
 /// Plays a host at an end of the path. One that receives is ready as soon as it listens.
 ///

@@ -5,8 +5,8 @@
 //! thread of their own ([`super::bulk`]). The same port takes UDP.
 
 use crate::error::Error;
-use crate::host::{Stage, Stopped};
 use crate::protocol::Command;
+use crate::stage::{Stage, Stopped};
 use crate::traffic::bulk::{self, Bulk};
 use crate::traffic::{Part, limits};
 use rustix::buffer::spare_capacity;

@@ -6,8 +6,8 @@
 //! weight to full queues in which a flow gets little through. `rtt_min` is the kernel's own minimum (`tcpi_min_rtt`),
 //! which is the connection's, also for its later transfers.
 
-use crate::host::Outbox;
 use crate::protocol::{self, Event, FlowReport, SampleReport, StateReport};
+use crate::stage::Outbox;
 use crate::traffic::ports::Who;
 use crate::traffic::sampling::Sample;
 use std::collections::HashMap;

@@ -14,8 +14,8 @@
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::host::{Stage, Stopped};
 use crate::protocol::{Command, Event as Told};
+use crate::stage::{Stage, Stopped};
 use crate::traffic::agenda::Agenda;
 use crate::traffic::beside::Prepared;
 use crate::traffic::connections::{Connections, Event};

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use thalweg_lab::clock::monotonic_ns;
-use thalweg_lab::host::Stopped;
 use thalweg_lab::protocol::{self, Configuration, Event, FlowReport, Outgoing, Role, SampleReport, StateReport};
+use thalweg_lab::stage::Stopped;
 use thalweg_plan::plan::Experiment;
 
 /// Nothing here takes longer unless it is broken.

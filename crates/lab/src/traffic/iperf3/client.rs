@@ -3,8 +3,8 @@
 use crate::clock::Clock;
 use crate::diag::{Sampler, TcpInfo};
 use crate::error::Error;
-use crate::host::{Stage, Stopped};
 use crate::protocol::{self, Command, Event as Told, FlowReport};
+use crate::stage::{Stage, Stopped};
 use crate::traffic::beside::Prepared;
 use crate::traffic::iperf3::report::{Report, StreamReport};
 use crate::traffic::iperf3::{not_started, plan};

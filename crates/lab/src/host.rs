@@ -1,0 +1,56 @@
+//! The process `thalweg-engine host`: one host of an experiment.
+
+use crate::error::Error;
+use crate::protocol::{Command, Configuration, Event, Role};
+use crate::stage::{Inbox, Outbox, Stage, Stopped, clock_event};
+use crate::{diag, net, relay, traffic};
+
+/// Does what standard input says until it ends.
+///
+/// # Errors
+/// What stopped the host; it has been told as an event, too.
+pub fn serve() -> Result<(), Error> {
+    let outbox = Outbox::open();
+    let outcome = Inbox::open().and_then(|inbox| play(&inbox, &outbox));
+    if let Err(error) = &outcome {
+        outbox.tell(&Event::Failed(error.clone()));
+    }
+    outcome
+}
+
+fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
+    let Command::Configure(configuration) = inbox.next() else {
+        return Err(Error::new(
+            "bad-command",
+            "the first command is not `configure`",
+            "see docs/reference/host-protocol.md",
+        ));
+    };
+    let Configuration { sysctls, experiment, role } = *configuration;
+    let sysctls = net::sysctl::apply(&sysctls)?;
+    let configured = move || Event::Configured {
+        sysctls: sysctls.clone(),
+        cc: net::probe::algorithms(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+    };
+    let stage = Stage { inbox, outbox, configured: &configured };
+    let Stopped { measured, untrustworthy } = match role {
+        Role::End { host, sends, background, receives, port } => {
+            let part = traffic::Part::new(&host, &sends, background, receives, port);
+            let mut stopped = traffic::play(&stage, &experiment, &part)?;
+            stopped.measured.extend(net::qdisc::measured(&experiment, &host)?);
+            stopped
+        }
+        Role::Relay { senders, receiver, traces, capture } => {
+            relay::carry(&stage, &experiment, &senders, &receiver, &traces, capture.as_deref())?
+        }
+        Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
+    };
+    outbox.tell(&Event::Stopped { measured, untrustworthy });
+    // The engine has the rows before it lets us go.
+    loop {
+        if inbox.next() == Command::Clock {
+            outbox.tell(&clock_event());
+        }
+    }
+}

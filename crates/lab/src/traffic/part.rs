@@ -1,0 +1,47 @@
+//! The flows and background traffic of one host at an end of the path.
+
+use crate::protocol::Outgoing;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// What a host sends and receives.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Name of the host in the scenario.
+    pub(super) host: String,
+    /// Places in the plan of the flows that it sends.
+    pub(super) flows: Vec<usize>,
+    /// Where the data of each goes.
+    pub(super) to: BTreeMap<usize, SocketAddrV4>,
+    /// Where the background traffic of its direction goes; nothing: it sends none.
+    pub(super) background: Option<SocketAddrV4>,
+    /// Places in the plan of the flows that it receives; nothing: it does not listen.
+    pub(super) receives: Option<Vec<usize>>,
+    pub(super) port: u16,
+}
+
+impl Part {
+    /// The part of a host as it is told.
+    pub fn new(
+        host: &str,
+        sends: &[Outgoing],
+        background: Option<Ipv4Addr>,
+        receives: Option<Vec<usize>>,
+        port: u16,
+    ) -> Part {
+        let address = |to| SocketAddrV4::new(to, port);
+        Part {
+            host: host.to_owned(),
+            flows: sends.iter().map(|each| each.flow).collect(),
+            to: sends.iter().map(|each| (each.flow, address(each.to))).collect(),
+            background: background.map(address),
+            receives,
+            port,
+        }
+    }
+
+    /// Whether it is the host `receiver`, which sends what goes up.
+    pub(super) fn is_receiver(&self) -> bool {
+        self.host == "receiver"
+    }
+}
