@@ -4,6 +4,10 @@ use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Files that were not used for longer than this are removed.
+const FORGET: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The folder; nothing where the user has no home. It need not exist.
 pub(crate) fn folder() -> Option<PathBuf> {
@@ -22,6 +26,17 @@ pub(crate) fn keep(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = folder.join(format!(".{name}-{}", std::process::id()));
     let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, place));
     written.inspect_err(|_| drop(fs::remove_file(&draft)))
+}
+
+/// Removes the files of a folder that have not been used for a week. A process that reads one of them has it open, or makes it again.
+pub(crate) fn forget(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let used = entry.metadata().and_then(|about| about.accessed().or_else(|_| about.modified()));
+        if used.is_ok_and(|used| SystemTime::now().duration_since(used).is_ok_and(|ago| ago > FORGET)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// SHA-256 of a file, in hexadecimal.

@@ -13,7 +13,7 @@
 //!
 //! Calls into C are in files named `sys.rs`, behind safe functions; nothing else is `unsafe`.
 
-pub mod bbr_cpu;
+mod algorithms;
 mod cache;
 pub mod clock;
 pub mod diag;
@@ -29,4 +29,5 @@ pub mod stage;
 pub mod traffic;
 pub mod vm;
 
+pub use algorithms::bbr_cpu;
 pub use error::Error;

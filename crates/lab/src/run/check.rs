@@ -4,7 +4,7 @@
 //! machine can decide.
 
 use super::Job;
-use crate::bbr_cpu::{self, BBR_CPU};
+use crate::algorithms::bbr_cpu::{self, BBR_CPU};
 use crate::error::Error;
 use crate::net::{probe, qdisc};
 use crate::vm::{Guests, contention};

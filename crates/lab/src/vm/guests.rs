@@ -1,10 +1,10 @@
 //! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
 
-use super::algorithms::{self, Algorithm};
 use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator, Card};
 use super::{Kernel, Order, probe, qdisc, sys};
-use crate::bbr_cpu::BBR_CPU;
+use crate::algorithms::bbr_cpu::BBR_CPU;
+use crate::algorithms::{self, Algorithm};
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
 use std::io;

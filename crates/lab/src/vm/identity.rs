@@ -4,7 +4,6 @@
 //! Reading all of that would take longer than everything else that is done before an experiment. So the answer is kept, under
 //! what the file system says of the files.
 
-use super::initramfs;
 use super::modules::Modules;
 use crate::cache;
 use serde::{Deserialize, Serialize};
@@ -56,7 +55,7 @@ impl Identity {
         if let (Some(folder), Some(place)) = (folder, place) {
             // Where it cannot be kept, all is read again next time.
             let _ = serde_json::to_vec(&identity).map_err(io::Error::from).and_then(|it| cache::keep(&place, &it));
-            initramfs::forget(folder);
+            cache::forget(folder);
         }
         Ok(identity)
     }

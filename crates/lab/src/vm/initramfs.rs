@@ -13,7 +13,8 @@
 
 use super::archive::Archive;
 use super::modules::{DEVICES, Module};
-use super::{Kernel, Order, algorithms, elf};
+use super::{Kernel, Order, elf};
+use crate::algorithms;
 use crate::cache;
 use crate::error::Error;
 use crate::net::probe;
@@ -24,7 +25,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime};
 
 /// Changes when the recipe below makes another file system of the same things.
 const RECIPE: &str = "1";
@@ -37,9 +37,6 @@ pub(super) const AGENT: &str = "bin/thalweg-agent";
 
 /// Programs of the machine that a guest has.
 const TOOLS: &[&str] = &["ip", "tc"];
-
-/// File systems that nobody has used for so long are removed.
-const FORGET: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Where a module is.
 pub(super) fn module_place(name: &str) -> String {
@@ -105,7 +102,7 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
     if let (Some(folder), Some(place)) = (&folder, &place) {
         // Where it cannot be kept, it is made anew each time.
         let _ = cache::keep(place, &bytes);
-        forget(folder);
+        cache::forget(folder);
     }
     Ok(Base { key, bytes: bytes.into(), has_agent, place })
 }
@@ -158,17 +155,6 @@ fn make(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>> 
     }
     archive.file(INDEX, &serde_json::to_vec(&index)?);
     Ok(archive.finish())
-}
-
-/// Removes what has not been used for long. Whoever reads one of these at this moment has it open, or makes it again.
-pub(super) fn forget(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let used = entry.metadata().and_then(|about| about.accessed().or_else(|_| about.modified()));
-        if used.is_ok_and(|used| SystemTime::now().duration_since(used).is_ok_and(|ago| ago > FORGET)) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
 }
 
 /// Modules to load before anything else.

@@ -2,11 +2,11 @@
 //!
 //! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
 
-use super::algorithms::Algorithm;
 use super::modules::{self, Module};
-use super::qdisc::Qdisc;
+use super::order::Qdisc;
 use super::{Order, PORT, Traits, initramfs};
-use crate::bbr_cpu::BBR_CPU;
+use crate::algorithms::Algorithm;
+use crate::algorithms::bbr_cpu::BBR_CPU;
 use crate::error::Error;
 use crate::net::{self, probe};
 use crate::protocol::Event;

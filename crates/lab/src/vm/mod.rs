@@ -13,7 +13,6 @@
 //! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and again
 //! at the end, which tells whether they run at the same speed ([`clock`]).
 
-pub(crate) mod algorithms;
 mod archive;
 mod clock;
 pub mod contention;
@@ -24,6 +23,7 @@ mod initramfs;
 pub mod inside;
 mod kernel;
 mod modules;
+mod order;
 mod probe;
 mod qdisc;
 mod qemu;
@@ -32,37 +32,6 @@ mod sys;
 pub(crate) use clock::{Asked, Comparison, QUESTIONS as CLOCK_QUESTIONS};
 pub use guests::{Guests, Machine};
 pub use kernel::Kernel;
+pub(crate) use order::{Order, PORT, Traits};
 pub(crate) use probe::last_lines;
 pub use qemu::Accelerator;
-
-use serde::{Deserialize, Serialize};
-
-/// What a guest is to do: a file in its first file system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Order {
-    /// Say what the kernel has.
-    Probe,
-    /// Play a host.
-    Host {
-        /// Commands of `ip` that make its network.
-        network: Vec<String>,
-        /// Congestion controls to load.
-        algorithms: Vec<algorithms::Algorithm>,
-        /// Queue discipline of its interface; nothing: the one that its kernel gives it.
-        qdisc: Option<qdisc::Qdisc>,
-    },
-}
-
-/// What a guest's kernel has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Traits {
-    /// Its release.
-    pub release: String,
-    /// Congestion controls that a connection can be given.
-    pub algorithms: Vec<String>,
-    /// Why the agent cannot load its algorithm there; nothing: it can, or there is no agent.
-    pub agent_fails: Option<String>,
-}
-
-/// Name of the port that joins a guest with the engine.
-pub(crate) const PORT: &str = "thalweg";

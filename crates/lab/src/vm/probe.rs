@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -37,11 +36,6 @@ pub(super) struct Found {
     pub accelerator: Accelerator,
 }
 
-/// Where QEMU is.
-pub(super) fn program() -> Option<PathBuf> {
-    probe::tool(qemu::PROGRAM)
-}
-
 /// Whether this machine has what guests need, but for a kernel.
 ///
 /// # Errors
@@ -51,7 +45,7 @@ pub(super) fn machine() -> Result<(), Error> {
         let message = "guests need a machine with x86-64 processors";
         return Err(Error::new("no-guests", message, "run it on another machine, or use --engine kernel"));
     }
-    if program().is_none() {
+    if qemu::program().is_none() {
         let message = format!("QEMU ({}) is not installed", qemu::PROGRAM);
         return Err(Error::new("no-tool", message, "sudo apt-get install qemu-system-x86"));
     }

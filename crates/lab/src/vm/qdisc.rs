@@ -1,26 +1,10 @@
 //! The queue discipline that a guest's interface is to have. Its module comes with the order: few guests want one.
 
-use super::algorithms::File;
-use super::modules::Module;
+use super::order::Qdisc;
 use super::{Kernel, initramfs};
+use crate::algorithms::File;
 use crate::net::Place;
-use serde::{Deserialize, Serialize};
 use std::io;
-
-/// What a guest is told of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Qdisc {
-    /// Name of the host in the scenario.
-    pub host: String,
-    /// Its name.
-    pub name: String,
-    /// The module that it is in; nothing: there is none of that name, so that it is built in or missing.
-    pub module: Option<String>,
-    /// That module and those that it needs, which come with the order.
-    pub modules: Vec<Module>,
-    /// Those that the kernel has as modules.
-    pub others: Vec<String>,
-}
 
 /// What the guest of a host is told of its queue discipline, if it is to have one, and the files for it.
 ///

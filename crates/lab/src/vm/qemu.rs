@@ -1,10 +1,11 @@
 //! How QEMU is called, and which of its threads is the guest's processor.
 
-use super::{PORT, probe};
+use super::PORT;
+use crate::net::probe;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The program.
 pub(super) const PROGRAM: &str = "qemu-system-x86_64";
@@ -47,6 +48,11 @@ pub(super) struct Card {
     pub mac: String,
 }
 
+/// Where QEMU is.
+pub(super) fn program() -> Option<PathBuf> {
+    probe::tool(PROGRAM)
+}
+
 /// The words of the command that starts a guest. Its port is standard input and output, its console standard error.
 pub(super) fn command(accelerator: Accelerator, image: &Path, initramfs: &str, card: Option<&Card>) -> Vec<OsString> {
     let (engine, cpu) = match accelerator {
@@ -55,7 +61,7 @@ pub(super) fn command(accelerator: Accelerator, image: &Path, initramfs: &str, c
         // void; they do without it where it is not there.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-cx16"),
     };
-    let program = probe::program().unwrap_or_else(|| PROGRAM.into());
+    let program = program().unwrap_or_else(|| PROGRAM.into());
     let mut words: Vec<OsString> = vec![program.into_os_string()];
     // Threads have names, by which the processor's is found.
     words.extend(["-name", "thalweg,debug-threads=on", "-accel", engine, "-cpu", cpu, "-smp", "1"].map(OsString::from));

@@ -13,17 +13,18 @@
 mod deadline;
 mod sys;
 mod tenants;
+mod threads;
 
 use crate::error::Error;
 use deadline::Slices;
-use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tenants::CoTenants;
 use thalweg_plan::plan::{Cpu, Host};
 use thalweg_units::Span;
+use threads::{running_ns, tie, untie};
 
 /// How many guests were given a processor to share, so that the next one gets another.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -148,33 +149,9 @@ fn processor_to_share() -> usize {
     allowed[TAKEN.fetch_add(1, Ordering::Relaxed) % allowed.len()]
 }
 
-/// Ties a thread to a processor.
-fn tie(thread: u32, processor: usize) -> rustix::io::Result<()> {
-    let mut only = CpuSet::new();
-    only.set(processor);
-    sched_setaffinity(pid(thread), &only)
-}
-
-/// Lets a thread run on all processors that we may run on.
-fn untie(thread: u32) -> rustix::io::Result<()> {
-    sched_setaffinity(pid(thread), &sched_getaffinity(None)?)
-}
-
-fn pid(thread: u32) -> Option<Pid> {
-    Pid::from_raw(thread as i32)
-}
-
 fn refused(error: &dyn std::fmt::Display) -> Error {
     let message = format!("a guest cannot be put on a processor with others: {error}");
     Error::new("no-contention", message, "look how many processes are allowed (ulimit -u), and whether QEMU still runs")
-}
-
-/// How long these threads have run in all; nothing where the system does not say.
-fn running_ns(threads: &[u32]) -> Option<u64> {
-    let of = |thread: &u32| -> Option<u64> {
-        fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
-    threads.iter().map(of).sum()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Processes that compute without end on one processor.
 
-use super::{running_ns, sys, tie};
+use super::sys;
+use super::threads::{running_ns, tie};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

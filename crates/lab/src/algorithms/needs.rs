@@ -2,26 +2,20 @@
 //!
 //! eBPF is loaded inside by `thalweg-agent`, which stands in the guest's first file system if it is on the machine.
 
-use crate::bbr_cpu::BBR_CPU;
+use super::bbr_cpu::BBR_CPU;
 use crate::error::Error;
-use crate::net::probe;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use thalweg_plan::plan::{CcFile, CcFileKind, Experiment, Flow};
 
 /// A file of a guest: its place, and what is in it.
-pub(super) type File = (String, Vec<u8>);
+pub(crate) type File = (String, Vec<u8>);
 
 /// The parameter that chooses its rule, and the rules by its values, as the agent names them.
 const RULE: &str = "rule";
 const RULES: [&str; 2] = ["paper", "schedule"];
-
-/// The program that loads eBPF, and the environment variable that names it.
-pub(crate) const AGENT: &str = "thalweg-agent";
-const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
 /// Folder of files of one's own in a guest.
 const FOLDER: &str = "cc";
@@ -61,27 +55,11 @@ impl Algorithm {
     }
 }
 
-/// Where the agent is: named by `THALWEG_AGENT`, beside the engine, or in the search path.
-pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
-    let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let beside = engine.with_file_name(AGENT);
-    named.or_else(|| Some(beside).filter(|place| place.is_file())).or_else(|| probe::tool(AGENT))
-}
-
-/// The error where the agent is needed and missing.
-pub(super) fn no_agent() -> Error {
-    Error::new(
-        "no-agent",
-        format!("it is loaded by {AGENT}, which is not here"),
-        format!("put it beside thalweg-engine or on the PATH, or name it: {AGENT_VARIABLE}=/path/to/{AGENT}"),
-    )
-}
-
 /// What the flows of a guest need, and the files for it.
 ///
 /// # Errors
 /// `bad-cc`: a file is not what it was, two flows want different things by one name, or a parameter is none.
-pub(super) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
+pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
     let mut needed: BTreeMap<&str, Algorithm> = BTreeMap::new();
     let mut files = Vec::new();
     for flow in flows.iter().map(|flow| &experiment.flows[*flow]) {

@@ -2,9 +2,9 @@
 //!
 //! The agent, which loads it, says best what a kernel lacks, but it has to be root for that. Here is what anybody can see.
 
+use super::agent::{AGENT, agent};
 use crate::error::Error;
 use crate::net::probe;
-use crate::vm::algorithms::{self, AGENT};
 use std::fs;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub fn why_not(engine: &Path) -> Option<Error> {
 
 /// How the agent is called from a shell.
 fn call_of_agent(engine: &Path) -> Option<String> {
-    let place = algorithms::agent(engine)?;
+    let place = agent(engine)?;
     // By its name alone where that leads to it.
     let is_on_path = probe::tool(AGENT).is_some_and(|found| found == place);
     Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })

@@ -1,0 +1,25 @@
+//! Where the program is that loads congestion controls in eBPF.
+
+use crate::error::Error;
+use crate::net::probe;
+use std::path::{Path, PathBuf};
+
+/// The program that loads eBPF, and the environment variable that names it.
+pub(crate) const AGENT: &str = "thalweg-agent";
+const AGENT_VARIABLE: &str = "THALWEG_AGENT";
+
+/// Where the agent is: named by `THALWEG_AGENT`, beside the engine, or in the search path.
+pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
+    let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let beside = engine.with_file_name(AGENT);
+    named.or_else(|| Some(beside).filter(|place| place.is_file())).or_else(|| probe::tool(AGENT))
+}
+
+/// The error where the agent is needed and missing.
+pub(crate) fn no_agent() -> Error {
+    Error::new(
+        "no-agent",
+        format!("it is loaded by {AGENT}, which is not here"),
+        format!("put it beside thalweg-engine or on the PATH, or name it: {AGENT_VARIABLE}=/path/to/{AGENT}"),
+    )
+}

@@ -1,0 +1,8 @@
+//! Congestion controls: what each needs (a module, an eBPF object, the agent) and where that is found.
+
+mod agent;
+pub mod bbr_cpu;
+mod needs;
+
+pub(crate) use agent::{agent, no_agent};
+pub(crate) use needs::{Algorithm, File, algorithm_of, needed};

@@ -1,0 +1,28 @@
+//! Where threads may run, and how long they have run.
+
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use std::fs;
+
+/// Ties a thread to a processor.
+pub(super) fn tie(thread: u32, processor: usize) -> rustix::io::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(processor);
+    sched_setaffinity(pid(thread), &only)
+}
+
+/// Lets a thread run on all processors that we may run on.
+pub(super) fn untie(thread: u32) -> rustix::io::Result<()> {
+    sched_setaffinity(pid(thread), &sched_getaffinity(None)?)
+}
+
+fn pid(thread: u32) -> Option<Pid> {
+    Pid::from_raw(thread as i32)
+}
+
+/// How long these threads have run in all; nothing where the system does not say.
+pub(super) fn running_ns(threads: &[u32]) -> Option<u64> {
+    let of = |thread: &u32| -> Option<u64> {
+        fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split(' ').next()?.parse().ok()
+    };
+    threads.iter().map(of).sum()
+}

@@ -1,0 +1,50 @@
+//! What a guest is told to do, and what it answers.
+
+use super::modules::Module;
+use crate::algorithms::Algorithm;
+use serde::{Deserialize, Serialize};
+
+/// What a guest is to do: a file in its first file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Say what the kernel has.
+    Probe,
+    /// Play a host.
+    Host {
+        /// Commands of `ip` that make its network.
+        network: Vec<String>,
+        /// Congestion controls to load.
+        algorithms: Vec<Algorithm>,
+        /// Queue discipline of its interface; nothing: the one that its kernel gives it.
+        qdisc: Option<Qdisc>,
+    },
+}
+
+/// The queue discipline of a guest's interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Qdisc {
+    /// Name of the host in the scenario.
+    pub host: String,
+    /// Its name.
+    pub name: String,
+    /// The module that it is in; nothing: there is none of that name, so that it is built in or missing.
+    pub module: Option<String>,
+    /// That module and those that it needs, which come with the order.
+    pub modules: Vec<Module>,
+    /// Those that the kernel has as modules.
+    pub others: Vec<String>,
+}
+
+/// What a guest's kernel has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Traits {
+    /// Its release.
+    pub release: String,
+    /// Congestion controls that a connection can be given.
+    pub algorithms: Vec<String>,
+    /// Why the agent cannot load its algorithm there; nothing: it can, or there is no agent.
+    pub agent_fails: Option<String>,
+}
+
+/// Name of the port that joins a guest with the engine.
+pub(crate) const PORT: &str = "thalweg";
