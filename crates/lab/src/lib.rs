@@ -18,7 +18,6 @@ mod cache;
 pub mod clock;
 pub mod diag;
 pub mod error;
-pub mod guest;
 pub mod host;
 pub mod live;
 pub mod net;
@@ -27,7 +26,9 @@ pub mod relay;
 pub mod run;
 pub mod stage;
 pub mod traffic;
+pub mod uml;
 pub mod vm;
 
 pub use algorithms::bbr_cpu;
 pub use error::Error;
+pub use uml as guest;
