@@ -2,9 +2,9 @@
 //!
 //! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
 
-use super::modules::{self, Module};
-use super::order::Qdisc;
-use super::{Order, PORT, Traits, initramfs};
+use super::image::initramfs;
+use super::image::modules::{self, Module};
+use super::order::{Order, PORT, Qdisc, Traits};
 use crate::algorithms::Algorithm;
 use crate::algorithms::bbr_cpu::BBR_CPU;
 use crate::error::Error;

@@ -7,31 +7,18 @@
 //! ```
 //!
 //! What a host is told and answers is the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it instead
-//! of a pipe. Router and receiver stay on the machine. A guest has one processor, boots from memory ([`initramfs`]), and
+//! of a pipe. Router and receiver stay on the machine. A guest has one processor, boots from memory ([`image`]), and
 //! is gone with the experiment: it ends when its port does, and QEMU is killed with the engine.
 //!
 //! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and again
-//! at the end, which tells whether they run at the same speed ([`clock`]).
+//! at the end, which tells whether they run at the same speed ([`machine`]).
 
-mod archive;
-mod clock;
 pub mod contention;
-mod elf;
-mod guests;
-mod identity;
-mod initramfs;
+mod image;
 pub mod inside;
-mod kernel;
-mod modules;
+mod machine;
 mod order;
-mod probe;
-mod qdisc;
-mod qemu;
-mod sys;
 
-pub(crate) use clock::{Asked, Comparison, QUESTIONS as CLOCK_QUESTIONS};
-pub use guests::{Guests, Machine};
-pub use kernel::Kernel;
-pub(crate) use order::{Order, PORT, Traits};
-pub(crate) use probe::last_lines;
-pub use qemu::Accelerator;
+pub use image::Kernel;
+pub use machine::{Accelerator, Guests, Machine};
+pub(crate) use machine::{Asked, CLOCK_QUESTIONS, Comparison, last_lines};

@@ -1,6 +1,6 @@
 //! What a guest is told to do, and what it answers.
 
-use super::modules::Module;
+use super::image::modules::Module;
 use crate::algorithms::Algorithm;
 use serde::{Deserialize, Serialize};
 

@@ -13,11 +13,13 @@
 
 use super::archive::Archive;
 use super::modules::{DEVICES, Module};
-use super::{Kernel, Order, elf};
+use super::elf;
+use super::kernel::Kernel;
 use crate::algorithms;
 use crate::cache;
 use crate::error::Error;
 use crate::net::probe;
+use crate::vm::order::Order;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,22 +32,22 @@ use std::sync::OnceLock;
 const RECIPE: &str = "1";
 
 /// Places in the file system, seen from its root.
-pub(super) const ENGINE: &str = "engine";
-pub(super) const INDEX: &str = "modules/index.json";
-pub(super) const ORDER: &str = "order.json";
-pub(super) const AGENT: &str = "bin/thalweg-agent";
+pub(in crate::vm) const ENGINE: &str = "engine";
+pub(in crate::vm) const INDEX: &str = "modules/index.json";
+pub(in crate::vm) const ORDER: &str = "order.json";
+pub(in crate::vm) const AGENT: &str = "bin/thalweg-agent";
 
 /// Programs of the machine that a guest has.
 const TOOLS: &[&str] = &["ip", "tc"];
 
 /// Where a module is.
-pub(super) fn module_place(name: &str) -> String {
+pub(in crate::vm) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
 }
 
 /// The file system of a kernel's guests, without an order.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(in crate::vm) struct Base {
     /// Follows from all that is in it.
     pub key: String,
     /// What is in it, once somebody needs that.
@@ -78,7 +80,7 @@ impl Base {
 ///
 /// # Errors
 /// `bad-guest`: something that belongs into it cannot be read.
-pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
+pub(in crate::vm) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
     let failed = |error: io::Error| {
         let message = format!("the file system of guests cannot be made: {error}");
         Error::new("bad-guest", message, "see whether this file can be read, and is whole")
@@ -108,7 +110,7 @@ pub(super) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
 }
 
 /// What a guest begins with: `base`, its order, and files for it alone.
-pub(super) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
+pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.file(ORDER, &serde_json::to_vec(order)?);
     files.iter().for_each(|(place, bytes)| archive.file(place, bytes));
@@ -158,6 +160,6 @@ fn make(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>> 
 }
 
 /// Modules to load before anything else.
-pub(super) fn devices() -> impl Iterator<Item = &'static str> {
+pub(in crate::vm) fn devices() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().copied()
 }

@@ -1,16 +1,17 @@
 //! The queue discipline that a guest's interface is to have. Its module comes with the order: few guests want one.
 
-use super::order::Qdisc;
-use super::{Kernel, initramfs};
+use super::initramfs;
+use super::kernel::Kernel;
 use crate::algorithms::File;
 use crate::net::Place;
+use crate::vm::order::Qdisc;
 use std::io;
 
 /// What the guest of a host is told of its queue discipline, if it is to have one, and the files for it.
 ///
 /// # Errors
 /// A module cannot be read.
-pub(super) fn needed(kernel: &Kernel, place: &Place) -> io::Result<(Option<Qdisc>, Vec<File>)> {
+pub(in crate::vm) fn needed(kernel: &Kernel, place: &Place) -> io::Result<(Option<Qdisc>, Vec<File>)> {
     let Some(name) = &place.qdisc else { return Ok((None, Vec::new())) };
     let module = kernel.modules.qdisc(name);
     let (modules, files) = kernel

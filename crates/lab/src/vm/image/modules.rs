@@ -98,7 +98,7 @@ impl Modules {
 }
 
 /// What a module needs, by its own word.
-pub(super) fn needs(module: &[u8]) -> Vec<String> {
+pub(in crate::vm) fn needs(module: &[u8]) -> Vec<String> {
     let entries = module.split(|byte| *byte == 0);
     let told = entries.filter_map(|entry| entry.strip_prefix(b"depends=")).next().unwrap_or_default();
     let names = String::from_utf8_lossy(told);

@@ -1,11 +1,13 @@
 //! What this machine can do with guests: whether there is what they need, what runs them, and what their kernel has.
 
-use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator};
-use super::{Kernel, Order, Traits, sys};
+use super::sys;
 use crate::cache;
 use crate::error::Error;
 use crate::net::{holder, probe};
+use crate::vm::image::Kernel;
+use crate::vm::image::initramfs::{self, Base};
+use crate::vm::order::{Order, Traits};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};

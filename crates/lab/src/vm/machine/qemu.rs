@@ -1,7 +1,7 @@
 //! How QEMU is called, and which of its threads is the guest's processor.
 
-use super::PORT;
 use crate::net::probe;
+use crate::vm::order::PORT;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;

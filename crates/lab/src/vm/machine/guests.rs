@@ -1,12 +1,14 @@
 //! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
 
-use super::initramfs::{self, Base};
 use super::qemu::{self, Accelerator, Card};
-use super::{Kernel, Order, probe, qdisc, sys};
+use super::{probe, sys};
 use crate::algorithms::bbr_cpu::BBR_CPU;
 use crate::algorithms::{self, Algorithm};
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
+use crate::vm::image::initramfs::{self, Base};
+use crate::vm::image::{Kernel, qdisc};
+use crate::vm::order::Order;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;

@@ -1,0 +1,12 @@
+//! The virtual machine of a guest: how QEMU is called, what the machine can do with guests, and their clocks.
+
+mod clock;
+mod guests;
+mod probe;
+mod qemu;
+mod sys;
+
+pub(crate) use clock::{Asked, Comparison, QUESTIONS as CLOCK_QUESTIONS};
+pub use guests::{Guests, Machine};
+pub(crate) use probe::last_lines;
+pub use qemu::Accelerator;
