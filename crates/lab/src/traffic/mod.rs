@@ -11,29 +11,21 @@
 //!  iperf3: the same bulk flows, made by iperf3               ──►      iperf3 -s
 //! ```
 //!
-//! Completion times are the kernel's (see [`connection`]), so that a loop that runs late opens connections late, which it
+//! Completion times are the kernel's (see [`socket`]), so that a loop that runs late opens connections late, which it
 //! measures, and never makes a transfer look longer than it was.
 
-mod account;
-mod agenda;
-mod algorithm;
 mod background;
 mod beside;
-mod bulk;
-mod connection;
-mod connections;
+mod generator;
 mod iperf3;
-mod limits;
 mod part;
-mod ports;
 mod receiver;
 mod rows;
 mod sampling;
-mod sender;
 mod sleeper;
+mod socket;
 mod sys;
 mod timers;
-mod transfer;
 
 pub use part::Part;
 
@@ -60,7 +52,7 @@ pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<S
     }
     let receiving = part.receives.as_ref().map(|_| receiver::Receiving::start(experiment, part)).transpose()?;
     let mut stopped = match experiment.engine.traffic {
-        Generator::Builtin => sender::play(stage, experiment, part)?,
+        Generator::Builtin => generator::play(stage, experiment, part)?,
         Generator::Iperf3 => iperf3::send(stage, experiment, part)?,
     };
     if let Some(receiving) = receiving {

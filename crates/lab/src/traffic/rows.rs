@@ -8,8 +8,8 @@
 
 use crate::protocol::{self, Event, FlowReport, SampleReport, StateReport};
 use crate::stage::Outbox;
-use crate::traffic::ports::Who;
 use crate::traffic::sampling::Sample;
+use crate::traffic::socket::ports::Who;
 use std::collections::HashMap;
 use thalweg_trace::Histogram;
 use thalweg_units::{MSS, Span};
@@ -96,7 +96,7 @@ fn fill_in_rtts(transfers: &mut [Ended], samples: &[Sample]) {
 mod tests {
     use super::*;
     use crate::diag::{CcInfo, TcpInfo};
-    use crate::traffic::transfer::{End, Transfer};
+    use crate::traffic::socket::transfer::{End, Transfer};
     use thalweg_units::Time;
 
     const WHO: Who = Who { series: 0, connection: 0 };

@@ -9,8 +9,8 @@
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
 use crate::error::Error;
-use crate::traffic::ports::{Ports, Who};
 use crate::traffic::sleeper::{Bell, sleep_exactly};
+use crate::traffic::socket::ports::{Ports, Who};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,11 +8,12 @@ use crate::stage::{Stage, Stopped};
 use crate::traffic::beside::Prepared;
 use crate::traffic::iperf3::report::{Report, StreamReport};
 use crate::traffic::iperf3::{not_started, plan};
-use crate::traffic::ports::{Ports, Who};
 use crate::traffic::rows::{self, Ended};
 use crate::traffic::sampling::Sample;
+use crate::traffic::socket::algorithm;
+use crate::traffic::socket::ports::{Ports, Who};
 use crate::traffic::timers::Timers;
-use crate::traffic::{Part, algorithm, sys};
+use crate::traffic::{Part, sys};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, HashMap};
@@ -67,7 +68,8 @@ pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part:
     process::Command::new("iperf3").arg("--version").output().map_err(|error| not_started(&error))?;
     let prepared = Prepared::new(experiment)?;
     let sampler = Sampler::open()?;
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(crate::traffic::limits::exhausted)?;
+    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+        .map_err(crate::traffic::socket::limits::exhausted)?;
     let ports = Arc::new(Ports::default());
     let copies = name_ports(experiment, &ports);
 

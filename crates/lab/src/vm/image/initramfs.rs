@@ -12,9 +12,9 @@
 //! under a name that follows from the kernel and from all programs.
 
 use super::archive::Archive;
-use super::modules::{DEVICES, Module};
 use super::elf;
 use super::kernel::Kernel;
+use super::modules::{DEVICES, Module};
 use crate::algorithms;
 use crate::cache;
 use crate::error::Error;

@@ -12,16 +12,21 @@
 //! - a connection that the kernel gives up (ETIMEDOUT) or that is reset ends its transfer incomplete, and is counted;
 //! - the experiment's end resets what is still open.
 
+mod account;
+mod agenda;
+mod connections;
+
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::protocol::{Command, Event as Told};
 use crate::stage::{Stage, Stopped};
-use crate::traffic::agenda::Agenda;
 use crate::traffic::beside::Prepared;
-use crate::traffic::connections::{Connections, Event};
-use crate::traffic::ports::{Ports, Who};
+use crate::traffic::generator::agenda::Agenda;
+use crate::traffic::generator::connections::{Connections, Event};
+use crate::traffic::socket::ports::{Ports, Who};
+use crate::traffic::socket::{algorithm, limits};
 use crate::traffic::timers::Timers;
-use crate::traffic::{Part, algorithm, limits, rows};
+use crate::traffic::{Part, rows};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;

@@ -12,7 +12,7 @@ const OTHERS: u64 = 64;
 ///
 /// # Errors
 /// They do not fit.
-pub(super) fn prepare(experiment: &Experiment, flows: impl Iterator<Item = usize>) -> Result<(), Error> {
+pub(in crate::traffic) fn prepare(experiment: &Experiment, flows: impl Iterator<Item = usize>) -> Result<(), Error> {
     let limit = raise_open_files();
     let copies =
         flows.map(|flow| &experiment.flows[flow]).filter(|flow| !matches!(flow.repeat, Repeat::Poisson { .. }));
@@ -30,7 +30,7 @@ pub(super) fn prepare(experiment: &Experiment, flows: impl Iterator<Item = usize
 }
 
 /// The error when a descriptor is refused.
-pub(super) fn exhausted(error: rustix::io::Errno) -> Error {
+pub(in crate::traffic) fn exhausted(error: rustix::io::Errno) -> Error {
     Error::new(
         "too-many-connections",
         format!("no more connections can be open at once: {error}"),

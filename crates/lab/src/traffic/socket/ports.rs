@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A connection, in as few bits as the table has: the series that opened it, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Who {
+pub(in crate::traffic) struct Who {
     /// Place among all series of the experiment.
-    pub(super) series: u32,
+    pub(in crate::traffic) series: u32,
     /// Number of the connection within the copy.
-    pub(super) connection: u32,
+    pub(in crate::traffic) connection: u32,
 }
 
 /// Local ports and their connections.
 #[derive(Debug)]
-pub(super) struct Ports {
+pub(in crate::traffic) struct Ports {
     /// By port; 0: no connection of ours.
     owners: Box<[AtomicU64]>,
 }
@@ -28,18 +28,18 @@ impl Default for Ports {
 
 impl Ports {
     /// A connection has a port from now on.
-    pub(super) fn take(&self, port: u16, who: Who) {
+    pub(in crate::traffic) fn take(&self, port: u16, who: Who) {
         let owner = (u64::from(who.series) + 1) << 32 | u64::from(who.connection);
         self.owners[usize::from(port)].store(owner, Ordering::Relaxed);
     }
 
     /// Nobody of ours has it any more.
-    pub(super) fn give_back(&self, port: u16) {
+    pub(in crate::traffic) fn give_back(&self, port: u16) {
         self.owners[usize::from(port)].store(0, Ordering::Relaxed);
     }
 
     /// Whose it is now.
-    pub(super) fn owner(&self, port: u16) -> Option<Who> {
+    pub(in crate::traffic) fn owner(&self, port: u16) -> Option<Who> {
         let owner = self.owners[usize::from(port)].load(Ordering::Relaxed);
         let series = (owner >> 32).checked_sub(1)? as u32;
         Some(Who { series, connection: owner as u32 })

@@ -13,8 +13,9 @@
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{TcpInfo, tcp_info};
 use crate::error::Error;
-use crate::traffic::transfer::{End, Transfer};
-use crate::traffic::{algorithm, limits, sys};
+use crate::traffic::socket::transfer::{End, Transfer};
+use crate::traffic::socket::{algorithm, limits};
+use crate::traffic::sys;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
 use rustix::time::{ClockId, clock_gettime};
@@ -36,21 +37,21 @@ static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(in crate::traffic) struct Connection {
     /// Place of the series that opened it.
-    pub(super) series: usize,
+    pub(in crate::traffic) series: usize,
     /// Its number within the series.
-    pub(super) number: u64,
+    pub(in crate::traffic) number: u64,
     /// The transfer under way; none while the application thinks.
-    pub(super) transfer: Option<Transfer>,
+    pub(in crate::traffic) transfer: Option<Transfer>,
     /// Transfers that have ended.
-    pub(super) transfers_ended: u64,
+    pub(in crate::traffic) transfers_ended: u64,
     /// Whether the application has stopped for good.
-    pub(super) is_stopped: bool,
+    pub(in crate::traffic) is_stopped: bool,
     /// Whether somebody will look at it again without being woken.
-    pub(super) is_watched: bool,
+    pub(in crate::traffic) is_watched: bool,
     /// Whether the loop waits for room to write.
-    pub(super) waits_for_room: bool,
+    pub(in crate::traffic) waits_for_room: bool,
     fd: OwnedFd,
     is_connecting: bool,
     has_stamps: bool,
@@ -64,7 +65,12 @@ impl Connection {
     ///
     /// # Errors
     /// No descriptor is left, or the algorithm cannot be had.
-    pub(super) fn new(series: usize, number: u64, flow: &Flow, first: Transfer) -> Result<Connection, Error> {
+    pub(in crate::traffic) fn new(
+        series: usize,
+        number: u64,
+        flow: &Flow,
+        first: Transfer,
+    ) -> Result<Connection, Error> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).map_err(limits::exhausted)?;
         algorithm::set(&fd, &flow.cc)?;
@@ -96,7 +102,7 @@ impl Connection {
     ///
     /// # Errors
     /// What connect(2) says.
-    pub(super) fn connect(&self, receiver: SocketAddrV4) -> Result<(), Errno> {
+    pub(in crate::traffic) fn connect(&self, receiver: SocketAddrV4) -> Result<(), Errno> {
         match connect(&self.fd, &receiver) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
             Err(error) => Err(error),
@@ -104,33 +110,33 @@ impl Connection {
     }
 
     /// Its descriptor.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(in crate::traffic) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Its local port, once it has one.
-    pub(super) fn local_port(&self) -> Option<u16> {
+    pub(in crate::traffic) fn local_port(&self) -> Option<u16> {
         let address = rustix::net::getsockname(&self.fd).ok()?;
         SocketAddr::try_from(address).ok().map(|address| address.port()).filter(|port| *port != 0)
     }
 
     /// Whether the SYN has not been answered yet.
-    pub(super) fn is_connecting(&self) -> bool {
+    pub(in crate::traffic) fn is_connecting(&self) -> bool {
         self.is_connecting
     }
 
     /// Whether the kernel has stamps of acknowledgements for it.
-    pub(super) fn has_stamps(&self) -> bool {
+    pub(in crate::traffic) fn has_stamps(&self) -> bool {
         self.has_stamps
     }
 
     /// Retransmissions that were the SYN's.
-    pub(super) fn syn_retransmits(&self) -> u64 {
+    pub(in crate::traffic) fn syn_retransmits(&self) -> u64 {
         self.syn_retransmits
     }
 
     /// The connection is established.
-    pub(super) fn on_established(&mut self) {
+    pub(in crate::traffic) fn on_established(&mut self) {
         self.is_connecting = false;
         self.has_stamps = sys::enable_ack_stamps(self.fd()).is_ok();
         let info = self.info();
@@ -141,19 +147,19 @@ impl Connection {
     }
 
     /// Begins another transfer.
-    pub(super) fn begin(&mut self, start: Time, size: Option<u64>) {
+    pub(in crate::traffic) fn begin(&mut self, start: Time, size: Option<u64>) {
         self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()) });
     }
 
     /// The application stops: what the kernel has taken is still sent and acknowledged, nothing more is written.
-    pub(super) fn stop(&mut self) {
+    pub(in crate::traffic) fn stop(&mut self) {
         self.is_stopped = true;
         // Sends what waits for more to fill a segment.
         let _ = sockopt::set_tcp_nodelay(&self.fd, true);
     }
 
     /// Bytes of the transfer under way that the kernel has not taken; as many as there are numbers if it has no end.
-    pub(super) fn unwritten(&self) -> u64 {
+    pub(in crate::traffic) fn unwritten(&self) -> u64 {
         match &self.transfer {
             Some(transfer) if !self.is_stopped => transfer.stream_end().map_or(u64::MAX, |end| end - self.written),
             _ => 0,
@@ -164,7 +170,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is broken.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    pub(in crate::traffic) fn write(&mut self) -> io::Result<()> {
         for _ in 0..WRITES_IN_A_TURN {
             let left = usize::try_from(self.unwritten()).unwrap_or(usize::MAX);
             if left == 0 {
@@ -193,7 +199,7 @@ impl Connection {
     }
 
     /// Empties the error queue: when the last byte of the transfer was acknowledged, if a stamp tells.
-    pub(super) fn read_stamps(&self, clock: &Clock) -> Option<Time> {
+    pub(in crate::traffic) fn read_stamps(&self, clock: &Clock) -> Option<Time> {
         let last_byte = self.transfer.and_then(|transfer| transfer.stream_end()).map(|end| end.wrapping_sub(1) as u32);
         let mut end = None;
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
@@ -205,12 +211,12 @@ impl Connection {
     }
 
     /// Whether all that the kernel has taken is acknowledged and nothing more is to come: the transfer is over.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(in crate::traffic) fn is_drained(&self) -> bool {
         self.transfer.is_some() && self.unwritten() == 0 && self.acked() == self.written
     }
 
     /// What broke it; nothing: it is not broken.
-    pub(super) fn error(&self) -> Option<Errno> {
+    pub(in crate::traffic) fn error(&self) -> Option<Errno> {
         match sockopt::socket_error(&self.fd) {
             Ok(Ok(())) => None,
             Ok(Err(error)) | Err(error) => Some(error),
@@ -218,12 +224,12 @@ impl Connection {
     }
 
     /// Where it is now, as the end of its transfer at a time.
-    pub(super) fn end(&self, at: Time) -> End {
+    pub(in crate::traffic) fn end(&self, at: Time) -> End {
         End { at, acked: self.acked(), info: self.info() }
     }
 
     /// Closes it at once: nothing more is sent but a reset.
-    pub(super) fn abort(self) {
+    pub(in crate::traffic) fn abort(self) {
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
 

@@ -2,13 +2,16 @@
 //!
 //! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the receiver
 //! costs little of the processor that the path may need. One loop reads all connections; those that bring much get a
-//! thread of their own ([`super::bulk`]). The same port takes UDP.
+//! thread of their own ([`bulk`]). The same port takes UDP.
+
+mod bulk;
 
 use crate::error::Error;
 use crate::protocol::Command;
 use crate::stage::{Stage, Stopped};
-use crate::traffic::bulk::{self, Bulk};
-use crate::traffic::{Part, limits};
+use crate::traffic::Part;
+use crate::traffic::socket::limits;
+use bulk::Bulk;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};

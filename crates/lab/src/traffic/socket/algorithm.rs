@@ -16,7 +16,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 ///
 /// # Errors
 /// `unknown-cc` if the kernel lacks one, `cc-not-allowed` if this user may not use one.
-pub(super) fn check(experiment: &Experiment, flows: &[usize]) -> Result<(), Error> {
+pub(in crate::traffic) fn check(experiment: &Experiment, flows: &[usize]) -> Result<(), Error> {
     let names: BTreeSet<&str> = flows.iter().map(|flow| experiment.flows[*flow].cc.as_str()).collect();
     for name in names {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -30,7 +30,7 @@ pub(super) fn check(experiment: &Experiment, flows: &[usize]) -> Result<(), Erro
 ///
 /// # Errors
 /// As [`check`].
-pub(super) fn set(socket: impl AsFd, name: &str) -> Result<(), Error> {
+pub(in crate::traffic) fn set(socket: impl AsFd, name: &str) -> Result<(), Error> {
     sockopt::set_tcp_congestion(socket, name).map_err(|error| refusal(name, error, &list(AVAILABLE), &list(ALLOWED)))
 }
 

@@ -6,36 +6,36 @@ use thalweg_units::Time;
 
 /// A transfer under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
+pub(in crate::traffic) struct Transfer {
     /// When it began: just before connect(2), or before the first write on an open connection.
-    pub(super) start: Time,
+    pub(in crate::traffic) start: Time,
     /// In bytes; none: without end.
-    pub(super) size: Option<u64>,
+    pub(in crate::traffic) size: Option<u64>,
     /// Where in the stream it starts.
-    pub(super) offset: u64,
+    pub(in crate::traffic) offset: u64,
     /// What the kernel had counted before its first byte; none: the connection is not established yet.
-    pub(super) before: Option<TcpInfo>,
+    pub(in crate::traffic) before: Option<TcpInfo>,
 }
 
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(in crate::traffic) struct End {
     /// When.
-    pub(super) at: Time,
+    pub(in crate::traffic) at: Time,
     /// Bytes of the stream acknowledged by then.
-    pub(super) acked: u64,
+    pub(in crate::traffic) acked: u64,
     /// What the kernel tells of the connection.
-    pub(super) info: TcpInfo,
+    pub(in crate::traffic) info: TcpInfo,
 }
 
 impl Transfer {
     /// Where in the stream it ends; none: nowhere.
-    pub(super) fn stream_end(&self) -> Option<u64> {
+    pub(in crate::traffic) fn stream_end(&self) -> Option<u64> {
         self.size.map(|size| self.offset + size)
     }
 
     /// Its row, but for what only the samples tell of the round-trip time.
-    pub(super) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
+    pub(in crate::traffic) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
         let acked = end.acked.saturating_sub(self.offset);
         // What the kernel counted before the connection was established was the SYN's.
         let before = self.before.unwrap_or(end.info);
