@@ -28,8 +28,6 @@ pub use tcp_info::{TcpInfo, tcp_info};
 pub use watch::watch_qdiscs;
 
 use crate::error::Error;
-use crate::protocol::{Connection, SampleReport};
-use thalweg_units::Time;
 
 /// Names of values that only one congestion control has.
 pub const STATE_KEYS: &[&str] = cc_info::KEYS;
@@ -46,23 +44,4 @@ pub fn state_key(name: &str) -> Option<&'static str> {
 pub(crate) fn qdisc_counts(interface: &str, handle: &str) -> Result<(u64, u64), Error> {
     let count = qdiscs::Counters::open(&[(interface.to_owned(), handle.to_owned())])?.count(0);
     Ok((count.sent_packets, count.dropped_packets))
-}
-
-/// The row of `samples` about a connection at a time.
-pub fn sample(of: Connection, t: Time, info: &TcpInfo) -> SampleReport {
-    SampleReport {
-        of,
-        t_us: t.as_micros(),
-        cwnd_packets: info.cwnd_packets,
-        ssthresh_packets: info.ssthresh_packets,
-        inflight_packets: info.inflight_packets,
-        pacing_rate_bps: info.pacing_rate_bps,
-        delivery_rate_bps: info.delivery_rate_bps,
-        srtt_us: info.srtt_us,
-        min_rtt_us: info.min_rtt_us,
-        acked_bytes: info.acked_bytes,
-        segments: info.segments,
-        retransmits: info.retransmits,
-        ca_state: info.ca_state,
-    }
 }

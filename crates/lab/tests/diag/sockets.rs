@@ -6,9 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, sample, state_key, tcp_info};
-use thalweg_lab::protocol::Connection;
-use thalweg_units::Time;
+use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, state_key, tcp_info};
 
 /// Longest wait for what the kernel does at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -194,37 +192,4 @@ fn a_socket_that_is_closed_but_still_sends_is_in_the_dump() {
     let left = dump().into_iter().find(|socket| socket.local_port == port).expect("it still has to send");
     assert_eq!(left.info.state, 4, "FIN-WAIT-1");
     drop(server);
-}
-
-#[test]
-fn a_sample_has_the_values_in_the_columns_of_the_same_meaning() {
-    let info = TcpInfo {
-        state: 1,
-        ca_state: 3,
-        cwnd_packets: 10,
-        ssthresh_packets: Some(7),
-        inflight_packets: 9,
-        unacked_packets: 12,
-        pacing_rate_bps: Some(1_000_000),
-        delivery_rate_bps: None,
-        is_app_limited: true,
-        srtt_us: Some(40_000),
-        min_rtt_us: Some(30_000),
-        acked_bytes: 5000,
-        bytes_sent: 6000,
-        notsent_bytes: 100,
-        segments: 6,
-        retransmits: 1,
-        timeouts: Some(0),
-        ..TcpInfo::default()
-    };
-    let of = Connection { flow: 1, copy: 2, connection: 3 };
-    let row = sample(of, Time(1_500_000), &info);
-    let found = serde_json::to_value(&row).expect("a row is JSON");
-    let expected = serde_json::json!({
-        "flow": 1, "copy": 2, "connection": 3, "t_us": 1500, "cwnd_packets": 10, "ssthresh_packets": 7,
-        "inflight_packets": 9, "pacing_rate_bps": 1_000_000, "delivery_rate_bps": null, "srtt_us": 40_000,
-        "min_rtt_us": 30_000, "acked_bytes": 5000, "segments": 6, "retransmits": 1, "ca_state": 3,
-    });
-    assert_eq!(found, expected);
 }
