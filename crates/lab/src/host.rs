@@ -31,7 +31,7 @@ fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
     let configured = move || Event::Configured {
         sysctls: sysctls.clone(),
         cc: net::probe::algorithms(),
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        kernel: net::probe::release(),
     };
     let stage = Stage { inbox, outbox, configured: &configured };
     let Stopped { measured, untrustworthy } = match role {

@@ -4,7 +4,7 @@
 
 use super::agent::{AGENT, agent};
 use crate::error::Error;
-use crate::net::probe;
+use crate::net::{probe, sysctl};
 use std::fs;
 use std::path::Path;
 
@@ -41,13 +41,12 @@ pub fn why_not(engine: &Path) -> Option<Error> {
     if known.iter().any(|name| name == BBR_CPU) {
         return None;
     }
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = probe::release();
     // The list of modules has all that could be loaded. Where there is none, nobody knows.
     let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
-    let jit = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable");
     let machine = Machine {
         has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
-        has_jit: jit.map_or(true, |value| value.trim() != "0"),
+        has_jit: sysctl::read("net.core.bpf_jit_enable").is_none_or(|value| value != "0"),
         may_have_bbr: known.iter().any(|name| name == BBR) || modules.map_or(true, |list| list.contains("/tcp_bbr.ko")),
         agent: call_of_agent(engine),
         release,

@@ -33,6 +33,7 @@ pub mod sysctl;
 pub use choice::{choose_link, choose_link_in_virtual_time};
 pub use link_kind::LinkKind;
 pub use netem::TIMER_SLACK;
+pub(crate) use places::ROUTER;
 pub use places::{GUEST_TAP, Place, Seat};
 
 use crate::error::Error;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};
 use crate::net::places::ROUTER;
 use crate::net::sys::{self, Act};
-use crate::net::{build, qdisc, refusal, shell::Shell};
+use crate::net::{build, qdisc, refusal, shell::Shell, sysctl};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
@@ -41,10 +41,15 @@ pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
     let _ = (ALGORITHMS.set(Ok(algorithms)), DISCIPLINES.set(Ok(qdiscs)));
 }
 
+/// Returns the release of the kernel that this process runs on.
+pub(crate) fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
 /// Congestion controls that the kernel has, in this network namespace.
 pub fn algorithms() -> Vec<String> {
-    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    std::fs::read_to_string(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    let names = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Whether this machine lets us make namespaces, and has the tools for it.

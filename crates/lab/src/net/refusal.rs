@@ -4,7 +4,7 @@
 //! kernel.apparmor_restrict_unprivileged_userns are patches of these distributions.
 
 use crate::error::Error;
-use std::fs;
+use crate::net::sysctl;
 use std::io;
 use thalweg_store::Shortage;
 
@@ -33,12 +33,7 @@ pub(crate) fn explain(error: &io::Error) -> Error {
             shortage.hint(),
         );
     }
-    explain_with(&error.to_string(), read)
-}
-
-fn read(setting: &str) -> Option<String> {
-    let value = fs::read_to_string(format!("/proc/sys/{}", setting.replace('.', "/"))).ok()?;
-    Some(value.trim().to_owned())
+    explain_with(&error.to_string(), sysctl::read)
 }
 
 fn explain_with(said: &str, setting: impl Fn(&str) -> Option<String>) -> Error {

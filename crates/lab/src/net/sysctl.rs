@@ -57,6 +57,20 @@ pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, Str
     Ok(made)
 }
 
+/// Returns the value of a setting without surrounding white space; `None` if it cannot be read.
+pub(crate) fn read(name: &str) -> Option<String> {
+    Some(fs::read_to_string(file(name)).ok()?.trim().to_owned())
+}
+
+/// Raises the bounds of the memory of all TCP connections, in pages, beyond what any path can hold. The kernel derives its
+/// own bounds from its memory, and a kernel with little memory would hold connections back.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn raise_tcp_memory() -> io::Result<()> {
+    fs::write(file("net.ipv4.tcp_mem"), "1000000000 1000000000 1000000000")
+}
+
 /// Where the kernel shows a setting.
 pub(crate) fn file(name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))

@@ -4,7 +4,7 @@ use super::crew::{Crew, Kind, unexpected, unexpected_of};
 use super::guest::Guest;
 use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
-use crate::net::{LinkKind, Network, Place, probe, qdisc};
+use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
 use crate::protocol::{Command, Configuration, Event, Outgoing, Role};
 use crate::vm::contention;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_units::{Span, Time};
-
-/// Name of the router's namespace.
-pub const ROUTER: &str = "router";
 
 /// TCP and UDP port of hosts that receive; iperf3 uses those that follow.
 const PORT: u16 = 5001;

@@ -4,7 +4,7 @@
 
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
-use crate::net::probe;
+use crate::net::{probe, sysctl};
 use crate::protocol::Event;
 use crate::run::{self, Failure, Job};
 use rustix::mount::{MountFlags, mount};
@@ -71,10 +71,8 @@ fn settle(task: &Task) -> Result<(), Error> {
         Task::Run { experiment, .. } => experiment.seed,
     };
     sys::seed_kernel(&bytes_of(seed)).map_err(|error| failed("its random numbers cannot be seeded", &error))?;
-    // Bounds of all TCP memory, in pages: the kernel takes a small part of its own, which a path of 1 Gbit/s and 100 ms
-    // would reach, and connections would then be held back by what no path does.
-    fs::write("/proc/sys/net/ipv4/tcp_mem", "1000000000 1000000000 1000000000")
-        .map_err(|error| failed("the memory of TCP cannot be set", &error))
+    // A path of 1 Gbit/s and 100 ms would reach the kernel's own bounds.
+    sysctl::raise_tcp_memory().map_err(|error| failed("the memory of TCP cannot be set", &error))
 }
 
 /// The kernel stirs it until each bit depends on all of them.
@@ -88,7 +86,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
     let (experiment, id, traces) = match task {
         Task::Probe => {
             return Ok(Word::Traits(Traits {
-                release: rustix::system::uname().release().to_string_lossy().into_owned(),
+                release: probe::release(),
                 algorithms: probe::usable_algorithms()?,
                 qdiscs: probe::qdiscs()?,
             }));

@@ -8,7 +8,7 @@ use super::order::{Order, PORT, Qdisc, Traits};
 use crate::algorithms::Algorithm;
 use crate::algorithms::bbr_cpu::BBR_CPU;
 use crate::error::Error;
-use crate::net::{self, probe};
+use crate::net::{self, probe, sysctl};
 use crate::protocol::Event;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -65,8 +65,7 @@ fn settle() -> io::Result<Modules> {
     let index: Vec<Module> = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::INDEX))?)?;
     let mut modules = Modules { needs: index.into_iter().map(|module| (module.name, module.needs)).collect() };
     initramfs::devices().try_for_each(|name| modules.load(name))?;
-    // Bounds of all TCP memory, in pages: of its own, a kernel with little memory takes less than a long path can hold.
-    fs::write("/proc/sys/net/ipv4/tcp_mem", "1000000000 1000000000 1000000000")?;
+    sysctl::raise_tcp_memory()?;
     Ok(modules)
 }
 
@@ -174,8 +173,7 @@ fn traits(modules: &mut Modules) -> Result<Traits, Error> {
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
     let agent_fails = has_agent.then(|| load_with_agent(BBR_CPU, None).err()).flatten();
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    Ok(Traits { release, algorithms: probe::algorithms(), agent_fails })
+    Ok(Traits { release: probe::release(), algorithms: probe::algorithms(), agent_fails })
 }
 
 /// Makes a congestion control available, and looks whether it is.

@@ -1,16 +1,12 @@
 //! Congestion controls, set for each connection on its own (tcp(7), TCP_CONGESTION).
 
 use crate::error::Error;
+use crate::net::{probe, sysctl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::fd::AsFd;
 use thalweg_plan::plan::Experiment;
-
-/// Where the kernel lists the algorithms that anyone may use.
-const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Makes sure that every algorithm of these flows can be had, before anything is sent.
 ///
@@ -31,11 +27,13 @@ pub(in crate::traffic) fn check(experiment: &Experiment, flows: &[usize]) -> Res
 /// # Errors
 /// As [`check`].
 pub(in crate::traffic) fn set(socket: impl AsFd, name: &str) -> Result<(), Error> {
-    sockopt::set_tcp_congestion(socket, name).map_err(|error| refusal(name, error, &list(AVAILABLE), &list(ALLOWED)))
+    sockopt::set_tcp_congestion(socket, name)
+        .map_err(|error| refusal(name, error, &probe::algorithms().join(", "), &allowed()))
 }
 
-fn list(path: &str) -> String {
-    let names = fs::read_to_string(path).unwrap_or_default();
+/// Returns the algorithms that every user may set, separated by commas.
+fn allowed() -> String {
+    let names = sysctl::read("net.ipv4.tcp_allowed_congestion_control").unwrap_or_default();
     names.split_whitespace().collect::<Vec<_>>().join(", ")
 }
 

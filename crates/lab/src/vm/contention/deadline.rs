@@ -8,6 +8,7 @@
 
 use super::sys;
 use crate::error::Error;
+use crate::net::sysctl;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -115,7 +116,7 @@ struct Settings {
 
 impl Settings {
     fn read() -> Settings {
-        let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
+        let setting = |name: &str| sysctl::read(&format!("kernel.{name}"))?.parse().ok();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let of = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
         let allowed = ranges(of("Cpus_allowed_list:"));
