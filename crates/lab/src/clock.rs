@@ -1,6 +1,6 @@
 //! The clock of an experiment: the machine's monotonic clock, counted from the experiment's start.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use thalweg_units::Time;
 
 /// When an experiment started, on CLOCK_MONOTONIC, which all namespaces of a machine share.
@@ -40,4 +40,9 @@ impl Clock {
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Returns a number of nanoseconds in the form that system calls take.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }

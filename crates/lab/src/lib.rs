@@ -28,6 +28,7 @@ pub mod stage;
 pub mod traffic;
 pub mod uml;
 pub mod vm;
+mod wakeup;
 
 pub use algorithms::bbr_cpu;
 pub use error::Error;

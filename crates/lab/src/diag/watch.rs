@@ -8,11 +8,11 @@
 //! whose drops are random losses must have no queue below it: netem counts the drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
-use crate::clock::{Clock, monotonic_ns};
+use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
 use crate::protocol::{Command, Event, Qdisc, Qdiscs, QueueReport};
 use crate::stage::{Stage, Stopped};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
@@ -70,9 +70,8 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
 /// Waits until a moment, which is never early, or until a command may have come (true). `now_ns` is what the clock showed last.
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
     let left = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
-    let timeout =
-        left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });
-    match poll(&mut [PollFd::from_borrowed_fd(stage.inbox.bell(), PollFlags::IN)], timeout.as_ref()) {
+    let timeout = left.map(timespec);
+    match poll(&mut [PollFd::from_borrowed_fd(stage.inbox.wakeup(), PollFlags::IN)], timeout.as_ref()) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(true),
         Err(errno) => Err(Error::new(

@@ -17,10 +17,9 @@ use super::lateness::Lateness;
 use super::packet::{Packet, Pool};
 use super::rest::Rest;
 use super::stamps::Stamps;
-use crate::clock::{Clock, monotonic_ns};
-use crate::protocol::Command;
+use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::stage::Inbox;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -70,13 +69,13 @@ impl Pump {
         let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
         // Copies, so that waiting does not borrow the interfaces.
         let bells: Vec<OwnedFd> = interfaces.map(|way| way.bell().try_clone_to_owned()).collect::<io::Result<_>>()?;
-        let doors = [inbox.bell()].into_iter().chain(bells.iter().map(AsFd::as_fd));
+        let doors = [inbox.wakeup()].into_iter().chain(bells.iter().map(AsFd::as_fd));
         let mut waits: Vec<PollFd<'_>> = doors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
 
         let start_ns = self.clock.monotonic_ns(Time::ZERO);
         while monotonic_ns() < start_ns {
             sleep(&mut waits[..1], Some(Span(start_ns.saturating_sub(monotonic_ns()))))?;
-            if is_told_to_stop(inbox) {
+            if inbox.is_stopped() {
                 return Ok(());
             }
         }
@@ -107,7 +106,7 @@ impl Pump {
             if waits[0].revents().contains(PollFlags::IN) || now.since(heard) >= LONGEST_DEAFNESS {
                 waits[0].clear_revents();
                 heard = now;
-                if is_told_to_stop(inbox) {
+                if inbox.is_stopped() {
                     return Ok(());
                 }
             }
@@ -220,18 +219,9 @@ fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Optio
 
 /// Waits for one of these, as long as this; for ever without an end.
 fn sleep(waits: &mut [PollFd<'_>], wait: Option<Span>) -> io::Result<()> {
-    let limit =
-        wait.map(|wait| Timespec { tv_sec: (wait.0 / 1_000_000_000) as i64, tv_nsec: (wait.0 % 1_000_000_000) as _ });
+    let limit = wait.map(|wait| timespec(wait.0));
     match poll(waits, limit.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-fn is_told_to_stop(inbox: &Inbox) -> bool {
-    let mut is_stop = false;
-    while let Some(command) = inbox.try_next() {
-        is_stop |= command == Command::Stop;
-    }
-    is_stop
 }

@@ -2,19 +2,18 @@
 
 use crate::error::Error;
 use crate::protocol::Command;
-use rustix::event::{EventfdFlags, eventfd};
+use crate::wakeup::Wakeup;
 use std::io::BufRead;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process;
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
+use std::{iter, process};
 
 /// Commands, in order. When standard input ends, so does the process, at once.
 #[derive(Debug)]
 pub struct Inbox {
     commands: Receiver<Command>,
-    bell: Arc<OwnedFd>,
+    wakeup: Wakeup,
 }
 
 impl Inbox {
@@ -26,10 +25,9 @@ impl Inbox {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new("no-resources", format!("cannot read commands: {error}"), "close other programs, then try again")
         };
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
-        let bell = Arc::new(bell);
+        let wakeup = Wakeup::open().map_err(|error| failed(&error))?;
         let (sender, commands) = mpsc::channel();
-        let ring = Arc::clone(&bell);
+        let arrived = wakeup.clone();
         let read = move || {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
@@ -37,7 +35,7 @@ impl Inbox {
                     Ok(command) => {
                         // Fails when the host is about to end; then nobody needs the command.
                         let _ = sender.send(command);
-                        let _ = rustix::io::write(&*ring, &1u64.to_ne_bytes());
+                        arrived.notify();
                     }
                     Err(error) => {
                         eprintln!("thalweg-engine host: not a command: {error}: {line}");
@@ -49,12 +47,12 @@ impl Inbox {
             process::exit(0);
         };
         thread::Builder::new().name("commands".to_owned()).spawn(read).map_err(|error| failed(&error))?;
-        Ok(Inbox { commands, bell })
+        Ok(Inbox { commands, wakeup })
     }
 
     /// Becomes readable when a command has come; [`Inbox::try_next`] makes it unreadable again.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
     }
 
     /// The next command; waits for it.
@@ -63,10 +61,14 @@ impl Inbox {
         self.commands.recv().unwrap_or_else(|_| process::exit(0))
     }
 
+    /// Takes the commands that have come, up to and including `stop`; returns whether `stop` was among them.
+    pub fn is_stopped(&self) -> bool {
+        iter::from_fn(|| self.try_next()).any(|command| command == Command::Stop)
+    }
+
     /// The next command, if one has come. Call it until it returns nothing.
     pub fn try_next(&self) -> Option<Command> {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&*self.bell, &mut count);
+        self.wakeup.clear();
         match self.commands.try_recv() {
             Ok(command) => Some(command),
             Err(TryRecvError::Empty) => None,

@@ -1,16 +1,14 @@
 //! Threads that do something at exact moments until they are told to end.
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, timespec};
 use crate::error::Error;
-use crate::traffic::timers::timespec;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use crate::wakeup::Wakeup;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// Ends the sleep of all that sleep on it, for good.
 #[derive(Clone, Debug)]
-pub(super) struct Bell(Arc<OwnedFd>);
+pub(super) struct Bell(Wakeup);
 
 impl Bell {
     /// One that has not been rung.
@@ -18,16 +16,15 @@ impl Bell {
     /// # Errors
     /// The system has no descriptor left.
     pub(super) fn new() -> Result<Bell, Error> {
-        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
+        let wakeup = Wakeup::open().map_err(|error| {
             Error::new("no-resources", format!("no descriptor is left: {error}"), "raise the limit: `ulimit -n 20000`")
         })?;
-        Ok(Bell(Arc::new(fd)))
+        Ok(Bell(wakeup))
     }
 
     /// Rings it.
     pub(super) fn ring(&self) {
-        // It can only fail when it has been rung 2^64 times.
-        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+        self.0.notify();
     }
 
     /// Sleeps until a reading of CLOCK_MONOTONIC, or for ever. False: the bell was rung.
@@ -39,7 +36,7 @@ impl Bell {
     pub(super) fn sleep_from(&self, mut now_ns: u64, at_ns: Option<u64>) -> bool {
         loop {
             let left = at_ns.map(|at| timespec(at.saturating_sub(now_ns)));
-            let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+            let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
             match poll(&mut fds, left.as_ref()) {
                 // It is never early.
                 Ok(0) => return true,

@@ -3,11 +3,9 @@
 //! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It is exact to the kernel's high-resolution timers
 //! and knows no timer slack, which waits with a timeout have.
 
-use crate::clock::{Clock, monotonic_ns};
+use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -68,11 +66,6 @@ impl<E: Ord> Timers<E> {
         self.armed = next;
         Ok(())
     }
-}
-
-/// A number of nanoseconds as system calls want it.
-pub(super) fn timespec(ns: u64) -> Timespec {
-    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Error {

@@ -59,7 +59,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     algorithm::check(experiment, flows)?;
     let prepared = Prepared::new(experiment)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(limits::exhausted)?;
-    watch(&epoll, stage.inbox.bell(), COMMANDS)?;
+    watch(&epoll, stage.inbox.wakeup(), COMMANDS)?;
     let ports = Arc::new(Ports::default());
 
     let clock = stage.wait_for_start()?;

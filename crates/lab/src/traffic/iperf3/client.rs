@@ -3,22 +3,22 @@
 use crate::clock::Clock;
 use crate::diag::{Sampler, TcpInfo};
 use crate::error::Error;
-use crate::protocol::{self, Command, Event as Told, FlowReport};
+use crate::protocol::{self, Event as Told, FlowReport};
 use crate::stage::{Stage, Stopped};
 use crate::traffic::beside::Prepared;
 use crate::traffic::iperf3::report::{Report, StreamReport};
 use crate::traffic::iperf3::{not_started, plan};
 use crate::traffic::rows::{self, Ended};
 use crate::traffic::sampling::Sample;
-use crate::traffic::socket::algorithm;
 use crate::traffic::socket::ports::{Ports, Who};
+use crate::traffic::socket::{algorithm, limits};
 use crate::traffic::timers::Timers;
 use crate::traffic::{Part, sys};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use crate::wakeup::Wakeup;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Stdio};
 use std::sync::Arc;
@@ -68,8 +68,7 @@ pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part:
     process::Command::new("iperf3").arg("--version").output().map_err(|error| not_started(&error))?;
     let prepared = Prepared::new(experiment)?;
     let sampler = Sampler::open()?;
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
-        .map_err(crate::traffic::socket::limits::exhausted)?;
+    let wakeup = Wakeup::open().map_err(limits::exhausted)?;
     let ports = Arc::new(Ports::default());
     let copies = name_ports(experiment, &ports);
 
@@ -82,7 +81,7 @@ pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part:
         to: &part.to,
         clock,
         sampler,
-        bell: Arc::new(bell),
+        wakeup,
         done,
         reports,
         of: BTreeMap::new(),
@@ -119,7 +118,7 @@ struct Clients<'a> {
     clock: Clock,
     sampler: Sampler,
     /// Readable when a process has ended.
-    bell: Arc<OwnedFd>,
+    wakeup: Wakeup,
     done: Sender<(usize, Vec<u8>)>,
     reports: Receiver<(usize, Vec<u8>)>,
     /// By flow.
@@ -144,9 +143,9 @@ impl Clients<'_> {
             timers.arm()?;
             let stage = self.stage;
             let mut fds = [
-                PollFd::from_borrowed_fd(stage.inbox.bell(), PollFlags::IN),
+                PollFd::from_borrowed_fd(stage.inbox.wakeup(), PollFlags::IN),
                 PollFd::from_borrowed_fd(timers.fd(), PollFlags::IN),
-                PollFd::new(&*self.bell, PollFlags::IN),
+                PollFd::new(&self.wakeup, PollFlags::IN),
             ];
             // An interruption is as good as an event: all is looked at below.
             let _ = poll(&mut fds, None);
@@ -169,13 +168,11 @@ impl Clients<'_> {
                     Event::Start(_) | Event::Look(_) => {}
                 }
             }
-            while let Some(command) = stage.inbox.try_next() {
-                if command == Command::Stop {
-                    self.is_over = true;
-                    self.interrupt(flows)?;
-                    self.wait_for_the_rest();
-                    return Ok(());
-                }
+            if stage.inbox.is_stopped() {
+                self.is_over = true;
+                self.interrupt(flows)?;
+                self.wait_for_the_rest();
+                return Ok(());
             }
         }
     }
@@ -192,12 +189,12 @@ impl Clients<'_> {
             streams: BTreeMap::new(),
             report: None,
         };
-        let (done, bell) = (self.done.clone(), Arc::clone(&self.bell));
+        let (done, wakeup) = (self.done.clone(), self.wakeup.clone());
         let wait = move || {
             let printed = child.wait_with_output().map(|output| output.stdout).unwrap_or_default();
             // Nobody listens any more: then nobody needs it.
             let _ = done.send((flow, printed));
-            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+            wakeup.notify();
         };
         thread::Builder::new().name("iperf3".to_owned()).spawn(wait).map_err(|error| not_started(&error))?;
         self.of.insert(flow, client);
@@ -205,7 +202,7 @@ impl Clients<'_> {
     }
 
     fn take_reports(&mut self) {
-        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        self.wakeup.clear();
         while let Ok((flow, printed)) = self.reports.try_recv() {
             self.take_report(flow, &printed);
         }

@@ -7,14 +7,13 @@
 mod bulk;
 
 use crate::error::Error;
-use crate::protocol::Command;
 use crate::stage::{Stage, Stopped};
 use crate::traffic::Part;
 use crate::traffic::socket::limits;
+use crate::wakeup::Wakeup;
 use bulk::Bulk;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, accept_with, bind, listen, recv, socket_with, sockopt,
@@ -22,7 +21,6 @@ use rustix::net::{
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::Experiment;
 
@@ -50,17 +48,16 @@ const UDP_BUFFER: usize = 8 << 20;
 /// # Errors
 /// The port is taken, or there are too few descriptors.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
-    let mut sink = prepare(experiment, part, stage.inbox.bell())?;
+    let mut sink = prepare(experiment, part, stage.inbox.wakeup())?;
     stage.wait_for_start()?;
-    let is_stopped = || std::iter::from_fn(|| stage.inbox.try_next()).any(|command| command == Command::Stop);
-    sink.run(&is_stopped)?;
+    sink.run(&|| stage.inbox.is_stopped())?;
     Ok(Stopped { measured: sink.finish(), untrustworthy: Vec::new() })
 }
 
 /// A thread that receives beside what the host sends.
 #[derive(Debug)]
 pub(super) struct Receiving {
-    wakeup: Arc<OwnedFd>,
+    wakeup: Wakeup,
     thread: JoinHandle<Result<BTreeMap<String, f64>, Error>>,
 }
 
@@ -70,8 +67,7 @@ impl Receiving {
     /// # Errors
     /// The port is taken, or there are too few descriptors.
     pub(super) fn start(experiment: &Experiment, part: &Part) -> Result<Receiving, Error> {
-        let wakeup = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(limits::exhausted)?;
-        let wakeup = Arc::new(wakeup);
+        let wakeup = Wakeup::open().map_err(limits::exhausted)?;
         let mut sink = prepare(experiment, part, wakeup.as_fd())?;
         let receive = move || {
             sink.run(&|| true)?;
@@ -92,7 +88,7 @@ impl Receiving {
     /// # Errors
     /// It could not go on.
     pub(super) fn finish(self) -> Result<BTreeMap<String, f64>, Error> {
-        let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
+        self.wakeup.notify();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
