@@ -1,10 +1,10 @@
 //! What a host process provides to the role that it plays: commands, events, and the start of the experiment.
 
-mod inbox;
-mod outbox;
+mod commands;
+mod events;
 
-pub use inbox::Inbox;
-pub use outbox::Outbox;
+pub use commands::Inbox;
+pub use events::Outbox;
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
