@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::protocol::{Command, Configuration, Event, Role};
-use crate::stage::{Inbox, Outbox, Stage, Stopped, clock_event};
+use crate::stage::{CommandQueue, EventWriter, Stage, Stopped, clock_event};
 use crate::{diag, net, relay, traffic};
 
 /// Does what standard input says until it ends.
@@ -10,16 +10,16 @@ use crate::{diag, net, relay, traffic};
 /// # Errors
 /// What stopped the host; it has been told as an event, too.
 pub fn serve() -> Result<(), Error> {
-    let outbox = Outbox::open();
-    let outcome = Inbox::open().and_then(|inbox| play(&inbox, &outbox));
+    let events = EventWriter::open();
+    let outcome = CommandQueue::open().and_then(|commands| play(&commands, &events));
     if let Err(error) = &outcome {
-        outbox.tell(&Event::Failed(error.clone()));
+        events.send(&Event::Failed(error.clone()));
     }
     outcome
 }
 
-fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
-    let Command::Configure(configuration) = inbox.next() else {
+fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
+    let Command::Configure(configuration) = commands.next() else {
         return Err(Error::new(
             "bad-command",
             "the first command is not `configure`",
@@ -33,7 +33,7 @@ fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
         cc: net::probe::algorithms(),
         kernel: net::probe::release(),
     };
-    let stage = Stage { inbox, outbox, configured: &configured };
+    let stage = Stage { commands, events, configured: &configured };
     let Stopped { measured, untrustworthy } = match role {
         Role::End { host, sends, background, receives, port } => {
             let part = traffic::Part::new(&host, &sends, background, receives, port);
@@ -46,11 +46,11 @@ fn play(inbox: &Inbox, outbox: &Outbox) -> Result<(), Error> {
         }
         Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
     };
-    outbox.tell(&Event::Stopped { measured, untrustworthy });
+    events.send(&Event::Stopped { measured, untrustworthy });
     // The engine has the rows before it lets us go.
     loop {
-        if inbox.next() == Command::Clock {
-            outbox.tell(&clock_event());
+        if commands.next() == Command::Clock {
+            events.send(&clock_event());
         }
     }
 }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! What differs between engines with a real kernel is only where a host lives; what a host is told, and answers, is the
-//! module [`protocol`]. A host is the process `thalweg-engine host` ([`host::serve`]).
+//! module [`protocol`]. A host is the process `thalweg-engine host` ([`host::serve`]); its role reads
+//! commands and writes events through [`stage`].
 //!
 //! Calls into C are in files named `sys.rs`, behind safe functions; nothing else is `unsafe`.
 

@@ -62,7 +62,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     watcher.sampling = Span(cpu_time().saturating_sub(cpu_before));
     watcher.sample(&clock)?;
     for row in watcher.rows.drain(..) {
-        stage.outbox.row(&Event::Queue(row));
+        stage.events.buffer(&Event::Queue(row));
     }
     Ok(watcher.stopped(clock.now()))
 }
@@ -71,7 +71,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
     let left = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
     let timeout = left.map(timespec);
-    match poll(&mut [PollFd::from_borrowed_fd(stage.inbox.wakeup(), PollFlags::IN)], timeout.as_ref()) {
+    match poll(&mut [PollFd::from_borrowed_fd(stage.commands.wakeup(), PollFlags::IN)], timeout.as_ref()) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(true),
         Err(errno) => Err(Error::new(
@@ -84,7 +84,7 @@ fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> R
 
 /// Takes all commands that have come; returns whether one of them was to stop.
 fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
-    while let Some(command) = stage.inbox.try_next() {
+    while let Some(command) = stage.commands.try_next() {
         match command {
             Command::Stop => return Ok(true),
             Command::Over { .. } => {}

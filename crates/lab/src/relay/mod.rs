@@ -90,7 +90,7 @@ pub fn carry(
     for side in [&mut pump.senders, &mut pump.receiver] {
         side.interfaces.iter_mut().for_each(Interface::reset);
     }
-    pump.run(stage.inbox).map_err(|error| {
+    pump.run(stage.commands).map_err(|error| {
         Error::new("relay-failed", format!("the relay cannot wait for packets: {error}"), "close other programs")
     })?;
     let end = pump.clock.now();
@@ -116,7 +116,7 @@ fn report(
     let reverse = reverse.finish(end, &mut recorder);
     let backlog_bytes = forward.iter().map(|row| row.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
     for row in forward.into_iter().chain(reverse) {
-        stage.outbox.row(&Event::Queue(row));
+        stage.events.buffer(&Event::Queue(row));
     }
     let is_recorded = recorder.is_some();
     let not_captured = recorder.map_or(Ok(0), Recorder::finish)?;

@@ -18,7 +18,7 @@ use super::packet::{Packet, Pool};
 use super::rest::Rest;
 use super::stamps::Stamps;
 use crate::clock::{Clock, monotonic_ns, timespec};
-use crate::stage::Inbox;
+use crate::stage::CommandQueue;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::Ipv4Addr;
@@ -65,17 +65,17 @@ impl Pump {
     ///
     /// # Errors
     /// The system does not let us wait.
-    pub fn run(&mut self, inbox: &Inbox) -> io::Result<()> {
+    pub fn run(&mut self, commands: &CommandQueue) -> io::Result<()> {
         let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
         // Copies, so that waiting does not borrow the interfaces.
         let bells: Vec<OwnedFd> = interfaces.map(|way| way.bell().try_clone_to_owned()).collect::<io::Result<_>>()?;
-        let doors = [inbox.wakeup()].into_iter().chain(bells.iter().map(AsFd::as_fd));
-        let mut waits: Vec<PollFd<'_>> = doors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let fds = [commands.wakeup()].into_iter().chain(bells.iter().map(AsFd::as_fd));
+        let mut waits: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
 
         let start_ns = self.clock.monotonic_ns(Time::ZERO);
         while monotonic_ns() < start_ns {
             sleep(&mut waits[..1], Some(Span(start_ns.saturating_sub(monotonic_ns()))))?;
-            if inbox.is_stopped() {
+            if commands.is_stopped() {
                 return Ok(());
             }
         }
@@ -106,7 +106,7 @@ impl Pump {
             if waits[0].revents().contains(PollFlags::IN) || now.since(heard) >= LONGEST_DEAFNESS {
                 waits[0].clear_revents();
                 heard = now;
-                if inbox.is_stopped() {
+                if commands.is_stopped() {
                     return Ok(());
                 }
             }

@@ -9,19 +9,19 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::{iter, process};
 
-/// Commands, in order. When standard input ends, so does the process, at once.
+/// Commands, in order of arrival. The process exits when standard input is closed.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct CommandQueue {
     commands: Receiver<Command>,
     wakeup: Wakeup,
 }
 
-impl Inbox {
-    /// Begins to read standard input.
+impl CommandQueue {
+    /// Starts the thread that reads standard input.
     ///
     /// # Errors
     /// The system refuses a descriptor or a thread.
-    pub fn open() -> Result<Inbox, Error> {
+    pub fn open() -> Result<CommandQueue, Error> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new("no-resources", format!("cannot read commands: {error}"), "close other programs, then try again")
         };
@@ -33,7 +33,7 @@ impl Inbox {
                 let Ok(line) = line else { break };
                 match serde_json::from_str(&line) {
                     Ok(command) => {
-                        // Fails when the host is about to end; then nobody needs the command.
+                        // Fails when the host is about to exit; the command is not needed then.
                         let _ = sender.send(command);
                         arrived.notify();
                     }
@@ -43,30 +43,30 @@ impl Inbox {
                     }
                 }
             }
-            // Nobody is there any more who wants us.
+            // Standard input is closed: the engine has exited.
             process::exit(0);
         };
         thread::Builder::new().name("commands".to_owned()).spawn(read).map_err(|error| failed(&error))?;
-        Ok(Inbox { commands, wakeup })
+        Ok(CommandQueue { commands, wakeup })
     }
 
-    /// Becomes readable when a command has come; [`Inbox::try_next`] makes it unreadable again.
+    /// Returns a descriptor that is readable when a command has arrived; [`CommandQueue::try_next`] makes it unreadable.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.wakeup.as_fd()
     }
 
-    /// The next command; waits for it.
+    /// Waits for the next command and returns it.
     pub fn next(&self) -> Command {
-        // The reading thread ends the process before it ends itself.
+        // The reading thread exits the process before it ends.
         self.commands.recv().unwrap_or_else(|_| process::exit(0))
     }
 
-    /// Takes the commands that have come, up to and including `stop`; returns whether `stop` was among them.
+    /// Takes the commands that have arrived, up to and including `stop`; returns whether `stop` was among them.
     pub fn is_stopped(&self) -> bool {
         iter::from_fn(|| self.try_next()).any(|command| command == Command::Stop)
     }
 
-    /// The next command, if one has come. Call it until it returns nothing.
+    /// Returns the next command that has arrived. Call it until it returns `None`.
     pub fn try_next(&self) -> Option<Command> {
         self.wakeup.clear();
         match self.commands.try_recv() {

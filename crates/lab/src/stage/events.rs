@@ -4,28 +4,28 @@ use crate::protocol::Event;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Where a host's events go, from any thread.
+/// Writes a host's events, from any thread.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct EventWriter {
     writer: Mutex<io::BufWriter<io::Stdout>>,
 }
 
-impl Outbox {
+impl EventWriter {
     /// Opens standard output.
-    pub(crate) fn open() -> Outbox {
-        Outbox { writer: Mutex::new(io::BufWriter::with_capacity(1 << 16, io::stdout())) }
+    pub(crate) fn open() -> EventWriter {
+        EventWriter { writer: Mutex::new(io::BufWriter::with_capacity(1 << 16, io::stdout())) }
     }
 
-    /// Tells an event; it is read soon.
-    pub fn tell(&self, event: &Event) {
-        self.row(event);
+    /// Writes an event and everything in the buffer.
+    pub fn send(&self, event: &Event) {
+        self.buffer(event);
         self.flush();
     }
 
-    /// Tells one of many events: they may wait in a buffer until [`Outbox::tell`] is called.
-    pub fn row(&self, event: &Event) {
+    /// Writes one of many events to a buffer, which [`EventWriter::send`] empties.
+    pub fn buffer(&self, event: &Event) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever does not listen any more has closed our standard input too, and that ends us.
+        // An engine that has exited has closed our standard input, too, which ends this process.
         let _ =
             serde_json::to_writer(&mut *writer, event).map_err(io::Error::from).and_then(|()| writer.write_all(b"\n"));
     }

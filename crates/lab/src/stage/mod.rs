@@ -3,47 +3,47 @@
 mod commands;
 mod events;
 
-pub use commands::Inbox;
-pub use events::Outbox;
+pub use commands::CommandQueue;
+pub use events::EventWriter;
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
 use crate::protocol::{Command, Event};
 use std::collections::BTreeMap;
 
-/// What a role has to deal with.
+/// The commands and events of a host process, as its role uses them.
 pub struct Stage<'a> {
     /// Commands.
-    pub inbox: &'a Inbox,
+    pub commands: &'a CommandQueue,
     /// Events.
-    pub outbox: &'a Outbox,
+    pub events: &'a EventWriter,
     /// Returns the event that reports the host's configuration.
     pub(crate) configured: &'a dyn Fn() -> Event,
 }
 
-/// What a role leaves, besides rows.
+/// What a role reports at its end, besides rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stopped {
     /// What it measured of itself, by names that carry their units.
     pub measured: BTreeMap<String, f64>,
-    /// Why the experiment should not be believed.
+    /// Why the results are not trustworthy.
     pub untrustworthy: Vec<String>,
 }
 
 impl Stage<'_> {
-    /// Says that all is prepared, waits for the start, and gives the experiment's clock. Its time zero may lie a little
-    /// ahead: until then it shows zero.
+    /// Reports that the host is prepared, waits for the start, and returns the experiment's clock. Its time zero may be
+    /// some milliseconds ahead; until then the clock shows zero.
     ///
     /// # Errors
-    /// Another command came.
+    /// `bad-command`: another command arrived.
     pub fn wait_for_start(&self) -> Result<Clock, Error> {
-        self.outbox.tell(&(self.configured)());
+        self.events.send(&(self.configured)());
         loop {
-            match self.inbox.next() {
+            match self.commands.next() {
                 Command::Start { at_monotonic_ns } => {
                     return Ok(at_monotonic_ns.map_or_else(Clock::starting_now, Clock::starting_at));
                 }
-                Command::Clock => self.outbox.tell(&clock_event()),
+                Command::Clock => self.events.send(&clock_event()),
                 other => {
                     return Err(Error::new(
                         "bad-command",

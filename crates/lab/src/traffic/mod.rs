@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  host that sends                                                    host that receives (both, if flows go up and down)
-//!  sender: one loop, all connections ── connection ── transfer ──►    receiver: takes and discards
+//!  generator: one loop, all connections ── socket ──►                 receiver: takes and discards
 //!     agenda: who opens when      (as the simulator)
-//!     timers, ports, account, rows
+//!     timers, account
+//!  rows, made at the end
 //!  beside it, in threads of their own:
 //!     sampling: one dump of all sockets at every instant
 //!     background: UDP                                        ──►

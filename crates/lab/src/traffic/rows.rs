@@ -7,7 +7,7 @@
 //! which is the connection's, also for its later transfers.
 
 use crate::protocol::{self, Event, FlowReport, SampleReport, StateReport};
-use crate::stage::Outbox;
+use crate::stage::EventWriter;
 use crate::traffic::sampling::Sample;
 use crate::traffic::socket::ports::Who;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(super) struct Ended {
 
 /// Tells all rows. `copies` are flow and copy of each series; `syn_retransmits` are there where they are not zero.
 pub(super) fn tell(
-    outbox: &Outbox,
+    events: &EventWriter,
     copies: &dyn Fn(Who) -> (usize, u64),
     mut transfers: Vec<Ended>,
     samples: &[Sample],
@@ -35,7 +35,7 @@ pub(super) fn tell(
 ) {
     fill_in_rtts(&mut transfers, samples);
     for transfer in transfers {
-        outbox.row(&Event::Flow(Box::new(transfer.report)));
+        events.buffer(&Event::Flow(Box::new(transfer.report)));
     }
     for sample in samples {
         let who = sample.who;
@@ -43,7 +43,7 @@ pub(super) fn tell(
         let of = protocol::Connection { flow, copy, connection: who.connection.into() };
         let of_syn = syn_retransmits.get(&who).copied().unwrap_or(0);
         let t_us = sample.at.as_micros();
-        outbox.row(&Event::Sample(Box::new(SampleReport {
+        events.buffer(&Event::Sample(Box::new(SampleReport {
             of,
             t_us,
             cwnd_packets: sample.cwnd_packets.into(),
@@ -59,7 +59,7 @@ pub(super) fn tell(
             ca_state: sample.ca_state,
         })));
         sample.cc.report(&mut |key, value| {
-            outbox.row(&Event::State(StateReport { of, t_us, key: key.to_owned(), value }));
+            events.buffer(&Event::State(StateReport { of, t_us, key: key.to_owned(), value }));
         });
     }
 }

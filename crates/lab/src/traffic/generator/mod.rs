@@ -59,7 +59,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     algorithm::check(experiment, flows)?;
     let prepared = Prepared::new(experiment)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(limits::exhausted)?;
-    watch(&epoll, stage.inbox.wakeup(), COMMANDS)?;
+    watch(&epoll, stage.commands.wakeup(), COMMANDS)?;
     let ports = Arc::new(Ports::default());
 
     let clock = stage.wait_for_start()?;
@@ -75,7 +75,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     let samples = beside.finish()?;
     let Connections { agenda, ended, syn_retransmits, account, .. } = generator.connections;
     let copies = |who: Who| agenda.copy_of(who.series as usize);
-    rows::tell(stage.outbox, &copies, ended, &samples.rows, &syn_retransmits);
+    rows::tell(stage.events, &copies, ended, &samples.rows, &syn_retransmits);
     let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.measured.extend(account.measured());
     stopped.untrustworthy.extend(samples.untrustworthy);
@@ -137,7 +137,7 @@ impl Generator<'_> {
             }
             while let Some(flow) = self.connections.agenda.next_over() {
                 let flow = self.connections.agenda.flow(flow).name.clone();
-                self.stage.outbox.tell(&Told::Over { flow });
+                self.stage.events.send(&Told::Over { flow });
             }
         }
     }
@@ -156,7 +156,7 @@ impl Generator<'_> {
 
     /// Does what commands say. False: they say to stop.
     fn obey(&mut self) -> bool {
-        while let Some(command) = self.stage.inbox.try_next() {
+        while let Some(command) = self.stage.commands.try_next() {
             match command {
                 Command::Stop => return false,
                 Command::Over { flow } => self.connections.agenda.flow_over(&flow),

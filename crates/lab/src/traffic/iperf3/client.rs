@@ -91,7 +91,7 @@ pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part:
 
     let samples = beside.finish()?;
     let ended = clients.rows(flows, &copies, &samples.rows);
-    rows::tell(stage.outbox, &|who| copies[who.series as usize], ended, &samples.rows, &HashMap::new());
+    rows::tell(stage.events, &|who| copies[who.series as usize], ended, &samples.rows, &HashMap::new());
     let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.untrustworthy.extend(samples.untrustworthy);
     stopped.untrustworthy.extend(clients.failures());
@@ -143,7 +143,7 @@ impl Clients<'_> {
             timers.arm()?;
             let stage = self.stage;
             let mut fds = [
-                PollFd::from_borrowed_fd(stage.inbox.wakeup(), PollFlags::IN),
+                PollFd::from_borrowed_fd(stage.commands.wakeup(), PollFlags::IN),
                 PollFd::from_borrowed_fd(timers.fd(), PollFlags::IN),
                 PollFd::new(&self.wakeup, PollFlags::IN),
             ];
@@ -168,7 +168,7 @@ impl Clients<'_> {
                     Event::Start(_) | Event::Look(_) => {}
                 }
             }
-            if stage.inbox.is_stopped() {
+            if stage.commands.is_stopped() {
                 self.is_over = true;
                 self.interrupt(flows)?;
                 self.wait_for_the_rest();
@@ -212,7 +212,7 @@ impl Clients<'_> {
         let Some(client) = self.of.get_mut(&flow) else { return };
         client.report = Some(Report::read(printed));
         if !self.is_over {
-            self.stage.outbox.tell(&Told::Over { flow: self.experiment.flows[flow].name.clone() });
+            self.stage.events.send(&Told::Over { flow: self.experiment.flows[flow].name.clone() });
         }
     }
 

@@ -48,9 +48,9 @@ const UDP_BUFFER: usize = 8 << 20;
 /// # Errors
 /// The port is taken, or there are too few descriptors.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
-    let mut sink = prepare(experiment, part, stage.inbox.wakeup())?;
+    let mut sink = prepare(experiment, part, stage.commands.wakeup())?;
     stage.wait_for_start()?;
-    sink.run(&|| stage.inbox.is_stopped())?;
+    sink.run(&|| stage.commands.is_stopped())?;
     Ok(Stopped { measured: sink.finish(), untrustworthy: Vec::new() })
 }
 
