@@ -3,7 +3,9 @@
 use super::kernel::Kernel;
 use super::object::Algorithm;
 use super::registered::{Registered, State};
+use super::rehearsal::rehearse;
 use super::{BBR_CPU, settings, unload};
+use crate::files;
 use crate::log;
 use crate::notify;
 use crate::problem::Problem;
@@ -30,7 +32,7 @@ pub fn load(
     }
     requirements::check_files(FILES_OF_CC)?;
     let kernel = Kernel::look()?;
-    let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { Algorithm::file(Path::new(what))? };
+    let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { open_file(Path::new(what))? };
     let name = algorithm.name.clone();
     let earlier = Registered::find(&kernel, &name);
     check_name(&name, earlier.as_ref())?;
@@ -88,6 +90,25 @@ pub fn load(
     unload::leave_default(&name, default_before.as_deref(), say)?;
     drop(link);
     say(&format!("{name}: taken back; connections that use it keep it until they close\n"))
+}
+
+/// Opens a user's program, after another process has shown that it can be opened.
+///
+/// # Errors
+/// If there is none, or it is not one congestion controller.
+fn open_file(path: &Path) -> Result<Algorithm, Problem> {
+    let place = path.display().to_string();
+    let bytes = files::read(path, files::SMALL).map_err(|error| {
+        Problem::refused(
+            "no-file",
+            &place,
+            error,
+            "a compiled BPF object",
+            "check the path; `cc load bbr_cpu` needs no file",
+        )
+    })?;
+    rehearse(&bytes, &place)?;
+    Algorithm::read(&bytes, &place)
 }
 
 fn check_file(what: &OsStr, rule: Option<&str>) -> Result<(), Problem> {

@@ -1,15 +1,13 @@
 //! A compiled BPF program that holds one congestion controller: opened, prepared for the running kernel, loaded.
 
 use super::kernel::Kernel;
-use super::rehearsal::rehearse;
 use super::{BBR_CPU, DEFAULT_RULE, RULES};
 use crate::problem::Problem;
-use crate::{files, libbpf_log, object};
+use crate::{libbpf_log, object};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{MapType, Object, OpenObject};
 use std::ffi::OsStr;
-use std::path::Path;
 
 /// `bbr_cpu` as the agent carries it.
 const BBR_CPU_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o"));
@@ -49,25 +47,6 @@ impl Algorithm {
             }
         }
         Ok(Algorithm { name: BBR_CPU.to_owned(), open, place: BBR_CPU.to_owned() })
-    }
-
-    /// Opens a user's program.
-    ///
-    /// # Errors
-    /// If there is none, or it is not one congestion controller.
-    pub fn file(path: &Path) -> Result<Algorithm, Problem> {
-        let place = path.display().to_string();
-        let bytes = files::read(path, files::SMALL).map_err(|error| {
-            Problem::refused(
-                "no-file",
-                &place,
-                error,
-                "a compiled BPF object",
-                "check the path; `cc load bbr_cpu` needs no file",
-            )
-        })?;
-        rehearse(&bytes, &place)?;
-        Algorithm::read(&bytes, &place)
     }
 
     /// Opens a program of which these are the bytes; `place` names it in errors.
