@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the daemon tells the programs that choose algorithms. crates/agent/src/tune/maps.rs mirrors this file; a test there compares
+ * What the daemon tells the programs that choose algorithms. crates/agent/src/tune/wire.rs mirrors this file; a test there compares
  * the two. Members of 64 bits stand before those of 32, and nothing is filled up.
  */
 #ifndef THALWEG_TUNE_CHOICE_H

@@ -1,6 +1,7 @@
 use super::*;
 use crate::tune::arms::Offer;
-use crate::tune::kernel::{Override, Told};
+use crate::tune::fake_kernel::FakeKernel;
+use crate::tune::kernel::Override;
 use crate::tune::options::Options;
 use clap::Parser;
 use thalweg_policy::Group;
@@ -76,17 +77,17 @@ pub fn outcome(to: &str, arm: ArmId, group: Group, ms: f64) -> Outcome {
     }
 }
 
-fn row<'a>(told: &'a Told, to: &str) -> Option<&'a Row> {
+fn row<'a>(told: &'a FakeKernel, to: &str) -> Option<&'a Row> {
     told.rows.get(&RowKey { netns: OWN, prefix: prefix(to) })
 }
 
 /// What BBR gets on the way to a destination that nobody knows.
-fn bbr_elsewhere(told: &Told) -> f64 {
+fn bbr_elsewhere(told: &FakeKernel) -> f64 {
     told.netns_rows[&OWN].incoming.chance(BBR)
 }
 
 /// So many connections to a destination on which BBR takes so much less time.
-pub fn learn(brain: &mut Brain, told: &mut Told, to: &str, n: u64, ms: [f64; 2]) {
+pub fn learn(brain: &mut Brain, told: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
     for number in 0..n {
         let (arm, group) = if number % 3 == 0 { (CUBIC, Group::HeldOut) } else { (BBR, Group::Treated) };
         let ms = ms[arm.index()] * (1.0 + 0.1 * (number % 5) as f64);
@@ -97,7 +98,7 @@ pub fn learn(brain: &mut Brain, told: &mut Told, to: &str, n: u64, ms: [f64; 2])
 
 #[test]
 fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     assert!(row(&told, "192.0.2.0/24").is_none());
     assert_eq!(told.netns_rows[&OWN].incoming.holdout(), 0.05);
@@ -109,7 +110,7 @@ fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
 
 #[test]
 fn neighbours_and_then_all_others_begin_with_what_was_learned() {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     let before = bbr_elsewhere(&told);
     for third in 0..6 {
@@ -123,7 +124,7 @@ fn neighbours_and_then_all_others_begin_with_what_was_learned() {
 
 #[test]
 fn every_namespace_learns_for_itself_and_keeps_its_own_default() {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
     for number in 0..30 {
@@ -140,7 +141,7 @@ fn every_namespace_learns_for_itself_and_keeps_its_own_default() {
 #[test]
 fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
     for netns in [9, 10] {
-        let (mut brain, mut told) = (brain(&[], ""), Told::default());
+        let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
         brain.begin(at(0.0), &mut told).unwrap();
         brain.observe(netns, &outcome("192.0.2.0/24", BBR, Group::Treated, 100.0), at(1.0));
         brain.tick(at(2.0), None, &mut told);
@@ -151,10 +152,10 @@ fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
 
 #[test]
 fn a_host_that_is_short_of_cpu_leaves_stock_bbr_out_everywhere_until_it_has_its_cpu_again() {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
-    let share = |told: &Told| row(told, "192.0.2.0/24").unwrap().incoming.chance(BBR);
+    let share = |told: &FakeKernel| row(told, "192.0.2.0/24").unwrap().incoming.chance(BBR);
     brain.tick(at(40.0), Some(0.25), &mut told);
     assert_eq!((share(&told), bbr_elsewhere(&told)), (0.0, 0.0));
     brain.tick(at(41.0), Some(0.15), &mut told);
@@ -167,7 +168,7 @@ fn a_host_that_is_short_of_cpu_leaves_stock_bbr_out_everywhere_until_it_has_its_
 
 #[test]
 fn an_arm_that_cannot_be_set_is_left_out_and_said() {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
     told.decisions = [((Reason::Refused, Some(BBR)), 1)].into();
@@ -183,11 +184,11 @@ fn an_arm_that_cannot_be_set_is_left_out_and_said() {
 fn where_a_choice_does_harm_the_default_is_back_on_the_whole_network_and_comes_to_an_end() {
     let arguments = ["--policy", "static", "--holdout", "0.5"];
     let (mut brain, mut told) =
-        (brain(&arguments, "[static]\nbbr = 1\n[guard]\nwithdraw_for = \"1h\"\n"), Told::default());
+        (brain(&arguments, "[static]\nbbr = 1\n[guard]\nwithdraw_for = \"1h\"\n"), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     learn(&mut brain, &mut told, "192.0.2.0/24", 2, [100.0, 400.0]);
     learn(&mut brain, &mut told, "203.0.113.0/24", 600, [100.0, 400.0]);
-    let share = |told: &Told, to: &str| row(told, to).unwrap().incoming.chance(BBR);
+    let share = |told: &FakeKernel, to: &str| row(told, to).unwrap().incoming.chance(BBR);
     assert_eq!(share(&told, "203.0.113.0/24"), 0.0);
     assert_eq!(share(&told, "192.0.2.0/24"), 0.0, "the test is that of all destinations");
     assert_eq!(bbr_elsewhere(&told), 0.0);
@@ -200,7 +201,7 @@ fn where_a_choice_does_harm_the_default_is_back_on_the_whole_network_and_comes_t
 
 #[test]
 fn rows_of_destinations_that_are_forgotten_go() {
-    let (mut brain, mut told) = (brain(&[], "destinations = 8\n"), Told::default());
+    let (mut brain, mut told) = (brain(&[], "destinations = 8\n"), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     for number in 0..40u32 {
         let to = format!("10.{number}.0.0/24");
@@ -219,7 +220,7 @@ fn rows_of_destinations_that_are_forgotten_go() {
 #[test]
 fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
     let config = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \"192.0.2.0/24\"\nkeep = true\n";
-    let (mut brain, mut told) = (brain(&[], config), Told::default());
+    let (mut brain, mut told) = (brain(&[], config), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     assert_eq!(
         told.overrides,
@@ -239,11 +240,11 @@ fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
 
 #[test]
 fn what_was_learned_is_told_again_after_a_restart_and_something_else_is_not_taken() {
-    let (mut before, mut told) = (brain(&[], ""), Told::default());
+    let (mut before, mut told) = (brain(&[], ""), FakeKernel::default());
     before.begin(at(0.0), &mut told).unwrap();
     learn(&mut before, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
     let learned = before.learned().next().unwrap().1.clone();
-    let (mut after, mut anew) = (brain(&[], ""), Told::default());
+    let (mut after, mut anew) = (brain(&[], ""), FakeKernel::default());
     after.go_on_from(OWN, learned.clone(), at(50.0)).unwrap();
     after.begin(at(50.0), &mut anew).unwrap();
     assert_eq!(row(&anew, "192.0.2.0/24").unwrap().incoming, row(&told, "192.0.2.0/24").unwrap().incoming);
@@ -253,7 +254,7 @@ fn what_was_learned_is_told_again_after_a_restart_and_something_else_is_not_take
 
 #[test]
 fn of_very_many_urgent_rows_none_waits_for_ever() {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     // More destinations have news at every tick than are written.
     for tick in 0..3 {
@@ -269,7 +270,7 @@ fn of_very_many_urgent_rows_none_waits_for_ever() {
 
 #[test]
 fn in_a_namespace_that_nobody_knows_nothing_is_chosen_and_in_one_that_is_found_its_own_default_counts() {
-    let (mut brain, mut told) = (brain(&["--policy", "bpftune"], ""), Told::default());
+    let (mut brain, mut told) = (brain(&["--policy", "bpftune"], ""), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     assert!(!told.netns_rows.contains_key(&8));
     brain.look_around([8, 9].map(|netns| (netns, format!("unit {netns}.service"))).into(), at(1.0));

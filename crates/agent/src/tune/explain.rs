@@ -4,87 +4,15 @@
 use super::addresses::{Range, range_around, ranges_within};
 use super::brain::Brain;
 use super::decisions::Closed;
+use super::destination::{Arm, Decided, Destination, table};
 use super::kernel::Override;
-use super::view::{moment, percent, table};
+use super::phrases::{moment, percent};
 use crate::record::reason::Reason;
 use crate::record::words::count;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use thalweg_policy::{ArmId, ArmView, Class, Difference, Direction, Guard, Interval, Prefix, Weights};
+use thalweg_policy::{ArmId, ArmView, Class, Direction, Guard, Prefix, Weights};
 use thalweg_units::Time;
-
-/// What is known of a destination.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Destination {
-    /// The network namespace.
-    pub netns: u32,
-    /// What is in it: a container, a unit, a process; empty: not known.
-    pub netns_name: Option<String>,
-    /// The destination.
-    pub prefix: String,
-    /// What the kernel's side decides about a new connection, unless an application or a route has chosen: `treated` (it draws, and may hold
-    /// out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
-    pub decision: String,
-    /// When a connection to it last closed; empty: never.
-    pub seen_us: Option<u64>,
-    /// Share held out; empty: nothing is drawn.
-    pub holdout: Option<f64>,
-    /// Until when the default is back; empty: it is not.
-    pub withdrawn_until_us: Option<u64>,
-    /// The operator's word, if there is one.
-    pub said: Option<String>,
-    /// What chosen connections got beyond those held out; empty: nothing could be compared yet.
-    pub difference: Option<Difference>,
-    /// Why.
-    pub sentence: String,
-    /// Connections that have closed, by decision and algorithm.
-    pub closed: Vec<Decided>,
-    /// Algorithm by algorithm.
-    pub arms: Vec<Arm>,
-}
-
-/// Connections about which the same was decided.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Decided {
-    /// The decision and its reason.
-    pub reason: String,
-    /// The algorithm: of connections that have closed, that at the end; of others, the arm that was chosen.
-    pub cc: Option<String>,
-    /// Their number.
-    pub connections: u64,
-}
-
-/// An algorithm on the way to a destination.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Arm {
-    /// The algorithm.
-    pub cc: String,
-    /// Its chance, for a connection that the peer opens; empty: nothing is chosen.
-    pub weight_in: Option<f64>,
-    /// Its chance, for one that this host opens; likewise.
-    pub weight_out: Option<f64>,
-    /// Connections that have closed.
-    pub connections: u64,
-    /// Of those, what the policy goes by: old ones count for less.
-    pub effective: f64,
-    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to get it.
-    pub greedy: u64,
-    /// What it is worth beside the default, as a difference of logarithms.
-    pub gain: Option<Interval>,
-    /// What it costs, where the policy goes by a cost.
-    pub cost: Option<f64>,
-    /// Smallest round-trip time.
-    pub rtt_min_us: Option<u64>,
-    /// Largest delivery rate.
-    pub delivery_rate_max_bps: Option<u64>,
-    /// Data segments sent.
-    pub segments: u64,
-    /// Of these, retransmissions.
-    pub retransmits: u64,
-}
 
 /// What is known of a prefix, in every network namespace that knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -101,13 +101,13 @@ fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometh
 mod tests {
     use super::*;
     use crate::tune::brain::tests::{at, brain, learn};
-    use crate::tune::kernel::Told;
+    use crate::tune::fake_kernel::FakeKernel;
     use prometheus::TextEncoder;
     use std::collections::BTreeSet;
 
     /// Of an agent that has learned of one destination.
     fn page() -> String {
-        let (mut brain, mut told) = (brain(&[], ""), Told::default());
+        let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
         told.decisions = [((Reason::Private, None), 3), ((Reason::Override, brain.setup.arms.find("bbr")), 2)].into();
         learn(&mut brain, &mut told, "192.0.2.0/24", 60, [400.0, 100.0]);
         for (reason, cc, times) in

@@ -13,7 +13,10 @@ mod brain;
 mod chooser;
 mod config;
 mod decisions;
+mod destination;
 mod explain;
+#[cfg(test)]
+mod fake_kernel;
 #[cfg(test)]
 pub mod fuzzed;
 mod guide;
@@ -24,12 +27,14 @@ mod maps;
 mod metrics;
 mod options;
 pub mod outcome;
+mod phrases;
 mod prefixes;
 mod setup;
 mod state;
 pub mod tuner;
 mod view;
 mod watchdog;
+mod wire;
 
 use crate::problem::Problem;
 use crate::record::record_with;

@@ -1,7 +1,7 @@
 //! What a connection that has closed tells the daemon that chooses.
 
 use super::kernel::Choice;
-use super::maps::Slots;
+use super::wire::Slots;
 use crate::record::event::{Event, Kind, flag};
 use crate::record::reason::Reason;
 use crate::record::{Away, assemble};

@@ -1,13 +1,13 @@
 use super::*;
 use crate::tune::brain::tests::{at, brain, learn, outcome, prefix};
-use crate::tune::kernel::Told;
+use crate::tune::fake_kernel::FakeKernel;
 use thalweg_policy::{ArmId, Group};
 
 const BEFORE: &str = "an earlier boot";
 
 /// A brain that has learned of its own namespace and of another one.
 fn learned() -> Brain {
-    let (mut brain, mut told) = (brain(&[], ""), Told::default());
+    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
     learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
     brain.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Treated, 90.0), at(40.0));
     brain

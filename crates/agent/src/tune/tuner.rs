@@ -1,9 +1,10 @@
 //! The kernel's side of `tune` beside the recorder: it hands what the daemon has decided to the programs, and what the programs
 //! tell to the daemon.
 
-use super::kernel::{Choice, Kernel, Maps};
-use super::maps::{self, Slots};
+use super::kernel::{Choice, Kernel};
+use super::maps::Maps;
 use super::outcome::Outcomes;
+use super::wire::{self, Slots};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::record::event::Event;
@@ -81,8 +82,8 @@ impl Companion for Tuner {
     fn told(&self) -> Told {
         let slots = Slots::of(&self.choice.arms);
         Told {
-            constants: vec![(".rodata.tune", maps::settings(Some((&self.choice, &slots))))],
-            entries: vec![("rows", maps::ROWS), ("clients", maps::CLIENTS)],
+            constants: vec![(".rodata.tune", wire::settings(Some((&self.choice, &slots))))],
+            entries: vec![("rows", wire::ROWS), ("clients", wire::CLIENTS)],
         }
     }
 

@@ -4,14 +4,14 @@
 
 use super::brain::{Brain, Namespace as Known};
 use super::decisions::Closed as ByReason;
-use super::explain::{Arm, Decided, Destination};
+use super::destination::{Decided, Destination, table};
 use super::log::Logged;
+use super::phrases::{moment, parts, percent};
 use crate::record::reason::Reason;
-use crate::record::words::{count, short, time};
+use crate::record::words::count;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::{Duration, UNIX_EPOCH};
 use thalweg_policy::{ArmId, Difference, Guard, Policy, Prefix};
 use thalweg_units::Time;
 
@@ -220,32 +220,6 @@ fn by_algorithm(closed: &ByReason) -> Vec<Closed> {
     all.into_values().collect()
 }
 
-/// Connections of several reasons: `2 by an override, 5 left alone (private 3, route 2)`.
-pub(super) fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
-    let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
-    for (name, connections) in reasons {
-        let reason = Reason::ALL.into_iter().find(|reason| reason.name() == name);
-        *sums.entry(reason.unwrap_or_default()).or_default() += connections;
-    }
-    let of = |reason: Reason| sums.get(&reason).copied().unwrap_or(0);
-    let mut parts =
-        vec![format!("{} chosen", count(of(Reason::Treated))), format!("{} held out", count(of(Reason::HeldOut)))];
-    if of(Reason::Override) > 0 {
-        parts.push(format!("{} by an override", count(of(Reason::Override))));
-    }
-    let left: Vec<(&Reason, &u64)> = sums.iter().filter(|(reason, _)| reason.is_left_alone()).collect();
-    if !left.is_empty() {
-        let sum = left.iter().map(|(_, connections)| **connections).sum();
-        let each: Vec<String> =
-            left.iter().map(|(reason, connections)| format!("{} {}", reason.name(), count(**connections))).collect();
-        parts.push(format!("{} left alone ({})", count(sum), each.join(", ")));
-    }
-    if of(Reason::Undecided) > 0 {
-        parts.push(format!("{} while no agent was there to choose", count(of(Reason::Undecided))));
-    }
-    parts.join(", ")
-}
-
 impl Closed {
     fn parts(&self) -> String {
         let groups = [("treated", self.treated), ("held_out", self.held_out)];
@@ -253,17 +227,6 @@ impl Closed {
             groups.into_iter().chain(self.because.iter().map(|(reason, connections)| (reason.as_str(), *connections))),
         )
     }
-}
-
-/// A moment of UNIX time in UTC.
-pub(super) fn moment(us: u64) -> String {
-    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us)).to_string();
-    moment.replace('T', " ").replace('Z', " UTC")
-}
-
-pub(super) fn percent(share: f64) -> String {
-    let digits = if share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0 { 1 } else { 0 };
-    format!("{:.digits$} %", 100.0 * share)
 }
 
 impl Status {
@@ -328,79 +291,6 @@ impl Status {
         }
         text
     }
-}
-
-const HEADING: [&str; 10] =
-    ["DESTINATION", "CC", "IN", "OUT", "CLOSED", "GREEDY", "WORTH", "MINRTT", "MAXRATE", "RETRANS%"];
-
-/// A line per destination and algorithm. What is not known is `-`.
-pub(super) fn table(destinations: &[Destination], with_netns: bool) -> String {
-    let mut lines: Vec<[String; HEADING.len()]> = vec![HEADING.map(str::to_owned)];
-    let mut notes: Vec<(usize, String)> = Vec::new();
-    for one in destinations {
-        let mut name = if with_netns { format!("{}@{}", one.prefix, one.netns) } else { one.prefix.clone() };
-        for arm in &one.arms {
-            let unknown = || "-".to_owned();
-            let ratio = (arm.segments > 0).then(|| 100.0 * arm.retransmits as f64 / arm.segments as f64);
-            lines.push([
-                std::mem::take(&mut name),
-                arm.cc.clone(),
-                arm.weight_in.map_or_else(unknown, percent),
-                arm.weight_out.map_or_else(unknown, percent),
-                count(arm.connections),
-                count(arm.greedy),
-                worth(arm).unwrap_or_else(unknown),
-                arm.rtt_min_us.map_or_else(unknown, time),
-                arm.delivery_rate_max_bps.map_or_else(unknown, |bps| short(bps as f64)),
-                ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")),
-            ]);
-        }
-        notes.push((lines.len(), note(one)));
-    }
-    let widths: Vec<usize> =
-        (0..HEADING.len()).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
-    let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
-        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text += cells.join("  ").trim_end();
-        text.push('\n');
-        if let Some((_, note)) = notes.iter().find(|(after, note)| *after == number + 1 && !note.is_empty()) {
-            writeln!(text, "  {note}").expect("a string grows");
-        }
-    }
-    text
-}
-
-/// A gain with its interval, as a factor; or a cost.
-fn worth(arm: &Arm) -> Option<String> {
-    if let Some(gain) = &arm.gain {
-        let [mean, low, high] = [gain.mean, gain.low, gain.high].map(f64::exp);
-        return Some(format!("x{mean:.2} ({low:.2}-{high:.2})"));
-    }
-    arm.cost.map(|cost| format!("cost {cost:.0}"))
-}
-
-/// What is to be said of all algorithms of a destination.
-fn note(one: &Destination) -> String {
-    let mut parts = Vec::new();
-    match one.decision.as_str() {
-        "loopback" | "private" | "link_local" => parts.push(format!("left alone without --private ({})", one.decision)),
-        "no_chances" => parts.push("left alone: the namespace's default is not among the algorithms".to_owned()),
-        _ => {}
-    }
-    if let Some(said) = &one.said {
-        parts.push(format!("override: {said}"));
-    }
-    if let Some(until) = one.withdrawn_until_us {
-        parts.push(format!("the default is back until {}", moment(until)));
-    }
-    if let Some(difference) = &one.difference {
-        parts.push(format!(
-            "chosen ones were {difference}, beside those held out{}",
-            one.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
-        ));
-    }
-    parts.join("; ")
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 use super::*;
 use crate::tune::brain::tests::{OWN, at, brain, learn, outcome, prefix};
-use crate::tune::kernel::Told;
+use crate::tune::fake_kernel::FakeKernel;
 use serde_json::Value;
 use thalweg_policy::Group;
 
 /// An agent that has learned of two destinations, the second one of another namespace.
 fn learned(config: &str) -> Brain {
-    let (mut brain, mut told) = (brain(&[], config), Told::default());
+    let (mut brain, mut told) = (brain(&[], config), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     told.decisions = [
         ((Reason::Treated, Some(ArmId(1))), 41),
@@ -85,7 +85,7 @@ fn the_operators_word_goes_before_the_policys_reason() {
 
 /// What is explained of an address, in the agent's own namespace.
 fn explained(config: &str, to: &str) -> (String, String) {
-    let (mut brain, mut told) = (brain(&["--policy", "static"], config), Told::default());
+    let (mut brain, mut told) = (brain(&["--policy", "static"], config), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     let prefix = crate::tune::chooser::prefix_of(to).unwrap();
     let mut all = brain.explain(prefix, at(1.0)).explained;
@@ -146,7 +146,7 @@ fn an_override_is_explained_for_the_address_that_was_asked_and_shown_where_it_is
 
 #[test]
 fn where_an_algorithm_is_left_out_the_one_that_is_set_instead_is_named() {
-    let (mut brain, mut told) = (brain(&["--policy", "static"], STATIC), Told::default());
+    let (mut brain, mut told) = (brain(&["--policy", "static"], STATIC), FakeKernel::default());
     brain.begin(at(0.0), &mut told).unwrap();
     told.decisions = [((Reason::Refused, Some(ArmId(1))), 3)].into();
     brain.observe(OWN, &outcome("192.0.2.0/24", ArmId(1), Group::Treated, 100.0), at(1.0));

@@ -1,8 +1,8 @@
 //! After the agent was killed: the watchdog (keeper.rs) holds its programs, and the kernel goes on choosing for the grace time. What it
 //! does is read from the programs' own maps.
 
-use super::maps::{self, Heartbeat};
-use super::view::parts;
+use super::phrases::parts;
+use super::wire::{self, Heartbeat};
 use crate::keeper::{Orphan, orphan_of};
 use crate::record::monotonic_us;
 use crate::record::reason::Reason;
@@ -45,7 +45,7 @@ impl Watchdog {
         Some(Watchdog {
             pid,
             chooses_for_us: end_us.map(|end| end.saturating_sub(monotonic_us())),
-            decided: cpus.map(|cpus| maps::reasons(&cpus).into_iter().map(named).collect()),
+            decided: cpus.map(|cpus| wire::reasons(&cpus).into_iter().map(named).collect()),
         })
     }
 

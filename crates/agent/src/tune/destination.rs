@@ -1,0 +1,153 @@
+//! Destinations in the answers to clients: their fields, and their table.
+
+use super::phrases::{moment, percent};
+use crate::record::words::{count, short, time};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use thalweg_policy::{Difference, Interval};
+
+/// What is known of a destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Destination {
+    /// The network namespace.
+    pub netns: u32,
+    /// What is in it: a container, a unit, a process; empty: not known.
+    pub netns_name: Option<String>,
+    /// The destination.
+    pub prefix: String,
+    /// What the kernel's side decides about a new connection, unless an application or a route has chosen: `treated` (it draws, and may hold
+    /// out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
+    pub decision: String,
+    /// When a connection to it last closed; empty: never.
+    pub seen_us: Option<u64>,
+    /// Share held out; empty: nothing is drawn.
+    pub holdout: Option<f64>,
+    /// Until when the default is back; empty: it is not.
+    pub withdrawn_until_us: Option<u64>,
+    /// The operator's word, if there is one.
+    pub said: Option<String>,
+    /// What chosen connections got beyond those held out; empty: nothing could be compared yet.
+    pub difference: Option<Difference>,
+    /// Why.
+    pub sentence: String,
+    /// Connections that have closed, by decision and algorithm.
+    pub closed: Vec<Decided>,
+    /// Algorithm by algorithm.
+    pub arms: Vec<Arm>,
+}
+
+/// Connections about which the same was decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Decided {
+    /// The decision and its reason.
+    pub reason: String,
+    /// The algorithm: of connections that have closed, that at the end; of others, the arm that was chosen.
+    pub cc: Option<String>,
+    /// Their number.
+    pub connections: u64,
+}
+
+/// An algorithm on the way to a destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arm {
+    /// The algorithm.
+    pub cc: String,
+    /// Its chance, for a connection that the peer opens; empty: nothing is chosen.
+    pub weight_in: Option<f64>,
+    /// Its chance, for one that this host opens; likewise.
+    pub weight_out: Option<f64>,
+    /// Connections that have closed.
+    pub connections: u64,
+    /// Of those, what the policy goes by: old ones count for less.
+    pub effective: f64,
+    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to get it.
+    pub greedy: u64,
+    /// What it is worth beside the default, as a difference of logarithms.
+    pub gain: Option<Interval>,
+    /// What it costs, where the policy goes by a cost.
+    pub cost: Option<f64>,
+    /// Smallest round-trip time.
+    pub rtt_min_us: Option<u64>,
+    /// Largest delivery rate.
+    pub delivery_rate_max_bps: Option<u64>,
+    /// Data segments sent.
+    pub segments: u64,
+    /// Of these, retransmissions.
+    pub retransmits: u64,
+}
+
+const HEADING: [&str; 10] =
+    ["DESTINATION", "CC", "IN", "OUT", "CLOSED", "GREEDY", "WORTH", "MINRTT", "MAXRATE", "RETRANS%"];
+
+/// A line per destination and algorithm. What is not known is `-`.
+pub fn table(destinations: &[Destination], with_netns: bool) -> String {
+    let mut lines: Vec<[String; HEADING.len()]> = vec![HEADING.map(str::to_owned)];
+    let mut notes: Vec<(usize, String)> = Vec::new();
+    for one in destinations {
+        let mut name = if with_netns { format!("{}@{}", one.prefix, one.netns) } else { one.prefix.clone() };
+        for arm in &one.arms {
+            let unknown = || "-".to_owned();
+            let ratio = (arm.segments > 0).then(|| 100.0 * arm.retransmits as f64 / arm.segments as f64);
+            lines.push([
+                std::mem::take(&mut name),
+                arm.cc.clone(),
+                arm.weight_in.map_or_else(unknown, percent),
+                arm.weight_out.map_or_else(unknown, percent),
+                count(arm.connections),
+                count(arm.greedy),
+                worth(arm).unwrap_or_else(unknown),
+                arm.rtt_min_us.map_or_else(unknown, time),
+                arm.delivery_rate_max_bps.map_or_else(unknown, |bps| short(bps as f64)),
+                ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")),
+            ]);
+        }
+        notes.push((lines.len(), note(one)));
+    }
+    let widths: Vec<usize> =
+        (0..HEADING.len()).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text += cells.join("  ").trim_end();
+        text.push('\n');
+        if let Some((_, note)) = notes.iter().find(|(after, note)| *after == number + 1 && !note.is_empty()) {
+            writeln!(text, "  {note}").expect("a string grows");
+        }
+    }
+    text
+}
+
+/// A gain with its interval, as a factor; or a cost.
+fn worth(arm: &Arm) -> Option<String> {
+    if let Some(gain) = &arm.gain {
+        let [mean, low, high] = [gain.mean, gain.low, gain.high].map(f64::exp);
+        return Some(format!("x{mean:.2} ({low:.2}-{high:.2})"));
+    }
+    arm.cost.map(|cost| format!("cost {cost:.0}"))
+}
+
+/// What is to be said of all algorithms of a destination.
+fn note(one: &Destination) -> String {
+    let mut parts = Vec::new();
+    match one.decision.as_str() {
+        "loopback" | "private" | "link_local" => parts.push(format!("left alone without --private ({})", one.decision)),
+        "no_chances" => parts.push("left alone: the namespace's default is not among the algorithms".to_owned()),
+        _ => {}
+    }
+    if let Some(said) = &one.said {
+        parts.push(format!("override: {said}"));
+    }
+    if let Some(until) = one.withdrawn_until_us {
+        parts.push(format!("the default is back until {}", moment(until)));
+    }
+    if let Some(difference) = &one.difference {
+        parts.push(format!(
+            "chosen ones were {difference}, beside those held out{}",
+            one.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
+        ));
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,60 @@
+//! A substitute for the kernel's side in tests of the daemon's side.
+
+use super::decisions::Decisions;
+use super::kernel::{Kernel, Override, Row, RowKey};
+use crate::problem::Problem;
+use std::collections::BTreeMap;
+use thalweg_policy::Prefix;
+
+/// Records the calls that it receives.
+#[derive(Clone, Debug, Default)]
+pub struct FakeKernel {
+    /// Rows by destination.
+    pub rows: BTreeMap<RowKey, Row>,
+    /// Rows by network namespace.
+    pub netns_rows: BTreeMap<u32, Row>,
+    /// Overrides, in the order in which they were set.
+    pub overrides: Vec<(Prefix, Override)>,
+    /// Number of heartbeats.
+    pub beats: u64,
+    /// Returned by [`Kernel::decisions`].
+    pub decisions: Decisions,
+}
+
+impl Kernel for FakeKernel {
+    fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem> {
+        self.rows.insert(key, row.clone());
+        Ok(())
+    }
+
+    fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem> {
+        self.netns_rows.insert(netns, row.clone());
+        Ok(())
+    }
+
+    fn forget_netns(&mut self, netns: u32) {
+        self.netns_rows.remove(&netns);
+    }
+
+    fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
+        self.overrides.push((prefix, what));
+        Ok(())
+    }
+
+    fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem> {
+        self.overrides.retain(|(of, _)| *of != prefix);
+        Ok(())
+    }
+
+    fn forget(&mut self, key: RowKey) {
+        self.rows.remove(&key);
+    }
+
+    fn beat(&mut self) {
+        self.beats += 1;
+    }
+
+    fn decisions(&mut self) -> Option<Decisions> {
+        Some(self.decisions.clone())
+    }
+}

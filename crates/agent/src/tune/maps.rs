@@ -1,0 +1,118 @@
+//! The maps through which the daemon reaches the kernel's side (bpf/flow/choose.h).
+
+use super::decisions::Decisions;
+use super::kernel::{Choice, Kernel, Override, Row, RowKey};
+use super::wire::{self, Slots};
+use crate::problem::Problem;
+use crate::record::{Program, monotonic_us};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use std::fmt::Display;
+use std::time::Duration;
+use thalweg_policy::{Family, Prefix};
+
+/// The maps of the programs at work.
+pub struct Maps {
+    slots: Slots,
+    lengths: [Vec<u8>; 2],
+    grace_us: u64,
+    heart: MapHandle,
+    rows: MapHandle,
+    netns_rows: MapHandle,
+    overrides: MapHandle,
+    decisions: MapHandle,
+    words: u64,
+}
+
+impl Maps {
+    /// Those of programs that were loaded with this choice. Nothing is chosen before the first [`Kernel::beat`].
+    ///
+    /// # Errors
+    /// If there are no more file descriptors.
+    pub fn of(program: &Program, choice: &Choice) -> Result<Maps, Problem> {
+        Ok(Maps {
+            slots: Slots::of(&choice.arms),
+            lengths: [choice.lengths_v4.clone(), choice.lengths_v6.clone()],
+            grace_us: u64::try_from(choice.grace.max(LEAST_GRACE).as_micros()).unwrap_or(u64::MAX),
+            heart: program.map("heart")?,
+            rows: program.map("rows")?,
+            netns_rows: program.map("netns_rows")?,
+            overrides: program.map("overrides")?,
+            decisions: program.map("decisions")?,
+            words: 0,
+        })
+    }
+}
+
+/// A daemon on a busy machine may be late by as much.
+const LEAST_GRACE: Duration = Duration::from_secs(2);
+
+/// The only entry of an array.
+const FIRST: [u8; 4] = [0; 4];
+
+fn refusal(what: impl Display, error: impl Display) -> Problem {
+    Problem::failed(
+        "kernel-map",
+        "the kernel's side of tune",
+        format!("{what} that it does not take: {error}"),
+        "memory for it",
+        "look at `free` and at the agent's memory limit",
+    )
+}
+
+impl Kernel for Maps {
+    fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem> {
+        let lengths = &self.lengths[usize::from(key.prefix.family() == Family::V6)];
+        if !lengths.contains(&key.prefix.length()) {
+            let lengths: Vec<String> = lengths.iter().map(|length| format!("/{length}")).collect();
+            return Err(Problem::failed(
+                "prefix-length",
+                "the kernel's side of tune",
+                format!("chances for {}", key.prefix),
+                &format!("prefixes of the lengths that are looked for: {}", lengths.join(", ")),
+                "report it: this is a bug of thalweg-agent",
+            ));
+        }
+        let written = self.rows.update(&wire::key(key), &wire::row(row, &self.slots), MapFlags::ANY);
+        written.map_err(|error| refusal(format!("the chances of {}", key.prefix), error))
+    }
+
+    fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem> {
+        let written = self.netns_rows.update(&netns.to_ne_bytes(), &wire::row(row, &self.slots), MapFlags::ANY);
+        written.map_err(|error| refusal("the chances of a network namespace", error))
+    }
+
+    fn forget_netns(&mut self, netns: u32) {
+        // It may never have had any.
+        let _ = self.netns_rows.delete(&netns.to_ne_bytes());
+    }
+
+    fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
+        let is_new = self.overrides.lookup(&wire::prefix(prefix), MapFlags::ANY).is_ok_and(|found| found.is_none());
+        let written = self.overrides.update(&wire::prefix(prefix), &wire::word(what, &self.slots), MapFlags::ANY);
+        written.map_err(|error| refusal(format!("the override of {prefix}"), error))?;
+        self.words += u64::from(is_new);
+        Ok(())
+    }
+
+    fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem> {
+        let removed = self.overrides.delete(&wire::prefix(prefix));
+        removed.map_err(|error| refusal(format!("that nothing is said of {prefix} any more"), error))?;
+        self.words = self.words.saturating_sub(1);
+        Ok(())
+    }
+
+    fn forget(&mut self, key: RowKey) {
+        // The kernel may have forgotten it already.
+        let _ = self.rows.delete(&wire::key(key));
+    }
+
+    fn beat(&mut self) {
+        // An array that is there takes whatever is written.
+        let _ = self.heart.update(&FIRST, &wire::heart(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
+    }
+
+    fn decisions(&mut self) -> Option<Decisions> {
+        let cpus = self.decisions.lookup_percpu(&FIRST, MapFlags::ANY).ok()??;
+        Some(wire::decisions(&cpus, &self.slots))
+    }
+}

@@ -1,0 +1,44 @@
+//! Times, shares and counts of decisions, as `tune status` and `tune explain` print them.
+
+use crate::record::reason::Reason;
+use crate::record::words::count;
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Connections of several reasons: `2 by an override, 5 left alone (private 3, route 2)`.
+pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
+    for (name, connections) in reasons {
+        let reason = Reason::ALL.into_iter().find(|reason| reason.name() == name);
+        *sums.entry(reason.unwrap_or_default()).or_default() += connections;
+    }
+    let of = |reason: Reason| sums.get(&reason).copied().unwrap_or(0);
+    let mut parts =
+        vec![format!("{} chosen", count(of(Reason::Treated))), format!("{} held out", count(of(Reason::HeldOut)))];
+    if of(Reason::Override) > 0 {
+        parts.push(format!("{} by an override", count(of(Reason::Override))));
+    }
+    let left: Vec<(&Reason, &u64)> = sums.iter().filter(|(reason, _)| reason.is_left_alone()).collect();
+    if !left.is_empty() {
+        let sum = left.iter().map(|(_, connections)| **connections).sum();
+        let each: Vec<String> =
+            left.iter().map(|(reason, connections)| format!("{} {}", reason.name(), count(**connections))).collect();
+        parts.push(format!("{} left alone ({})", count(sum), each.join(", ")));
+    }
+    if of(Reason::Undecided) > 0 {
+        parts.push(format!("{} while no agent was there to choose", count(of(Reason::Undecided))));
+    }
+    parts.join(", ")
+}
+
+/// A moment of UNIX time in UTC.
+pub fn moment(us: u64) -> String {
+    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us)).to_string();
+    moment.replace('T', " ").replace('Z', " UTC")
+}
+
+/// A share of 1 in percent; with one decimal below 10 % and above 90 %.
+pub fn percent(share: f64) -> String {
+    let digits = if share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0 { 1 } else { 0 };
+    format!("{:.digits$} %", 100.0 * share)
+}
