@@ -4,17 +4,17 @@
 use super::away::Away;
 use super::cgroups;
 use super::clock::Clock;
-use super::event::{Event, Kind, RTT_FEW, flag, state};
+use super::event::{Event, Kind, flag, state};
+use super::measures::{
+    address, bbr_bw_bps, buffer_bdp, cpu_limited, delivery_rate_bps, delivery_rate_max_bps, is_measured,
+    is_paced_by_application, known, name, p95_us, smallest_rtt_us,
+};
 use super::out::Addresses;
 use super::reason::Reason;
-use super::rtt::percentile_us;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
-
-/// The kernel's number of IPv4.
-const AF_INET: u32 = 2;
 
 /// The kernel's numbers of errors: a connection that was reset, refused, or reset after the other side's FIN.
 const RESETS: [u32; 3] = [104, 111, 32];
@@ -25,23 +25,8 @@ const ECONNABORTED: u32 = 103;
 /// Bits of a connection's ECN flags: agreed on by RFC 3168, and by AccECN.
 const ECN_AGREED: u32 = 1 | 1 << 4;
 
-/// BBR's bandwidth is in packets per microsecond times two to this.
-const BBR_BW_SHIFT: u32 = 24;
-
 /// Before BBR knows its min_rtt.
 const BBR_UNKNOWN_RTT: u32 = u32::MAX;
-
-/// Fewer looks at BBR in PROBE_BW tell nothing, as in `thalweg doctor --live`.
-const BBR_LOOKS: u32 = 10;
-
-/// BBR cannot make up for more time off CPU than its probing gain of 1.25 wins back: 1 - 1/1.25. As in `doctor --live`.
-const AWAY_SHARE: f64 = 0.2;
-
-/// With this much time away, and less than a BDP under way at half of the looks, the two explain each other. As there.
-const SOME_AWAY_SHARE: f64 = 0.05;
-
-/// Fewer rounds after the first do not tell that an application paces itself.
-const PACED_ROUNDS: u32 = 2;
 
 /// Texts of addresses that are kept in memory.
 const TEXTS: usize = 4096;
@@ -258,31 +243,6 @@ impl Assembler {
     }
 }
 
-/// A name in words, filled up with NUL.
-pub fn name(words: [u64; 2]) -> String {
-    let bytes = bytes(words);
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// An address, in network order; nothing where the family says that it is not known. IPv4 in the clothes of IPv6 is IPv4.
-pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
-    let bytes = bytes(words);
-    match family {
-        0 => None,
-        AF_INET => Some(IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))),
-        _ => Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()),
-    }
-}
-
-/// As they are in memory.
-fn bytes(words: [u64; 2]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
-    bytes[8..].copy_from_slice(&words[1].to_ne_bytes());
-    bytes
-}
-
 fn kind_name(event: &Event) -> &'static str {
     match event.kind() {
         Some(Kind::Transfer) => "transfer",
@@ -309,86 +269,6 @@ fn closed_by(event: &Event) -> Option<&'static str> {
         (0 | ECONNABORTED, _) => "local_reset",
         _ => "timeout",
     })
-}
-
-/// What the kernel does not know it calls 0.
-pub fn known(value: impl Into<u64>) -> Option<u64> {
-    Some(value.into()).filter(|value| *value > 0)
-}
-
-/// The kernel's minimum of a connection that has had no sample is the largest number.
-pub fn smallest_rtt_us(event: &Event) -> Option<u64> {
-    known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
-}
-
-/// Is a time in jiffies known well enough for a rate? One of a single jiffy may have been of a microsecond.
-pub fn is_measured(jiffies: u32) -> bool {
-    jiffies >= 2
-}
-
-fn p95_us(event: &Event) -> Option<u64> {
-    let largest_us = known(event.rtt_max_us)?;
-    // 95 % of so few are no fewer than all.
-    if event.rtt_samples < RTT_FEW {
-        return Some(largest_us);
-    }
-    percentile_us(&event.rtt_histogram, 95, smallest_rtt_us(event).unwrap_or(0), largest_us)
-}
-
-fn buffer_bdp(event: &Event) -> Option<f64> {
-    let smallest = smallest_rtt_us(event)?;
-    let largest = known(event.rtt_max_us)?;
-    Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
-}
-
-/// Did the application, and not the network, set the pace? The rounds after the first tell, if most of them were
-/// app-limited: then a completion time says nothing of the network.
-pub fn is_paced_by_application(event: &Event) -> bool {
-    let rounds = event.rtt_samples.saturating_sub(1);
-    rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
-}
-
-/// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU for so
-/// much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was in
-/// PROBE_BW for too few round trips, or too short for the account of the time away.
-pub fn cpu_limited(event: &Event, away: &Away) -> Option<bool> {
-    if event.bbr_looks < BBR_LOOKS {
-        return None;
-    }
-    let away = away.share(event.start_us, event.end_us)?;
-    // What the peer or the application's buffer held back for most of the time did not wait for a CPU.
-    let held = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
-    if 2 * held > u64::from(event.busy_jiffies) {
-        return Some(false);
-    }
-    let is_short = 2 * u64::from(event.bbr_short_looks) >= u64::from(event.bbr_looks);
-    Some(away >= AWAY_SHARE || (away >= SOME_AWAY_SHARE && is_short))
-}
-
-/// The kernel's last sample of the delivery rate.
-pub fn delivery_rate_bps(event: &Event) -> Option<u64> {
-    rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes)
-}
-
-/// The largest sample that the application did not limit.
-pub fn delivery_rate_max_bps(event: &Event) -> Option<u64> {
-    rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes)
-}
-
-/// Packets of `mss_bytes` in an interval.
-fn rate_bps(packets: u32, interval_us: u32, mss_bytes: u32) -> Option<u64> {
-    if packets == 0 || mss_bytes == 0 {
-        return None;
-    }
-    // 2^32 x 2^16 x 2^3 x 2^20 are 2^71.
-    let bits = u128::from(packets) * u128::from(mss_bytes) * 8 * 1_000_000;
-    let rate = bits.checked_div(u128::from(interval_us))?;
-    Some(u64::try_from(rate).unwrap_or(u64::MAX))
-}
-
-fn bbr_bw_bps(event: &Event) -> u64 {
-    let bits = u128::from(event.bbr_bw) * u128::from(event.mss_bytes) * 8 * 1_000_000;
-    u64::try_from(bits >> BBR_BW_SHIFT).unwrap_or(u64::MAX)
 }
 
 fn bits_per_second(bytes: u64, us: u64) -> Option<f64> {

@@ -1,4 +1,5 @@
 use super::super::cgroups::Paths;
+use super::super::measures::AF_INET;
 use super::*;
 
 /// Jiffies of 4 ms.

@@ -2,25 +2,17 @@
 
 use super::away::Away;
 use super::event::Event;
+use super::load_config::LoadConfig;
+use super::observable::Tuning;
 use super::program::Program;
-use super::snapshot::Tuning;
 use crate::problem::Problem;
 use libbpf_rs::Link;
 use std::sync::Arc;
 
-/// What programs are told before the kernel takes them, beside the recorder's settings.
-#[derive(Clone, Debug, Default)]
-pub struct Told {
-    /// Sections of constants, whole.
-    pub constants: Vec<(&'static str, Vec<u8>)>,
-    /// How many entries maps have.
-    pub entries: Vec<(&'static str, u32)>,
-}
-
 /// Who works along with the recorder, in its thread.
 pub trait Companion {
-    /// What the programs are told before the kernel takes them.
-    fn told(&self) -> Told;
+    /// Returns what is set in the programs before they are loaded.
+    fn load_config(&self) -> LoadConfig;
 
     /// The names of the algorithms that may be chosen, as the programs number them.
     fn names(&self) -> Vec<Arc<str>>;

@@ -18,6 +18,7 @@ use super::companion::Companion;
 use super::event::Settings;
 use super::events::Events;
 use super::metrics::Metrics;
+use super::observable::Observable;
 use super::observed::{Kernel, Observed, now_us};
 use super::options::{Options, Privacy};
 use super::out::{self, Addresses, Key, Writer};
@@ -25,7 +26,7 @@ use super::program::{Program, check_alone, check_no_other_tuner};
 use super::recorder::Recorder;
 use super::room::Room;
 use super::rounds::Rounds;
-use super::snapshot::{Observable, Snapshot};
+use super::snapshot::Snapshot;
 use super::tally::Tally;
 use super::unseen::Unseen;
 use super::walk::{Walked, Walker};
@@ -83,10 +84,10 @@ pub fn record_with(
     })?;
     let jiffy_ns = jiffy_ns();
     let room = options.room();
-    let told = companion.as_ref().map(|companion| companion.told()).unwrap_or_default();
+    let config = companion.as_ref().map(|companion| companion.load_config()).unwrap_or_default();
     let arms = companion.as_ref().map(|companion| companion.names()).unwrap_or_default();
     let word = companion.as_ref().map_or("recording", |companion| companion.opening_word());
-    let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &told)?);
+    let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &config)?);
     let walker = Walker::new(Arc::clone(&program), prepared.cgroup.number)?;
     let events = Events::of(program.map("events")?, program.map("progress")?).map_err(|error| {
         Problem::failed(

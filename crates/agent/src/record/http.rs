@@ -3,8 +3,8 @@
 //! Any user of the machine may connect: serve.rs keeps them from holding up one another, or the agent.
 
 use super::metrics::Metrics;
+use super::observable::Observable;
 use super::serve::{self, Endpoint};
-use super::snapshot::Observable;
 use crate::problem::Problem;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};

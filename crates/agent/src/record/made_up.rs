@@ -1,6 +1,7 @@
 //! An agent that records nothing, for tests of those who ask.
 
-use super::snapshot::{Counters, Observable, Open, OpenConnections, Program, Snapshot, Usage, Writer};
+use super::observable::Observable;
+use super::snapshot::{Counters, Open, OpenConnections, Program, Snapshot, Usage, Writer};
 use super::sorting::Selection;
 
 /// Answers with what it holds.

@@ -1,6 +1,6 @@
 //! `record`: what the connections of this machine do, and how to look at that while it runs.
 
-pub mod assemble;
+mod assemble;
 mod attachment;
 mod away;
 mod bell;
@@ -13,9 +13,12 @@ mod events;
 #[cfg(test)]
 pub mod fuzzed;
 mod http;
+mod load_config;
 #[cfg(test)]
 mod made_up;
+pub mod measures;
 mod metrics;
+mod observable;
 mod observed;
 mod options;
 mod out;
@@ -44,12 +47,13 @@ pub mod words;
 pub use away::Away;
 pub use cgroups::mount_point;
 pub use clock::{jiffy_ns, monotonic_us};
-pub use companion::{Companion, Told};
+pub use companion::Companion;
 pub use daemon::{RIGHTS, record, record_with};
+pub use load_config::LoadConfig;
+pub use observable::{Request, Tuning};
 pub use observed::now_us;
 pub use options::Options;
 pub use program::Program;
-pub use snapshot::{Request, Tuning};
 pub use socket::DEFAULT as DEFAULT_SOCKET;
 pub use sorting::SortBy;
 pub use status::status;

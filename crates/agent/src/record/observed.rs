@@ -1,14 +1,14 @@
 //! What the recording agent tells others of itself: its state, shared between threads.
 
-use super::assemble::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
 use super::away::Away;
 use super::bell::Bell;
 use super::cgroups;
 use super::clock::{jiffy_ns, monotonic_us};
 use super::event::{Event, flag, state};
-use super::out::Health;
-use super::program::Program;
-use super::snapshot::{Counters, Observable, Open, OpenConnections, Snapshot, Tuning, Usage, Writer};
+use super::measures::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
+use super::observable::{Observable, Tuning};
+use super::program::{Cost, Program};
+use super::snapshot::{self, Counters, Open, OpenConnections, Snapshot, Usage, Writer};
 use super::sorting::Selection;
 use super::walk::Walker;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub struct Observed {
     kernel: OnceLock<Kernel>,
     tuning: Option<Arc<dyn Tuning>>,
     bell: Bell,
-    writer: Mutex<Health>,
+    writer: Mutex<Writer>,
     close_rows: AtomicU64,
     interim_rows: AtomicU64,
     transfer_rows: AtomicU64,
@@ -150,7 +150,7 @@ impl Observed {
     }
 
     /// How writing goes, and how often the clock was set.
-    pub fn update(&self, writer: Health, clock_steps: u64) {
+    pub fn update(&self, writer: Writer, clock_steps: u64) {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
         // Where nobody looks any more, what was seen last is of no use. Where somebody does just now, it is.
@@ -190,9 +190,14 @@ impl Observed {
             counters,
             not_attached: locked(&self.detached).clone(),
             reload_trouble: locked(&self.reload_trouble).clone(),
-            writer: writer(&locked(&self.writer)),
+            writer: locked(&self.writer).clone(),
             usage: Usage { maps_bytes, ..Usage::of_this_process() },
-            programs: kernel.map(|kernel| kernel.program.costs()).unwrap_or_default(),
+            programs: kernel
+                .map(|kernel| kernel.program.costs())
+                .unwrap_or_default()
+                .into_iter()
+                .map(program)
+                .collect(),
             ..self.fixed.clone()
         }
     }
@@ -239,16 +244,8 @@ impl Observable for Observed {
     }
 }
 
-fn writer(health: &Health) -> Writer {
-    Writer {
-        rows_written: health.rows_written,
-        rows_waiting: health.rows_waiting,
-        rows_lost: health.rows_lost,
-        files: health.files,
-        bytes: health.bytes,
-        files_removed: health.files_removed,
-        trouble: health.trouble.clone(),
-    }
+fn program(cost: Cost) -> snapshot::Program {
+    snapshot::Program { name: cost.name, runs: cost.runs, run_ns: cost.run_ns }
 }
 
 /// Nothing within a jiffy or two: what came at once would be taken for a rate.

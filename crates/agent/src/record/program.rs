@@ -1,10 +1,9 @@
 //! The programs in the kernel (bpf/flow): loaded, attached, read.
 
 use super::cgroups::Recorded;
-use super::companion::Told;
 use super::event::{Counters, Settings};
+use super::load_config::LoadConfig;
 use super::room::Room;
-use super::snapshot::Program as Cost;
 use crate::cc::holders::{Held, holders};
 use crate::keeper::end_orphans;
 use crate::object;
@@ -30,6 +29,17 @@ const SEARCH: &str = "record_search";
 /// bpftune's program that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), as the kernel keeps its name: 15 bytes.
 const BPFTUNE: &str = "conn_tuner_sock";
 
+/// CPU time that a program has used, as the kernel counts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The program's name.
+    pub name: String,
+    /// Number of runs.
+    pub runs: u64,
+    /// Duration of all runs.
+    pub run_ns: u64,
+}
+
 /// The programs, in the kernel.
 pub struct Program {
     object: Object,
@@ -37,20 +47,20 @@ pub struct Program {
 }
 
 impl Program {
-    /// Has the kernel check and take the programs, with room for open connections, and what else they are told. They see
+    /// Has the kernel check and take the programs, with room for open connections, and the rest of their configuration. They see
     /// nothing yet.
     ///
     /// # Errors
     /// If it refuses them.
-    pub fn load(settings: &Settings, room: Room, told: &Told) -> Result<Program, Problem> {
+    pub fn load(settings: &Settings, room: Room, config: &LoadConfig) -> Result<Program, Problem> {
         let mut open = object::open(OBJECT, PLACE)?;
         let settings = [(".rodata.settings", settings.bytes())];
-        for (name, value) in settings.iter().chain(&told.constants) {
+        for (name, value) in settings.iter().chain(&config.constants) {
             let mut constants = open.maps_mut().find(|map| map.name() == *name).expect("the programs have settings");
             constants.initial_value_mut().expect("a section of data has a value").copy_from_slice(value);
         }
         let kept = [("sets", room.sets), ("flows", room.places()), ("more_flows", room.more())];
-        for (name, entries) in kept.iter().chain(&told.entries) {
+        for (name, entries) in kept.iter().chain(&config.entries) {
             let mut map = open.maps_mut().find(|map| map.name() == *name).expect("the programs have it");
             map.set_max_entries(*entries).expect("maps are not created yet");
         }

@@ -6,7 +6,8 @@ use super::clock::Clock;
 use super::companion::Companion;
 use super::event::{Event, Kind, flag};
 use super::observed::Observed;
-use super::out::Writer;
+use super::out::{Health, Writer};
+use super::snapshot;
 use super::tally::Tally;
 use super::unseen::Unseen;
 use std::sync::Arc;
@@ -106,6 +107,19 @@ impl Recorder {
             writer.tick(now);
         }
         let health = self.writer.as_ref().map(Writer::health).unwrap_or_default();
-        self.observed.update(health, self.clock.steps());
+        self.observed.update(writer_status(health), self.clock.steps());
+    }
+}
+
+/// The writer's part of the status.
+fn writer_status(health: Health) -> snapshot::Writer {
+    snapshot::Writer {
+        rows_written: health.rows_written,
+        rows_waiting: health.rows_waiting,
+        rows_lost: health.rows_lost,
+        files: health.files,
+        bytes: health.bytes,
+        files_removed: health.files_removed,
+        trouble: health.trouble,
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The file is root's, with mode 0600 from its creation on. The user at the other end is checked as well.
 
+use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
-use super::snapshot::{Observable, Request, Tuning};
 use super::sorting::{MOST, Selection};
 use crate::log;
 use crate::problem::Problem;

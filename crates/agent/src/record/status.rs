@@ -1,6 +1,7 @@
 //! `status`: how recording goes.
 
-use super::snapshot::{Request, Snapshot};
+use super::observable::Request;
+use super::snapshot::Snapshot;
 use super::socket;
 use super::words::{age, bytes, count};
 use crate::problem::Problem;

@@ -1,6 +1,7 @@
 //! `top`: the open connections, live.
 
-use super::snapshot::{OpenConnections, Request};
+use super::observable::Request;
+use super::snapshot::OpenConnections;
 use super::socket;
 use super::sorting::{MOST, SortBy};
 use super::table::{self, COLUMNS};

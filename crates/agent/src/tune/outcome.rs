@@ -4,7 +4,7 @@ use super::kernel::Choice;
 use super::wire::Slots;
 use crate::record::event::{Event, Kind, flag};
 use crate::record::reason::Reason;
-use crate::record::{Away, assemble};
+use crate::record::{Away, measures};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
@@ -48,8 +48,8 @@ impl Outcomes {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
         }
-        let remote = assemble::address(event.family, event.remote_address)?;
-        let arm = self.arms.find(&assemble::name(event.cc))?;
+        let remote = measures::address(event.family, event.remote_address)?;
+        let arm = self.arms.find(&measures::name(event.cc))?;
         let group = match event.reason() {
             Reason::Undecided => return None,
             Reason::Treated => self.treated(event, arm),
@@ -97,7 +97,7 @@ impl Outcomes {
         let span = |us: u64| Span::from_micros(us);
         // One transfer, and no more, of which the network set the pace.
         let transfer = event.last_transfer().filter(|transfer| {
-            transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !assemble::is_paced_by_application(transfer)
+            transfer.transfer == 0 && transfer.is(flag::COMPLETE) && !measures::is_paced_by_application(transfer)
         });
         let completion = transfer.map(|transfer| span(transfer.end_us.saturating_sub(transfer.start_us)));
         Outcome {
@@ -108,19 +108,19 @@ impl Outcomes {
             acked: Bytes(event.acked_bytes),
             completion: completion.filter(|span| span.0 > 0),
             // Of a single jiffy no rate is known.
-            busy: Span(if assemble::is_measured(event.busy_jiffies) {
+            busy: Span(if measures::is_measured(event.busy_jiffies) {
                 u64::from(event.busy_jiffies) * self.jiffy_ns
             } else {
                 0
             }),
             is_app_limited: 2 * event.app_limited_samples > event.rtt_samples,
-            is_cpu_limited: assemble::cpu_limited(event, away) == Some(true),
+            is_cpu_limited: measures::cpu_limited(event, away) == Some(true),
             segments: Packets(event.segments.into()),
             retransmits: Packets(event.retransmits.into()),
-            rtt_min: assemble::smallest_rtt_us(event).map(span),
-            rtt_max: assemble::known(event.rtt_max_us).map(span),
-            delivery_rate: assemble::delivery_rate_max_bps(event)
-                .or_else(|| assemble::delivery_rate_bps(event))
+            rtt_min: measures::smallest_rtt_us(event).map(span),
+            rtt_max: measures::known(event.rtt_max_us).map(span),
+            delivery_rate: measures::delivery_rate_max_bps(event)
+                .or_else(|| measures::delivery_rate_bps(event))
                 .map(Rate),
         }
     }

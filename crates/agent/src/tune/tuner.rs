@@ -9,7 +9,7 @@ use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::record::event::Event;
 use crate::record::reason::Reason;
-use crate::record::{Away, Companion, Program, Told, Tuning, assemble, jiffy_ns, monotonic_us};
+use crate::record::{Away, Companion, LoadConfig, Program, Tuning, jiffy_ns, measures, monotonic_us};
 use libbpf_rs::Link;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -79,9 +79,9 @@ impl Tuner {
 }
 
 impl Companion for Tuner {
-    fn told(&self) -> Told {
+    fn load_config(&self) -> LoadConfig {
         let slots = Slots::of(&self.choice.arms);
-        Told {
+        LoadConfig {
             constants: vec![(".rodata.tune", wire::settings(Some((&self.choice, &slots))))],
             entries: vec![("rows", wire::ROWS), ("clients", wire::CLIENTS)],
         }
@@ -141,9 +141,9 @@ impl Companion for Tuner {
 
     fn take(&mut self, event: &Event, away: &Away) {
         let Some(maps) = &mut self.maps else { return };
-        let peer = assemble::address(event.family, event.remote_address);
+        let peer = measures::address(event.family, event.remote_address);
         if event.reason() != Reason::Undecided {
-            let cc = self.names.entry(event.cc).or_insert_with(|| Arc::from(assemble::name(event.cc)));
+            let cc = self.names.entry(event.cc).or_insert_with(|| Arc::from(measures::name(event.cc)));
             self.chooser.count(event.netns, peer, event.reason(), cc);
         }
         if let Some((netns, outcome)) = self.outcomes.take(event, away) {
