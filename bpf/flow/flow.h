@@ -100,7 +100,7 @@ struct flow {
 	};
 };
 
-_Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and room.rs say what an open connection costs");
+_Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and capacity.rs say what an open connection costs");
 
 /* MurmurHash3's finalizer: each bit of the result hangs on all of the number. */
 static __always_inline u64 mixed(u64 number)
@@ -418,7 +418,7 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
  * Is less under way than a sender on CPU keeps there? The paper's rule (bpf/cc/bbr_cpu/paper.h) asks for one BDP, and looks at
  * each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a burst, less than
  * one BDP is what every sender has under way when it hears of the last burst. So a burst less has to be there. The user's side
- * (away.rs) knows whether the machine was off CPU: this alone proves nothing.
+ * (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

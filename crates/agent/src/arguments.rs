@@ -2,7 +2,9 @@
 
 use crate::cc::RULES;
 use crate::log::Level;
-use crate::record::{DEFAULT_SOCKET, Options, SortBy};
+use crate::record::Options;
+use crate::show::socket::DEFAULT as DEFAULT_SOCKET;
+use crate::show::sorting::SortBy;
 use crate::tune;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;

@@ -1,8 +1,9 @@
 //! `check`: what `record`, `tune` and `cc` need of this machine, and whether it is there. It changes nothing; an ordinary user may run it.
 
 use crate::cc;
+use crate::flow::cgroups::mount_point;
 use crate::problem::Problem;
-use crate::record::{RIGHTS, mount_point};
+use crate::record::RIGHTS;
 use crate::requirements::{self, release};
 use crate::tune::Offer;
 use libbpf_rs::btf::Btf;

@@ -6,6 +6,7 @@ mod arguments;
 mod cc;
 mod check;
 mod files;
+mod flow;
 #[cfg(test)]
 mod fuzz;
 mod keeper;
@@ -16,6 +17,7 @@ mod object;
 mod problem;
 mod record;
 mod requirements;
+mod show;
 mod signals;
 mod text;
 mod tune;
@@ -51,9 +53,9 @@ fn run(command: Command) -> Result<(), Problem> {
         Command::CcRehearse => cc::rehearsal::run(),
         Command::Record(options) => record::record(&options, &signals::Signals::catch()?),
         Command::Tune(options) => tune::tune(&options, &mut say),
-        Command::Status { json, socket } => say(&record::status(&socket, json)?),
-        Command::Top { sort, once: true, socket } => say(&record::top::once(&socket, sort)?),
-        Command::Top { sort, once: false, socket } => record::top::live(&socket, sort),
+        Command::Status { json, socket } => say(&show::status::status(&socket, json)?),
+        Command::Top { sort, once: true, socket } => say(&show::top::once(&socket, sort)?),
+        Command::Top { sort, once: false, socket } => show::top::live(&socket, sort),
     }
 }
 

@@ -4,12 +4,12 @@
 //! The folders around the cgroup are watched, so that a new one is attached to before its first process has begun. What opened and
 //! closed in between is not recorded; that it can be missing is counted and logged.
 
-use super::cgroups::{Fate, Paths, Recorded};
 use super::companion::Companion;
-use super::observed::{Kernel, Observed};
-use super::program::check_alone;
+use crate::flow::cgroups::{Fate, Paths, Recorded};
+use crate::flow::program::check_alone;
 use crate::log;
 use crate::problem::Problem;
+use crate::show::observed::{Kernel, Observed};
 use libbpf_rs::Link;
 use libbpf_rs::query::LinkTypeInfo;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};

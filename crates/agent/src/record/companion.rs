@@ -1,11 +1,11 @@
 //! What else may be done with the recorder's programs, and with what they tell: `tune` chooses algorithms.
 
-use super::away::Away;
-use super::event::Event;
-use super::load_config::LoadConfig;
-use super::observable::Tuning;
-use super::program::Program;
+use crate::flow::event::Event;
+use crate::flow::load_config::LoadConfig;
+use crate::flow::off_cpu::Away;
+use crate::flow::program::Program;
 use crate::problem::Problem;
+use crate::show::observable::Tuning;
 use libbpf_rs::Link;
 use std::sync::Arc;
 

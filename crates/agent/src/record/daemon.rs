@@ -8,33 +8,34 @@
 //! What can be refused is refused before anything is attached. The kernel takes the programs back when this process ends in
 //! whatever way: nothing is pinned.
 
-use super::assemble::Assembler;
 use super::attachment::Attachment;
-use super::away::{Away, Watch};
-use super::bell::Bell;
-use super::cgroups::{Paths, Recorded, mount_point};
-use super::clock::{Clock, jiffy_ns};
 use super::companion::Companion;
-use super::event::Settings;
-use super::events::Events;
-use super::metrics::Metrics;
-use super::observable::Observable;
-use super::observed::{Kernel, Observed, now_us};
+use super::files::{self, Addresses, Key, Writer};
 use super::options::{Options, Privacy};
-use super::out::{self, Addresses, Key, Writer};
-use super::program::{Program, check_alone, check_no_other_tuner};
 use super::recorder::Recorder;
-use super::room::Room;
 use super::rounds::Rounds;
-use super::snapshot::Snapshot;
-use super::tally::Tally;
-use super::unseen::Unseen;
-use super::walk::{Walked, Walker};
-use super::{http, socket};
+use super::row::Assembler;
+use crate::flow::capacity::Room;
+use crate::flow::cgroups::{Paths, Recorded, mount_point};
+use crate::flow::clock::{Clock, jiffy_ns};
+use crate::flow::event::Settings;
+use crate::flow::event_queue::Events;
+use crate::flow::off_cpu::{Away, Watch};
+use crate::flow::program::{Program, check_alone, check_no_other_tuner};
+use crate::flow::scan::{Walked, Walker};
+use crate::flow::untracked::Unseen;
+use crate::flow::wakeup::Bell;
 use crate::log;
 use crate::notify;
 use crate::problem::Problem;
 use crate::requirements::{self, BPF, FILES_OF_RECORDER, NET_ADMIN, PERFMON, SYS_ADMIN};
+use crate::show::http;
+use crate::show::metrics::Metrics;
+use crate::show::observable::Observable;
+use crate::show::observed::{Kernel, Observed, now_us};
+use crate::show::snapshot::Snapshot;
+use crate::show::socket;
+use crate::show::tally::Tally;
 use crate::signals::Signals;
 use std::cell::RefCell;
 use std::io;
@@ -241,8 +242,8 @@ fn addresses(options: &Options) -> Result<Addresses, Problem> {
     })
 }
 
-fn writer_settings(options: &Options) -> out::Settings {
-    out::Settings {
+fn writer_settings(options: &Options) -> files::Settings {
+    files::Settings {
         folder: options.out.clone(),
         flush: options.flush,
         rotate: options.rotate,

@@ -1,16 +1,17 @@
 //! What of the recorder reads bytes from outside, for tests with damaged ones.
 
-use super::made_up;
-use super::metrics::Metrics;
-use super::out::{self, Key};
-use super::serve::Endpoint;
-use super::{http, socket};
+use super::files::{self, Key};
+use crate::show::fixture;
+use crate::show::http;
+use crate::show::metrics::Metrics;
+use crate::show::serve::Endpoint;
+use crate::show::socket;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A client of the metrics.
 pub fn request(bytes: &[u8]) {
-    let pages = http::Pages::of(Arc::new(Metrics::new()), Arc::new(made_up::agent()));
+    let pages = http::Pages::of(Arc::new(Metrics::new()), Arc::new(fixture::agent()));
     for is_over in [false, true] {
         let _ = pages.answer(bytes, is_over);
     }
@@ -18,13 +19,13 @@ pub fn request(bytes: &[u8]) {
 
 /// A client of the socket.
 pub fn question(bytes: &[u8]) {
-    socket::reply(&made_up::agent(), bytes);
+    socket::reply(&fixture::agent(), bytes);
 }
 
 /// A file in the folder of records.
 pub fn name(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Some(name) = out::Name::parse(&text) {
+    if let Some(name) = files::Name::parse(&text) {
         assert_eq!(name.text(), text);
     }
 }

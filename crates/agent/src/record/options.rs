@@ -1,9 +1,9 @@
 //! The command line of `record`.
 
-use super::http;
-use super::out::DEFAULT_KEY;
-use super::room::Room;
-use super::socket;
+use super::files::DEFAULT_KEY;
+use crate::flow::capacity::Room;
+use crate::show::http;
+use crate::show::socket;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;

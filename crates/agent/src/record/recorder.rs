@@ -1,15 +1,15 @@
 //! Takes what the kernel's side hands over, and passes on rows.
 
-use super::assemble::Assembler;
-use super::away::Away;
-use super::clock::Clock;
 use super::companion::Companion;
-use super::event::{Event, Kind, flag};
-use super::observed::Observed;
-use super::out::{Health, Writer};
-use super::snapshot;
-use super::tally::Tally;
-use super::unseen::Unseen;
+use super::files::{Health, Writer};
+use super::row::Assembler;
+use crate::flow::clock::Clock;
+use crate::flow::event::{Event, Kind, flag};
+use crate::flow::off_cpu::Away;
+use crate::flow::untracked::Unseen;
+use crate::show::observed::Observed;
+use crate::show::snapshot;
+use crate::show::tally::Tally;
 use std::sync::Arc;
 use std::time::Instant;
 

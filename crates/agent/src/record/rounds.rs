@@ -1,11 +1,11 @@
 //! What the daemon does again and again: it fetches events, hands rows over, and walks over the connections that are open.
 
 use super::attachment::Attachment;
-use super::bell::Bell;
-use super::event::Event;
-use super::events::Events;
 use super::recorder::Recorder;
-use super::walk::{Walked, Walker};
+use crate::flow::event::Event;
+use crate::flow::event_queue::Events;
+use crate::flow::scan::{Walked, Walker};
+use crate::flow::wakeup::Bell;
 use crate::log;
 use crate::problem::Problem;
 use crate::signals::Signals;

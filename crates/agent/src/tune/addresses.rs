@@ -1,6 +1,6 @@
 //! Addresses whose connections are left alone without `--private`: the mirror of the ranges in `bpf/include/tune_choice.h`.
 
-use crate::record::reason::Reason;
+use crate::flow::reason::Reason;
 use thalweg_policy::Prefix;
 
 /// Ranges, why connections to them are left alone, and where that is written.

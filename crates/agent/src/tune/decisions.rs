@@ -1,7 +1,7 @@
 //! Counts of what the kernel's side decided about connections: as it counts them when they open, and as their events report it when they
 //! have closed.
 
-use crate::record::reason::Reason;
+use crate::flow::reason::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_policy::{ArmId, Prefix};

@@ -1,7 +1,7 @@
 //! Destinations in the answers to clients: their fields, and their table.
 
 use super::phrases::{moment, percent};
-use crate::record::words::{count, short, time};
+use crate::show::words::{count, short, time};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use thalweg_policy::{Difference, Interval};

@@ -4,7 +4,7 @@
 
 use super::arms::NEED_ECN;
 use super::arms::Offer;
-use crate::record::words::{bytes, short};
+use crate::show::words::{bytes, short};
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs;

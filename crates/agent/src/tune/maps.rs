@@ -3,8 +3,9 @@
 use super::decisions::Decisions;
 use super::kernel::{Choice, Kernel, Override, Row, RowKey};
 use super::wire::{self, Slots};
+use crate::flow::clock::monotonic_us;
+use crate::flow::program::Program;
 use crate::problem::Problem;
-use crate::record::{Program, monotonic_us};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::fmt::Display;
 use std::time::Duration;

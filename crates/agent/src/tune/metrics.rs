@@ -1,7 +1,7 @@
 //! What choosing comes to, for Prometheus, beside what is recorded.
 
 use super::brain::Brain;
-use crate::record::reason::Reason;
+use crate::flow::reason::Reason;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};

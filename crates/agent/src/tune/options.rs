@@ -1,6 +1,7 @@
 //! The command line of `tune`.
 
-use crate::record::{DEFAULT_SOCKET, Options as RecordOptions};
+use crate::record::Options as RecordOptions;
+use crate::show::socket::DEFAULT as DEFAULT_SOCKET;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;

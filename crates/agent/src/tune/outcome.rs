@@ -2,9 +2,10 @@
 
 use super::kernel::Choice;
 use super::wire::Slots;
-use crate::record::event::{Event, Kind, flag};
-use crate::record::reason::Reason;
-use crate::record::{Away, measures};
+use crate::flow::event::{Event, Kind, flag};
+use crate::flow::measures;
+use crate::flow::off_cpu::Away;
+use crate::flow::reason::Reason;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
@@ -129,7 +130,7 @@ impl Outcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::reason;
+    use crate::flow::reason;
     use std::time::Duration;
 
     fn words(name: &str) -> [u64; 2] {

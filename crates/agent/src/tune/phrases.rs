@@ -1,7 +1,7 @@
 //! Times, shares and counts of decisions, as `tune status` and `tune explain` print them.
 
-use crate::record::reason::Reason;
-use crate::record::words::count;
+use crate::flow::reason::Reason;
+use crate::show::words::count;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -3,10 +3,10 @@
 
 use super::phrases::parts;
 use super::wire::{self, Heartbeat};
+use crate::flow::clock::monotonic_us;
+use crate::flow::reason::Reason;
 use crate::keeper::{Orphan, orphan_of};
-use crate::record::monotonic_us;
-use crate::record::reason::Reason;
-use crate::record::words::age;
+use crate::show::words::age;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use super::arms::NEED_ECN;
 use super::decisions::Decisions;
 use super::kernel::{Choice, Override, Row, RowKey};
-use crate::record::reason::{self, Reason};
+use crate::flow::reason::{self, Reason};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};

@@ -1,16 +1,16 @@
 //! Events of the kernel's side become rows: times of the calendar, names, addresses as the operator wants them kept, and what
 //! follows from the numbers.
 
-use super::away::Away;
-use super::cgroups;
-use super::clock::Clock;
-use super::event::{Event, Kind, flag, state};
-use super::measures::{
+use super::files::Addresses;
+use crate::flow::cgroups;
+use crate::flow::clock::Clock;
+use crate::flow::event::{Event, Kind, flag, state};
+use crate::flow::measures::{
     address, bbr_bw_bps, buffer_bdp, cpu_limited, delivery_rate_bps, delivery_rate_max_bps, is_measured,
     is_paced_by_application, known, name, p95_us, smallest_rtt_us,
 };
-use super::out::Addresses;
-use super::reason::Reason;
+use crate::flow::off_cpu::Away;
+use crate::flow::reason::Reason;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -276,5 +276,5 @@ fn bits_per_second(bytes: u64, us: u64) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "assemble_tests.rs"]
+#[path = "row_tests.rs"]
 mod tests;

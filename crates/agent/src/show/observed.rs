@@ -1,16 +1,16 @@
 //! What the recording agent tells others of itself: its state, shared between threads.
 
-use super::away::Away;
-use super::bell::Bell;
-use super::cgroups;
-use super::clock::{jiffy_ns, monotonic_us};
-use super::event::{Event, flag, state};
-use super::measures::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
 use super::observable::{Observable, Tuning};
-use super::program::{Cost, Program};
 use super::snapshot::{self, Counters, Open, OpenConnections, Snapshot, Usage, Writer};
 use super::sorting::Selection;
-use super::walk::Walker;
+use crate::flow::cgroups;
+use crate::flow::clock::{jiffy_ns, monotonic_us};
+use crate::flow::event::{Event, flag, state};
+use crate::flow::measures::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
+use crate::flow::off_cpu::Away;
+use crate::flow::program::{Cost, Program};
+use crate::flow::scan::Walker;
+use crate::flow::wakeup::Bell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

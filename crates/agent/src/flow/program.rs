@@ -1,9 +1,9 @@
 //! The programs in the kernel (bpf/flow): loaded, attached, read.
 
+use super::capacity::Room;
 use super::cgroups::Recorded;
 use super::event::{Counters, Settings};
 use super::load_config::LoadConfig;
-use super::room::Room;
 use crate::cc::holders::{Held, holders};
 use crate::keeper::end_orphans;
 use crate::object;

@@ -98,12 +98,12 @@ fn screen(open: &OpenConnections, sort: SortBy, rows: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::made_up;
+    use crate::show::fixture;
 
     #[test]
     fn a_screen_says_what_it_shows_and_which_keys_there_are() {
         let open =
-            OpenConnections { looked_us: 0, total: 1_234, connections: vec![made_up::download(), made_up::upload()] };
+            OpenConnections { looked_us: 0, total: 1_234, connections: vec![fixture::download(), fixture::upload()] };
         let lines = screen(&open, SortBy::MinRtt, 4);
         assert_eq!(lines[0], "1,234 open connections that are recorded, sorted by MINRTT");
         assert!(lines[1].contains("g GOODPUT") && lines[1].ends_with("quit: q"), "{}", lines[1]);

@@ -57,7 +57,7 @@ impl Packed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::event::flag;
+    use crate::flow::event::flag;
 
     #[test]
     fn an_event_comes_out_as_it_went_in() {

@@ -1,11 +1,11 @@
 use super::*;
 use crate::problem::Exit;
-use crate::record::made_up;
+use crate::show::fixture;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 fn start() -> Server {
-    Server::start("127.0.0.1:0", Arc::new(Metrics::new()), Arc::new(made_up::agent())).unwrap()
+    Server::start("127.0.0.1:0", Arc::new(Metrics::new()), Arc::new(fixture::agent())).unwrap()
 }
 
 fn send(server: &Server, request: &str) -> String {
@@ -64,7 +64,7 @@ fn addresses_that_other_machines_reach_are_refused() {
 fn a_port_that_is_taken_is_said_with_how_to_find_who_has_it() {
     let server = start();
     let listen = server.address().to_string();
-    let problem = Server::start(&listen, Arc::new(Metrics::new()), Arc::new(made_up::agent())).unwrap_err();
+    let problem = Server::start(&listen, Arc::new(Metrics::new()), Arc::new(fixture::agent())).unwrap_err();
     assert_eq!((problem.exit, problem.code), (Exit::Failed, "listen"));
     assert!(problem.hint.contains(&format!("sport = :{}", server.address().port())), "{problem}");
 }

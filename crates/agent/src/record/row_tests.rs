@@ -1,6 +1,6 @@
-use super::super::cgroups::Paths;
-use super::super::measures::AF_INET;
 use super::*;
+use crate::flow::cgroups::Paths;
+use crate::flow::measures::AF_INET;
 
 /// Jiffies of 4 ms.
 const JIFFY_NS: u64 = 4_000_000;

@@ -105,7 +105,7 @@ fn moment(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::made_up;
+    use crate::show::fixture;
 
     #[test]
     fn an_agent_at_work_is_shown_in_a_screenful() {
@@ -124,12 +124,12 @@ recording
   uses          8.10 MB, 12.3 MB of kernel maps, 1m01s of CPU
   in the kernel record_sockops: 85 ns a run, 2,000,000 runs
 ";
-        assert_eq!(text(&made_up::agent().snapshot), expected);
+        assert_eq!(text(&fixture::agent().snapshot), expected);
     }
 
     #[test]
     fn what_goes_wrong_stands_first_or_is_counted() {
-        let mut snapshot = made_up::agent().snapshot;
+        let mut snapshot = fixture::agent().snapshot;
         snapshot.writer.trouble = Some("/var/lib/thalweg/records: no space left on device".to_owned());
         snapshot.writer.rows_lost = 1_024;
         snapshot.counters.lost_events = 3;
@@ -155,7 +155,7 @@ recording
 
     #[test]
     fn an_agent_whose_cgroup_is_removed_says_so_first() {
-        let mut snapshot = made_up::agent().snapshot;
+        let mut snapshot = fixture::agent().snapshot;
         snapshot.not_attached = Some("cgroup /a is removed".to_owned());
         assert!(text(&snapshot).starts_with("not recording: cgroup /a is removed\n  since "), "{}", text(&snapshot));
     }

@@ -1,15 +1,15 @@
 use super::*;
 use crate::problem::Exit;
-use crate::record::made_up;
-use crate::record::snapshot::{OpenConnections, Snapshot};
-use crate::record::sorting::SortBy;
+use crate::show::fixture;
+use crate::show::snapshot::{OpenConnections, Snapshot};
+use crate::show::sorting::SortBy;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::sync::Mutex;
 use std::time::Instant;
 
 fn start(path: &Path) -> Result<Server, Problem> {
-    Server::start(path, Arc::new(made_up::agent()))
+    Server::start(path, Arc::new(fixture::agent()))
 }
 
 #[test]
@@ -18,10 +18,10 @@ fn an_agent_answers_both_questions() {
     let path = folder.path().join("run").join("agent.sock");
     let _server = start(&path).unwrap();
     let status: Snapshot = serde_json::from_value(ask(&path, &Request::Status).unwrap()).unwrap();
-    assert_eq!(status, made_up::agent().snapshot);
+    assert_eq!(status, fixture::agent().snapshot);
     let asked = Request::Open { sort: SortBy::Cc, limit: 1 };
     let open: OpenConnections = serde_json::from_value(ask(&path, &asked).unwrap()).unwrap();
-    assert_eq!((open.total, open.connections), (2, vec![made_up::download()]));
+    assert_eq!((open.total, open.connections), (2, vec![fixture::download()]));
 }
 
 #[test]

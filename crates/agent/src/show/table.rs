@@ -85,13 +85,13 @@ pub fn heading(by: SortBy) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::made_up;
+    use crate::show::fixture;
     use clap::ValueEnum;
 
     #[test]
     fn connections_stand_under_their_headings() {
         let open =
-            OpenConnections { looked_us: 0, total: 2, connections: vec![made_up::download(), made_up::upload()] };
+            OpenConnections { looked_us: 0, total: 2, connections: vec![fixture::download(), fixture::upload()] };
         let expected = "\
 LOCAL             REMOTE                CC     GOODPUT   RATE    SRTT  MINRTT  CWND  ACKED  RETRANS  RETRANS%    AGE  CPU    STATE  CGROUP
 192.0.2.1:443     198.51.100.23:50312   bbr      71.2M  73.0M  48.2ms  40.0ms   412   734M     1234      0.25  1m23s  short  ESTAB  /system.slice/nginx.service
@@ -103,7 +103,7 @@ LOCAL             REMOTE                CC     GOODPUT   RATE    SRTT  MINRTT  C
     fn a_name_that_somebody_chose_commands_no_terminal() {
         let cgroup = Some("/a b\u{1b}]0;gotcha\u{7}\n".to_owned());
         let open =
-            OpenConnections { connections: vec![Open { cgroup, ..made_up::upload() }], ..OpenConnections::default() };
+            OpenConnections { connections: vec![Open { cgroup, ..fixture::upload() }], ..OpenConnections::default() };
         assert!(lines(&open)[1].ends_with("  /a?b?]0;gotcha??"), "{:?}", lines(&open));
     }
 

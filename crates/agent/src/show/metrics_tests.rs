@@ -1,6 +1,6 @@
 use super::*;
-use crate::record::made_up;
-use crate::record::tally::Tally;
+use crate::show::fixture;
+use crate::show::tally::Tally;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
@@ -50,7 +50,7 @@ fn page(rows: &[RecordRow]) -> String {
         tally.publish();
     });
     tally.publish();
-    metrics.render(&made_up::agent().snapshot, Vec::new())
+    metrics.render(&fixture::agent().snapshot, Vec::new())
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_ratio_of_zero_has_a_bucket_of_its_own() {
 
 #[test]
 fn how_recording_goes_is_shown() {
-    let mut agent = made_up::agent().snapshot;
+    let mut agent = fixture::agent().snapshot;
     let page = Metrics::new().render(&agent, Vec::new());
     let value = |name: &str| sample(&page, name);
     assert_eq!(value("thalweg_connections_open"), Some(79.0));
