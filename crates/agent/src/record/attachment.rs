@@ -4,7 +4,7 @@
 //! The folders around the cgroup are watched, so that a new one is attached to before its first process has begun. What opened and
 //! closed in between is not recorded; that it can be missing is counted and logged.
 
-use super::companion::Companion;
+use super::extension::Extension;
 use crate::flow::cgroups::{Fate, Paths, Recorded};
 use crate::flow::program::check_alone;
 use crate::log;
@@ -39,19 +39,19 @@ impl<'a> Attachment<'a> {
     /// Has the kernel call the program for the connections of a cgroup below `mount`.
     ///
     /// # Errors
-    /// If it does not let it, or the companion cannot go on.
+    /// If it does not let it, or the extension reports an error.
     pub fn new(
         kernel: &'a Kernel,
         observed: &'a Observed,
         mount: PathBuf,
         paths: Paths,
         cgroup: Recorded,
-        companion: &mut Option<Box<dyn Companion>>,
+        extension: &mut dyn Extension,
     ) -> Result<Attachment<'a>, Problem> {
         let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let link = Some(kernel.program.attach(&cgroup)?);
         let new = Attachment { kernel, observed, mount, paths, cgroup, link, changes, checked: Instant::now() };
-        new.hand_over(companion)?;
+        new.hand_over(extension)?;
         new.watch();
         Ok(new)
     }
@@ -62,45 +62,40 @@ impl<'a> Attachment<'a> {
     }
 
     /// Attaches the program again where that is needed and possible. Whether it was.
-    pub fn check(&mut self, companion: &mut Option<Box<dyn Companion>>) -> bool {
+    pub fn check(&mut self, extension: &mut dyn Extension) -> bool {
         if !self.has_changed() && self.checked.elapsed() < CHECK {
             return false;
         }
         self.checked = Instant::now();
         match self.cgroup.fate(&self.mount) {
             Fate::Same if self.is_attached() => {
-                if companion.as_mut().is_some_and(|companion| !companion.holds()) {
+                if !extension.holds() {
                     log::warning(
                         "the process that keeps what is attached if this one dies had ended: a new one is started",
                     );
-                    if let Err(problem) = self.hand_over(companion) {
+                    if let Err(problem) = self.hand_over(extension) {
                         log::error(&problem.to_string());
                     }
                 }
                 false
             }
-            Fate::Same => self.attach_again(None, "was detached by another process", companion),
-            Fate::Replaced(other) => self.attach_again(Some(other), "was removed and made again", companion),
+            Fate::Same => self.attach_again(None, "was detached by another process", extension),
+            Fate::Replaced(other) => self.attach_again(Some(other), "was removed and made again", extension),
             Fate::Removed(why) => {
                 let place = self.cgroup.path.display();
                 self.report(format!(
                     "cgroup {place} is removed ({why}); its connections are recorded once it is made again"
                 ));
-                self.let_go(companion);
+                self.let_go(extension);
                 self.watch();
                 false
             }
         }
     }
 
-    fn attach_again(
-        &mut self,
-        other: Option<Recorded>,
-        what: &str,
-        companion: &mut Option<Box<dyn Companion>>,
-    ) -> bool {
+    fn attach_again(&mut self, other: Option<Recorded>, what: &str, extension: &mut dyn Extension) -> bool {
         // What holds the old link would be taken for another recorder.
-        self.let_go(companion);
+        self.let_go(extension);
         if let Some(other) = other {
             self.cgroup = other;
         }
@@ -109,11 +104,11 @@ impl<'a> Attachment<'a> {
             .and_then(|()| self.kernel.program.attach(&self.cgroup))
             .and_then(|link| {
                 self.link = Some(link);
-                self.hand_over(companion)
+                self.hand_over(extension)
             });
         self.watch();
         if let Err(problem) = attached {
-            self.let_go(companion);
+            self.let_go(extension);
             self.report(format!("cgroup {place} {what}, and its connections cannot be recorded: {}", problem.found));
             return false;
         }
@@ -125,17 +120,12 @@ impl<'a> Attachment<'a> {
         true
     }
 
-    fn hand_over(&self, companion: &mut Option<Box<dyn Companion>>) -> Result<(), Problem> {
-        match (companion, &self.link) {
-            (Some(companion), Some(link)) => companion.attached(link),
-            _ => Ok(()),
-        }
+    fn hand_over(&self, extension: &mut dyn Extension) -> Result<(), Problem> {
+        self.link.as_ref().map_or(Ok(()), |link| extension.attached(link))
     }
 
-    fn let_go(&mut self, companion: &mut Option<Box<dyn Companion>>) {
-        if let Some(companion) = companion {
-            companion.detached();
-        }
+    fn let_go(&mut self, extension: &mut dyn Extension) {
+        extension.detached();
         self.link = None;
     }
 

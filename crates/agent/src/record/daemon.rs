@@ -9,146 +9,195 @@
 //! whatever way: nothing is pinned.
 
 use super::attachment::Attachment;
-use super::companion::Companion;
-use super::files::{self, Addresses, Key, Writer};
-use super::options::{Options, Privacy};
+use super::extension::{Extension, RecordOnly};
+use super::files::{Addresses, Writer};
+use super::options::Options;
+use super::prepared::{Prepared, addresses, program_settings, writer_settings};
 use super::recorder::Recorder;
 use super::rounds::Rounds;
 use super::row::Assembler;
-use crate::flow::capacity::Room;
-use crate::flow::cgroups::{Paths, Recorded, mount_point};
+use crate::flow::cgroups::Recorded;
 use crate::flow::clock::{Clock, jiffy_ns};
-use crate::flow::event::Settings;
 use crate::flow::event_queue::Events;
 use crate::flow::off_cpu::{Away, Watch};
-use crate::flow::program::{Program, check_alone, check_no_other_tuner};
+use crate::flow::program::Program;
 use crate::flow::scan::{Walked, Walker};
 use crate::flow::untracked::Unseen;
 use crate::flow::wakeup::Bell;
 use crate::log;
 use crate::notify;
 use crate::problem::Problem;
-use crate::requirements::{self, BPF, FILES_OF_RECORDER, NET_ADMIN, PERFMON, SYS_ADMIN};
-use crate::show::http;
 use crate::show::metrics::Metrics;
 use crate::show::observable::Observable;
-use crate::show::observed::{Kernel, Observed, now_us};
+use crate::show::observed::{Kernel, Observed};
 use crate::show::snapshot::Snapshot;
-use crate::show::socket;
 use crate::show::tally::Tally;
+use crate::show::{http, socket};
 use crate::signals::Signals;
+use libbpf_rs::MapHandle;
 use std::cell::RefCell;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// The rights that recording takes, one of each. The kernel takes the last of each for the others.
-pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
+use std::time::Instant;
 
 /// Records until a signal ends it.
 ///
 /// # Errors
 /// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in the end.
 pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
-    record_with(options, true, None, signals)
+    record_with(options, true, Box::new(RecordOnly), signals)
 }
 
-/// The same, with somebody who works along, and with rows written or not.
+/// Records with an extension, and writes rows or not.
 ///
 /// # Errors
-/// As [`record`], and whatever stops the companion.
+/// As [`record`], and those of the extension.
 pub fn record_with(
     options: &Options,
     writes_rows: bool,
-    companion: Option<Box<dyn Companion>>,
+    extension: Box<dyn Extension>,
     signals: &Signals,
 ) -> Result<(), Problem> {
-    let sets = companion.as_ref().is_some_and(|companion| companion.sets());
-    let prepared = Prepared::new(options, sets)?;
-    let away = Arc::new(Away::default());
-    let bell = Bell::new()
-        .map_err(|error| Problem::failed("files", "this process", error, "another open file", "look at ulimit -n"))?;
-    let tuning = companion.as_ref().and_then(|companion| companion.tuning());
-    let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
-    let observed = Arc::new(Observed::new(facts, paths.clone(), Arc::clone(&away), bell, tuning));
-    let metrics = Arc::new(Metrics::new());
-    // Everything that others may refuse comes before the kernel is asked to call.
-    let writer = if writes_rows { Some(Writer::open(writer_settings(options))?) } else { None };
-    let _socket = socket::Server::start(&options.socket, Arc::clone(&observed) as Arc<dyn Observable>)?;
-    if !options.no_metrics {
-        let shown = Arc::clone(&observed) as Arc<dyn Observable>;
-        observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
-    }
-    let _watch = Watch::start(&away).map_err(|error| {
-        Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
-    })?;
-    let jiffy_ns = jiffy_ns();
-    let room = options.room();
-    let config = companion.as_ref().map(|companion| companion.load_config()).unwrap_or_default();
-    let arms = companion.as_ref().map(|companion| companion.names()).unwrap_or_default();
-    let word = companion.as_ref().map_or("recording", |companion| companion.opening_word());
-    let program = Arc::new(Program::load(&settings(options, &prepared.cgroup, jiffy_ns, room), room, &config)?);
-    let walker = Walker::new(Arc::clone(&program), prepared.cgroup.number)?;
-    let events = Events::of(program.map("events")?, program.map("progress")?).map_err(|error| {
-        Problem::failed(
-            "no-memory",
-            "this process",
-            error,
-            "memory that it shares with the kernel's side",
-            "look at ulimit -v",
-        )
-    })?;
-    let waker = program.map("waker")?;
-    let kernel = observed.started(Kernel { program, walker });
+    let prepared = Prepared::new(options, extension.sets_algorithms())?;
+    let opened = Opened::new(options, &prepared, writes_rows, &*extension)?;
+    let Loaded { kernel, events, waker } = Loaded::new(options, &prepared.cgroup, &*extension)?;
+    let observed = Arc::clone(&opened.observed);
+    let kernel = observed.started(kernel);
+    let word = extension.opening_word();
+    let (recorder, _servers) = opened.recorder(options, &prepared, extension);
+    let recorder = RefCell::new(recorder);
 
-    let recorder = RefCell::new(Recorder {
-        assembler: Assembler::new(
-            prepared.addresses.clone(),
-            options.sample,
-            jiffy_ns,
-            prepared.paths,
-            Arc::clone(&away),
-            arms,
-        ),
-        clock: Clock::now(),
-        writer,
-        tally: Tally::new(metrics),
-        observed: Arc::clone(&observed),
-        unseen: Unseen::default(),
-        companion,
-        away,
-    });
-    if let Some(companion) = &mut recorder.borrow_mut().companion {
-        companion.loaded(&kernel.program)?;
-    }
-    let mut attachment = Attachment::new(
-        kernel,
-        &observed,
-        prepared.mount,
-        paths,
-        prepared.cgroup,
-        &mut recorder.borrow_mut().companion,
-    )?;
+    recorder.borrow_mut().extension.loaded(&kernel.program)?;
+    let Prepared { mount, cgroup, paths, addresses } = prepared;
+    let mut attachment =
+        Attachment::new(kernel, &observed, mount, paths, cgroup, &mut *recorder.borrow_mut().extension)?;
     let rounds = Rounds::new(&recorder, events, &waker, &kernel.walker, observed.bell(), attachment.changes())?;
     report(rounds.walk()?);
     log::info(&opening_words(word, writes_rows, options, &observed.snapshot()));
-    if let Some(companion) = &mut recorder.borrow_mut().companion {
-        companion.opening_lines().iter().for_each(|line| log::info(line));
-        companion.opened();
-    }
-    notify::ready();
-    let reload = Reload { options, observed: &observed, addresses: RefCell::new(prepared.addresses) };
-    rounds.run(options.interim, options.flush, &mut attachment, signals, &|recorder| reload.reload(recorder))?;
+    announce(&mut *recorder.borrow_mut().extension);
 
+    let reload = Reload { options, observed: &observed, addresses: RefCell::new(addresses) };
+    rounds.run(options.interim, options.flush, &mut attachment, signals, &|recorder| reload.reload(recorder))?;
+    let ended = detach(rounds, attachment, &recorder)?;
+    close(recorder.into_inner(), &observed, ended)
+}
+
+/// Everything that other processes may hold already: it is opened before the kernel is asked to load programs.
+struct Opened {
+    observed: Arc<Observed>,
+    metrics: Arc<Metrics>,
+    away: Arc<Away>,
+    writer: Option<Writer>,
+    servers: Servers,
+}
+
+/// What runs in threads of its own until it is dropped.
+struct Servers {
+    _socket: socket::Server,
+    _watch: Watch,
+}
+
+impl Opened {
+    fn new(
+        options: &Options,
+        prepared: &Prepared,
+        writes_rows: bool,
+        extension: &dyn Extension,
+    ) -> Result<Opened, Problem> {
+        let away = Arc::new(Away::default());
+        let bell = Bell::new().map_err(|error| {
+            Problem::failed("files", "this process", error, "another open file", "look at ulimit -n")
+        })?;
+        let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
+        let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&away), bell, extension.tuning()));
+        let metrics = Arc::new(Metrics::new());
+        let writer = if writes_rows { Some(Writer::open(writer_settings(options))?) } else { None };
+        let socket = socket::Server::start(&options.socket, Arc::clone(&observed) as Arc<dyn Observable>)?;
+        if !options.no_metrics {
+            let shown = Arc::clone(&observed) as Arc<dyn Observable>;
+            observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
+        }
+        let watch = Watch::start(&away).map_err(|error| {
+            Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
+        })?;
+        Ok(Opened { observed, metrics, away, writer, servers: Servers { _socket: socket, _watch: watch } })
+    }
+
+    fn recorder(self, options: &Options, prepared: &Prepared, extension: Box<dyn Extension>) -> (Recorder, Servers) {
+        let assembler = Assembler::new(
+            prepared.addresses.clone(),
+            options.sample,
+            jiffy_ns(),
+            prepared.paths.clone(),
+            Arc::clone(&self.away),
+            extension.arms(),
+        );
+        let recorder = Recorder {
+            assembler,
+            clock: Clock::now(),
+            writer: self.writer,
+            tally: Tally::new(self.metrics),
+            observed: self.observed,
+            unseen: Unseen::default(),
+            extension,
+            away: self.away,
+        };
+        (recorder, self.servers)
+    }
+}
+
+/// The programs in the kernel, not yet attached, and the maps that they share with this process.
+struct Loaded {
+    kernel: Kernel,
+    events: Events,
+    waker: MapHandle,
+}
+
+impl Loaded {
+    fn new(options: &Options, cgroup: &Recorded, extension: &dyn Extension) -> Result<Loaded, Problem> {
+        let room = options.room();
+        let settings = program_settings(options, cgroup, jiffy_ns(), room);
+        let program = Arc::new(Program::load(&settings, room, &extension.load_config())?);
+        let walker = Walker::new(Arc::clone(&program), cgroup.number)?;
+        let events = Events::of(program.map("events")?, program.map("progress")?).map_err(|error| {
+            Problem::failed(
+                "no-memory",
+                "this process",
+                error,
+                "memory that it shares with the kernel's side",
+                "look at ulimit -v",
+            )
+        })?;
+        let waker = program.map("waker")?;
+        Ok(Loaded { kernel: Kernel { program, walker }, events, waker })
+    }
+}
+
+/// Prints the extension's lines, and reports to the service manager that recording has begun.
+fn announce(extension: &mut dyn Extension) {
+    extension.opening_lines().iter().for_each(|line| log::info(line));
+    extension.opened();
+    notify::ready();
+}
+
+/// Takes the last events and detaches the programs. The inner result is that of the extension's end.
+fn detach(
+    rounds: Rounds<'_>,
+    attachment: Attachment<'_>,
+    recorder: &RefCell<Recorder>,
+) -> Result<Result<(), Problem>, Problem> {
     if let Err(error) = rounds.walk_last()? {
         log::warning(&format!("connections that are open have no last row: {error}"));
     }
-    let ended = recorder.borrow_mut().companion.as_mut().map_or(Ok(()), |companion| companion.end());
+    let ended = recorder.borrow_mut().extension.end();
     drop(attachment);
     rounds.fetch()?;
-    drop(rounds);
-    let written = recorder.into_inner().writer.map_or(Ok(()), Writer::finish);
+    Ok(ended)
+}
+
+/// Writes the remaining rows, and reports what was recorded.
+fn close(recorder: Recorder, observed: &Observed, ended: Result<(), Problem>) -> Result<(), Problem> {
+    let written = recorder.writer.map_or(Ok(()), Writer::finish);
     if let (Err(_), Err(problem)) = (&written, &ended) {
         log::error(&problem.to_string());
     }
@@ -180,7 +229,7 @@ impl Reload<'_> {
     /// All of it, or nothing.
     fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
         let addresses = addresses(self.options)?;
-        let lines = recorder.companion.as_mut().map_or(Ok(Vec::new()), |companion| companion.reload())?;
+        let lines = recorder.extension.reload()?;
         lines.iter().for_each(|line| log::info(line));
         if addresses != *self.addresses.borrow() {
             log::warning("--key: another key; addresses hash to other numbers from now on");
@@ -188,79 +237,6 @@ impl Reload<'_> {
             self.addresses.replace(addresses);
         }
         Ok(())
-    }
-}
-
-/// What the options and the machine say before anything is touched.
-struct Prepared {
-    mount: PathBuf,
-    cgroup: Recorded,
-    paths: Paths,
-    addresses: Addresses,
-}
-
-impl Prepared {
-    /// Of one that `sets` algorithms as well, or does not.
-    fn new(options: &Options, sets: bool) -> Result<Prepared, Problem> {
-        requirements::check_files(FILES_OF_RECORDER)?;
-        requirements::check_version()?;
-        requirements::check_rights(RIGHTS)?;
-        requirements::read_btf()?;
-        let mount = mount_point()?;
-        let cgroup = Recorded::find(&mount, options.cgroup.as_deref())?;
-        let mut paths = Paths::new(mount.clone());
-        let mut path_of = |number| paths.of(number).map(|path| path.to_string());
-        check_alone(&cgroup, &mut path_of)?;
-        if sets {
-            check_no_other_tuner(&cgroup, &mut path_of)?;
-        }
-        Ok(Prepared { mount, cgroup, paths, addresses: addresses(options)? })
-    }
-
-    /// What `status` shows that does not change.
-    fn facts(&self, options: &Options) -> Snapshot {
-        Snapshot {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            since_us: now_us(),
-            cgroup: self.cgroup.path.display().to_string(),
-            sampled_one_in: options.sample,
-            addresses: options.addresses.name().to_owned(),
-            out: options.out.display().to_string(),
-            ..Snapshot::default()
-        }
-    }
-}
-
-/// What is kept of addresses.
-fn addresses(options: &Options) -> Result<Addresses, Problem> {
-    Ok(match options.addresses {
-        Privacy::Whole => Addresses::Whole,
-        Privacy::Truncated => Addresses::Truncated,
-        Privacy::Hashed => Addresses::Hashed(Key::open(&options.key)?),
-    })
-}
-
-fn writer_settings(options: &Options) -> files::Settings {
-    files::Settings {
-        folder: options.out.clone(),
-        flush: options.flush,
-        rotate: options.rotate,
-        rotate_bytes: options.rotate_size.0,
-        max_bytes: options.max_size.0,
-    }
-}
-
-fn settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, room: Room) -> Settings {
-    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    Settings {
-        jiffy_us: jiffy_ns / 1_000,
-        idle_gap_us: us(options.idle_gap),
-        sample_one_in: options.sample,
-        interim_us: us(options.interim),
-        cgroup_level: cgroup.level,
-        set_mask: room.set_mask(),
     }
 }
 

@@ -1,16 +1,18 @@
 //! `record`: what the connections of this machine do, and how to look at that while it runs.
 
 mod attachment;
-mod companion;
 mod daemon;
+mod extension;
 mod files;
 #[cfg(test)]
 pub mod fuzzed;
 mod options;
+mod prepared;
 mod recorder;
 mod rounds;
 mod row;
 
-pub use companion::Companion;
-pub use daemon::{RIGHTS, record, record_with};
+pub use daemon::{record, record_with};
+pub use extension::Extension;
 pub use options::Options;
+pub use prepared::RIGHTS;

@@ -1,6 +1,6 @@
 //! Takes what the kernel's side hands over, and passes on rows.
 
-use super::companion::Companion;
+use super::extension::Extension;
 use super::files::{Health, Writer};
 use super::row::Assembler;
 use crate::flow::clock::Clock;
@@ -27,8 +27,8 @@ pub struct Recorder {
     pub observed: Arc<Observed>,
     /// Connections of whose end the kernel will not tell.
     pub unseen: Unseen,
-    /// Who works along.
-    pub companion: Option<Box<dyn Companion>>,
+    /// Called for events, at ticks and when recording ends.
+    pub extension: Box<dyn Extension>,
     /// For how much of the time the machine was off CPU.
     pub away: Arc<Away>,
 }
@@ -41,12 +41,12 @@ impl Recorder {
             Some(Kind::Gone) => {
                 let last = self.unseen.remove(event.connection);
                 let last = last.as_ref().unwrap_or(event);
-                self.tell_companion(last);
+                self.extension.take(last, &self.away);
                 return self.row(last, true);
             }
             Some(Kind::Close) => {
                 self.unseen.remove(event.connection);
-                self.tell_companion(event);
+                self.extension.take(event, &self.away);
             }
             _ if event.is(flag::BLIND) => self.unseen.take(event),
             _ => {}
@@ -66,12 +66,6 @@ impl Recorder {
         self.tally.take(&row);
         if let Some(writer) = &mut self.writer {
             writer.take(row);
-        }
-    }
-
-    fn tell_companion(&mut self, event: &Event) {
-        if let Some(companion) = &mut self.companion {
-            companion.take(event, &self.away);
         }
     }
 
@@ -100,9 +94,7 @@ impl Recorder {
     /// To be called a few times a second.
     pub fn tick(&mut self, now: Instant) {
         self.tally.publish();
-        if let Some(companion) = &mut self.companion {
-            companion.tick(&self.away);
-        }
+        self.extension.tick(&self.away);
         if let Some(writer) = &mut self.writer {
             writer.tick(now);
         }

@@ -92,7 +92,7 @@ impl<'a> Rounds<'a> {
             if signals.wants_reload() {
                 reload(&mut self.recorder.borrow_mut());
             }
-            let is_new = attachment.check(&mut self.recorder.borrow_mut().companion);
+            let is_new = attachment.check(&mut *self.recorder.borrow_mut().extension);
             let interval = if self.recorder.borrow().unseen.is_empty() { usual } else { usual.min(flush) };
             if is_new || walked.elapsed() >= interval {
                 walked = Instant::now();

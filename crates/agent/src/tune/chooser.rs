@@ -7,7 +7,6 @@ use super::metrics;
 use super::options::Options;
 use super::setup::Setup;
 use super::state::{Learned, State};
-use super::tuner::Chooser;
 use super::view::{Saved, Status};
 use crate::flow::reason::Reason;
 use crate::log;
@@ -26,7 +25,7 @@ use thalweg_units::Time;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Decides, in the daemon's thread.
-pub struct Daemon {
+pub struct Chooser {
     shared: Arc<Shared>,
     /// Of the command line.
     options: Options,
@@ -55,12 +54,12 @@ fn now() -> Time {
     Time(now_us().saturating_mul(1_000))
 }
 
-impl Daemon {
+impl Chooser {
     /// One that has not begun; `own` is the network namespace of this process.
-    pub fn new(setup: Setup, own: u32, options: Options) -> Daemon {
+    pub fn new(setup: Setup, own: u32, options: Options) -> Chooser {
         let brain = Brain::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
         let shared = Shared { brain: Mutex::new(brain), state: Mutex::default() };
-        Daemon { shared: Arc::new(shared), options, looked: Instant::now() }
+        Chooser { shared: Arc::new(shared), options, looked: Instant::now() }
     }
 }
 
@@ -83,8 +82,12 @@ fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Probl
     Ok(())
 }
 
-impl Chooser for Daemon {
-    fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem> {
+impl Chooser {
+    /// Restores what was learned before, and writes the first rows and overrides.
+    ///
+    /// # Errors
+    /// If the learned state cannot be opened, or the kernel refuses a row.
+    pub fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem> {
         let mut brain = locked(&self.shared.brain);
         let (state, learned) = State::open(&brain.setup.state)?;
         go_on(&mut brain, &state, learned)?;
@@ -93,15 +96,18 @@ impl Chooser for Daemon {
         brain.begin(now(), kernel)
     }
 
-    fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>) {
+    /// Counts a closed connection about which the kernel's side has decided.
+    pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>) {
         locked(&self.shared.brain).count(netns, peer, reason, cc, now());
     }
 
-    fn observe(&mut self, netns: u32, outcome: &Outcome, _kernel: &mut dyn Kernel) {
+    /// Learns from the outcome of a closed connection.
+    pub fn observe(&mut self, netns: u32, outcome: &Outcome) {
         locked(&self.shared.brain).observe(netns, outcome, now());
     }
 
-    fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel) {
+    /// Called five times a second; `away` is the off-CPU share of the last 10 s, if it is known.
+    pub fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel) {
         let lines = {
             let found = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
                 self.looked = Instant::now();
@@ -120,11 +126,16 @@ impl Chooser for Daemon {
         lines.iter().for_each(|(level, line)| log::output(*level, line));
     }
 
-    fn opening_lines(&self) -> Vec<String> {
+    /// Returns the lines of output after the first one.
+    pub fn opening_lines(&self) -> Vec<String> {
         locked(&self.shared.brain).setup.lines()
     }
 
-    fn reload(&mut self, kernel: &mut dyn Kernel) -> Result<Vec<String>, Problem> {
+    /// Reads the settings again and applies those that can change at run time. Returns lines for the log.
+    ///
+    /// # Errors
+    /// If they cannot be read: the earlier ones stay.
+    pub fn reload(&mut self, kernel: &mut dyn Kernel) -> Result<Vec<String>, Problem> {
         let mut brain = locked(&self.shared.brain);
         let (setup, stay) = brain.setup.again(&self.options, &Offer::look()?)?;
         let mut lines = setup.lines();
@@ -137,12 +148,17 @@ impl Chooser for Daemon {
         Ok(lines)
     }
 
-    fn end(&mut self) -> Result<(), Problem> {
+    /// Writes the learned state a last time.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn end(&mut self) -> Result<(), Problem> {
         let brain = locked(&self.shared.brain);
         locked(&self.shared.state).as_mut().map_or(Ok(()), |state| state.finish(&brain))
     }
 
-    fn tuning(&self) -> Arc<dyn Tuning> {
+    /// Returns what answers the requests of clients.
+    pub fn tuning(&self) -> Arc<dyn Tuning> {
         Arc::clone(&self.shared) as Arc<dyn Tuning>
     }
 }

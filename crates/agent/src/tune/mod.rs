@@ -39,7 +39,7 @@ mod wire;
 use crate::problem::Problem;
 use crate::record::record_with;
 use crate::signals::Signals;
-use chooser::Daemon;
+use chooser::Chooser;
 use kernel::{Choice, LossRule};
 use setup::Setup;
 use std::time::Duration;
@@ -70,9 +70,9 @@ pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>)
     })?;
     let choice = choice(&setup);
     // The kernel numbers network namespaces by 32 bits.
-    let daemon = Daemon::new(setup, own as u32, options.clone());
-    let tuner = Tuner::new(choice, Box::new(daemon), options.record.socket.clone());
-    record_with(&options.record, !options.no_records, Some(Box::new(tuner)), &signals)
+    let chooser = Chooser::new(setup, own as u32, options.clone());
+    let tuner = Tuner::new(choice, chooser, options.record.socket.clone());
+    record_with(&options.record, !options.no_records, Box::new(tuner), &signals)
 }
 
 fn choice(setup: &Setup) -> Choice {

@@ -1,6 +1,7 @@
 //! The kernel's side of `tune` beside the recorder: it hands what the daemon has decided to the programs, and what the programs
 //! tell to the daemon.
 
+use super::chooser::Chooser;
 use super::kernel::{Choice, Kernel};
 use super::maps::Maps;
 use super::outcome::Outcomes;
@@ -15,58 +16,20 @@ use crate::flow::program::Program;
 use crate::flow::reason::Reason;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
-use crate::record::Companion;
+use crate::record::Extension;
 use crate::show::observable::Tuning;
 use libbpf_rs::Link;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use thalweg_policy::Outcome;
 
 /// The host's time off CPU is that of so long.
 const AWAY_US: u64 = 10_000_000;
 
-/// Who decides.
-pub trait Chooser {
-    /// Nothing is chosen yet: chances and overrides that are known from the start.
-    ///
-    /// # Errors
-    /// If the kernel does not take them.
-    fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem>;
-
-    /// A connection of this network namespace has closed, about which the kernel's side has decided.
-    fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>);
-
-    /// And that tells how well its algorithm did.
-    fn observe(&mut self, netns: u32, outcome: &Outcome, kernel: &mut dyn Kernel);
-
-    /// A few times a second, with the share of the last 10 s in which this machine was off CPU, where that is known.
-    fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel);
-
-    /// The lines of output after the first one.
-    fn opening_lines(&self) -> Vec<String>;
-
-    /// Reads the settings again, and applies what can be applied at work. Returns lines for the log.
-    ///
-    /// # Errors
-    /// If they cannot be read: the earlier ones stay.
-    fn reload(&mut self, kernel: &mut dyn Kernel) -> Result<Vec<String>, Problem>;
-
-    /// It is over.
-    ///
-    /// # Errors
-    /// If what was learned cannot be kept.
-    fn end(&mut self) -> Result<(), Problem>;
-
-    /// The part of it that others may ask.
-    fn tuning(&self) -> Arc<dyn Tuning>;
-}
-
 /// The kernel's side, with who decides.
 pub struct Tuner {
     choice: Choice,
-    chooser: Box<dyn Chooser>,
+    chooser: Chooser,
     outcomes: Outcomes,
     maps: Option<Maps>,
     /// Where the agent answers.
@@ -79,13 +42,13 @@ pub struct Tuner {
 
 impl Tuner {
     /// One that has not begun.
-    pub fn new(choice: Choice, chooser: Box<dyn Chooser>, socket: PathBuf) -> Tuner {
+    pub fn new(choice: Choice, chooser: Chooser, socket: PathBuf) -> Tuner {
         let outcomes = Outcomes::of(&choice, jiffy_ns());
         Tuner { choice, chooser, outcomes, maps: None, socket, keeper: None, is_open: false, names: HashMap::new() }
     }
 }
 
-impl Companion for Tuner {
+impl Extension for Tuner {
     fn load_config(&self) -> LoadConfig {
         let slots = Slots::of(&self.choice.arms);
         LoadConfig {
@@ -94,7 +57,7 @@ impl Companion for Tuner {
         }
     }
 
-    fn names(&self) -> Vec<Arc<str>> {
+    fn arms(&self) -> Vec<Arc<str>> {
         let arms = &self.choice.arms;
         Slots::of(arms).iter().map(|arm| Arc::from(arms.arm(arm).name.as_str())).collect()
     }
@@ -107,7 +70,7 @@ impl Companion for Tuner {
         self.chooser.opening_lines()
     }
 
-    fn sets(&self) -> bool {
+    fn sets_algorithms(&self) -> bool {
         !self.choice.is_dry
     }
 
@@ -147,14 +110,16 @@ impl Companion for Tuner {
     }
 
     fn take(&mut self, event: &Event, away: &Away) {
-        let Some(maps) = &mut self.maps else { return };
+        if self.maps.is_none() {
+            return;
+        }
         let peer = measures::address(event.family, event.remote_address);
         if event.reason() != Reason::Undecided {
             let cc = self.names.entry(event.cc).or_insert_with(|| Arc::from(measures::name(event.cc)));
             self.chooser.count(event.netns, peer, event.reason(), cc);
         }
         if let Some((netns, outcome)) = self.outcomes.take(event, away) {
-            self.chooser.observe(netns, &outcome, maps);
+            self.chooser.observe(netns, &outcome);
         }
     }
 

@@ -1,0 +1,97 @@
+//! The interface between the recorder and what extends it. The recorder does not know `tune`, which is built on top of it.
+
+use crate::flow::event::Event;
+use crate::flow::load_config::LoadConfig;
+use crate::flow::off_cpu::Away;
+use crate::flow::program::Program;
+use crate::problem::Problem;
+use crate::show::observable::Tuning;
+use libbpf_rs::Link;
+use std::sync::Arc;
+
+/// An extension of the recorder. Its methods are called in the recorder's thread; by default they change nothing.
+pub trait Extension {
+    /// Returns what is set in the programs before they are loaded.
+    fn load_config(&self) -> LoadConfig {
+        LoadConfig::default()
+    }
+
+    /// Returns the names of the algorithms that may be chosen, in the order in which the programs number them.
+    fn arms(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
+    /// Returns the first word of the first line of output.
+    fn opening_word(&self) -> &'static str {
+        "recording"
+    }
+
+    /// Returns the lines of output after the first one.
+    fn opening_lines(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns whether it sets algorithms. Then no other program may set them.
+    fn sets_algorithms(&self) -> bool {
+        false
+    }
+
+    /// Returns what answers the requests of clients that are about choosing.
+    fn tuning(&self) -> Option<Arc<dyn Tuning>> {
+        None
+    }
+
+    /// Called once the programs are loaded, before they are attached.
+    ///
+    /// # Errors
+    /// If the recorder must stop.
+    fn loaded(&mut self, _program: &Program) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// Called when the programs are attached by a link.
+    ///
+    /// # Errors
+    /// If the recorder must stop.
+    fn attached(&mut self, _link: &Link) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// Called before the link is dropped.
+    fn detached(&mut self) {}
+
+    /// Returns whether everything that it made for the link is still there.
+    fn holds(&mut self) -> bool {
+        true
+    }
+
+    /// Reads the settings again and applies those that can change at run time. Returns lines for the log.
+    ///
+    /// # Errors
+    /// If the new settings cannot be read: the earlier ones stay.
+    fn reload(&mut self) -> Result<Vec<String>, Problem> {
+        Ok(Vec::new())
+    }
+
+    /// Called after the first lines of output.
+    fn opened(&mut self) {}
+
+    /// Receives a connection that has closed, or its last sample if the kernel does not report the close.
+    fn take(&mut self, _event: &Event, _away: &Away) {}
+
+    /// Called five times a second.
+    fn tick(&mut self, _away: &Away) {}
+
+    /// Called when recording ends, while the programs are still attached.
+    ///
+    /// # Errors
+    /// If state that a later run needs is lost.
+    fn end(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+}
+
+/// No extension: `record`.
+pub struct RecordOnly;
+
+impl Extension for RecordOnly {}
