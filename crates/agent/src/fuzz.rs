@@ -2,6 +2,7 @@
 //! `THALWEG_FUZZ_SECONDS`.
 
 use crate::record::fuzzed as record;
+use crate::show::fuzzed as show;
 use crate::tune::fuzzed as tune;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -121,12 +122,12 @@ const NAMES: &[&str] = &["20260131T120000Z-1769860800-1769864390.parquet"];
 
 #[test]
 fn fuzz_requests_for_metrics() {
-    fuzz(REQUESTS, record::request);
+    fuzz(REQUESTS, show::request);
 }
 
 #[test]
 fn fuzz_questions_on_the_socket() {
-    fuzz(QUESTIONS, record::question);
+    fuzz(QUESTIONS, show::question);
 }
 
 #[test]

@@ -4,8 +4,6 @@ mod attachment;
 mod daemon;
 mod extension;
 mod files;
-#[cfg(test)]
-pub mod fuzzed;
 mod options;
 mod prepared;
 mod recorder;
@@ -14,5 +12,7 @@ mod row;
 
 pub use daemon::{record, record_with};
 pub use extension::Extension;
+#[cfg(test)]
+pub use files::fuzzed;
 pub use options::Options;
 pub use prepared::RIGHTS;

@@ -80,7 +80,7 @@ impl Server {
 }
 
 /// The listening socket, and what is served.
-pub struct Pages {
+pub(super) struct Pages {
     listener: TcpListener,
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observable>,
@@ -89,7 +89,7 @@ pub struct Pages {
 #[cfg(test)]
 impl Pages {
     /// Pages on a port that is free.
-    pub fn of(metrics: Arc<Metrics>, observed: Arc<dyn Observable>) -> Pages {
+    pub(super) fn of(metrics: Arc<Metrics>, observed: Arc<dyn Observable>) -> Pages {
         Pages { listener: TcpListener::bind("127.0.0.1:0").expect("a free port"), metrics, observed }
     }
 }

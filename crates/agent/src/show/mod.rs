@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 pub mod fixture;
+#[cfg(test)]
+pub mod fuzzed;
 pub mod http;
 pub mod metrics;
 pub mod observable;

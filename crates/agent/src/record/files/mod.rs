@@ -13,6 +13,8 @@
 mod addresses;
 mod disk;
 mod folder;
+#[cfg(test)]
+pub mod fuzzed;
 mod health;
 mod key;
 mod merge;
@@ -27,7 +29,7 @@ mod tests;
 
 pub use addresses::Addresses;
 #[cfg(test)]
-pub use folder::Name;
+use folder::Name;
 pub use health::Health;
 pub use key::{DEFAULT_KEY, Key};
 pub use settings::Settings;

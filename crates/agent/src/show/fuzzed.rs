@@ -1,0 +1,19 @@
+//! Entry points to what parses requests of clients, for tests with damaged input.
+
+use super::metrics::Metrics;
+use super::serve::Endpoint;
+use super::{fixture, http, socket};
+use std::sync::Arc;
+
+/// A client of the metrics.
+pub fn request(bytes: &[u8]) {
+    let pages = http::Pages::of(Arc::new(Metrics::new()), Arc::new(fixture::agent()));
+    for is_over in [false, true] {
+        let _ = pages.answer(bytes, is_over);
+    }
+}
+
+/// A client of the socket.
+pub fn question(bytes: &[u8]) {
+    socket::reply(&fixture::agent(), bytes);
+}
