@@ -18,24 +18,24 @@ const WAYS: u32 = 8;
 /// So many sets have one connection for which their places were not enough.
 const SETS_PER_MORE: u32 = 2;
 
-/// Room for connections.
+/// Capacity for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct Capacity {
     /// Sets: a power of two.
     pub sets: u32,
 }
 
-impl Room {
+impl Capacity {
     /// For so many connections at least; they are fewer than 2^31.
-    pub fn for_connections(count: u32) -> Room {
-        Room { sets: count.div_ceil(WAYS).next_power_of_two() }
+    pub fn for_connections(count: u32) -> Capacity {
+        Capacity { sets: count.div_ceil(WAYS).next_power_of_two() }
     }
 
     /// For as many as a machine with so much memory should spend memory on.
-    pub fn on_machine(memory_bytes: u64) -> Room {
+    pub fn on_machine(memory_bytes: u64) -> Capacity {
         let count = u32::try_from(memory_bytes / MEMORY_PART / CONNECTION_BYTES).unwrap_or(u32::MAX).clamp(LEAST, MOST);
         // A power of two that is not more.
-        Room { sets: 1 << (count / WAYS).ilog2() }
+        Capacity { sets: 1 << (count / WAYS).ilog2() }
     }
 
     /// Places in the sets.
@@ -60,16 +60,19 @@ mod tests {
 
     #[test]
     fn there_is_room_for_as_many_connections_as_a_hundredth_of_the_memory_holds() {
-        assert_eq!(Room::on_machine(512_000_000).places(), LEAST);
-        assert_eq!(Room::on_machine(4_480_000_000).places(), 65_536, "100,000 would fit");
-        assert_eq!(Room::on_machine(1 << 40).places(), MOST);
+        assert_eq!(Capacity::on_machine(512_000_000).places(), LEAST);
+        assert_eq!(Capacity::on_machine(4_480_000_000).places(), 65_536, "100,000 would fit");
+        assert_eq!(Capacity::on_machine(1 << 40).places(), MOST);
     }
 
     #[test]
     fn there_is_room_for_as_many_as_are_asked_for() {
-        let room = |count| Room::for_connections(count);
-        assert_eq!((room(1).places(), room(1).more(), room(1).set_mask()), (8, 1, 0));
-        assert_eq!((room(9).places(), room(100_000).places()), (16, 131_072));
-        assert_eq!((room(131_072).sets, room(131_072).more(), room(131_072).set_mask()), (16_384, 8_192, 16_383));
+        let capacity = |count| Capacity::for_connections(count);
+        assert_eq!((capacity(1).places(), capacity(1).more(), capacity(1).set_mask()), (8, 1, 0));
+        assert_eq!((capacity(9).places(), capacity(100_000).places()), (16, 131_072));
+        assert_eq!(
+            (capacity(131_072).sets, capacity(131_072).more(), capacity(131_072).set_mask()),
+            (16_384, 8_192, 16_383)
+        );
     }
 }

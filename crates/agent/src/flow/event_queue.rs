@@ -25,21 +25,21 @@ const BATCH: u64 = 256;
 
 /// The reader.
 #[derive(Debug)]
-pub struct Events {
+pub struct EventQueue {
     slots: Shared,
     progress: Shared,
     /// How many were read.
     read: u64,
 }
 
-impl Events {
+impl EventQueue {
     /// Of maps that nobody has read yet.
     ///
     /// # Errors
     /// If their memory cannot be shared.
-    pub fn of(slots: impl AsFd, progress: impl AsFd) -> io::Result<Events> {
+    pub fn of(slots: impl AsFd, progress: impl AsFd) -> io::Result<EventQueue> {
         let slots = Shared::of(slots, SLOTS as usize * SLOT_BYTES)?;
-        Ok(Events { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
+        Ok(EventQueue { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
     }
 
     /// Takes all events that are there. One that is still being written, and those behind it, are there next time.
@@ -109,19 +109,19 @@ mod tests {
         }
     }
 
-    fn both() -> (Writer, Events) {
+    fn both() -> (Writer, EventQueue) {
         let file = |bytes: usize| {
             let file = memfd_create("events", MemfdFlags::CLOEXEC).unwrap();
             ftruncate(&file, bytes as u64).unwrap();
             file
         };
         let (slots, progress) = (file(SLOTS as usize * SLOT_BYTES), file(PROGRESS_BYTES));
-        let events = Events::of(&slots, &progress).unwrap();
+        let events = EventQueue::of(&slots, &progress).unwrap();
         let slots = Shared::of(slots, SLOTS as usize * SLOT_BYTES).unwrap();
         (Writer { slots, progress: Shared::of(progress, PROGRESS_BYTES).unwrap(), taken: 0 }, events)
     }
 
-    fn taken(events: &mut Events) -> Vec<u64> {
+    fn taken(events: &mut EventQueue) -> Vec<u64> {
         let mut connections = Vec::new();
         events.take(&mut |event| connections.push(event.connection));
         connections

@@ -1,7 +1,7 @@
 //! Quantities that follow from the fields of an event alone.
 
 use super::event::{Event, RTT_FEW};
-use super::off_cpu::Away;
+use super::off_cpu::OffCpu;
 use super::rtt::percentile_us;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -90,18 +90,18 @@ pub fn is_paced_by_application(event: &Event) -> bool {
 /// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU for so
 /// much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was in
 /// PROBE_BW for too few round trips, or too short for the account of the time away.
-pub fn cpu_limited(event: &Event, away: &Away) -> Option<bool> {
+pub fn cpu_limited(event: &Event, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_looks < BBR_LOOKS {
         return None;
     }
-    let away = away.share(event.start_us, event.end_us)?;
+    let off_cpu = off_cpu.share(event.start_us, event.end_us)?;
     // What the peer or the application's buffer held back for most of the time did not wait for a CPU.
     let held = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
     if 2 * held > u64::from(event.busy_jiffies) {
         return Some(false);
     }
     let is_short = 2 * u64::from(event.bbr_short_looks) >= u64::from(event.bbr_looks);
-    Some(away >= AWAY_SHARE || (away >= SOME_AWAY_SHARE && is_short))
+    Some(off_cpu >= AWAY_SHARE || (off_cpu >= SOME_AWAY_SHARE && is_short))
 }
 
 /// The kernel's last sample of the delivery rate.

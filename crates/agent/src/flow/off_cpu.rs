@@ -38,7 +38,7 @@ const LEAST_ALARMS: u32 = 20;
 
 /// The account of the time away.
 #[derive(Debug, Default)]
-pub struct Away {
+pub struct OffCpu {
     points: Mutex<VecDeque<Point>>,
 }
 
@@ -50,7 +50,7 @@ struct Point {
     late: u32,
 }
 
-impl Away {
+impl OffCpu {
     /// The share of the time between two moments of CLOCK_MONOTONIC, from 0 to 1, of which only the last hour is known.
     /// `None`: it was too short to tell, or the kernel does not say who was in the way.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
@@ -93,12 +93,12 @@ impl Watch {
     ///
     /// # Errors
     /// If there are no more threads.
-    pub fn start(away: &Arc<Away>) -> io::Result<Watch> {
+    pub fn start(off_cpu: &Arc<OffCpu>) -> io::Result<Watch> {
         let is_over = Arc::new(AtomicBool::new(false));
-        let (away, theirs) = (Arc::clone(away), Arc::clone(&is_over));
+        let (off_cpu, theirs) = (Arc::clone(off_cpu), Arc::clone(&is_over));
         let thread = thread::Builder::new().name("away".to_owned()).spawn(move || {
             // Without it, the account stays empty.
-            let _ = watch(&away, &theirs);
+            let _ = watch(&off_cpu, &theirs);
         })?;
         Ok(Watch { is_over, thread: Some(thread) })
     }
@@ -111,7 +111,7 @@ impl Drop for Watch {
     }
 }
 
-fn watch(away: &Away, is_over: &AtomicBool) -> io::Result<()> {
+fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
     let queue = Queue::of_this_thread()?;
     let allowed = sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
@@ -133,7 +133,7 @@ fn watch(away: &Away, is_over: &AtomicBool) -> io::Result<()> {
         thread::sleep(pause);
         let late = before.elapsed().saturating_sub(pause);
         let now_waited = queue.waited()?;
-        away.alarm(monotonic_us(), is_away(late, now_waited.saturating_sub(waited)));
+        off_cpu.alarm(monotonic_us(), is_away(late, now_waited.saturating_sub(waited)));
         waited = now_waited;
     }
     Ok(())
@@ -178,15 +178,15 @@ impl Random {
 }
 
 #[cfg(test)]
-impl Away {
+impl OffCpu {
     /// An account of a minute in which the machine was away for this share of the time.
-    pub fn made_up(share: f64) -> Away {
-        let away = Away::default();
+    pub fn with_share(share: f64) -> OffCpu {
+        let off_cpu = OffCpu::default();
         for number in 0..6_000u64 {
             let is_late = ((number + 1) as f64 * share).floor() > (number as f64 * share).floor();
-            away.alarm(10_000 * (number + 1), is_late);
+            off_cpu.alarm(10_000 * (number + 1), is_late);
         }
-        away
+        off_cpu
     }
 }
 
@@ -197,27 +197,27 @@ mod tests {
 
     #[test]
     fn the_share_is_that_of_the_time_between() {
-        let away = Away::default();
+        let off_cpu = OffCpu::default();
         for number in 0..3_000u64 {
             // Away for half of the second 10 s of 30 s.
-            away.alarm(10_000 * (number + 1), (1_000..2_000).contains(&number) && number % 2 == 0);
+            off_cpu.alarm(10_000 * (number + 1), (1_000..2_000).contains(&number) && number % 2 == 0);
         }
-        let share = |from_s: u64, to_s: u64| away.share(1_000_000 * from_s, 1_000_000 * to_s).unwrap();
+        let share = |from_s: u64, to_s: u64| off_cpu.share(1_000_000 * from_s, 1_000_000 * to_s).unwrap();
         assert!(share(0, 9) < 0.001, "{}", share(0, 9));
         assert!((share(11, 19) - 0.5).abs() < 0.02, "{}", share(11, 19));
         assert!((share(0, 30) - 1.0 / 6.0).abs() < 0.01, "{}", share(0, 30));
-        assert_eq!(away.share(5_000_000, 5_100_000), None, "ten alarms tell nothing");
-        assert_eq!(Away::default().share(0, 1_000_000), None);
+        assert_eq!(off_cpu.share(5_000_000, 5_100_000), None, "ten alarms tell nothing");
+        assert_eq!(OffCpu::default().share(0, 1_000_000), None);
     }
 
     #[test]
     fn an_hour_is_remembered_and_not_more() {
-        let away = Away::default();
+        let off_cpu = OffCpu::default();
         for number in 0..2 * 360_000u64 {
-            away.alarm(10_000 * (number + 1), number < 360_000);
+            off_cpu.alarm(10_000 * (number + 1), number < 360_000);
         }
-        assert!(away.points().len() <= POINTS);
-        let share = away.share(0, 7_200_000_000).unwrap();
+        assert!(off_cpu.points().len() <= POINTS);
+        let share = off_cpu.share(0, 7_200_000_000).unwrap();
         assert!(share < 0.01, "of the hour before nothing is known: {share}");
     }
 
@@ -232,13 +232,13 @@ mod tests {
 
     #[test]
     fn this_machine_is_watched_until_it_is_over() {
-        let away = Arc::new(Away::default());
-        let watch = Watch::start(&away).unwrap();
-        while away.points().back().is_none_or(|point| point.alarms < LEAST_ALARMS + 1) {
+        let off_cpu = Arc::new(OffCpu::default());
+        let watch = Watch::start(&off_cpu).unwrap();
+        while off_cpu.points().back().is_none_or(|point| point.alarms < LEAST_ALARMS + 1) {
             assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "the kernel does not tell");
             thread::yield_now();
         }
         drop(watch);
-        assert_eq!(Arc::strong_count(&away), 1, "the thread has ended");
+        assert_eq!(Arc::strong_count(&off_cpu), 1, "the thread has ended");
     }
 }

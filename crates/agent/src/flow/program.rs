@@ -1,6 +1,6 @@
 //! The programs in the kernel (bpf/flow): loaded, attached, read.
 
-use super::capacity::Room;
+use super::capacity::Capacity;
 use super::cgroups::Recorded;
 use super::event::{Counters, Settings};
 use super::load_config::LoadConfig;
@@ -52,14 +52,14 @@ impl Program {
     ///
     /// # Errors
     /// If it refuses them.
-    pub fn load(settings: &Settings, room: Room, config: &LoadConfig) -> Result<Program, Problem> {
+    pub fn load(settings: &Settings, capacity: Capacity, config: &LoadConfig) -> Result<Program, Problem> {
         let mut open = object::open(OBJECT, PLACE)?;
         let settings = [(".rodata.settings", settings.bytes())];
         for (name, value) in settings.iter().chain(&config.constants) {
             let mut constants = open.maps_mut().find(|map| map.name() == *name).expect("the programs have settings");
             constants.initial_value_mut().expect("a section of data has a value").copy_from_slice(value);
         }
-        let kept = [("sets", room.sets), ("flows", room.places()), ("more_flows", room.more())];
+        let kept = [("sets", capacity.sets), ("flows", capacity.places()), ("more_flows", capacity.more())];
         for (name, entries) in kept.iter().chain(&config.entries) {
             let mut map = open.maps_mut().find(|map| map.name() == *name).expect("the programs have it");
             map.set_max_entries(*entries).expect("maps are not created yet");

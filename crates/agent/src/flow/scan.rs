@@ -1,5 +1,5 @@
-//! Walks over all open connections: to join those that were open before recording began, to make interim rows, and to show
-//! them. What no walk meets any more is searched for in the table that the programs keep.
+//! Scans all open connections: to join those that were open before recording began, to make interim rows, and to show them.
+//! A connection that a scan no longer finds is searched for in the table that the programs keep.
 
 use super::event::Event;
 use super::program::Program;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What a walk is for: as bpf/flow/record.bpf.c numbers it.
+/// The purpose of a scan, as bpf/flow/record.bpf.c numbers it.
 const SHOWS_ALL: u32 = 1;
 
 /// As much as the kernel fills at a time.
@@ -21,37 +21,37 @@ const BUFFER_BYTES: usize = 1 << 16;
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
-/// Walks.
-pub struct Walker {
+/// Scans the connections of all network namespaces.
+pub struct Scanner {
     program: Arc<Program>,
     walk: Link,
-    /// One walk at a time: what it is for is told to all programs.
-    told: Mutex<Told>,
+    /// Locked during a scan: the programs know the purpose of one scan at a time.
+    maps: Mutex<ScanMaps>,
 }
 
-/// What is told to them.
-struct Told {
-    /// What the walk is for, its number, and whether it has been everywhere.
+/// The maps by which the programs learn what a scan is for and which namespaces it has visited.
+struct ScanMaps {
+    /// The purpose of the scan, its number, and whether it has visited all namespaces.
     walk: MapHandle,
     number: u32,
     cgroup: u64,
-    /// Which network namespaces it has been in.
+    /// The network namespaces that it has visited.
     namespaces: MapHandle,
 }
 
-impl Told {
-    fn tell(&self, purpose: u32, is_complete: bool) -> io::Result<()> {
+impl ScanMaps {
+    fn publish(&self, purpose: u32, is_complete: bool) -> io::Result<()> {
         let words = [purpose, self.number, u32::from(is_complete), 0];
         let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).chain(self.cgroup.to_ne_bytes()).collect();
         self.walk.update(&0u32.to_ne_bytes(), &bytes, MapFlags::ANY).map_err(io::Error::other)
     }
 
-    fn tell_visited(&self, walked: &Walked) {
-        for namespace in &walked.seen {
-            // Of one that finds no room, nothing is said to be gone.
+    fn publish_visited(&self, scanned: &Scanned) {
+        for namespace in &scanned.seen {
+            // If the map is full, no connection of that namespace is reported as closed.
             let _ = self.namespaces.update(&namespace.to_ne_bytes(), &self.number.to_ne_bytes(), MapFlags::ANY);
         }
-        let is_seen = |key: &Vec<u8>| walked.seen.iter().any(|seen| key[..] == seen.to_ne_bytes());
+        let is_seen = |key: &Vec<u8>| scanned.seen.iter().any(|seen| key[..] == seen.to_ne_bytes());
         let others: Vec<Vec<u8>> = self.namespaces.keys().filter(|key| !is_seen(key)).collect();
         for other in others {
             let _ = self.namespaces.delete(&other);
@@ -59,29 +59,29 @@ impl Told {
     }
 }
 
-/// How a walk went.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walked {
+pub struct Scanned {
     /// Network namespaces that were gone through.
     pub seen: HashSet<u32>,
     /// Network namespaces that could not be entered, or not be read to the end.
     pub missed: usize,
 }
 
-impl Walker {
+impl Scanner {
     /// A walker with these programs, which joins connections of the cgroup of this number.
     ///
     /// # Errors
     /// If the kernel has no iterator.
-    pub fn new(program: Arc<Program>, cgroup: u64) -> Result<Walker, Problem> {
-        let told = Told { walk: program.map("walk")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
+    pub fn new(program: Arc<Program>, cgroup: u64) -> Result<Scanner, Problem> {
+        let maps = ScanMaps { walk: program.map("walk")?, number: 0, cgroup, namespaces: program.map("namespaces")? };
         let walk = program.walk()?;
-        Ok(Walker { program, walk, told: Mutex::new(told) })
+        Ok(Scanner { program, walk, maps: Mutex::new(maps) })
     }
 
     /// Later walks join connections of this cgroup.
     pub fn set_cgroup(&self, number: u64) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
+        self.maps.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
 
     /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time, and
@@ -90,21 +90,21 @@ impl Walker {
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
-    pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&Event) + Send)) -> io::Result<Walked> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.number = told.number.wrapping_add(1).max(1);
-        told.tell(if shows_all { SHOWS_ALL } else { 0 }, false)?;
+    pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&Event) + Send)) -> io::Result<Scanned> {
+        let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        maps.number = maps.number.wrapping_add(1).max(1);
+        maps.publish(if shows_all { SHOWS_ALL } else { 0 }, false)?;
         // A thread of its own, so that the others stay where they are.
-        let walked = thread::scope(|scope| {
+        let scanned = thread::scope(|scope| {
             let walk = thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.walk_all(take))?;
             walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked")))
         })?;
         if !shows_all {
-            told.tell_visited(&walked);
-            told.tell(0, walked.missed == 0)?;
+            maps.publish_visited(&scanned);
+            maps.publish(0, scanned.missed == 0)?;
             self.search()?;
         }
-        Ok(walked)
+        Ok(scanned)
     }
 
     /// There is not room for very many events at once: somebody takes them meanwhile. What finds no room does with the next walk.
@@ -118,17 +118,17 @@ impl Walker {
         Ok(())
     }
 
-    fn walk_all(&self, take: &mut dyn FnMut(&Event)) -> io::Result<Walked> {
-        let mut walked = Walked::default();
+    fn walk_all(&self, take: &mut dyn FnMut(&Event)) -> io::Result<Scanned> {
+        let mut scanned = Scanned::default();
         read(&self.walk, take)?;
-        walked.seen.extend(thalweg_netns::own().ok().and_then(|number| u32::try_from(number).ok()));
+        scanned.seen.extend(thalweg_netns::own().ok().and_then(|number| u32::try_from(number).ok()));
         for namespace in thalweg_netns::others().found {
             match namespace.enter().and_then(|()| read(&self.walk, take)) {
-                Ok(()) => walked.seen.extend(u32::try_from(namespace.number())),
-                Err(_) => walked.missed += 1,
+                Ok(()) => scanned.seen.extend(u32::try_from(namespace.number())),
+                Err(_) => scanned.missed += 1,
             }
         }
-        Ok(walked)
+        Ok(scanned)
     }
 }
 

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 /// The last look at each. There can be as many as connections: they are packed.
 #[derive(Debug, Default)]
-pub struct Unseen {
+pub struct Untracked {
     last: HashMap<u64, Packed>,
 }
 
-impl Unseen {
+impl Untracked {
     /// A look at one of them.
     pub fn take(&mut self, event: &Event) {
         self.last.insert(event.connection, Packed::new(event));
@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn the_last_look_at_a_connection_is_kept_until_it_has_ended() {
         let look = |connection: u64, end_us: u64| Event { connection, end_us, ..Event::default() };
-        let mut unseen = Unseen::default();
-        unseen.take(&look(1, 10));
-        unseen.take(&look(2, 11));
-        unseen.take(&look(1, 20));
-        assert_eq!(unseen.remove(1), Some(look(1, 20)));
-        assert_eq!((unseen.remove(1), unseen.is_empty()), (None, false));
-        assert_eq!((unseen.remove(2), unseen.is_empty()), (Some(look(2, 11)), true));
+        let mut untracked = Untracked::default();
+        untracked.take(&look(1, 10));
+        untracked.take(&look(2, 11));
+        untracked.take(&look(1, 20));
+        assert_eq!(untracked.remove(1), Some(look(1, 20)));
+        assert_eq!((untracked.remove(1), untracked.is_empty()), (None, false));
+        assert_eq!((untracked.remove(2), untracked.is_empty()), (Some(look(2, 11)), true));
     }
 }

@@ -1,5 +1,5 @@
-//! A bell at the daemon's door. The daemon fetches events several times a second; whoever wants to know how things stand rings
-//! first, so that what had ended before is counted.
+//! Wakes the daemon so that it drains its event queue before a client is answered. Without it, the daemon does so five times a
+//! second.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -7,71 +7,71 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long who has rung waits for an answer. The daemon may be busy; then what it knew before has to do.
+/// How long a client waits for the daemon. If the daemon is busy for longer, the client gets the earlier state.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A bell.
+/// An eventfd, and the number of requests that it stands for.
 #[derive(Debug)]
-pub struct Bell {
+pub struct Wakeup {
     /// Wakes the daemon.
-    rope: OwnedFd,
+    eventfd: OwnedFd,
     state: Mutex<State>,
     answered: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    is_at_home: bool,
-    /// How often it was rung.
-    rung: u64,
-    /// Of how many of these the daemon has made good what they asked for.
+    is_serving: bool,
+    /// The number of requests.
+    requests: u64,
+    /// The number of requests before the last drain of the queue.
     answered: u64,
 }
 
-impl Bell {
-    /// Nobody is at home yet.
+impl Wakeup {
+    /// Returns one whose daemon does not serve yet.
     ///
     /// # Errors
     /// If there are no more file descriptors.
-    pub fn new() -> io::Result<Bell> {
-        let rope = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Bell { rope, state: Mutex::default(), answered: Condvar::new() })
+    pub fn new() -> io::Result<Wakeup> {
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Wakeup { eventfd, state: Mutex::default(), answered: Condvar::new() })
     }
 
-    /// Rings, and waits until the daemon has fetched what there was. Where nobody is at home, nobody waits.
-    pub fn ring(&self) {
-        self.ring_for(PATIENCE);
+    /// Wakes the daemon, and waits until it has drained its event queue. Returns at once if no daemon serves.
+    pub fn wake(&self) {
+        self.wake_for(PATIENCE);
     }
 
-    fn ring_for(&self, patience: Duration) {
+    fn wake_for(&self, patience: Duration) {
         let mut state = self.state();
-        if !state.is_at_home {
+        if !state.is_serving {
             return;
         }
-        state.rung += 1;
-        let number = state.rung;
-        // One that was rung too often to be counted rings all the same.
-        let _ = rustix::io::write(&self.rope, &1u64.to_ne_bytes());
-        let waits = |state: &mut State| state.is_at_home && state.answered < number;
+        state.requests += 1;
+        let number = state.requests;
+        // A counter that has overflowed wakes all the same.
+        let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+        let waits = |state: &mut State| state.is_serving && state.answered < number;
         drop(self.answered.wait_timeout_while(state, patience, waits));
     }
 
-    /// The daemon comes home, or leaves.
-    pub fn set_at_home(&self, is_at_home: bool) {
-        self.state().is_at_home = is_at_home;
+    /// The daemon begins or ceases to serve.
+    pub fn set_serving(&self, is_serving: bool) {
+        self.state().is_serving = is_serving;
         self.answered.notify_all();
     }
 
-    /// How often it was rung until now: the daemon's answer to come is for all of them.
-    pub fn heard(&self) -> u64 {
-        // Silent again: whoever rings from here on rings anew.
-        let _ = rustix::io::read(&self.rope, &mut [0; 8]);
-        self.state().rung
+    /// Returns the number of requests so far: the next drain answers all of them.
+    pub fn requested(&self) -> u64 {
+        // Reset: later requests wake again.
+        let _ = rustix::io::read(&self.eventfd, &mut [0; 8]);
+        self.state().requests
     }
 
-    /// What there was when the bell was [heard](Bell::heard) has been fetched.
-    pub fn answer(&self, heard: u64) {
-        self.state().answered = heard;
+    /// The queue has been drained since [`requested`](Wakeup::requested) returned this number.
+    pub fn answer(&self, requested: u64) {
+        self.state().answered = requested;
         self.answered.notify_all();
     }
 
@@ -80,10 +80,10 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
-    /// Can be read while it rings.
+impl AsFd for Wakeup {
+    /// Readable while there are new requests.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.rope.as_fd()
+        self.eventfd.as_fd()
     }
 }
 
@@ -97,21 +97,21 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn who_rings_sees_what_the_daemon_has_done_since() {
-        let (bell, is_over, rounds) = (Bell::new().unwrap(), AtomicBool::new(false), AtomicU64::new(0));
-        bell.set_at_home(true);
+    fn a_client_waits_for_a_complete_round_of_the_daemon() {
+        let (wakeup, is_over, rounds) = (Wakeup::new().unwrap(), AtomicBool::new(false), AtomicU64::new(0));
+        wakeup.set_serving(true);
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    let heard = bell.heard();
+                    let requested = wakeup.requested();
                     rounds.fetch_add(1, Ordering::Relaxed);
-                    bell.answer(heard);
+                    wakeup.answer(requested);
                     thread::yield_now();
                 }
             });
             for _ in 0..100 {
                 let before = rounds.load(Ordering::Relaxed);
-                bell.ring_for(LONG);
+                wakeup.wake_for(LONG);
                 assert!(rounds.load(Ordering::Relaxed) > before, "a whole round lies in between");
             }
             is_over.store(true, Ordering::Relaxed);
@@ -119,18 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_daemon_that_is_not_there_or_leaves() {
-        let bell = Bell::new().unwrap();
-        bell.ring();
-        bell.set_at_home(true);
+    fn no_client_waits_for_a_daemon_that_does_not_serve() {
+        let wakeup = Wakeup::new().unwrap();
+        wakeup.wake();
+        wakeup.set_serving(true);
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| bell.ring_for(LONG));
-            while bell.heard() == 0 {
+            let waiting = scope.spawn(|| wakeup.wake_for(LONG));
+            while wakeup.requested() == 0 {
                 thread::yield_now();
             }
-            bell.set_at_home(false);
+            wakeup.set_serving(false);
             waiting.join().unwrap();
         });
-        assert_eq!(bell.state().answered, 0);
+        assert_eq!(wakeup.state().answered, 0);
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Attachment<'a> {
             self.report(format!("cgroup {place} {what}, and its connections cannot be recorded: {}", problem.found));
             return false;
         }
-        self.kernel.walker.set_cgroup(self.cgroup.number);
+        self.kernel.scanner.set_cgroup(self.cgroup.number);
         self.observed.attached_again();
         log::warning(&format!(
             "cgroup {place} {what}; its connections are recorded again, but for those that opened and closed in between"

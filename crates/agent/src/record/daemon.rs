@@ -15,15 +15,15 @@ use super::options::Options;
 use super::prepared::{Prepared, addresses, program_settings, writer_settings};
 use super::recorder::Recorder;
 use super::rounds::Rounds;
-use super::row::Assembler;
+use super::row::RowBuilder;
 use crate::flow::cgroups::Recorded;
 use crate::flow::clock::{Clock, jiffy_ns};
-use crate::flow::event_queue::Events;
-use crate::flow::off_cpu::{Away, Watch};
+use crate::flow::event_queue::EventQueue;
+use crate::flow::off_cpu::{OffCpu, Watch};
 use crate::flow::program::Program;
-use crate::flow::scan::{Walked, Walker};
-use crate::flow::untracked::Unseen;
-use crate::flow::wakeup::Bell;
+use crate::flow::scan::{Scanned, Scanner};
+use crate::flow::untracked::Untracked;
+use crate::flow::wakeup::Wakeup;
 use crate::log;
 use crate::notify;
 use crate::problem::Problem;
@@ -71,7 +71,7 @@ pub fn record_with(
     let Prepared { mount, cgroup, paths, addresses } = prepared;
     let mut attachment =
         Attachment::new(kernel, &observed, mount, paths, cgroup, &mut *recorder.borrow_mut().extension)?;
-    let rounds = Rounds::new(&recorder, events, &waker, &kernel.walker, observed.bell(), attachment.changes())?;
+    let rounds = Rounds::new(&recorder, events, &waker, &kernel.scanner, observed.wakeup(), attachment.changes())?;
     report(rounds.walk()?);
     log::info(&opening_words(word, writes_rows, options, &observed.snapshot()));
     announce(&mut *recorder.borrow_mut().extension);
@@ -86,7 +86,7 @@ pub fn record_with(
 struct Opened {
     observed: Arc<Observed>,
     metrics: Arc<Metrics>,
-    away: Arc<Away>,
+    off_cpu: Arc<OffCpu>,
     writer: Option<Writer>,
     servers: Servers,
 }
@@ -104,12 +104,12 @@ impl Opened {
         writes_rows: bool,
         extension: &dyn Extension,
     ) -> Result<Opened, Problem> {
-        let away = Arc::new(Away::default());
-        let bell = Bell::new().map_err(|error| {
+        let off_cpu = Arc::new(OffCpu::default());
+        let wakeup = Wakeup::new().map_err(|error| {
             Problem::failed("files", "this process", error, "another open file", "look at ulimit -n")
         })?;
         let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
-        let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&away), bell, extension.tuning()));
+        let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&off_cpu), wakeup, extension.tuning()));
         let metrics = Arc::new(Metrics::new());
         let writer = if writes_rows { Some(Writer::open(writer_settings(options))?) } else { None };
         let socket = socket::Server::start(&options.socket, Arc::clone(&observed) as Arc<dyn Observable>)?;
@@ -117,30 +117,30 @@ impl Opened {
             let shown = Arc::clone(&observed) as Arc<dyn Observable>;
             observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
         }
-        let watch = Watch::start(&away).map_err(|error| {
+        let watch = Watch::start(&off_cpu).map_err(|error| {
             Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
         })?;
-        Ok(Opened { observed, metrics, away, writer, servers: Servers { _socket: socket, _watch: watch } })
+        Ok(Opened { observed, metrics, off_cpu, writer, servers: Servers { _socket: socket, _watch: watch } })
     }
 
     fn recorder(self, options: &Options, prepared: &Prepared, extension: Box<dyn Extension>) -> (Recorder, Servers) {
-        let assembler = Assembler::new(
+        let row_builder = RowBuilder::new(
             prepared.addresses.clone(),
             options.sample,
             jiffy_ns(),
             prepared.paths.clone(),
-            Arc::clone(&self.away),
+            Arc::clone(&self.off_cpu),
             extension.arms(),
         );
         let recorder = Recorder {
-            assembler,
+            row_builder,
             clock: Clock::now(),
             writer: self.writer,
             tally: Tally::new(self.metrics),
             observed: self.observed,
-            unseen: Unseen::default(),
+            untracked: Untracked::default(),
             extension,
-            away: self.away,
+            off_cpu: self.off_cpu,
         };
         (recorder, self.servers)
     }
@@ -149,17 +149,17 @@ impl Opened {
 /// The programs in the kernel, not yet attached, and the maps that they share with this process.
 struct Loaded {
     kernel: Kernel,
-    events: Events,
+    events: EventQueue,
     waker: MapHandle,
 }
 
 impl Loaded {
     fn new(options: &Options, cgroup: &Recorded, extension: &dyn Extension) -> Result<Loaded, Problem> {
-        let room = options.room();
-        let settings = program_settings(options, cgroup, jiffy_ns(), room);
-        let program = Arc::new(Program::load(&settings, room, &extension.load_config())?);
-        let walker = Walker::new(Arc::clone(&program), cgroup.number)?;
-        let events = Events::of(program.map("events")?, program.map("progress")?).map_err(|error| {
+        let capacity = options.capacity();
+        let settings = program_settings(options, cgroup, jiffy_ns(), capacity);
+        let program = Arc::new(Program::load(&settings, capacity, &extension.load_config())?);
+        let scanner = Scanner::new(Arc::clone(&program), cgroup.number)?;
+        let events = EventQueue::of(program.map("events")?, program.map("progress")?).map_err(|error| {
             Problem::failed(
                 "no-memory",
                 "this process",
@@ -169,7 +169,7 @@ impl Loaded {
             )
         })?;
         let waker = program.map("waker")?;
-        Ok(Loaded { kernel: Kernel { program, walker }, events, waker })
+        Ok(Loaded { kernel: Kernel { program, scanner }, events, waker })
     }
 }
 
@@ -233,7 +233,7 @@ impl Reload<'_> {
         lines.iter().for_each(|line| log::info(line));
         if addresses != *self.addresses.borrow() {
             log::warning("--key: another key; addresses hash to other numbers from now on");
-            recorder.assembler.set_addresses(addresses.clone());
+            recorder.row_builder.set_addresses(addresses.clone());
             self.addresses.replace(addresses);
         }
         Ok(())
@@ -254,10 +254,10 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
 }
 
 /// The first walk says what will be missing.
-fn report(outcome: io::Result<Walked>) {
+fn report(outcome: io::Result<Scanned>) {
     match outcome {
-        Ok(Walked { missed: 0, .. }) => {}
-        Ok(Walked { missed, .. }) => log::warning(&format!(
+        Ok(Scanned { missed: 0, .. }) => {}
+        Ok(Scanned { missed, .. }) => log::warning(&format!(
             "{missed} network namespaces cannot be entered: connections that were open there before now are not recorded \
              (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
         )),

@@ -2,7 +2,7 @@
 
 use crate::flow::event::Event;
 use crate::flow::load_config::LoadConfig;
-use crate::flow::off_cpu::Away;
+use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
 use crate::problem::Problem;
 use crate::show::observable::Tuning;
@@ -77,10 +77,10 @@ pub trait Extension {
     fn opened(&mut self) {}
 
     /// Receives a connection that has closed, or its last sample if the kernel does not report the close.
-    fn take(&mut self, _event: &Event, _away: &Away) {}
+    fn take(&mut self, _event: &Event, _off_cpu: &OffCpu) {}
 
     /// Called five times a second.
-    fn tick(&mut self, _away: &Away) {}
+    fn tick(&mut self, _off_cpu: &OffCpu) {}
 
     /// Called when recording ends, while the programs are still attached.
     ///

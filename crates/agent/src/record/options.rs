@@ -1,7 +1,7 @@
 //! The command line of `record`.
 
 use super::files::DEFAULT_KEY;
-use crate::flow::capacity::Room;
+use crate::flow::capacity::Capacity;
 use crate::show::http;
 use crate::show::socket;
 use clap::{Args, ValueEnum};
@@ -87,10 +87,10 @@ pub struct Options {
 
 impl Options {
     /// How many connections there is room for at once.
-    pub fn room(&self) -> Room {
+    pub fn capacity(&self) -> Capacity {
         let memory = rustix::system::sysinfo();
         let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit);
-        self.max_open.map_or_else(|| Room::on_machine(memory_bytes), Room::for_connections)
+        self.max_open.map_or_else(|| Capacity::on_machine(memory_bytes), Capacity::for_connections)
     }
 }
 

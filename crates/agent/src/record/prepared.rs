@@ -2,7 +2,7 @@
 
 use super::files::{self, Addresses, Key};
 use super::options::{Options, Privacy};
-use crate::flow::capacity::Room;
+use crate::flow::capacity::Capacity;
 use crate::flow::cgroups::{Paths, Recorded, mount_point};
 use crate::flow::event::Settings;
 use crate::flow::program::{check_alone, check_no_other_tuner};
@@ -89,7 +89,7 @@ pub fn writer_settings(options: &Options) -> files::Settings {
 }
 
 /// Settings of the programs.
-pub fn program_settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, room: Room) -> Settings {
+pub fn program_settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, capacity: Capacity) -> Settings {
     let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Settings {
         jiffy_us: jiffy_ns / 1_000,
@@ -97,6 +97,6 @@ pub fn program_settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, roo
         sample_one_in: options.sample,
         interim_us: us(options.interim),
         cgroup_level: cgroup.level,
-        set_mask: room.set_mask(),
+        set_mask: capacity.set_mask(),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::extension::Extension;
 use super::files::{Health, Writer};
-use super::row::Assembler;
+use super::row::RowBuilder;
 use crate::flow::clock::Clock;
 use crate::flow::event::{Event, Kind, flag};
-use crate::flow::off_cpu::Away;
-use crate::flow::untracked::Unseen;
+use crate::flow::off_cpu::OffCpu;
+use crate::flow::untracked::Untracked;
 use crate::show::observed::Observed;
 use crate::show::snapshot;
 use crate::show::tally::Tally;
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The daemon's thread: events in, rows out.
 pub struct Recorder {
     /// Makes rows.
-    pub assembler: Assembler,
+    pub row_builder: RowBuilder,
     /// Tells the time.
     pub clock: Clock,
     /// Where rows go; none: nowhere.
@@ -25,12 +25,12 @@ pub struct Recorder {
     pub tally: Tally,
     /// What others may look at.
     pub observed: Arc<Observed>,
-    /// Connections of whose end the kernel will not tell.
-    pub unseen: Unseen,
+    /// Connections whose close the kernel does not report.
+    pub untracked: Untracked,
     /// Called for events, at ticks and when recording ends.
     pub extension: Box<dyn Extension>,
     /// For how much of the time the machine was off CPU.
-    pub away: Arc<Away>,
+    pub off_cpu: Arc<OffCpu>,
 }
 
 impl Recorder {
@@ -39,16 +39,16 @@ impl Recorder {
         match event.kind() {
             // Nobody has told of its end. What was seen of it last tells more than what is kept.
             Some(Kind::Gone) => {
-                let last = self.unseen.remove(event.connection);
+                let last = self.untracked.remove(event.connection);
                 let last = last.as_ref().unwrap_or(event);
-                self.extension.take(last, &self.away);
+                self.extension.take(last, &self.off_cpu);
                 return self.row(last, true);
             }
             Some(Kind::Close) => {
-                self.unseen.remove(event.connection);
-                self.extension.take(event, &self.away);
+                self.untracked.remove(event.connection);
+                self.extension.take(event, &self.off_cpu);
             }
-            _ if event.is(flag::BLIND) => self.unseen.take(event),
+            _ if event.is(flag::BLIND) => self.untracked.take(event),
             _ => {}
         }
         // It has ended before its connection, or with it.
@@ -61,7 +61,7 @@ impl Recorder {
     }
 
     fn row(&mut self, event: &Event, is_unseen: bool) {
-        let row = self.assembler.row(event, &self.clock, is_unseen);
+        let row = self.row_builder.row(event, &self.clock, is_unseen);
         self.observed.count_row(row.kind);
         self.tally.take(&row);
         if let Some(writer) = &mut self.writer {
@@ -94,7 +94,7 @@ impl Recorder {
     /// To be called a few times a second.
     pub fn tick(&mut self, now: Instant) {
         self.tally.publish();
-        self.extension.tick(&self.away);
+        self.extension.tick(&self.off_cpu);
         if let Some(writer) = &mut self.writer {
             writer.tick(now);
         }

@@ -3,9 +3,9 @@
 use super::attachment::Attachment;
 use super::recorder::Recorder;
 use crate::flow::event::Event;
-use crate::flow::event_queue::Events;
-use crate::flow::scan::{Walked, Walker};
-use crate::flow::wakeup::Bell;
+use crate::flow::event_queue::EventQueue;
+use crate::flow::scan::{Scanned, Scanner};
+use crate::flow::wakeup::Wakeup;
 use crate::log;
 use crate::problem::Problem;
 use crate::signals::Signals;
@@ -40,11 +40,11 @@ const MOMENT: Duration = Duration::from_millis(5);
 /// The daemon's rounds.
 pub struct Rounds<'a> {
     recorder: &'a RefCell<Recorder>,
-    events: RefCell<Events>,
+    events: RefCell<EventQueue>,
     waker: RingBuffer<'a>,
-    walker: &'a Walker,
-    bell: &'a Bell,
-    /// Wakes when events are many, and when the bell rings.
+    scanner: &'a Scanner,
+    wakeup: &'a Wakeup,
+    /// Wakes when many events are queued, and when a client asks.
     waiting: OwnedFd,
 }
 
@@ -55,19 +55,19 @@ impl<'a> Rounds<'a> {
     /// If there are no more file descriptors.
     pub fn new(
         recorder: &'a RefCell<Recorder>,
-        events: Events,
+        events: EventQueue,
         waker: &'a MapHandle,
-        walker: &'a Walker,
-        bell: &'a Bell,
+        scanner: &'a Scanner,
+        wakeup: &'a Wakeup,
         changes: Option<BorrowedFd<'_>>,
     ) -> Result<Rounds<'a>, Problem> {
         let mut ring = RingBufferBuilder::new();
         // What it says does not matter.
         ring.add(waker, |_| 0).map_err(unreadable)?;
-        let files: Vec<BorrowedFd<'_>> = [waker.as_fd(), bell.as_fd()].into_iter().chain(changes).collect();
+        let files: Vec<BorrowedFd<'_>> = [waker.as_fd(), wakeup.as_fd()].into_iter().chain(changes).collect();
         let waiting = wakes_for(&files).map_err(unreadable)?;
         let waker = ring.build().map_err(unreadable)?;
-        Ok(Rounds { recorder, events: RefCell::new(events), waker, walker, bell, waiting })
+        Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
     /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`; and when
@@ -85,7 +85,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<(), Problem> {
         let usual = (interim / WALKS_PER_INTERIM).max(LEAST_WALK);
         let mut walked = Instant::now();
-        self.bell.set_at_home(true);
+        self.wakeup.set_serving(true);
         while !signals.is_over() {
             self.wait()?;
             self.fetch()?;
@@ -93,7 +93,7 @@ impl<'a> Rounds<'a> {
                 reload(&mut self.recorder.borrow_mut());
             }
             let is_new = attachment.check(&mut *self.recorder.borrow_mut().extension);
-            let interval = if self.recorder.borrow().unseen.is_empty() { usual } else { usual.min(flush) };
+            let interval = if self.recorder.borrow().untracked.is_empty() { usual } else { usual.min(flush) };
             if is_new || walked.elapsed() >= interval {
                 walked = Instant::now();
                 if let Err(error) = self.walk()? {
@@ -101,7 +101,7 @@ impl<'a> Rounds<'a> {
                 }
             }
         }
-        self.bell.set_at_home(false);
+        self.wakeup.set_serving(false);
         Ok(())
     }
 
@@ -110,14 +110,14 @@ impl<'a> Rounds<'a> {
     /// # Errors
     /// If it cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
-        let heard = self.bell.heard();
+        let requested = self.wakeup.requested();
         // Before the events: what comes while they are taken wakes once more.
         self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
         recorder.clock.look();
         self.events.borrow_mut().take(&mut |event| recorder.take(event));
         recorder.tick(Instant::now());
-        self.bell.answer(heard);
+        self.wakeup.answer(requested);
         Ok(())
     }
 
@@ -127,26 +127,26 @@ impl<'a> Rounds<'a> {
     ///
     /// # Errors
     /// If what the kernel hands over meanwhile cannot be read.
-    pub fn walk(&self) -> Result<io::Result<Walked>, Problem> {
+    pub fn walk(&self) -> Result<io::Result<Scanned>, Problem> {
         self.recorder.borrow_mut().begin_walk();
         self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
     /// Recording ends: what is open has an interim row now. Errors are those of [`Rounds::walk`].
-    pub fn walk_last(&self) -> Result<io::Result<Walked>, Problem> {
+    pub fn walk_last(&self) -> Result<io::Result<Scanned>, Problem> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
     /// A walk takes a second where connections are many, in which the room for events can fill: they are fetched meanwhile. And
     /// it can make more rows than there is memory for: where many wait for the disk, it waits as well.
-    fn go(&self, shows_all: bool, take: &mut dyn FnMut(&mut Recorder, &Event)) -> Result<io::Result<Walked>, Problem> {
+    fn go(&self, shows_all: bool, take: &mut dyn FnMut(&mut Recorder, &Event)) -> Result<io::Result<Scanned>, Problem> {
         let (sender, batches) = sync_channel::<Vec<Event>>(BATCHES);
-        let (walker, patient_until) = (self.walker, Instant::now() + MOST_WAITING);
+        let (scanner, patient_until) = (self.scanner, Instant::now() + MOST_WAITING);
         // What is moved into it goes when it returns, so that a walk whose batches nobody takes any more does not wait.
         thread::scope(move |scope| {
             let walk = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {
                 let mut batch = Vec::with_capacity(BATCH);
-                let walked = walker.walk(shows_all, &mut |event| {
+                let walked = scanner.walk(shows_all, &mut |event| {
                     batch.push(event.clone());
                     if batch.len() == BATCH {
                         let _ = sender.send(std::mem::take(&mut batch));
@@ -178,7 +178,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits until there is something to do: events are many, somebody rings, a signal comes, or it is time.
+    /// Waits until there is something to do: many events are queued, a client asks, a signal arrives, or the tick is due.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {

@@ -9,7 +9,7 @@ use crate::flow::measures::{
     address, bbr_bw_bps, buffer_bdp, cpu_limited, delivery_rate_bps, delivery_rate_max_bps, is_measured,
     is_paced_by_application, known, name, p95_us, smallest_rtt_us,
 };
-use crate::flow::off_cpu::Away;
+use crate::flow::off_cpu::OffCpu;
 use crate::flow::reason::Reason;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,13 +33,13 @@ const TEXTS: usize = 4096;
 
 /// Makes rows.
 #[derive(Debug)]
-pub struct Assembler {
+pub struct RowBuilder {
     machine: Arc<str>,
     addresses: Addresses,
     sampled_one_in: u64,
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
-    away: Arc<Away>,
+    off_cpu: Arc<OffCpu>,
     /// Of the algorithms that may be chosen, as the programs number them; empty: nothing is chosen.
     arms: Vec<Arc<str>>,
     names: HashMap<[u64; 2], Arc<str>>,
@@ -74,25 +74,25 @@ impl<K: PartialEq> Last<K> {
     }
 }
 
-impl Assembler {
+impl RowBuilder {
     /// For records of this machine.
     pub fn new(
         addresses: Addresses,
         sampled_one_in: u64,
         jiffy_ns: u64,
         cgroups: cgroups::Paths,
-        away: Arc<Away>,
+        off_cpu: Arc<OffCpu>,
         arms: Vec<Arc<str>>,
-    ) -> Assembler {
+    ) -> RowBuilder {
         let name = rustix::system::uname();
         let machine = Arc::from(&*name.nodename().to_string_lossy());
-        Assembler {
+        RowBuilder {
             machine,
             addresses,
             sampled_one_in,
             jiffy_ns,
             cgroups,
-            away,
+            off_cpu,
             arms,
             names: HashMap::new(),
             last_name: Last::default(),
@@ -189,7 +189,7 @@ impl Assembler {
             acked_30s_bytes: mark(3),
             bbr_bw_bps: is_bbr.then(|| bbr_bw_bps(event)),
             bbr_min_rtt_us: known(event.bbr_min_rtt_us).filter(|_| is_bbr && event.bbr_min_rtt_us != BBR_UNKNOWN_RTT),
-            cpu_limited: cpu_limited(event, &self.away),
+            cpu_limited: cpu_limited(event, &self.off_cpu),
             buffer_bdp: connection.and_then(buffer_bdp),
             fct_us,
             goodput_bps: fct_us.and_then(|fct_us| bits_per_second(event.acked_bytes, fct_us)),
@@ -209,7 +209,7 @@ impl Assembler {
 
     /// An address, as much of it as is kept: ours, or the peer's.
     fn text(&mut self, end: usize, address: IpAddr) -> Option<Arc<str>> {
-        let Assembler { addresses, texts, last_texts, .. } = self;
+        let RowBuilder { addresses, texts, last_texts, .. } = self;
         last_texts[end].or(address, |address| {
             if texts.len() >= TEXTS {
                 texts.clear();
@@ -220,7 +220,7 @@ impl Assembler {
     }
 
     fn cgroup(&mut self, number: u64) -> Option<Arc<str>> {
-        let Assembler { cgroups, last_cgroup, .. } = self;
+        let RowBuilder { cgroups, last_cgroup, .. } = self;
         last_cgroup.or(number, |number| cgroups.of(*number))
     }
 
@@ -236,7 +236,7 @@ impl Assembler {
 
     /// A name as the kernel writes it; each is in memory once.
     fn name(&mut self, words: [u64; 2]) -> Option<Arc<str>> {
-        let Assembler { names, last_name, .. } = self;
+        let RowBuilder { names, last_name, .. } = self;
         last_name.or(words, |&words| {
             (words[0] != 0).then(|| Arc::clone(names.entry(words).or_insert_with(|| Arc::from(name(words)))))
         })

@@ -6,23 +6,23 @@ use crate::flow::measures::AF_INET;
 const JIFFY_NS: u64 = 4_000_000;
 
 /// Of a machine that is never off CPU.
-fn assembler(addresses: Addresses) -> Assembler {
-    assembler_with(addresses, Away::made_up(0.0))
+fn row_builder(addresses: Addresses) -> RowBuilder {
+    assembler_with(addresses, OffCpu::with_share(0.0))
 }
 
-fn assembler_with(addresses: Addresses, away: Away) -> Assembler {
-    Assembler::new(
+fn assembler_with(addresses: Addresses, off_cpu: OffCpu) -> RowBuilder {
+    RowBuilder::new(
         addresses,
         1,
         JIFFY_NS,
         Paths::new("/sys/fs/cgroup/of/nobody".into()),
-        Arc::new(away),
+        Arc::new(off_cpu),
         vec!["cubic".into(), "bbr".into()],
     )
 }
 
 fn row(event: &Event) -> RecordRow {
-    assembler(Addresses::Whole).row(event, &Clock::now(), false)
+    row_builder(Addresses::Whole).row(event, &Clock::now(), false)
 }
 
 fn words(text: &str) -> [u64; 2] {
@@ -105,8 +105,9 @@ fn how_it_has_closed_follows_from_the_error_and_the_last_state() {
         assert_eq!(row(&Event { error, state, ..close() }).close, Some(expected), "{error} {state}");
     }
     assert_eq!(row(&Event { kind: Kind::Interim as u32, ..close() }).close, None);
-    let unseen = assembler(Addresses::Whole).row(&Event { kind: Kind::Look as u32, ..close() }, &Clock::now(), true);
-    assert_eq!((unseen.kind, unseen.close), ("close", Some("unseen")));
+    let untracked =
+        row_builder(Addresses::Whole).row(&Event { kind: Kind::Look as u32, ..close() }, &Clock::now(), true);
+    assert_eq!((untracked.kind, untracked.close), ("close", Some("unseen")));
 }
 
 /// 100 kB in 80 ms.
@@ -142,7 +143,7 @@ fn a_transfer_has_a_completion_time_if_it_has_ended_and_the_network_has_set_the_
 
 #[test]
 fn addresses_and_ports_are_kept_as_the_operator_wants() {
-    let truncated = |event: &Event| assembler(Addresses::Truncated).row(event, &Clock::now(), false);
+    let truncated = |event: &Event| row_builder(Addresses::Truncated).row(event, &Clock::now(), false);
     let incoming = truncated(&close());
     assert_eq!((incoming.remote_address.as_deref(), incoming.remote_port), (Some("198.51.100.0/24"), None));
     let outgoing = truncated(&Event { flags: flag::OUTGOING, ..close() });
@@ -197,8 +198,8 @@ fn bbr_is_told_of_where_it_runs() {
 
 #[test]
 fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
-    let judged = |event: &Event, away| {
-        assembler_with(Addresses::Whole, Away::made_up(away)).row(event, &Clock::now(), false).cpu_limited
+    let judged = |event: &Event, off_cpu| {
+        assembler_with(Addresses::Whole, OffCpu::with_share(off_cpu)).row(event, &Clock::now(), false).cpu_limited
     };
     assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is under way for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
@@ -236,7 +237,7 @@ fn of_a_connection_whose_end_nobody_told_there_is_what_was_kept() {
         rate_max_interval_us: 100,
         ..close()
     };
-    let row = assembler(Addresses::Whole).row(&gone, &Clock::now(), true);
+    let row = row_builder(Addresses::Whole).row(&gone, &Clock::now(), true);
     assert_eq!((row.kind, row.close, row.duration_us), ("close", Some("unseen"), Some(2_000_000)));
     assert_eq!(
         (row.acked_bytes, row.cc_at_open.as_deref(), row.direction),

@@ -5,14 +5,14 @@ use super::snapshot::{Counters, Open, OpenConnections, Program, Snapshot, Usage,
 use super::sorting::Selection;
 
 /// Answers with what it holds.
-pub struct MadeUp {
+pub struct FixtureAgent {
     /// The status.
     pub snapshot: Snapshot,
     /// The open connections.
     pub open: Vec<Open>,
 }
 
-impl Observable for MadeUp {
+impl Observable for FixtureAgent {
     fn status(&self) -> Snapshot {
         self.snapshot.clone()
     }
@@ -27,7 +27,7 @@ impl Observable for MadeUp {
 }
 
 /// An agent that has recorded for 27 hours.
-pub fn agent() -> MadeUp {
+pub fn agent() -> FixtureAgent {
     let counters = Counters {
         opened: 1_234_567,
         joined: 12,
@@ -63,7 +63,7 @@ pub fn agent() -> MadeUp {
         usage: Usage { process_bytes: 8_100_000, cpu_us: 61_250_000, maps_bytes: Some(12_345_678) },
         programs: vec![Program { name: "record_sockops".to_owned(), runs: 2_000_000, run_ns: 170_000_000 }],
     };
-    MadeUp { snapshot, open: vec![download(), upload()] }
+    FixtureAgent { snapshot, open: vec![download(), upload()] }
 }
 
 /// A connection that is fast and lossy.

@@ -7,10 +7,10 @@ use crate::flow::cgroups;
 use crate::flow::clock::{jiffy_ns, monotonic_us};
 use crate::flow::event::{Event, flag, state};
 use crate::flow::measures::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
-use crate::flow::off_cpu::Away;
+use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::{Cost, Program};
-use crate::flow::scan::Walker;
-use crate::flow::wakeup::Bell;
+use crate::flow::scan::Scanner;
+use crate::flow::wakeup::Wakeup;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ pub struct Observed {
     listen: OnceLock<String>,
     kernel: OnceLock<Kernel>,
     tuning: Option<Arc<dyn Tuning>>,
-    bell: Bell,
+    wakeup: Wakeup,
     writer: Mutex<Writer>,
     close_rows: AtomicU64,
     interim_rows: AtomicU64,
@@ -46,7 +46,7 @@ pub struct Observed {
     /// Why settings could not be read again.
     reload_trouble: Mutex<Option<String>>,
     cgroups: Mutex<cgroups::Paths>,
-    away: Arc<Away>,
+    off_cpu: Arc<OffCpu>,
     looks: Mutex<Looks>,
 }
 
@@ -63,7 +63,7 @@ pub struct Kernel {
     /// They.
     pub program: Arc<Program>,
     /// Goes over connections.
-    pub walker: Walker,
+    pub scanner: Scanner,
 }
 
 /// UNIX time.
@@ -81,8 +81,8 @@ impl Observed {
     pub fn new(
         fixed: Snapshot,
         cgroups: cgroups::Paths,
-        away: Arc<Away>,
-        bell: Bell,
+        off_cpu: Arc<OffCpu>,
+        wakeup: Wakeup,
         tuning: Option<Arc<dyn Tuning>>,
     ) -> Observed {
         Observed {
@@ -90,7 +90,7 @@ impl Observed {
             listen: OnceLock::new(),
             kernel: OnceLock::new(),
             tuning,
-            bell,
+            wakeup,
             writer: Mutex::default(),
             close_rows: AtomicU64::new(0),
             interim_rows: AtomicU64::new(0),
@@ -100,7 +100,7 @@ impl Observed {
             detached: Mutex::default(),
             reload_trouble: Mutex::default(),
             cgroups: Mutex::new(cgroups),
-            away,
+            off_cpu,
             looks: Mutex::default(),
         }
     }
@@ -144,9 +144,9 @@ impl Observed {
         *locked(&self.reload_trouble) = trouble;
     }
 
-    /// Rings when somebody wants to know how things stand.
-    pub fn bell(&self) -> &Bell {
-        &self.bell
+    /// Wakes the daemon before a client is answered.
+    pub fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
     }
 
     /// How writing goes, and how often the clock was set.
@@ -180,13 +180,13 @@ impl Observed {
             reattached: read(&self.reattached),
         };
         let now = monotonic_us();
-        let away = self.away.share(now.saturating_sub(SHOWN_US), now);
+        let off_cpu = self.off_cpu.share(now.saturating_sub(SHOWN_US), now);
         let maps_bytes = kernel.and_then(|kernel| kernel.program.maps_bytes());
         Snapshot {
             now_us: now_us(),
             listen: self.listen.get().cloned(),
             connections_open: (counters.opened + counters.joined).saturating_sub(counters.closed),
-            away_percent: away.map(|share| 100.0 * share),
+            away_percent: off_cpu.map(|share| 100.0 * share),
             counters,
             not_attached: locked(&self.detached).clone(),
             reload_trouble: locked(&self.reload_trouble).clone(),
@@ -206,13 +206,13 @@ impl Observed {
 impl Observable for Observed {
     /// Everything that ended before this was asked is counted.
     fn status(&self) -> Snapshot {
-        self.bell.ring();
+        self.wakeup.wake();
         self.snapshot()
     }
 
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
         // What has ended before the question is learned.
-        self.tuning.clone().inspect(|_| self.bell.ring())
+        self.tuning.clone().inspect(|_| self.wakeup.wake())
     }
 
     fn open(&self, selection: &Selection) -> OpenConnections {
@@ -226,11 +226,11 @@ impl Observable for Observed {
             let walk = thread::Builder::new().name("looks".to_owned()).spawn_scoped(scope, move || {
                 let mut now = HashMap::new();
                 // What could be seen is shown, whatever could not.
-                let _ = kernel.walker.walk(true, &mut |event| {
+                let _ = kernel.scanner.walk(true, &mut |event| {
                     now.insert(event.connection, (event.end_us, event.acked_bytes));
                     let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
                     let goodput_bps = before.get(&event.connection).and_then(|look| goodput_bps(*look, event));
-                    let _ = sender.send(open(event, cgroup, goodput_bps, &self.away));
+                    let _ = sender.send(open(event, cgroup, goodput_bps, &self.off_cpu));
                 });
                 now
             });
@@ -256,7 +256,7 @@ fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f6
     Some(8e6 * event.acked_bytes.saturating_sub(acked_bytes) as f64 / passed_us as f64)
 }
 
-fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>, away: &Away) -> Open {
+fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>, off_cpu: &OffCpu) -> Open {
     let endpoint = |words, port: u32| {
         address(event.family, words)
             .map(|address| SocketAddr::new(address, port as u16).to_string())
@@ -280,6 +280,6 @@ fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>, away: &
         segments: event.segments.into(),
         retransmits: event.retransmits.into(),
         delivery_rate_bps: delivery_rate_bps(event),
-        cpu_limited: cpu_limited(event, away),
+        cpu_limited: cpu_limited(event, off_cpu),
     }
 }

@@ -61,28 +61,7 @@ impl Chooser {
         let shared = Shared { brain: Mutex::new(brain), state: Mutex::default() };
         Chooser { shared: Arc::new(shared), options, looked: Instant::now() }
     }
-}
 
-/// Goes on with what was learned before, as far as that still means the same.
-fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Problem> {
-    let mut lost: Option<&str> = None;
-    for (netns, guard) in learned {
-        if let Err(differs) = brain.go_on_from(netns.unwrap_or(brain.own), guard, now()) {
-            // Of another namespace, which may be gone, nobody minds.
-            lost = lost.or(netns.is_none().then_some(differs));
-        }
-    }
-    if let Some(differs) = lost {
-        let aside = state.set_aside(now())?;
-        let aside = aside.display();
-        log::warning(&format!(
-            "what was learned before is about {differs}: it is in {aside} now, and all begins afresh"
-        ));
-    }
-    Ok(())
-}
-
-impl Chooser {
     /// Restores what was learned before, and writes the first rows and overrides.
     ///
     /// # Errors
@@ -106,8 +85,8 @@ impl Chooser {
         locked(&self.shared.brain).observe(netns, outcome, now());
     }
 
-    /// Called five times a second; `away` is the off-CPU share of the last 10 s, if it is known.
-    pub fn tick(&mut self, away: Option<f64>, kernel: &mut dyn Kernel) {
+    /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if it is known.
+    pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn Kernel) {
         let lines = {
             let found = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
                 self.looked = Instant::now();
@@ -117,7 +96,7 @@ impl Chooser {
             if let Some(found) = found {
                 brain.look_around(found, now());
             }
-            brain.tick(now(), away, kernel);
+            brain.tick(now(), off_cpu, kernel);
             if let Some(state) = locked(&self.shared.state).as_mut() {
                 state.tick(&brain, now());
             }
@@ -161,6 +140,25 @@ impl Chooser {
     pub fn tuning(&self) -> Arc<dyn Tuning> {
         Arc::clone(&self.shared) as Arc<dyn Tuning>
     }
+}
+
+/// Goes on with what was learned before, as far as that still means the same.
+fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Problem> {
+    let mut lost: Option<&str> = None;
+    for (netns, guard) in learned {
+        if let Err(differs) = brain.go_on_from(netns.unwrap_or(brain.own), guard, now()) {
+            // Of another namespace, which may be gone, nobody minds.
+            lost = lost.or(netns.is_none().then_some(differs));
+        }
+    }
+    if let Some(differs) = lost {
+        let aside = state.set_aside(now())?;
+        let aside = aside.display();
+        log::warning(&format!(
+            "what was learned before is about {differs}: it is in {aside} now, and all begins afresh"
+        ));
+    }
+    Ok(())
 }
 
 impl Shared {

@@ -4,7 +4,7 @@ use super::kernel::Choice;
 use super::wire::Slots;
 use crate::flow::event::{Event, Kind, flag};
 use crate::flow::measures;
-use crate::flow::off_cpu::Away;
+use crate::flow::off_cpu::OffCpu;
 use crate::flow::reason::Reason;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ impl Outcomes {
     ///
     /// Connections of one peer that are open at the same time share an arm and a path: one of them is counted, the first that ends
     /// after it has carried enough, and the others tell nothing. So is one whose algorithm somebody has changed.
-    pub fn take(&mut self, event: &Event, away: &Away) -> Option<(u32, Outcome)> {
+    pub fn take(&mut self, event: &Event, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
         }
@@ -59,7 +59,7 @@ impl Outcomes {
         };
         let group = if group == Group::Untouched || self.counts(event, remote) { group } else { Group::Untouched };
         let length = self.lengths[usize::from(remote.is_ipv6())];
-        Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, away)))
+        Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, off_cpu)))
     }
 
     /// Has it at its end what was drawn for it, or the default where there was nothing to draw?
@@ -94,7 +94,7 @@ impl Outcomes {
         self.counted_us.retain(|_, end_us| *end_us > middle);
     }
 
-    fn outcome(&self, event: &Event, prefix: Prefix, arm: ArmId, group: Group, away: &Away) -> Outcome {
+    fn outcome(&self, event: &Event, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
         let span = |us: u64| Span::from_micros(us);
         // One transfer, and no more, of which the network set the pace.
         let transfer = event.last_transfer().filter(|transfer| {
@@ -115,7 +115,7 @@ impl Outcomes {
                 0
             }),
             is_app_limited: 2 * event.app_limited_samples > event.rtt_samples,
-            is_cpu_limited: measures::cpu_limited(event, away) == Some(true),
+            is_cpu_limited: measures::cpu_limited(event, off_cpu) == Some(true),
             segments: Packets(event.segments.into()),
             retransmits: Packets(event.retransmits.into()),
             rtt_min: measures::smallest_rtt_us(event).map(span),
@@ -183,12 +183,12 @@ mod tests {
     }
 
     fn group_of(outcomes: &mut Outcomes, event: &Event) -> Option<Group> {
-        outcomes.take(event, &Away::default()).map(|(_, outcome)| outcome.group)
+        outcomes.take(event, &OffCpu::default()).map(|(_, outcome)| outcome.group)
     }
 
     #[test]
     fn a_connection_that_has_closed_tells_how_it_went() {
-        let (netns, outcome) = outcomes().take(&closed(1_000, 31_000), &Away::default()).unwrap();
+        let (netns, outcome) = outcomes().take(&closed(1_000, 31_000), &OffCpu::default()).unwrap();
         assert_eq!(netns, 5);
         let expected = Outcome {
             prefix: "192.0.2.0/24".parse().unwrap(),
@@ -212,9 +212,9 @@ mod tests {
     #[test]
     fn several_transfers_have_no_completion_time() {
         let event = Event { transfer: 1, ..closed(1_000, 31_000) };
-        assert_eq!(outcomes().take(&event, &Away::default()).unwrap().1.completion, None);
+        assert_eq!(outcomes().take(&event, &OffCpu::default()).unwrap().1.completion, None);
         let event = Event { last_is_complete: 0, ..closed(1_000, 31_000) };
-        assert_eq!(outcomes().take(&event, &Away::default()).unwrap().1.completion, None);
+        assert_eq!(outcomes().take(&event, &OffCpu::default()).unwrap().1.completion, None);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
                 netns: (number >> 16) as u32,
                 ..closed(number + 1, number + 1_000)
             };
-            outcomes.take(&event, &Away::default());
+            outcomes.take(&event, &OffCpu::default());
             assert!(outcomes.counted_us.len() <= PEERS);
         }
         assert!(outcomes.counted_us.len() > PEERS / 4);

@@ -11,7 +11,7 @@ use crate::flow::clock::monotonic_us;
 use crate::flow::event::Event;
 use crate::flow::load_config::LoadConfig;
 use crate::flow::measures;
-use crate::flow::off_cpu::Away;
+use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
 use crate::flow::reason::Reason;
 use crate::keeper::Keeper;
@@ -109,7 +109,7 @@ impl Extension for Tuner {
         self.is_open = true;
     }
 
-    fn take(&mut self, event: &Event, away: &Away) {
+    fn take(&mut self, event: &Event, off_cpu: &OffCpu) {
         if self.maps.is_none() {
             return;
         }
@@ -118,12 +118,12 @@ impl Extension for Tuner {
             let cc = self.names.entry(event.cc).or_insert_with(|| Arc::from(measures::name(event.cc)));
             self.chooser.count(event.netns, peer, event.reason(), cc);
         }
-        if let Some((netns, outcome)) = self.outcomes.take(event, away) {
+        if let Some((netns, outcome)) = self.outcomes.take(event, off_cpu) {
             self.chooser.observe(netns, &outcome);
         }
     }
 
-    fn tick(&mut self, away: &Away) {
+    fn tick(&mut self, off_cpu: &OffCpu) {
         let Some(maps) = &mut self.maps else { return };
         maps.beat();
         // What it has to say comes after the first line of output.
@@ -131,7 +131,7 @@ impl Extension for Tuner {
             return;
         }
         let now_us = monotonic_us();
-        self.chooser.tick(away.share(now_us.saturating_sub(AWAY_US), now_us), maps);
+        self.chooser.tick(off_cpu.share(now_us.saturating_sub(AWAY_US), now_us), maps);
     }
 
     fn end(&mut self) -> Result<(), Problem> {

@@ -114,7 +114,7 @@ pub struct Namespace {
     /// Destinations that are known.
     pub destinations: u64,
     /// What chosen connections got beyond those held out, over all destinations of IPv4 and of IPv6.
-    pub differences: Vec<Told>,
+    pub differences: Vec<Comparison>,
 }
 
 impl Namespace {
@@ -130,7 +130,7 @@ impl Namespace {
 
 /// What the comparison of a prefix says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct Comparison {
     /// The prefix.
     pub prefix: Prefix,
     /// The comparison.
@@ -187,7 +187,7 @@ impl Brain {
         let guard = known.guard.as_ref();
         let roots = ["0.0.0.0/0", "::/0"].map(|root| root.parse::<Prefix>().expect("prefixes"));
         let differences = |guard: &Guard| {
-            let told = |prefix| guard.difference(prefix).map(|difference| Told { prefix, difference });
+            let told = |prefix| guard.difference(prefix).map(|difference| Comparison { prefix, difference });
             roots.into_iter().filter_map(told).collect()
         };
         Namespace {
