@@ -3,7 +3,7 @@
 //! ```text
 //!  host that sends                                                    host that receives (both, if flows go up and down)
 //!  generator: one loop, all connections ── socket ──►                 receiver: takes and discards
-//!     agenda: who opens when      (as the simulator)
+//!     Agenda: who opens when      (of thalweg_traffic, as in the simulator)
 //!     timers, account
 //!  rows, made at the end
 //!  beside it, in threads of their own:

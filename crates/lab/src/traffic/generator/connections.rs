@@ -4,7 +4,6 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::protocol;
 use crate::traffic::generator::account::Account;
-use crate::traffic::generator::agenda::Agenda;
 use crate::traffic::rows::Ended;
 use crate::traffic::socket::connection::Connection;
 use crate::traffic::socket::limits;
@@ -18,6 +17,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use thalweg_plan::plan::Load;
+use thalweg_traffic::Agenda;
 use thalweg_units::{Span, Time};
 
 /// Between two looks at a connection whose end no stamp will tell; longer when there are many, so that looking stays cheap.

@@ -13,7 +13,6 @@
 //! - the experiment's end resets what is still open.
 
 mod account;
-mod agenda;
 mod connections;
 
 use crate::clock::Clock;
@@ -21,7 +20,6 @@ use crate::error::Error;
 use crate::protocol::{Command, Event as Told};
 use crate::stage::{Stage, Stopped};
 use crate::traffic::beside::Prepared;
-use crate::traffic::generator::agenda::Agenda;
 use crate::traffic::generator::connections::{Connections, Event};
 use crate::traffic::socket::ports::{Ports, Who};
 use crate::traffic::socket::{algorithm, limits};
@@ -33,6 +31,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
+use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
 /// What epoll says of descriptors that are no connections.
@@ -66,7 +65,8 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     let timers = Timers::new(clock)?;
     watch(&epoll, timers.fd(), TIMERS)?;
     let beside = prepared.start(experiment, &ports, part, clock)?;
-    let agenda = Agenda::new(experiment, flows);
+    let series = Randomness::new(experiment).series;
+    let agenda = Agenda::new(experiment, series, |flow| flows.contains(&flow));
     let connections = Connections::new(agenda, timers, Arc::clone(&ports), epoll, clock, part.to.clone());
     let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
     let mut generator = Generator { stage, clock, connections, flows, end, is_over: false };
