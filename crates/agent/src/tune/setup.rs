@@ -100,7 +100,12 @@ impl Setup {
         if !self.arms.iter().map(|(_, arm)| &arm.name).eq(&names) {
             stay.push("arms");
         }
-        let new = Setup::of(options, config.clone(), &place, self.arms.clone())?;
+        let new = Setup::of(options, config.clone(), &place, self.arms.clone()).map_err(|problem| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let fits_new_arms = Arms::named(&names, &offer.default)
+                .is_ok_and(|arms| Setup::of(options, config.clone(), &place, arms).is_ok());
+            if stay.contains(&"arms") && fits_new_arms { self.other_arms(&place, &names) } else { problem }
+        })?;
         let mut new = if new.guard.tree == self.guard.tree {
             new
         } else {
@@ -125,6 +130,18 @@ impl Setup {
         (new.state, new.objective.least) = (self.state.clone(), self.objective.least);
         new.left_out = if stay.contains(&"arms") { self.left_out.clone() } else { left_out };
         Ok((new, stay))
+    }
+
+    /// The settings are valid, but for other arms than those that the running agent has.
+    fn other_arms(&self, place: &str, names: &[&str]) -> Problem {
+        let ours: Vec<&str> = self.arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
+        Problem::refused(
+            "needs-restart",
+            place,
+            format!("arms {}", names.join(", ")),
+            &format!("the arms of the running agent: {}", ours.join(", ")),
+            "restart the agent to change its arms",
+        )
     }
 
     fn of(options: &Options, config: Config, place: &str, arms: Arms) -> Result<Setup, Problem> {

@@ -116,6 +116,20 @@ fn what_cannot_change_at_work_stays_and_is_named() {
 }
 
 #[test]
+fn settings_that_fit_other_arms_alone_ask_for_a_restart() {
+    let before = setup(&["--policy", "static", "--arms", "cubic,bbr"], "[static]\nbbr = 1.0\n").unwrap();
+    let again = |config: &str| {
+        let arguments = ["--policy", "static", "--arms", "cubic,reno"];
+        crate::tune::brain::tests::with_options(&arguments, config, |options, offer| before.again(options, offer))
+            .unwrap_err()
+    };
+    let error = again("[static]\nreno = 1.0\n");
+    assert_eq!((error.code, error.found.as_str()), ("needs-restart", "arms cubic, reno"), "{error}");
+    assert!(error.hint.contains("restart the agent"), "{error}");
+    assert_eq!(again("[static]\nvegas = 1.0\n").code, "unknown-arm");
+}
+
+#[test]
 fn the_first_lines_name_the_policy_the_arms_and_what_is_left_out() {
     let lines = setup(&[], "").unwrap().lines();
     assert_eq!(
