@@ -71,7 +71,7 @@ def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
     """Give the addresses that unknown keys were probably meant to be: nothing is missing there."""
     meant = set()
     for error in errors:
-        if error.code != "unknown-key" or not error.hint or not error.place:
+        if error.code != "unknown-key" or "`" not in (error.hint or "") or not error.place or not error.hint:
             continue
         word = error.hint.split("`")[1]
         around = error.place.rpartition(".")[0]
@@ -89,7 +89,7 @@ def _translate(details: ErrorDetails, place: Place, node: Schema, document: Docu
     name, key, header = name_of(place, raw), str(place[-1]) if place else "", header_of(place[:-1], raw)
     if kind == "extra_forbidden":
         known = list(_table(details["loc"][:-1]).get("properties", {}))
-        hint = _belongs(key, place) or words.did_you_mean(key, known)
+        hint = _not_yet(key, place) or _belongs(key, place) or words.did_you_mean(key, known)
         return ThalwegError(
             "unknown-key",
             f"unknown key `{key}` in {header}",
@@ -233,6 +233,19 @@ def _dotted(place: Place, given: Any) -> str:
         key = next(iter(given))
         place, given = (*place, key), given[key]
     return ".".join(map(str, place))
+
+
+NOT_YET = {"policer": "policers", "ecn": "ECN", "aqm": "queue disciplines other than fifo"}
+"""What no engine has yet, by the key that is tried for it."""
+
+
+def _not_yet(key: str, place: Place) -> str | None:
+    """Return a sentence on a key that asks for what no engine has yet."""
+    if place[0] != "path":
+        return None
+    if "steps" in place and key in ("rtt", "delay"):
+        return "a delay that changes is not supported by any engine yet: a step changes the rate"
+    return f"no engine supports {NOT_YET[key]} yet" if key in NOT_YET else None
 
 
 def _belongs(key: str, place: Place) -> str | None:

@@ -33,6 +33,8 @@ CASES = {
     "unknown key in a flow": GOOD + 'sise = "3MB"\n',
     "unknown key in an inline table": GOOD.replace("until", "untill"),
     "unknown key of a host": GOOD + "[host.sender]\ncpu_shares = 0.5\n",
+    "policer that no engine has": GOOD.replace("[path]\n", '[path]\npolicer = {rate = "10Mbps"}\n'),
+    "delay that changes": HEAD.replace('rate = "40Mbps"', 'steps = [{at = "0s", rate = "4Mbps", rtt = "9ms"}]') + FLOW,
     "generation of a kernel as a number": GOOD + "[host.sender]\nkernel = 6.1\n",
     "share of a CPU of nothing": GOOD + "[host.sender]\ncpu_share = 0\n",
     "share of more than a CPU": GOOD + "[host.sender]\ncpu_share = 50\n",
