@@ -104,3 +104,15 @@ def test_a_heading_that_is_not_there_is_named_with_those_that_are(tmp_path: Path
         imported(Table(mapping([TIME, "acked_bytes=size"], None)), CSV, out=tmp_path / "out")
     assert "`size_kB`" in (caught.value.found or "")
     assert not (tmp_path / "out").exists()
+
+
+def test_bytes_that_are_no_text_and_absurd_round_trips_are_noted(tmp_path: Path) -> None:
+    file = tmp_path / "odd.csv"
+    file.write_bytes(b"finished,algorithm,rtt_ms\n1795304248,bbr,20\n1795304249,caf\xe9,99999999\n")
+    settings = [TIME, "cc=algorithm", "rtt_min_us=rtt_ms:ms"]
+    rows, done = imported(Table(mapping(settings, None)), file, out=tmp_path / "out")
+    assert [row.get("rtt_min_us") for row in rows] == [20_000, None]
+    assert list(done.fallbacks) == [
+        "rtt_min_us: a round-trip time of more than an hour: is it in another unit?",
+        "cc: a character that is not UTF-8 was replaced",
+    ]

@@ -106,6 +106,14 @@ def test_a_line_that_is_cut_off_anywhere_gives_no_wrong_number(tmp_path: Path) -
     assert differing == [(undetectable, "rtt_min_us")]
 
 
+def test_a_field_that_is_cut_off_within_its_name_is_noted(tmp_path: Path) -> None:
+    fields = LINUX_5_10.rstrip()
+    end = fields.index("bytes_acked:") + len("bytes_ack")
+    (row,), done = rows_of(tmp_path, AT + HEAD + fields[:end])
+    assert "acked_bytes" not in row
+    assert [name for name in done.fallbacks if name.startswith("acked_bytes: ")]
+
+
 def test_the_last_value_of_a_file_without_an_end_of_line_is_not_believed(tmp_path: Path) -> None:
     (row,), done = rows_of(tmp_path, AT + HEAD + LINUX_4_9.rstrip()[:-2])
     assert "rtt_min_us" not in row

@@ -16,6 +16,13 @@ from thalweg.records.imports.derived import complete
 from thalweg.records.imports.items import NOTE, Assumed, Importer, Item, Unknown, Unread, opened
 from thalweg.records.imports.values import LARGEST
 from thalweg.records.imports.write import RecordFile
+from thalweg.records.schema import COLUMNS
+
+ROUND_TRIPS = [name for name in COLUMNS if name.startswith("rtt_")]
+LONGEST_RTT_US = 3_600_000_000
+"""Longer round-trip times are mistakes of units: TCP gives up within a quarter of an hour."""
+REPLACEMENT = "\ufffd"
+"""What stands in the place of bytes that are no text."""
 
 MAX_REASONS = 5
 """Reasons that an error names."""
@@ -177,9 +184,14 @@ def _row(item: Item, given: Mapping[str, Any], addresses: Addresses) -> tuple[di
         if isinstance(value, Assumed | Unknown)
     ]
     row = {name: int(value) if isinstance(value, Assumed) else value for name, value in row.items() if _is_known(value)}
+    for name in [name for name in ROUND_TRIPS if row.get(name, 0) > LONGEST_RTT_US]:
+        notes.append(f"{name}: a round-trip time of more than an hour: is it in another unit?")
+        del row[name]
     row = complete(row)
     for name, value in row.items():
         if isinstance(value, str):
+            if REPLACEMENT in value:
+                notes.append(f"{name}: a character that is not UTF-8 was replaced")
             # JSON can name halves of characters, which no text can hold.
             row[name] = printable.value(value if value.isascii() else value.encode(errors="replace").decode())
         elif not 0 <= value <= LARGEST:

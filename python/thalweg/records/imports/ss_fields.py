@@ -145,9 +145,16 @@ class Fields:
             "bbr_bw_bps": (_rate(bbr[1]) or None) if bbr else None,
             "bbr_min_rtt_us": values.count(bbr[2], 1e3) if bbr else None,
         }
-        if self._cut in COLUMNS:
-            row[COLUMNS[self._cut]] = Unknown(CUT)
+        for name in self._cut_fields():
+            row[COLUMNS[name]] = Unknown(CUT)
         return row
+
+    def _cut_fields(self) -> list[str]:
+        """Return the fields of columns that the last word may be of, if that may be cut off."""
+        if self._cut in COLUMNS:
+            return [self._cut]
+        is_in_name = bool(self._cut) and self._cut not in POSITION
+        return [name for name in COLUMNS if is_in_name and name.startswith(self._cut) and name not in self._present]
 
     def _is_passed(self, name: str) -> bool:
         """Tell whether ss printed something that it prints after a field."""
