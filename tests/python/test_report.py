@@ -344,7 +344,7 @@ def test_failed_missing_and_untrustworthy_experiments_are_named(tmp_path: Path) 
     words = Text(written(run)).words
     assert "1 of 6 experiments failed." in words
     assert "large cubic, repetition 2: the disk is full [no-room]" in words
-    assert "1 of 6 experiments are not there (yet)." in words
+    assert "1 of 6 experiments is not there (yet)." in words
     assert "large bbr, repetition 0: the host was busy" in words
     assert "thalweg run 'my file.toml'" in words
 

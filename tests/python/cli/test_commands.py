@@ -86,7 +86,7 @@ def test_an_engine_without_memory_is_told_in_a_few_lines(thalweg: Thalweg) -> No
 def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg: Thalweg) -> None:
     said = thalweg("run", "race.toml", "--no-report").stderr
     assert said.endswith(
-        "1 of 2 experiments are untrustworthy, and left out of the numbers: the numbers are of the other 1 only.\n"
+        "1 of 2 experiments is untrustworthy, and left out of the numbers: the numbers are of the other 1 only.\n"
         "untrustworthy: the host was busy\n"
         "to run untrustworthy experiments again: thalweg run race.toml --no-report --retry-untrustworthy\n"
     )
@@ -282,7 +282,7 @@ def test_results_of_nothing_but_untrustworthy_experiments_are_no_success(thalweg
     run.write()
     done = thalweg("results", "run")
     assert (done.returncode, done.stdout) == (Exit.NO_EVIDENCE, "")
-    assert "No experiment can be used: 1 of 1 experiments are untrustworthy" in done.stderr
+    assert "No experiment can be used: 1 of 1 experiment is untrustworthy" in done.stderr
     as_json = thalweg("results", "run", "--json")
     assert as_json.returncode == Exit.NO_EVIDENCE
     assert json.loads(as_json.stdout)["evidence"] == "none"

@@ -362,7 +362,7 @@ def test_claims_on_untrustworthy_experiments_are_no_success(
         pl.read_parquet(file).with_columns(untrustworthy=pl.lit("the host was busy")).write_parquet(file)
     again = thalweg("reproduce", "./mine")
     assert again.returncode == code
-    assert f"{marked} of 4 experiments are untrustworthy" in again.stderr
+    assert f"{marked} of 4 experiments {'is' if marked == 1 else 'are'} untrustworthy" in again.stderr
     (engine,) = json.loads(thalweg("reproduce", "./mine", "--json").stdout)["studies"][0]["engines"]
     assert engine["evidence"] == extent
 

@@ -64,7 +64,8 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         text = f"{who}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
         found.append(Caution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
-        text = f"{who}{status.missing} of {status.expected} experiments are not there (yet)."
+        are = "is" if status.missing == 1 else "are"
+        text = f"{who}{status.missing} of {status.expected} experiments {are} not there (yet)."
         found.append(Caution(text, [], "The same command goes on where it stopped.", again))
     if status.untrustworthy:
         items = [
