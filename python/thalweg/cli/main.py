@@ -25,7 +25,7 @@ from thalweg.cli.commands import (
     studies,
     validate,
 )
-from thalweg.cli.live import advise, importing, policy, records, synth
+from thalweg.cli.live import advise, importing, policy_command, records, synth
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError, shortage, shortage_behind
 
@@ -66,7 +66,7 @@ for name, module in {
     commands.command(name, cls=renamed.Command, epilog=module.EPILOG)(module.command)
 commands.add_typer(kernel.commands, name="kernel")
 commands.add_typer(synth.commands, name="synth")
-commands.add_typer(policy.commands, name="policy")
+commands.add_typer(policy_command.commands, name="policy")
 
 
 def _version(asked: bool) -> None:

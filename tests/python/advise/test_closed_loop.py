@@ -21,7 +21,7 @@ import pytest
 from scipy import stats
 from thalweg import engine, plan, scenario, synth
 from thalweg.advise import Answer, Effect, Question, advise
-from thalweg.advise.answers import rules
+from thalweg.advise.answers import policy_rules
 from thalweg.results import open_run
 from thalweg.run import execute
 from thalweg.scenario.document import READY_MADE
@@ -77,7 +77,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     world = synth.make(settings, pools)
     synth.write(world, folder)
     answer = advise([folder / synth.RECORDS], Question(segments=("as",)), table=folder / synth.PREFIXES)
-    (folder / "policy.toml").write_text(rules.text(answer))
+    (folder / "policy.toml").write_text(policy_rules.text(answer))
     policy = tomllib.loads((folder / "policy.toml").read_text())
     default = str(policy["default"])
     plays = []

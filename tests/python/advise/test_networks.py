@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from made_up_traffic import Traffic, write
 from thalweg.advise import NO_DIFFERENCE, NOT_ENOUGH, Answer, Design, Part, Question, advise
-from thalweg.advise.answers import rules
+from thalweg.advise.answers import policy_rules
 from thalweg.advise.statistics.effects import Effect
 from thalweg.advise.statistics.networks import Heavy, Networks
 
@@ -81,7 +81,7 @@ def test_few_networks_give_a_class_no_verdict_and_no_rule(
     assert found.parts
     assert "few-networks" in codes(found)
     assert not found.rollout
-    assert "[[rules]]" not in rules.text(found)
+    assert "[[rules]]" not in policy_rules.text(found)
 
 
 def test_the_network_alone_has_its_verdict(tmp_path: Path) -> None:

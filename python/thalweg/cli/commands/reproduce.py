@@ -214,10 +214,10 @@ def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> No
 
 
 def _write_policy(study: "Study", done: "Reproduced", file: Path, *, quick: bool) -> None:
-    from thalweg.studies.judging import policy
+    from thalweg.studies.judging import export_policy
     from thalweg.studies.pages import lessons
 
-    policy.write(lessons.policy_file(study, done, quick=quick), file)
+    export_policy.write(lessons.policy_file(study, done, quick=quick), file)
     output.talk(f"policy  {file}")
 
 

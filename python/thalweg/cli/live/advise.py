@@ -149,10 +149,10 @@ def _engine(spark: str | None, memory: str) -> "Engine":
 
 
 def _write(answer: "Answer", file: Path) -> None:
-    from thalweg.advise.answers import rules
+    from thalweg.advise.answers import policy_rules
     from thalweg.report.files import put
 
-    put(file, rules.text(answer), "the policy", "name another place with `--policy FILE`", makes_folders=False)
+    put(file, policy_rules.text(answer), "the policy", "name another place with `--policy FILE`", makes_folders=False)
 
 
 def _design(

@@ -6,7 +6,7 @@ from typing import Any
 from thalweg.errors import ThalwegError
 from thalweg.report.pages.study import Section
 from thalweg.studies.claims.load import Study
-from thalweg.studies.judging import policy
+from thalweg.studies.judging import export_policy
 from thalweg.studies.running.reproduce import Reproduced
 
 
@@ -43,7 +43,9 @@ def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
     if study.claims.policy is None:
         raise no_policy(study)
     engine = reproduced.engine
-    return policy.text(study.name, study.claims.policy, engine.name, engine.version, reproduced.judged, is_quick=quick)
+    return export_policy.text(
+        study.name, study.claims.policy, engine.name, engine.version, reproduced.judged, is_quick=quick
+    )
 
 
 def no_policy(study: Study) -> ThalwegError:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from thalweg import __version__, policy
+from thalweg import __version__, policy_file
 from thalweg.advise.answers.answer import Answer, Part, Step
 from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension
 
@@ -25,20 +25,20 @@ def text(answer: Answer) -> str:
         f"thalweg advise {__version__}, {question.design.name}, {question.treatment} against {question.control},"
         f" {answer.n} samples from {first} to {last}"
     )
-    return policy.text(source, question.control, [_rule(step, answer) for step in answer.rollout])
+    return policy_file.text(source, question.control, [_rule(step, answer) for step in answer.rollout])
 
 
-def _rule(step: Step, answer: Answer) -> policy.Rule | policy.LeftOut:
+def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOut:
     part = step.part
-    conditions: dict[str, policy.Condition] = {}
+    conditions: dict[str, policy_file.Condition] = {}
     for dimension, value in zip(answer.dimensions, part.values, strict=True):
         found = _condition(dimension, value)
         if isinstance(found, str):
-            return policy.LeftOut(part.title, found)
+            return policy_file.LeftOut(part.title, found)
         conditions |= found
     if not conditions:
-        return policy.LeftOut("everything", "it has no condition; make it the default")
-    return policy.Rule(
+        return policy_file.LeftOut("everything", "it has no condition; make it the default")
+    return policy_file.Rule(
         name=part.title,
         algorithm=answer.question.treatment,
         when=conditions,
@@ -48,7 +48,7 @@ def _rule(step: Step, answer: Answer) -> policy.Rule | policy.LeftOut:
     )
 
 
-def _condition(dimension: Dimension, value: object) -> dict[str, policy.Condition] | str:
+def _condition(dimension: Dimension, value: object) -> dict[str, policy_file.Condition] | str:
     """Give the condition of a part, or say why there is none."""
     if dimension.name in CANNOT and dimension.titles:
         return CANNOT[dimension.name]
@@ -62,7 +62,7 @@ def _condition(dimension: Dimension, value: object) -> dict[str, policy.Conditio
         }[dimension.name]
         least = edges[value - 1] if value > 0 else None
         most = edges[value] if value < len(edges) else None
-        return {name: policy.Between(least, most)}
+        return {name: policy_file.Between(least, most)}
     if value is None or value == "unknown":
         return f"{dimension.title} is not known"
     return {NAMED.get(dimension.name, dimension.name): [str(value)]}

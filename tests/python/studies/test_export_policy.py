@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from thalweg.errors import Exit, ThalwegError
 from thalweg.studies.claims.models import Policy
-from thalweg.studies.judging import policy
+from thalweg.studies.judging import export_policy
 from thalweg.studies.judging.judge import Judged
 
 POLICY = Policy.model_validate(
@@ -39,7 +39,7 @@ HELD = {"ahead": Judged("holds", 0.22, 0.2, 0.24, 5), "repeats": Judged("holds",
 
 
 def written(**changes: Judged) -> tuple[str, dict[str, Any]]:
-    text = policy.text("a-study", POLICY, "sim", "3", HELD | changes, is_quick=False)
+    text = export_policy.text("a-study", POLICY, "sim", "3", HELD | changes, is_quick=False)
     return text, tomllib.loads(text)
 
 
@@ -64,11 +64,11 @@ def test_a_rule_whose_claim_does_not_hold_is_left_out_and_the_file_says_so(verdi
 
 
 def test_what_a_quick_set_found_is_marked_as_such() -> None:
-    text = policy.text("a-study", POLICY, "uml", "2", HELD, is_quick=True)
+    text = export_policy.text("a-study", POLICY, "uml", "2", HELD, is_quick=True)
     assert "quick set, engine uml (results 2)" in tomllib.loads(text)["source"]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="cannot be written") as error:
-        policy.write("", tmp_path / "nowhere" / "policy.toml")
+        export_policy.write("", tmp_path / "nowhere" / "policy.toml")
     assert error.value.exit_code == Exit.CANNOT_WRITE

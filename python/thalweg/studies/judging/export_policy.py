@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from thalweg import __version__, policy
+from thalweg import __version__, policy_file
 from thalweg.report.files import put
 from thalweg.studies.claims.models import Policy, Rule
 from thalweg.studies.judging.judge import Judged
@@ -39,7 +39,7 @@ def text(
     """Write the policy file."""
     size = "quick set" if is_quick else "full set"
     source = f"study {study}, {size}, engine {engine} (results {version}), thalweg {__version__}"
-    return policy.text(source, concluded.default, [_written(each) for each in decide(concluded, judged)])
+    return policy_file.text(source, concluded.default, [_written(each) for each in decide(concluded, judged)])
 
 
 def write(content: str, file: Path) -> None:
@@ -50,14 +50,14 @@ def write(content: str, file: Path) -> None:
     put(file, content, "the policy", "name another place with `--policy FILE`", makes_folders=False)
 
 
-def _written(decided: Decided) -> policy.Rule | policy.LeftOut:
+def _written(decided: Decided) -> policy_file.Rule | policy_file.LeftOut:
     rule = decided.rule
     if decided.fails:
-        return policy.LeftOut(rule.name, "; ".join(decided.fails))
-    when: dict[str, policy.Condition] = {
-        key: policy.Between(wanted.at_least, wanted.at_most) for key, wanted in rule.when.items()
+        return policy_file.LeftOut(rule.name, "; ".join(decided.fails))
+    when: dict[str, policy_file.Condition] = {
+        key: policy_file.Between(wanted.at_least, wanted.at_most) for key, wanted in rule.when.items()
     }
-    return policy.Rule(
+    return policy_file.Rule(
         rule.name, rule.algorithm, when, rule.reason, rule.source, cost=rule.cost, evidence=decided.evidence
     )
 
