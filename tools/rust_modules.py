@@ -8,6 +8,7 @@ re-export itself is no use.
 
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import rust_source
@@ -20,12 +21,16 @@ PATH = re.compile(r"(?<![\w:])(?<!in )(?:crate|super|self)(?:::\w+)+")
 CHILD = re.compile(r"(?<![\w:])([a-z]\w*)::\w")
 
 
-def cycles(source: Path) -> list[list[Module]]:
-    """Return the import cycles of a crate: sets of modules that use one another, directly or not.
+def cycle(source: Path) -> list[Module]:
+    """Return the modules of one import cycle of a crate, sorted; none if there is no cycle.
 
-    A module and the modules inside it count as one cycle only if they use one another's items: `mod child;` is no use.
+    A module and the modules inside it are a cycle only if they use one another's items: `mod child;` is no use.
     """
-    return [sorted(part) for part in _strongly_connected(uses(source)) if len(part) > 1]
+    try:
+        TopologicalSorter(uses(source)).prepare()
+    except CycleError as error:
+        return sorted(set(error.args[1]))
+    return []
 
 
 def uses(source: Path) -> dict[Module, set[Module]]:
@@ -100,34 +105,3 @@ def _target(path: Module, files: Mapping[Module, Path], exported: Mapping[Module
             return owner
         path = (*exported[owner][rest[0]], *rest[1:])
     return owner
-
-
-def _strongly_connected(graph: Mapping[Module, set[Module]]) -> Iterator[set[Module]]:
-    """Yield the strongly connected parts of a graph (Tarjan's algorithm, without recursion)."""
-    index: dict[Module, int] = {}
-    low: dict[Module, int] = {}
-    stack: list[Module] = []
-    for root in graph:
-        if root in index:
-            continue
-        work = [(root, iter(sorted(graph[root])))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        while work:
-            node, children = work[-1]
-            child = next(children, None)
-            if child is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    part = set()
-                    while node not in part:
-                        part.add(stack.pop())
-                    yield part
-            elif child not in index:
-                index[child] = low[child] = len(index)
-                stack.append(child)
-                work.append((child, iter(sorted(graph[child]))))
-            elif child in stack:
-                low[node] = min(low[node], index[child])
