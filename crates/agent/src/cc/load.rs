@@ -95,7 +95,7 @@ pub fn load(
 /// Opens a user's program, after another process has shown that it can be opened.
 ///
 /// # Errors
-/// If there is none, or it is not one congestion controller.
+/// If there is no such file, or it does not contain exactly one congestion controller.
 fn open_file(path: &Path) -> Result<Algorithm, Problem> {
     let place = path.display().to_string();
     let bytes = files::read(path, files::SMALL).map_err(|error| {

@@ -52,7 +52,7 @@ impl Algorithm {
     /// Opens a program of which these are the bytes; `place` names it in errors.
     ///
     /// # Errors
-    /// If it is not one congestion controller.
+    /// If it does not contain exactly one congestion controller.
     pub fn read(bytes: &[u8], place: &str) -> Result<Algorithm, Problem> {
         let open = object::open(bytes, place)?;
         let wrong = |found: String| {

@@ -34,7 +34,7 @@ const POINT_US: u64 = 200_000;
 const POINTS: usize = 18_000;
 
 /// Fewer alarms tell nothing.
-const LEAST_ALARMS: u32 = 20;
+const MIN_ALARMS: u32 = 20;
 
 /// The account of the time away.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl OffCpu {
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
         let (from, to) = (points.get(until(from_us))?, points.get(until(to_us))?);
         let alarms = to.alarms.wrapping_sub(from.alarms);
-        (alarms >= LEAST_ALARMS).then(|| f64::from(to.late.wrapping_sub(from.late)) / f64::from(alarms))
+        (alarms >= MIN_ALARMS).then(|| f64::from(to.late.wrapping_sub(from.late)) / f64::from(alarms))
     }
 
     fn alarm(&self, at_us: u64, is_late: bool) {
@@ -234,7 +234,7 @@ mod tests {
     fn this_machine_is_watched_until_it_is_over() {
         let off_cpu = Arc::new(OffCpu::default());
         let watch = Watch::start(&off_cpu).unwrap();
-        while off_cpu.points().back().is_none_or(|point| point.alarms < LEAST_ALARMS + 1) {
+        while off_cpu.points().back().is_none_or(|point| point.alarms < MIN_ALARMS + 1) {
             assert!(watch.thread.as_ref().is_some_and(|thread| !thread.is_finished()), "the kernel does not tell");
             thread::yield_now();
         }

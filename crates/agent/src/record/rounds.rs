@@ -34,7 +34,7 @@ const BATCH: usize = 256;
 const BATCHES: usize = 4;
 
 /// How long all batches of a walk together wait for the disk, and how long at a time.
-const MOST_WAITING: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// The daemon's rounds.
@@ -141,7 +141,7 @@ impl<'a> Rounds<'a> {
     /// it can make more rows than there is memory for: where many wait for the disk, it waits as well.
     fn go(&self, shows_all: bool, take: &mut dyn FnMut(&mut Recorder, &Event)) -> Result<io::Result<Scanned>, Problem> {
         let (sender, batches) = sync_channel::<Vec<Event>>(BATCHES);
-        let (scanner, patient_until) = (self.scanner, Instant::now() + MOST_WAITING);
+        let (scanner, patient_until) = (self.scanner, Instant::now() + MAX_WAIT);
         // What is moved into it goes when it returns, so that a walk whose batches nobody takes any more does not wait.
         thread::scope(move |scope| {
             let walk = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {

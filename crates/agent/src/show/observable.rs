@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 /// What an agent that chooses algorithms is asked beyond one that only records.
 pub trait Tuning: Send + Sync {
-    /// What it has learned, with so many destinations.
+    /// Returns what it has learned, with at most `limit` destinations.
     fn status(&self, limit: usize) -> Value;
 
     /// Why connections to a prefix, or an address, get what they get.
     fn explain(&self, prefix: &str) -> Value;
 
-    /// What Prometheus is told.
+    /// Returns its metrics, for Prometheus.
     fn metrics(&self) -> Vec<MetricFamily>;
 }
 

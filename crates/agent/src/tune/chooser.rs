@@ -147,7 +147,7 @@ fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Probl
     let mut lost: Option<&str> = None;
     for (netns, guard) in learned {
         if let Err(differs) = brain.go_on_from(netns.unwrap_or(brain.own), guard, now()) {
-            // Of another namespace, which may be gone, nobody minds.
+            // Another namespace may no longer exist.
             lost = lost.or(netns.is_none().then_some(differs));
         }
     }

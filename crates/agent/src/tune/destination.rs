@@ -57,7 +57,7 @@ pub struct Arm {
     pub cc: String,
     /// Its chance, for a connection that the peer opens; empty: nothing is chosen.
     pub weight_in: Option<f64>,
-    /// Its chance, for one that this host opens; likewise.
+    /// Its probability for a connection that this host opens; empty: nothing is chosen.
     pub weight_out: Option<f64>,
     /// Connections that have closed.
     pub connections: u64,

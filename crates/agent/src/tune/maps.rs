@@ -33,7 +33,7 @@ impl Maps {
         Ok(Maps {
             slots: Slots::of(&choice.arms),
             lengths: [choice.lengths_v4.clone(), choice.lengths_v6.clone()],
-            grace_us: u64::try_from(choice.grace.max(LEAST_GRACE).as_micros()).unwrap_or(u64::MAX),
+            grace_us: u64::try_from(choice.grace.max(MIN_GRACE).as_micros()).unwrap_or(u64::MAX),
             heart: program.map("heart")?,
             rows: program.map("rows")?,
             netns_rows: program.map("netns_rows")?,
@@ -45,7 +45,7 @@ impl Maps {
 }
 
 /// A daemon on a busy machine may be late by as much.
-const LEAST_GRACE: Duration = Duration::from_secs(2);
+const MIN_GRACE: Duration = Duration::from_secs(2);
 
 /// The only entry of an array.
 const FIRST: [u8; 4] = [0; 4];

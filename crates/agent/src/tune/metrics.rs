@@ -107,9 +107,9 @@ mod tests {
 
     /// Of an agent that has learned of one destination.
     fn page() -> String {
-        let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
-        told.decisions = [((Reason::Private, None), 3), ((Reason::Override, brain.setup.arms.find("bbr")), 2)].into();
-        learn(&mut brain, &mut told, "192.0.2.0/24", 60, [400.0, 100.0]);
+        let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
+        kernel.decisions = [((Reason::Private, None), 3), ((Reason::Override, brain.setup.arms.find("bbr")), 2)].into();
+        learn(&mut brain, &mut kernel, "192.0.2.0/24", 60, [400.0, 100.0]);
         for (reason, cc, times) in
             [(Reason::Treated, "bbr", 40), (Reason::HeldOut, "cubic", 20), (Reason::Application, "vegas", 1)]
         {

@@ -7,8 +7,8 @@ const BEFORE: &str = "an earlier boot";
 
 /// A brain that has learned of its own namespace and of another one.
 fn learned() -> Brain {
-    let (mut brain, mut told) = (brain(&[], ""), FakeKernel::default());
-    learn(&mut brain, &mut told, "192.0.2.0/24", 30, [400.0, 100.0]);
+    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
+    learn(&mut brain, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     brain.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Treated, 90.0), at(40.0));
     brain
 }

@@ -6,9 +6,9 @@ use thalweg_policy::Group;
 
 /// An agent that has learned of two destinations, the second one of another namespace.
 fn learned(config: &str) -> Brain {
-    let (mut brain, mut told) = (brain(&[], config), FakeKernel::default());
-    brain.begin(at(0.0), &mut told).unwrap();
-    told.decisions = [
+    let (mut brain, mut kernel) = (brain(&[], config), FakeKernel::default());
+    brain.begin(at(0.0), &mut kernel).unwrap();
+    kernel.decisions = [
         ((Reason::Treated, Some(ArmId(1))), 41),
         ((Reason::HeldOut, None), 20),
         ((Reason::Override, Some(ArmId(1))), 2),
@@ -16,7 +16,7 @@ fn learned(config: &str) -> Brain {
         ((Reason::Route, None), 1),
     ]
     .into();
-    learn(&mut brain, &mut told, "192.0.2.0/24", 60, [400.0, 100.0]);
+    learn(&mut brain, &mut kernel, "192.0.2.0/24", 60, [400.0, 100.0]);
     let mut count = |netns, peer: &str, reason, cc: &str, times| {
         (0..times).for_each(|_| brain.count(netns, peer.parse().ok(), reason, &cc.into(), at(60.0)));
     };
@@ -85,8 +85,8 @@ fn the_operators_word_goes_before_the_policys_reason() {
 
 /// What is explained of an address, in the agent's own namespace.
 fn explained(config: &str, to: &str) -> (String, String) {
-    let (mut brain, mut told) = (brain(&["--policy", "static"], config), FakeKernel::default());
-    brain.begin(at(0.0), &mut told).unwrap();
+    let (mut brain, mut kernel) = (brain(&["--policy", "static"], config), FakeKernel::default());
+    brain.begin(at(0.0), &mut kernel).unwrap();
     let prefix = crate::tune::chooser::prefix_of(to).unwrap();
     let mut all = brain.explain(prefix, at(1.0)).explained;
     let one = all.remove(0);
@@ -146,11 +146,11 @@ fn an_override_is_explained_for_the_address_that_was_asked_and_shown_where_it_is
 
 #[test]
 fn where_an_algorithm_is_left_out_the_one_that_is_set_instead_is_named() {
-    let (mut brain, mut told) = (brain(&["--policy", "static"], STATIC), FakeKernel::default());
-    brain.begin(at(0.0), &mut told).unwrap();
-    told.decisions = [((Reason::Refused, Some(ArmId(1))), 3)].into();
+    let (mut brain, mut kernel) = (brain(&["--policy", "static"], STATIC), FakeKernel::default());
+    brain.begin(at(0.0), &mut kernel).unwrap();
+    kernel.decisions = [((Reason::Refused, Some(ArmId(1))), 3)].into();
     brain.observe(OWN, &outcome("192.0.2.0/24", ArmId(1), Group::Treated, 100.0), at(1.0));
-    brain.tick(at(2.0), None, &mut told);
+    brain.tick(at(2.0), None, &mut kernel);
     let sentence = brain.explain(prefix("192.0.2.0/24"), at(3.0)).explained[0].sentence.clone();
     let expected = "cubic gets 100 % of new connections: bbr is left out, because the kernel has refused to set it";
     assert!(sentence.starts_with(expected), "{sentence}");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 
-/// Prefixes of so many lengths are looked for.
+/// Maximum number of prefix lengths that are looked up.
 pub const LENGTHS: usize = 3;
 
 /// How many destinations have chances of their own at the same time.
