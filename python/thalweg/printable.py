@@ -51,6 +51,15 @@ def csv_cell(text: str) -> str:
     return value(f"'{text}" if is_formula else text)
 
 
+def plain(value: object) -> str:
+    """Write a value of a scenario as it stands there.
+
+    >>> [plain(value) for value in ("1bdp", 0.01, 2.0, True)]
+    ['1bdp', '0.01', '2', 'true']
+    """
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -54,11 +54,15 @@ def columns_of(schema: pa.Schema) -> pl.Schema:
 def damaged(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Decode every row of Parquet files, and return those that cannot be decoded, each with the reason."""
     files = list(files)
-    with ThreadPoolExecutor() as pool:
+    pool = ThreadPoolExecutor()
+    try:
         for file, why in zip(files, pool.map(_damage, files), strict=True):
             if why is not None:
                 yield file, why
-    pa.default_memory_pool().release_unused()
+    finally:
+        # The caller may want the first damaged file alone.
+        pool.shutdown(cancel_futures=True)
+        pa.default_memory_pool().release_unused()
 
 
 def _damage(file: Path) -> str | None:

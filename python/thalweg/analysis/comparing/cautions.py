@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from thalweg import printable
 from thalweg.analysis.comparing.evidence import evidence
 from thalweg.analysis.measuring import copies
 from thalweg.analysis.measuring.summary import summary
@@ -27,13 +28,8 @@ def starved(run: Run) -> list[str]:
         number = "connection" if worst["connections"] == 1 else "connections"
         count = f"{worst['starved']:.4g} of {worst['connections']:.4g} {number}"
         part = f"{worst['starved'] / worst['connections'] * 100:.3g} %"
-        where = ", ".join(f"{key} = {_plain(worst[key])}" for key in run.sweep_keys)
+        where = ", ".join(f"{key} = {printable.plain(worst[key])}" for key in run.sweep_keys)
         at = f" at {where}" if points.height > 1 else ""
         others = f"; {hit.height} of {points.height} points have such connections" if hit.height > 1 else ""
         found.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}{others}")
     return found
-
-
-def _plain(value: bool | float | str) -> str:
-    """Write a value of the sweep as in the scenario: `false`, `1`, `2bdp`."""
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -41,9 +41,9 @@ def of_status(found: Status) -> Evidence:
     without = [
         f"{count} of {wanted} experiment{'s' if wanted > 1 else ''} {what}"
         for count, what in (
-            (marked, f"{_are(marked)} untrustworthy, and left out of the numbers"),
+            (marked, f"{are(marked)} untrustworthy, and left out of the numbers"),
             (len(found.failures), "failed"),
-            (found.missing, f"{_are(found.missing)} not finished"),
+            (found.missing, f"{are(found.missing)} not finished"),
         )
         if count
     ]
@@ -55,5 +55,6 @@ def of_status(found: Status) -> Evidence:
     return Evidence("none", f"no experiment can be used: {'; '.join(without)}")
 
 
-def _are(count: int) -> str:
+def are(count: int) -> str:
+    """Return the verb of a number of things."""
     return "is" if count == 1 else "are"

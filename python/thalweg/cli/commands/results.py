@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thalweg import printable
 from thalweg.cli.printing import evidence, output
 from thalweg.errors import ThalwegError
 
@@ -91,7 +92,7 @@ def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:
     rows = []
     for (_, *names), measures in lines.items():
         n = max((row["n"] for row in measures.values()), default=0)
-        rows.append([*map(output.plain, names), str(n), *(_estimate(measures.get(measure)) for measure in shown)])
+        rows.append([*map(printable.plain, names), str(n), *(_estimate(measures.get(measure)) for measure in shown)])
     return output.table(headings, rows, numbers=[len(keys) + 2])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from thalweg import printable
 from thalweg.cli.commands.results import UNITS
 from thalweg.cli.printing import evidence, output
 from thalweg.errors import Exit
@@ -95,8 +96,8 @@ def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
     if not found.real:
         return f"No real difference in {rows} comparisons{rest}."
     top = found.real[0]
-    places = [f"{key} = {output.plain(value)}" for key, value in top.pair.point.items()]
-    places += [f"{by} = {_both(*map(output.plain, top.pair.values))}"] if top.pair.values else []
+    places = [f"{key} = {printable.plain(value)}" for key, value in top.pair.point.items()]
+    places += [f"{by} = {_both(*map(printable.plain, top.pair.values))}"] if top.pair.values else []
     where = ", ".join(places)
     return (
         f"{len(found.real)} of {rows} differences are real{rest}; the largest: {_change(top)[0]} {_title(top)}"
@@ -117,8 +118,8 @@ def _table(rows: Sequence["Compared"], by: str | None) -> str:
     headings = [*keys, *([by] if by else []), "flow", *(["cc"] if with_cc else []), "measure", "n", "A", "B"]
     lines = [
         [
-            *(output.plain(row.pair.point[key]) for key in keys),
-            *([_both(*map(output.plain, row.pair.values))] if row.pair.values else []),
+            *(printable.plain(row.pair.point[key]) for key in keys),
+            *([_both(*map(printable.plain, row.pair.values))] if row.pair.values else []),
             row.flow or "(path)",
             *([_both(*(cc or "" for cc in row.ccs))] if with_cc else []),
             _title(row, with_unit=True),

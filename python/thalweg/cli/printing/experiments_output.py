@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from thalweg import printable
 from thalweg.cli.printing import output
 from thalweg.plan.models import (
     BufferBytes,
@@ -124,7 +125,7 @@ def _value(value: Any) -> str:
             " ".join(_value(inner) for inner in each.values()) if isinstance(each, dict) else _value(each)
             for each in value
         )
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return printable.plain(value)
 
 
 def _rate(link: Link, folder: Path, trace: str) -> str:

@@ -67,15 +67,6 @@ def error(problem: ThalwegError, *, as_json: bool) -> None:
         terminal.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def plain(value: Any) -> str:
-    """Write a value of a scenario as it stands there.
-
-    >>> [plain(value) for value in ("1bdp", 0.01, 2.0, True)]
-    ['1bdp', '0.01', '2', 'true']
-    """
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def counted(reasons: Iterable[str]) -> list[str]:
     """Write each reason once, the most frequent first, with how often it was given.
 

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 from thalweg import analysis
+from thalweg.analysis.comparing.evidence import are
 from thalweg.report.content import Content, Point
 from thalweg.report.text.table import is_cut_off
 
@@ -64,8 +65,7 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         text = f"{who}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
         found.append(Caution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
-        are = "is" if status.missing == 1 else "are"
-        text = f"{who}{status.missing} of {status.expected} experiments {are} not there (yet)."
+        text = f"{who}{status.missing} of {status.expected} experiments {are(status.missing)} not there (yet)."
         found.append(Caution(text, [], "The same command goes on where it stopped.", again))
     if status.untrustworthy:
         items = [
@@ -73,8 +73,8 @@ def _of_run(content: Content, number: int) -> list[Caution]:
             for each in status.untrustworthy
         ]
         marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
-        are = "is" if len(marked) == 1 else "are"
-        text = f"{who}{len(marked)} of {status.expected} experiments {are} untrustworthy and left out of the numbers."
+        count = f"{len(marked)} of {status.expected} experiments {are(len(marked))}"
+        text = f"{who}{count} untrustworthy and left out of the numbers."
         repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
         advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
         found.append(Caution(text, _shortened(items), advice, repeat))
