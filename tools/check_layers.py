@@ -37,6 +37,7 @@ RUST: Mapping[str, set[str]] = {
     "lab": {"units", "netns", "plan", "trace", "link", "traffic", "store"},
     "lockstep": {"units", "plan"},
     "agent": {"units", "netns", "trace", "store", "policy"},
+    "fuzz": {"units", "plan", "policy", "lab"},
     "engine": {"units", "netns", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
 }
 """Which of our crates each crate may use, outside its tests."""

@@ -4,77 +4,18 @@
 use crate::record::fuzzed as record;
 use crate::show::fuzzed as show;
 use crate::tune::fuzzed as tune;
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use thalweg_fuzz::damage;
 
-/// Cases between two looks at the clock.
-const CASES: u32 = 64;
-
-/// Calls with damaged forms of some texts, over and over.
-fn fuzz(texts: &'static [&'static str], work: impl Fn(&[u8])) {
-    let seconds = std::env::var("THALWEG_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let deadline = Instant::now() + Duration::from_secs(seconds);
-    let damaged = (proptest::sample::select(texts), vec((any::<u16>(), edit()), 0..6)).prop_map(|(text, edits)| {
-        let mut bytes = text.as_bytes().to_vec();
-        edits.iter().for_each(|(at, edit)| edit.apply(&mut bytes, usize::from(*at)));
-        bytes
-    });
-    let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
-    while Instant::now() < deadline {
-        let result = runner.run(&damaged, |bytes| {
-            work(&bytes);
-            Ok(())
-        });
-        result.unwrap_or_else(|error| panic!("{error}"));
-    }
-}
-
-/// One change.
-#[derive(Clone, Debug)]
-enum Edit {
-    Set(u8),
-    Insert(Vec<u8>),
-    Remove(usize),
-    Repeat(usize),
-    End,
-}
-
-fn edit() -> impl Strategy<Value = Edit> {
-    prop_oneof![
-        any::<u8>().prop_map(Edit::Set),
-        vec(any::<u8>(), 1..9).prop_map(Edit::Insert),
-        proptest::sample::select(&["\n", "\0", "\"", "[", "{", "99999999999999999999", "-1", "1e999", "é", "/"][..])
-            .prop_map(|text| Edit::Insert(text.as_bytes().to_vec())),
-        (1usize..20).prop_map(Edit::Remove),
-        (1usize..200).prop_map(Edit::Repeat),
-        Just(Edit::End),
-    ]
-}
-
-impl Edit {
-    fn apply(&self, bytes: &mut Vec<u8>, at: usize) {
-        let at = at % (bytes.len() + 1);
-        match self {
-            Edit::Set(byte) => bytes.iter_mut().skip(at).take(1).for_each(|one| *one = *byte),
-            Edit::Insert(new) => drop(bytes.splice(at..at, new.iter().copied())),
-            Edit::Remove(count) => drop(bytes.drain(at..(at + count).min(bytes.len()))),
-            Edit::Repeat(count) => {
-                let tail = bytes[at..].to_vec();
-                let rest = (0..*count).flat_map(|_| tail.iter().copied()).take(1 << 14);
-                bytes.extend(rest.collect::<Vec<u8>>());
-            }
-            Edit::End => bytes.truncate(at),
-        }
-    }
+/// Calls with damaged forms of some texts.
+fn fuzz(texts: &[&str], work: impl Fn(&[u8])) {
+    damage(texts.iter().map(|text| text.as_bytes().to_vec()).collect(), work);
 }
 
 /// The same with the damaged text in a file that only its owner may read.
-fn fuzz_file(texts: &'static [&'static str], name: &str, work: impl Fn(&Path)) {
+fn fuzz_file(texts: &[&str], name: &str, work: impl Fn(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     fuzz(texts, |bytes| {

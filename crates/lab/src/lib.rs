@@ -19,6 +19,8 @@ mod cache;
 pub mod clock;
 pub mod diag;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzzed;
 pub mod host;
 pub mod live;
 pub mod net;

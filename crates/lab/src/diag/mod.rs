@@ -29,6 +29,19 @@ pub use watch::watch_qdiscs;
 
 use crate::error::Error;
 
+/// Reads any bytes as a datagram of the kernel, and each part that may be in one.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let mut each = |body: &[u8]| {
+        let _ = (sampler::Socket::parse(body), survey::Connection::parse(body), qdiscs::Told::parse(body));
+        Ok(())
+    };
+    let _ = netlink::read_datagram(bytes, FUZZED_SEQUENCE, &mut netlink::Consistency::Whole, &mut each);
+    let _ = (each(bytes), tcp_info::TcpInfo::parse(bytes), netlink::attributes(bytes).count());
+}
+
+/// Number of the request that [`fuzz`] takes a datagram to answer.
+const FUZZED_SEQUENCE: u32 = 1;
+
 /// Names of values that only one congestion control has.
 pub const STATE_KEYS: &[&str] = cc_info::KEYS;
 

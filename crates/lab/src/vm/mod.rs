@@ -14,7 +14,7 @@
 //! at the end, which tells whether they run at the same speed ([`machine`]).
 
 pub mod contention;
-mod image;
+pub(crate) mod image;
 pub mod inside;
 mod machine;
 mod order;

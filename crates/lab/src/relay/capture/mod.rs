@@ -12,6 +12,7 @@ mod read;
 mod recorder;
 
 pub use read::read;
+pub(crate) use read::read_from;
 pub(super) use recorder::Recorder;
 
 use thalweg_link::Sent;

@@ -15,7 +15,11 @@ const LONGEST_BLOCK: usize = 1 << 12;
 /// # Errors
 /// The file cannot be read, or is not a whole capture.
 pub fn read(path: &Path, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    read_from(BufReader::with_capacity(1 << 20, File::open(path)?), take)
+}
+
+/// The same, from anywhere.
+pub(crate) fn read_from(mut file: impl Read, take: &mut dyn FnMut(Captured)) -> io::Result<()> {
     let mut interfaces = Vec::new();
     let mut block = Vec::new();
     let mut is_first = true;

@@ -37,14 +37,14 @@ pub(super) fn read(path: &Path) -> io::Result<Loaded> {
     loaded(bytes).ok_or_else(|| named(io::Error::other("it is no ELF file of 64 bits")))
 }
 
-fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
+pub(super) fn loaded(mut bytes: Vec<u8>) -> Option<Loaded> {
     if !bytes.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
     let first = word(&bytes, PROGRAM_HEADERS_AT)?;
     let (size, count) = (half(&bytes, PROGRAM_HEADER_SIZE)?, half(&bytes, PROGRAM_HEADER_COUNT)?);
-    let (mut end, mut loader) = (first + size * count, None);
-    for header in (0..count).map(|number| first + size * number) {
+    let (mut end, mut loader) = (first.checked_add(size * count)?, None);
+    for header in (first..end).step_by(size.max(1)).take(count) {
         let kind = u32::from_le_bytes(*bytes.get(header..)?.first_chunk()?);
         let (at, length) = (word(&bytes, header + 0x08)?, word(&bytes, header + 0x20)?);
         match kind {

@@ -90,7 +90,7 @@ fn checksum(image: &[u8], modules: &Modules) -> io::Result<String> {
 }
 
 /// The release in an image for PCs.
-fn release(image: &[u8]) -> Option<String> {
+pub(super) fn release(image: &[u8]) -> Option<String> {
     if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
         return None;
     }

@@ -9,3 +9,13 @@ pub(super) mod modules;
 pub(super) mod qdisc;
 
 pub use kernel::Kernel;
+
+/// Reads any bytes as a program.
+pub(crate) fn fuzz_elf(bytes: &[u8]) {
+    let _ = elf::loaded(bytes.to_vec());
+}
+
+/// Reads any bytes as a kernel.
+pub(crate) fn fuzz_kernel(bytes: &[u8]) {
+    let _ = identity::release(bytes);
+}

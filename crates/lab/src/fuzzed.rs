@@ -1,0 +1,23 @@
+//! The parsers of this crate, for `fuzz/`: each takes any bytes.
+
+use crate::{diag, relay, vm};
+
+/// A datagram of netlink, and what is in its messages.
+pub fn netlink(bytes: &[u8]) {
+    diag::fuzz(bytes);
+}
+
+/// A program or a library for a guest.
+pub fn elf(bytes: &[u8]) {
+    vm::image::fuzz_elf(bytes);
+}
+
+/// The kernel of a guest.
+pub fn kernel_image(bytes: &[u8]) {
+    vm::image::fuzz_kernel(bytes);
+}
+
+/// A capture of packets.
+pub fn capture(bytes: &[u8]) {
+    let _ = relay::capture::read_from(bytes, &mut |_| {});
+}
