@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+from ibis.expr.types import Table
 
 from thalweg.advise.answers import rollout
 from thalweg.advise.answers.answer import Age, Answer, Caution, Part, Since, Sized
@@ -24,7 +24,7 @@ from thalweg.advise.counting import rows as reading
 from thalweg.advise.counting.arms import GROUPS, TREATMENT
 from thalweg.advise.counting.engines import Engine
 from thalweg.advise.counting.places import Places
-from thalweg.advise.counting.segments import KNOWN, MAP, Dimension, dimensions
+from thalweg.advise.counting.segments import KNOWN, MAP, Dimension, PartValues, dimensions
 from thalweg.advise.judgement import ages, cautions, comparing, network_cautions, since, timeline
 from thalweg.advise.judgement import samples as sampling
 from thalweg.advise.judgement.comparing import Counted
@@ -41,7 +41,7 @@ MOST_CELLS = 4_000_000
 CELLS = 600
 """Classes that values of one arm and group usually lie in, at most."""
 
-Namer = Callable[[pl.Series], Mapping[int, tuple[Any, ...]]]
+Namer = Callable[[pl.Series], Mapping[int, PartValues]]
 """Gives the values that parts have in each dimension, by their numbers."""
 
 
@@ -64,7 +64,7 @@ class _Samples:
     question: Question
     chosen: Sequence[Dimension]
     places: Places
-    made: Any
+    made: Table
     networks: OfParts
     bootstrap: Bootstrap
 
@@ -75,7 +75,7 @@ class _Samples:
         is_free = question.cluster is None and question.design.name == "ab"
         return is_free and network_counts.are_within_one(self.chosen)
 
-    def fetch(self, query: Any, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
+    def fetch(self, query: Table, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
         """Have something counted, and take its keys apart."""
         return counts.taken_apart(self.engine.fetch(query), names, by_part=by_part)
 
@@ -140,7 +140,7 @@ class _Findings:
     """The number of samples."""
     whole: _Whole
     parts: _Judged
-    meetings: Mapping[str, Any]
+    meetings: Mapping[str, int]
     """How often connections of both arms were open together."""
     ages: list[Age]
     since: list[Since]
@@ -243,7 +243,7 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
             of_sizes.append(Sized(size.title, found))
     cells = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
     whole = Counted(cells, mixes, queues)
-    of_all = {(): replace(whole, networks=samples.networks.of_class((), ()))}
+    of_all: dict[PartValues, Counted] = {(): replace(whole, networks=samples.networks.of_class((), ()))}
     (overall,) = comparing.judged(comparing.compare(of_all, [], question, bootstrap, at=QUANTILES), question)
     by_class = _of_map(whole, MAP, samples)
     asked = tuple(each.name for each in samples.chosen)
@@ -269,7 +269,7 @@ def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> p
 def _of_map(whole: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
     """Judge classes of destinations."""
     tables = dict(whole.split(names))
-    enough = {
+    enough: dict[PartValues, Counted] = {
         key: replace(each, networks=samples.networks.of_class(names, key))
         for key, each in tables.items()
         if each.has_enough(samples.question)

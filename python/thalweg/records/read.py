@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -41,7 +40,7 @@ class Records:
 
     @cached_property
     def _whole_rows(self) -> pl.LazyFrame:
-        alike: dict[tuple[Any, ...], list[Path]] = {}
+        alike: dict[tuple[tuple[str, pl.DataType], ...], list[Path]] = {}
         for file, schema in self.files.items():
             alike.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
         return pl.concat([_whole(pl.scan_parquet(files), dict(columns)) for columns, files in alike.items()])

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
-from thalweg.advise.counting.segments import Dimension
+from thalweg.advise.counting.segments import Dimension, PartValues
 from thalweg.advise.question import Question
 from thalweg.advise.statistics.balance import Imbalance, Losses
 from thalweg.advise.statistics.effects import Arm, Difference, Effect
@@ -71,7 +70,7 @@ class Part:
 
     names: tuple[str, ...]
     """What it is called in each dimension."""
-    values: tuple[Any, ...]
+    values: PartValues
     """The same as texts or numbers of classes."""
     comparisons: Mapping[str, Comparison]
     """By metric."""

@@ -1,8 +1,7 @@
 """Which records belong to the treatment, which to the control, and which to neither."""
 
-from typing import Any
-
 import ibis
+from ibis.expr.types import BooleanValue, IntegerValue, StringValue, Table
 
 from thalweg.advise.counting.built_in import number_of
 from thalweg.advise.counting.segments import whole
@@ -33,17 +32,17 @@ UNIT_DIGITS = 7
 """Hexadecimal digits of the number of what takes turns by itself: of a thousand hardly ever two share theirs."""
 
 
-def began(rows: Any) -> Any:
+def began(rows: Table) -> IntegerValue:
     """Give when a span began; where that is not known, when it ended."""
     return ibis.coalesce(rows.start_us, rows.end_us)
 
 
-def is_untouched(rows: Any) -> Any:
+def is_untouched(rows: Table) -> BooleanValue:
     """Say which rows are of connections whose algorithm an application, a route or the administrator has chosen."""
     return (rows.assignment == UNTOUCHED).fill_null(False)
 
 
-def is_receiver_limited(rows: Any) -> Any:
+def is_receiver_limited(rows: Table) -> BooleanValue:
     """Say of which rows the receiver's window was in the way for half of the time in which there was data to send, or
     longer; empty where that is not known.
     """
@@ -51,7 +50,7 @@ def is_receiver_limited(rows: Any) -> Any:
     return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us
 
 
-def belongs(rows: Any, question: Question) -> Any:
+def belongs(rows: Table, question: Question) -> BooleanValue:
     """Say which rows belong to an arm.
 
     A connection that changed its algorithm belongs to none, and neither does one that saw both sides of a change of
@@ -70,17 +69,17 @@ def belongs(rows: Any, question: Question) -> Any:
     return is_kept
 
 
-def arm(rows: Any, question: Question) -> Any:
+def arm(rows: Table, question: Question) -> IntegerValue:
     """Number the arm of each row that belongs to one."""
     return (rows.cc == question.treatment).cast("int8")
 
 
-def unit(text: Any) -> Any:
+def unit(text: StringValue) -> IntegerValue:
     """Number what takes turns by itself, such as a PoP."""
     return number_of(text, UNIT_DIGITS)
 
 
-def stratum(time_us: Any, question: Question, unit: Any = 0) -> Any:
+def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
     """Number the time within which both arms are to be compared, as far as the design lets them meet: the hour; before
     and after, that of the day. In a switchback it is the turn of a unit.
     """
@@ -91,12 +90,12 @@ def stratum(time_us: Any, question: Question, unit: Any = 0) -> Any:
     return whole(time_us, question.design.every_us) + unit * TURNS
 
 
-def pair(time_us: Any, question: Question, unit: Any = 0) -> Any:
+def pair(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
     """Number the pair of turns of a switchback: pairs of two units may share a number."""
     return whole(time_us, 2 * question.design.every_us) + unit
 
 
-def fold(time_us: Any, question: Question, length_us: int) -> Any:
+def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerValue:
     """Number the fold of records of such a length that a row is in: of hours, or of pairs of turns, each is in the next
     one. Where there are few hours, folds take turns sooner.
     """
@@ -106,7 +105,7 @@ def fold(time_us: Any, question: Question, length_us: int) -> Any:
     return (whole(time_us, slot_us) % FOLDS).cast("int8")
 
 
-def group(time_us: Any, code: Any, question: Question, unit: Any = 0) -> Any:
+def group(time_us: IntegerValue, code: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
     """Number the group that a row's cluster belongs to; all rows of a cluster are in the same group.
 
     `code` is a number of the network, evenly spread.
@@ -120,6 +119,6 @@ def group(time_us: Any, code: Any, question: Question, unit: Any = 0) -> Any:
     return number % GROUPS
 
 
-def of_network_hour(time_us: Any, code: Any) -> Any:
+def of_network_hour(time_us: IntegerValue, code: IntegerValue) -> IntegerValue:
     """Number the group of a network's hour."""
     return (code + whole(time_us, HOUR_US) * HOURS_APART) % GROUPS

@@ -8,10 +8,10 @@ logarithms would take 67, and differ between engines at the edges.
 """
 
 import math
-from typing import Any
 
 import ibis
 import numpy as np
+from ibis.expr.types import IntegerValue
 from numpy.typing import NDArray
 
 PER_OCTAVE = 96
@@ -23,7 +23,7 @@ OCTAVES_OF_E = 1 / math.log(2)
 """Makes a natural logarithm one to base 2, which Ibis writes as the ratio of two logarithms."""
 
 
-def numbered(value: Any) -> Any:
+def numbered(value: IntegerValue) -> IntegerValue:
     """Give the class of a column of whole numbers; what is below 1, or empty, counts as 1.
 
     There is no CASE in it: DuckDB computes parts that occur twice only once, but not within one.

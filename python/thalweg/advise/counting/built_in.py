@@ -1,31 +1,33 @@
 """Functions that every engine has by the same name, but Ibis has not, or writes in another way."""
 
 from collections.abc import Callable
-from typing import Any
 
 import ibis
+from ibis.expr.types import IntegerValue, StringValue, Value
 
 
-def built_in(name: str, takes: type, gives: type) -> Callable[[Any], Any]:
+def built_in(name: str, takes: type, gives: type) -> Callable[[Value], Value]:
     """Give an engine's function of one column, by its name, the type of the column and that of the result."""
     # Ibis wants a function for the name of its argument alone; what it would do is the engine's.
-    found: Callable[[Any], Any] = ibis.udf.scalar.builtin(lambda value: value, name=name, signature=((takes,), gives))
+    found: Callable[[Value], Value] = ibis.udf.scalar.builtin(
+        lambda value: value, name=name, signature=((takes,), gives)
+    )
     return found
 
 
 md5 = built_in("md5", str, str)
 
 
-def number_of(text: Any, digits: int) -> Any:
+def number_of(text: StringValue, digits: int) -> IntegerValue:
     """Give a number below 16 to the power of `digits` that follows from a text, evenly spread."""
     digest = md5(text)
-    number: Any = ibis.literal(0, type="int64")
+    number: IntegerValue = ibis.literal(0, type="int64")
     for place in range(digits):
         number = number * 16 + _digit(digest, place)
     return number
 
 
-def _digit(digest: Any, place: int) -> Any:
+def _digit(digest: StringValue, place: int) -> IntegerValue:
     """Give a hexadecimal digit's value."""
     character = digest.substr(place, 1).ascii_str()
     return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

@@ -5,9 +5,9 @@ are packed as `keys` does it; what is fetched is taken apart with the same names
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
+from ibis.expr.types import IntegerValue, Table
 
 from thalweg.advise.counting import buckets, keys, segments
 from thalweg.advise.counting.arms import CONTROL, TREATMENT, TURNS
@@ -35,7 +35,7 @@ PART = ("part",)
 """What a part is told by: its number."""
 
 
-def histogram(samples: Any, *, by_part: bool = False) -> Any:
+def histogram(samples: Table, *, by_part: bool = False) -> Table:
     """Count values in narrow classes: n (samples), weight, total (of values times weight)."""
     pack = keys.of_bucket if by_part else keys.of_value
     some = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
@@ -44,14 +44,14 @@ def histogram(samples: Any, *, by_part: bool = False) -> Any:
     )
 
 
-def strata(samples: Any, *, by_part: bool = False) -> Any:
+def strata(samples: Table, *, by_part: bool = False) -> Table:
     """Count samples of each stratum of time, by lot of groups of clusters."""
     pack = keys.metric_arm_and_lot if by_part else keys.lot_of
     some = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
     return some.group_by([*_parts(by_part), "key", "stratum"]).agg(n=some.count(), weight=some["weight"].sum())
 
 
-def mix(samples: Any, *, by_part: bool = False) -> Any:
+def mix(samples: Table, *, by_part: bool = False) -> Table:
     """Sum up what tells whether the arms got alike work: numbers of classes, which are logarithms, and their
     squares. Class 0 is that of round-trip times that are not known, and adds nothing.
     """
@@ -60,7 +60,7 @@ def mix(samples: Any, *, by_part: bool = False) -> Any:
     some = seen.select(
         *_parts(by_part), "limit", key=pack(seen["cell"]), size=_class(seen["size"]), rtt=_class(seen["rtt"], AWAY_US)
     )
-    sums: dict[str, Any] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
+    sums: dict[str, IntegerValue] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
     # A receiver's limit is 1 or 2; 0 adds nothing.
     sums |= {"limit_n": (some["limit"] > 0).cast("int64").sum(), "limit_sum": some["limit"].cast("int64").sum()}
     for name in MIXES:
@@ -68,7 +68,7 @@ def mix(samples: Any, *, by_part: bool = False) -> Any:
     return some.group_by([*_parts(by_part), "key"]).agg(**sums)
 
 
-def queues(samples: Any, *, by_part: bool = False) -> Any:
+def queues(samples: Table, *, by_part: bool = False) -> Table:
     """Sum up the queueing delays of the control, with losses and without, by group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
     some = samples.filter(is_control, samples["queue"].notnull())
@@ -79,13 +79,13 @@ def queues(samples: Any, *, by_part: bool = False) -> Any:
     )
 
 
-def sizes(samples: Any) -> Any:
+def sizes(samples: Table) -> Table:
     """Count the samples of each part."""
     some = samples.select("part", key=keys.metric_and_arm(samples["cell"]))
     return some.group_by(["part", "key"]).agg(n=some.count())
 
 
-def over_time(samples: Any, step_us: int) -> Any:
+def over_time(samples: Table, step_us: int) -> Table:
     """Count values per step of time, which is of whole minutes, of the samples that are looked at."""
     seen = samples.filter(samples["is_looked_at"])
     key = keys.metric_and_arm(seen["cell"]) * keys.BUCKETS + seen["bin"].cast("int64") % keys.BUCKETS
@@ -96,7 +96,7 @@ def over_time(samples: Any, step_us: int) -> Any:
     )
 
 
-def meetings(samples: Any) -> Any:
+def meetings(samples: Table) -> Table:
     """Count the samples of the networks and minutes that are looked at, and those of minutes in which both arms were
     there.
     """
@@ -152,7 +152,7 @@ def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame
     return None if found is None else found.rename({"stratum": "unit"}).join(turns, on="unit").drop("unit")
 
 
-def weighted(samples: Any, found: Any, *, by_part: bool = False) -> Any:
+def weighted(samples: Table, found: Table, *, by_part: bool = False) -> Table:
     """Multiply weights by the factors of a metric and arm in a stratum; what has none is left out."""
     alone = found.rename({f"of_{name}": name for name in (*_parts(by_part), "stratum", "key")})
     on = [samples["stratum"] == alone["of_stratum"], keys.metric_and_arm(samples["cell"]) == alone["of_key"]]
@@ -160,16 +160,16 @@ def weighted(samples: Any, found: Any, *, by_part: bool = False) -> Any:
     return joined.mutate(weight=joined["weight"] * joined["factor"]).select(*samples.columns)
 
 
-def kept(samples: Any, found: Any) -> Any:
+def kept(samples: Table, found: Table) -> Table:
     """Keep the samples of some parts."""
     return samples.semi_join(found, "part")
 
 
-def _class(value: Any, more: int = 0) -> Any:
+def _class(value: IntegerValue, more: int = 0) -> IntegerValue:
     return buckets.numbered(value.cast("int64") + more)
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: IntegerValue) -> IntegerValue:
     return cell.cast("int64")
 
 

@@ -7,15 +7,20 @@ and counts of whole numbers leave it, so that every engine gives the same.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import duckdb
 import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results.reading import first_line
 from thalweg.scratch import Scratch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 MEMORY = "2.7GB"
 """What DuckDB may take before it uses the disk: with Python beside it, within 4 GiB."""
@@ -34,21 +39,21 @@ class Engine(Protocol):
 
     name: str
 
-    def read(self, name: str, files: Sequence[Path]) -> Any:
+    def read(self, name: str, files: Sequence[Path]) -> Table:
         """Give files of Parquet with the same columns as one table."""
 
-    def put(self, name: str, rows: pl.DataFrame) -> Any:
+    def put(self, name: str, rows: pl.DataFrame) -> Table:
         """Hand a small table to the engine."""
 
-    def view(self, name: str, table: Any) -> Any:
+    def view(self, name: str, table: Table) -> Table:
         """Give a query a name, by which others ask for its columns: each is computed once for a row, however often it
         is used. It is nothing that is kept.
         """
 
-    def keep(self, name: str, table: Any) -> Any:
+    def keep(self, name: str, table: Table) -> Table:
         """Compute a table once, for several queries."""
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: Table) -> pl.DataFrame:
         """Compute a table and hand it over."""
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -78,7 +83,7 @@ class DuckDb:
         """Open a database in the folder for temporary files."""
         self._scratch = Scratch(SCRATCH)
         folder = self._scratch.folder
-        config: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": "false"}
+        config: dict[str, str | int] = {"memory_limit": memory, "preserve_insertion_order": "false"}
         if threads:
             config["threads"] = threads
         try:
@@ -95,13 +100,13 @@ class DuckDb:
             self._scratch.remove()
             raise
 
-    def read(self, name: str, files: Sequence[Path]) -> Any:
+    def read(self, name: str, files: Sequence[Path]) -> Table:
         """Give files as one table."""
         listed = ", ".join(_quoted(str(file)) for file in files)
         self._run(f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet([{listed}], hive_partitioning = false)')
         return self._ibis.table(name)
 
-    def put(self, name: str, rows: pl.DataFrame) -> Any:
+    def put(self, name: str, rows: pl.DataFrame) -> Table:
         """Hand a small table over."""
         self._ibis.con.register("handed_over", _arrow(rows))
         try:
@@ -110,17 +115,17 @@ class DuckDb:
             self._ibis.con.unregister("handed_over")
         return self._ibis.table(name)
 
-    def view(self, name: str, table: Any) -> Any:
+    def view(self, name: str, table: Table) -> Table:
         """Give a query a name."""
         self._run(f'CREATE OR REPLACE VIEW "{name}" AS {self._ibis.compile(table)}')
         return self._ibis.table(name)
 
-    def keep(self, name: str, table: Any) -> Any:
+    def keep(self, name: str, table: Table) -> Table:
         """Compute a table once."""
         self._run(f'CREATE OR REPLACE TABLE "{name}" AS {self._narrowed(table)}')
         return self._ibis.table(name)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: Table) -> pl.DataFrame:
         """Compute a table and hand it over."""
         query = self._narrowed(table)
         try:
@@ -147,12 +152,12 @@ class DuckDb:
         finally:
             self._scratch.remove()
 
-    def _narrowed(self, table: Any) -> str:
+    def _narrowed(self, table: Table) -> str:
         return _narrowed(self._ibis.compile(table), table.schema())
 
-    def _run(self, query: str) -> Any:
+    def _run(self, query: str) -> None:
         try:
-            return self._ibis.con.execute(query)
+            self._ibis.con.execute(query)
         except Exception as error:
             raise _failed(error) from error
 
@@ -200,9 +205,9 @@ class Spark:
                 expected="the address of a cluster, such as spark://host:7077, or local[*]; and Java on this machine",
                 exit_code=Exit.MISSING,
             ) from None
-        self._kept: list[Any] = []
+        self._kept: list[DataFrame] = []
 
-    def read(self, name: str, files: Sequence[Path]) -> Any:
+    def read(self, name: str, files: Sequence[Path]) -> Table:
         """Give files as one table."""
         try:
             self._session.read.parquet(*(str(file) for file in files)).createOrReplaceTempView(name)
@@ -210,24 +215,24 @@ class Spark:
             raise _failed(error) from error
         return self._ibis.table(name)
 
-    def put(self, name: str, rows: pl.DataFrame) -> Any:
+    def put(self, name: str, rows: pl.DataFrame) -> Table:
         """Hand a small table over."""
         self._session.createDataFrame(_arrow(rows)).createOrReplaceTempView(name)
         return self._ibis.table(name)
 
-    def view(self, name: str, table: Any) -> Any:
+    def view(self, name: str, table: Table) -> Table:
         """Give a query a name."""
         self._frame(table).createOrReplaceTempView(name)
         return self._ibis.table(name)
 
-    def keep(self, name: str, table: Any) -> Any:
+    def keep(self, name: str, table: Table) -> Table:
         """Compute a table once, when it is first needed."""
         frame = self._frame(table).persist()
         frame.createOrReplaceTempView(name)
         self._kept.append(frame)
         return self._ibis.table(name)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: Table) -> pl.DataFrame:
         """Compute a table and hand it over."""
         try:
             found = pl.from_arrow(self._frame(table).toArrow())
@@ -251,14 +256,14 @@ class Spark:
         if self._is_own:
             self._session.stop()
 
-    def _frame(self, table: Any) -> Any:
+    def _frame(self, table: Table) -> "DataFrame":
         try:
             return self._session.sql(_narrowed(self._ibis.compile(table), table.schema(), quote="`"))
         except Exception as error:
             raise _failed(error) from error
 
 
-def _narrowed(query: str, schema: Any, quote: str = '"') -> str:
+def _narrowed(query: str, schema: ibis.Schema, quote: str = '"') -> str:
     """Cut every whole number of a query to the type that it has by its schema."""
     columns = []
     for name, dtype in schema.items():
@@ -287,6 +292,6 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _arrow(rows: pl.DataFrame) -> Any:
+def _arrow(rows: pl.DataFrame) -> "pa.Table":
     """Give a table in the types that every reader of Arrow has known for long."""
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())

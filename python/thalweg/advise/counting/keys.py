@@ -5,10 +5,10 @@ packed here, and taken apart again once they are counted.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import ibis
 import polars as pl
+from ibis.expr.types import IntegerValue
 
 from thalweg.advise.counting.arms import GROUPS, HOURS_APART
 from thalweg.advise.counting.buckets import LARGEST, PER_OCTAVE
@@ -31,74 +31,76 @@ OF_GROUP = OF_ARM * GROUPS
 BINS = CLASSES * BUCKETS
 
 
-def cell(rtt: Any, retransmits: Any, metric: Any, arm: Any, group: Any) -> Any:
+def cell(
+    rtt: IntegerValue, retransmits: IntegerValue, metric: IntegerValue, arm: IntegerValue, group: IntegerValue
+) -> IntegerValue:
     """Pack a cell; none has a number above 2^15."""
     of_place = place(rtt, retransmits) * METRICS + _wide(metric)
     return ((of_place * ARMS + _wide(arm)) * GROUPS + _wide(group)).cast("int16")
 
 
-def place(rtt: Any, retransmits: Any) -> Any:
+def place(rtt: IntegerValue, retransmits: IntegerValue) -> IntegerValue:
     """Pack the classes of a destination."""
     return (_wide(rtt) - UNKNOWN) * CLASSES + (_wide(retransmits) - UNKNOWN)
 
 
-def by_network_hour(cell: Any, hour: Any) -> Any:
+def by_network_hour(cell: IntegerValue, hour: IntegerValue) -> IntegerValue:
     """Move a cell from its network's group to that of its network's hour."""
     group = group_of(cell)
     return (_wide(cell) - group + (group + _wide(hour) * HOURS_APART) % GROUPS).cast("int16")
 
 
-def bin_of(size: Any, bucket: Any) -> Any:
+def bin_of(size: IntegerValue, bucket: IntegerValue) -> IntegerValue:
     """Pack a bin; likewise."""
     return ((_wide(size) - UNKNOWN) * BUCKETS + bucket).cast("int16")
 
 
-def of_value(cell: Any, bins: Any) -> Any:
+def of_value(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
     """Pack both."""
     return _wide(cell) * BINS + _wide(bins)
 
 
-def of_bucket(cell: Any, bins: Any) -> Any:
+def of_bucket(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
     """Pack metric, arm, group and value alone, where something else says whose they are."""
     return within(cell) * BUCKETS + _wide(bins) % BUCKETS
 
 
-def within(cell: Any) -> Any:
+def within(cell: IntegerValue) -> IntegerValue:
     """Keep metric, arm and group of a cell."""
     return _wide(cell) % OF_GROUP
 
 
-def arm_of(cell: Any) -> Any:
+def arm_of(cell: IntegerValue) -> IntegerValue:
     """Keep class, metric and arm of a cell."""
     return _shifted(cell, GROUPS)
 
 
-def metric_and_arm(cell: Any) -> Any:
+def metric_and_arm(cell: IntegerValue) -> IntegerValue:
     """Keep metric and arm of a cell."""
     return arm_of(cell) % OF_ARM
 
 
-def lot_of(cell: Any) -> Any:
+def lot_of(cell: IntegerValue) -> IntegerValue:
     """Keep class, metric, arm and lot of a cell."""
     return _shifted(cell, GROUPS // LOTS)
 
 
-def metric_arm_and_lot(cell: Any) -> Any:
+def metric_arm_and_lot(cell: IntegerValue) -> IntegerValue:
     """Keep metric, arm and lot of a cell."""
     return lot_of(cell) % (OF_ARM * LOTS)
 
 
-def place_and_group(cell: Any) -> Any:
+def place_and_group(cell: IntegerValue) -> IntegerValue:
     """Keep class and group of a cell."""
     return place_of(cell) * GROUPS + group_of(cell)
 
 
-def group_of(cell: Any) -> Any:
+def group_of(cell: IntegerValue) -> IntegerValue:
     """Keep the group of a cell."""
     return _wide(cell) % GROUPS
 
 
-def place_of(cell: Any) -> Any:
+def place_of(cell: IntegerValue) -> IntegerValue:
     """Keep the classes of a cell's destinations."""
     return _shifted(cell, OF_GROUP)
 
@@ -131,9 +133,9 @@ LOT = {"lot": LOTS}
 """How keys are packed."""
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: IntegerValue) -> IntegerValue:
     return value.cast("int64")
 
 
-def _shifted(value: Any, size: int) -> Any:
+def _shifted(value: IntegerValue, size: int) -> IntegerValue:
     return _wide(value) >> ibis.literal(size.bit_length() - 1, type="int32")

@@ -4,10 +4,10 @@ which time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from thalweg.advise.counting import arms
 from thalweg.advise.counting.engines import Engine
@@ -51,7 +51,7 @@ class Overview:
         return 1_000_000 * next((step for step in STEPS_S if length_s / step < MOST_STEPS), STEPS_S[-1])
 
 
-def overview(engine: Engine, rows: Any, question: Question) -> Overview:
+def overview(engine: Engine, rows: Table, question: Question) -> Overview:
     """Look at all rows once; those from beyond the calendar do not count.
 
     Raises `ThalwegError` if an algorithm does not occur.

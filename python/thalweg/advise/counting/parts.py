@@ -1,15 +1,15 @@
 """Parts of the traffic as numbers: an engine counts by one number, and only parts that are judged get names again."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import ibis
 import polars as pl
+from ibis.expr.types import IntegerValue, Table
 
 from thalweg.advise.counting import keys, segments
 from thalweg.advise.counting.engines import Engine
 from thalweg.advise.counting.places import Places
-from thalweg.advise.counting.segments import MAP, UNKNOWN, Dimension
+from thalweg.advise.counting.segments import MAP, UNKNOWN, Dimension, PartValues
 
 HOURS = 24
 TAIL = HOURS * keys.CLASSES
@@ -21,13 +21,13 @@ def are_asked(dimensions: Sequence[Dimension]) -> bool:
     return not {each.name for each in dimensions} <= set(MAP)
 
 
-def number(rows: Any, dimensions: Sequence[Dimension]) -> Any:
+def number(rows: Table, dimensions: Sequence[Dimension]) -> IntegerValue:
     """Number the part of each row."""
     tail = segments.of_transfer(rows, dimensions)
     return packed(rows["part"], *(tail.get(name, ibis.literal(0)) for name in ("hour", "size")))
 
 
-def packed(part: Any, hour: Any, size: Any) -> Any:
+def packed(part: IntegerValue, hour: IntegerValue, size: IntegerValue) -> IntegerValue:
     """Pack a part of places with what is a property of the single transfer."""
     return (part * HOURS + hour) * keys.CLASSES + size
 
@@ -37,20 +37,18 @@ def type_of(places: Places) -> str:
     return "int32" if places.n_parts * TAIL < 2**31 else "int64"
 
 
-def number_of_map(cell: Any, dimensions: Sequence[Dimension]) -> Any:
+def number_of_map(cell: IntegerValue, dimensions: Sequence[Dimension]) -> IntegerValue:
     """Number the part of a sample where parts are of the map, by one of its sides or by both."""
     return of_place(keys.place_of(cell), [each.name for each in dimensions])
 
 
-def of_place(place: Any, names: Sequence[str]) -> Any:
+def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
     """Keep the classes that have these names, one or both."""
     retransmits = place % keys.CLASSES
     return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 
 
-def named(
-    engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
-) -> dict[int, tuple[Any, ...]]:
+def named(engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
     """Give the values of some parts in each dimension, by their number."""
     asked = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
     if places.parts is not None:
@@ -64,7 +62,7 @@ def named(
     return dict(zip(found["number"].to_list(), found.select(columns).rows(), strict=True))
 
 
-def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, tuple[Any, ...]]:
+def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
     """The same of parts that `number_of_map` numbers."""
     found = keys.taken_apart(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
     return dict(zip(numbers.to_list(), found.select(each.name for each in dimensions).rows(), strict=True))

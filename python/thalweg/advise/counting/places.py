@@ -9,9 +9,9 @@ is a place of its own, so that one join tells everything.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import ibis
+from ibis.expr.types import StringValue, Table, Value
 
 from thalweg.advise.counting import arms, buckets, prefixes, segments
 from thalweg.advise.counting.built_in import number_of
@@ -29,17 +29,17 @@ MANY = 20
 class Places:
     """What is known of destinations."""
 
-    table: Any
+    table: Table
     """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number), unit
     (of what takes turns by itself, or 0).
     """
     keys: Sequence[str]
     """Columns of the rows by which a place is found."""
-    parts: Any
+    parts: Table | None
     """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
     n_parts: int
     """One, if no dimension is of places."""
-    counted: Any
+    counted: Table
     """A row per place, arm, fold, metric and class of the single transfer that is asked for: `keys`, network, n,
     weight, and level (the weighted sum of the numbers of the values' classes).
     """
@@ -51,7 +51,9 @@ class Places:
     """Of these, those of networks that have both arms."""
 
 
-def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[Dimension], unit: str | None) -> Places:
+def places(
+    engine: Engine, rows: Table, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
+) -> Places:
     """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks, `unit`
     the column of what takes turns by itself.
     """
@@ -84,7 +86,7 @@ def places(engine: Engine, rows: Any, table: Path | None, dimensions: Sequence[D
     )
 
 
-def network(address: Any) -> Any:
+def network(address: StringValue) -> StringValue:
     """Cut whole addresses to the /24 or /48 that records hold by default; what is cut or hashed stays.
 
     Texts of IPv6 are as RFC 5952 has them, so that zeros may be missing.
@@ -100,7 +102,7 @@ def network(address: Any) -> Any:
     )
 
 
-def _counted(rows: Any, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Any:
+def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Table:
     """Count the samples of each place, arm and fold, and sum up how far away, how lossy and how fast it is."""
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
@@ -130,12 +132,12 @@ def _counted(rows: Any, keys: Sequence[str], dimensions: Sequence[Dimension]) ->
     return found.mutate(network=network(found["address"]))
 
 
-def _share_of_control(engine: Engine, places: Any) -> float:
+def _share_of_control(engine: Engine, places: Table) -> float:
     n: dict[int, int] = dict(engine.fetch(places.group_by("arm").agg(n=places["n"].sum())).iter_rows())
     return n.get(arms.CONTROL, 0) / max(sum(n.values()), 1)
 
 
-def _networks(places: Any, share_of_control: float) -> Any:
+def _networks(places: Table, share_of_control: float) -> Table:
     """Class the networks, and number them in the order of their names: by the round-trip times of both arms, and for
     each fold of the records by what the control retransmits in the others.
     """
@@ -163,7 +165,7 @@ def _networks(places: Any, share_of_control: float) -> Any:
     )  # fmt: skip
 
 
-def _value(places: Any, dimension: Dimension) -> Any:
+def _value(places: Table, dimension: Dimension) -> Value:
     """Give what a place is in a dimension: a text, or the number of a class."""
     if dimension.titles:
         return places[{"rtt": "rtt", "retransmits": "loss"}[dimension.name]]
@@ -171,13 +173,13 @@ def _value(places: Any, dimension: Dimension) -> Any:
     return places[column[dimension.of]].nullif("").fill_null(UNKNOWN_TEXT)
 
 
-def _numbered(places: Any, by: Sequence[str]) -> Any:
+def _numbered(places: Table, by: Sequence[str]) -> Table:
     """Number the parts that occur, in the order of their names."""
     distinct = places.select(by).distinct()
     return distinct.mutate(part=ibis.row_number().over(order_by=[distinct[name] for name in by]).cast("int64"))
 
 
-def _assigned(places: Any) -> Any:
+def _assigned(places: Table) -> Table:
     """Count samples of all networks, of those with many, and of those among them that have both arms."""
     is_control = places["arm"] == arms.CONTROL
     networks = places.group_by("network").agg(

@@ -5,9 +5,10 @@ nothing can be known. Of a truncated address only networks that hold all of it c
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ibis
+from ibis.expr.types import IntegerValue, StringValue, Table
 
 from thalweg.advise.counting.prefix_table import BITS, DIGIT_BITS, PrefixTable, read
 
@@ -34,7 +35,7 @@ def columns(file: Path) -> set[str]:
     return {name for table in read(file) for name in table.columns}
 
 
-def located(engine: "Engine", addresses: Any, file: Path) -> Any:
+def located(engine: "Engine", addresses: Table, file: Path) -> Table:
     """Add what a table knows of each address: its columns, empty where it has no such network.
 
     `addresses` has a row per address, which is in the column `net_address`. Raises `ThalwegError` if the file is no
@@ -45,7 +46,7 @@ def located(engine: "Engine", addresses: Any, file: Path) -> Any:
     return addresses
 
 
-def _joined(engine: "Engine", addresses: Any, table: PrefixTable, number: int) -> Any:
+def _joined(engine: "Engine", addresses: Table, table: PrefixTable, number: int) -> Table:
     frame = table.frame()
     named = {name: name for name in table.columns if name not in addresses.columns}
     networks = engine.put(f"prefixes_{number}", frame)
@@ -63,12 +64,12 @@ def _joined(engine: "Engine", addresses: Any, table: PrefixTable, number: int) -
     return joined.drop("found_address")
 
 
-def _keys(known: Any, length: int) -> Any:
+def _keys(known: Table, length: int) -> Table:
     """Give the keys of one length, of addresses that have so many digits."""
     return known.filter(known["digits_n"] >= length).select(ADDRESS, key=known["digits"].substr(0, length))
 
 
-def digits(address: Any, most: int = BITS[6] // DIGIT_BITS) -> Any:
+def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringValue:
     """Write an address as its version and its hexadecimal digits, of IPv6 at least `most`; empty for what is none."""
     text = address.lower()
     octets = (text.re_extract(V4, place).nullif("").cast("int64") for place in range(1, 5))
@@ -82,22 +83,22 @@ def digits(address: Any, most: int = BITS[6] // DIGIT_BITS) -> Any:
     return ibis.cases((text.re_search(V4), v4), (text.re_search(V6), v6), else_=ibis.null("string"))
 
 
-def _group(head: Any, tail: Any, place: int) -> Any:
+def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
     """Give one of the eight groups of an IPv6 address: `::` stands for those that neither side has."""
     front = head.re_extract(f"^(?:[0-9a-f]+:){{{place}}}([0-9a-f]+)", 1)
     back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{GROUPS - 1 - place}}}$", 1)
     return ibis.ifelse(front != "", front, back).lpad(GROUP_DIGITS, "0")
 
 
-def _known(address: Any) -> Any:
+def _known(address: StringValue) -> IntegerValue:
     """Say how long a key can be of which an address, perhaps truncated, has all digits."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
     whole = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
     return 1 + (ibis.coalesce(length, whole) / DIGIT_BITS).floor().cast("int64")
 
 
-def _concatenated(parts: list[Any]) -> Any:
-    whole: Any = ibis.literal(parts[0])
+def _concatenated(parts: list[StringValue | str]) -> StringValue:
+    whole: StringValue = ibis.literal(parts[0])
     for part in parts[1:]:
         whole = whole.concat(part)
     return whole

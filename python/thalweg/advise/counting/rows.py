@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from thalweg.advise.counting.engines import Engine
 from thalweg.records.schema import MOMENTS
@@ -42,19 +42,22 @@ MANY_FILES = 64
 ONE_FILE_IN = 4
 GOLDEN = (math.sqrt(5) - 1) / 2
 
+_Pairs = tuple[tuple[str, str], ...]
+"""Names with their types, or with their values."""
+
 
 @dataclass(frozen=True)
 class Rows:
     """All rows of files, with `COLUMNS`, and with each column of `more` as a text, named `part_` and its name."""
 
-    all: Any
+    all: Table
     """One table of them."""
     wanted: Mapping[str, tuple[str, str]]
     """Name in the files and type of each column."""
-    alike: Sequence[tuple[Any, Mapping[str, str], Mapping[str, str]]]
+    alike: Sequence[tuple[Table, Mapping[str, str], Mapping[str, str]]]
     """Tables of files that are alike, the types of their columns, and what their paths tell."""
 
-    def having(self, name: str) -> Any | None:
+    def having(self, name: str) -> Table | None:
         """Give those in which a column is not empty; None: no file has it.
 
         The column is asked for as it is in the files, so that an engine can pass over what has none of it.
@@ -72,7 +75,7 @@ def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = 
     """Find the rows of files, which are read when something is asked of them; the engine knows them by a name."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     asked = {name for name, _ in wanted.values()}
-    groups: dict[tuple[Any, ...], list[Path]] = {}
+    groups: dict[tuple[_Pairs, _Pairs], list[Path]] = {}
     for file, schema in files.items():
         columns = tuple((name, str(schema[name])) for name in sorted(asked) if name in schema)
         groups.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
@@ -108,15 +111,15 @@ def _of_path(file: Path, names: Sequence[str] | None = None) -> dict[str, str]:
     return {key: unquote(value) for key, sign, value in pairs if sign and key and (names is None or key in names)}
 
 
-def _together(tables: Sequence[Any]) -> Any | None:
+def _together(tables: Sequence[Table]) -> Table | None:
     if len(tables) < 2:
         return tables[0] if tables else None
     return ibis.union(*tables, distinct=False)
 
 
 def _whole(
-    table: Any, wanted: Mapping[str, tuple[str, str]], there: Mapping[str, str], of_path: Mapping[str, str]
-) -> Any:
+    table: Table, wanted: Mapping[str, tuple[str, str]], there: Mapping[str, str], of_path: Mapping[str, str]
+) -> Table:
     """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,
     and integers above 2^63 - 1. A moment of zero is unknown.
     """

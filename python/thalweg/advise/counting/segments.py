@@ -8,9 +8,10 @@ would be compared where it caused many with the other one where there were many,
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import ibis
+from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from thalweg.advise.question import HOUR_US
 from thalweg.errors import ThalwegError
@@ -44,6 +45,11 @@ MAP = ("rtt", "retransmits")
 
 Of = Literal["network", "table", "transfer", "records"]
 
+PartValue = str | int | None
+"""What a part is in one dimension: a text, or the number of a class."""
+PartValues = tuple[PartValue, ...]
+"""What a part is in each dimension."""
+
 
 @dataclass(frozen=True)
 class Dimension:
@@ -58,11 +64,11 @@ class Dimension:
     titles: tuple[str, ...] = ()
     """Of numbered classes."""
 
-    def text(self, value: Any) -> str:
+    def text(self, value: PartValue) -> str:
         """Name a part."""
         if not self.titles:
             return UNKNOWN_TEXT if value is None else str(value)
-        return self.titles[value] if value is not None and value >= 0 else UNKNOWN_TEXT
+        return self.titles[value] if isinstance(value, int) and value >= 0 else UNKNOWN_TEXT
 
 
 KNOWN = {
@@ -88,12 +94,12 @@ def dimensions(names: Sequence[str], columns: set[str], of_table: set[str]) -> l
     return [_dimension(name, columns, of_table) for name in names]
 
 
-def rtt_class(sum_us: Any, n: Any) -> Any:
+def rtt_class(sum_us: IntegerValue, n: IntegerValue) -> IntegerValue:
     """Number the class of a mean round-trip time."""
     return _class(sum_us, [n * edge for edge in RTT_EDGES_US], n > 0)
 
 
-def are_enough(samples: Any, segments: Any, share_of_control: float) -> Any:
+def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: float) -> BooleanValue:
     """Say which networks have enough samples and segments, of both arms together, for the control's to tell a ratio.
 
     It must not depend on what the control happened to get. Else a network of a few samples would have a class if they
@@ -105,33 +111,33 @@ def are_enough(samples: Any, segments: Any, share_of_control: float) -> Any:
     return (samples >= least) & (segments.cast("float64") * share_of_control >= LEAST_SEGMENTS)
 
 
-def loss_class(retransmits: Any, segments: Any, is_known: Any) -> Any:
+def loss_class(retransmits: IntegerValue, segments: IntegerValue, is_known: BooleanValue) -> IntegerValue:
     """Number the class of a ratio of retransmissions."""
     return _class(retransmits * LOSS_SCALE, [segments * edge for edge in LOSS_EDGES], is_known & (segments > 0))
 
 
-def size_class(size_bytes: Any) -> Any:
+def size_class(size_bytes: IntegerValue) -> IntegerValue:
     """Number the class of a size."""
     return _class(size_bytes, [ibis.literal(each.least_bytes) for each in SIZES[1:]], size_bytes.notnull())
 
 
-def of_transfer(rows: Any, dimensions: Sequence[Dimension]) -> dict[str, Any]:
+def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, IntegerValue]:
     """Number the classes that are asked for and are a property of the single transfer, from 0."""
     classes = {"hour": lambda: hour_of_day(rows["began_us"]), "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN}
     return {each.name: classes[each.name]() for each in dimensions if each.of == "transfer"}
 
 
-def hour_of_day(time_us: Any) -> Any:
+def hour_of_day(time_us: IntegerValue) -> IntegerValue:
     """Give the hour of the day."""
     return (whole(time_us, HOUR_US) % 24).cast("int8")
 
 
-def whole(value: Any, unit: int) -> Any:
+def whole(value: IntegerValue, unit: int) -> IntegerValue:
     """Divide without a rest; exact in every engine, since both are far below 2^53."""
     return (value / unit).floor().cast("int64")
 
 
-def _class(value: Any, edges: Sequence[Any], is_known: Any) -> Any:
+def _class(value: IntegerValue, edges: Sequence[IntegerValue], is_known: BooleanValue) -> IntegerValue:
     number = sum(((value >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8"))
     return ibis.ifelse(is_known.fill_null(False), number.cast("int8"), UNKNOWN).cast("int8")
 

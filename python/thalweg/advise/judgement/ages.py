@@ -6,10 +6,10 @@ start".
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from thalweg.advise.answers.answer import Age
 from thalweg.advise.counting import arms, buckets, segments
@@ -27,7 +27,7 @@ MOVED = 1
 """Bytes: a span in which nothing was sent says nothing of the network."""
 
 
-def lives(rows: Any, question: Question) -> Any:
+def lives(rows: Table, question: Question) -> Table:
     """Give what each connection had moved after 1, 3, 10 and 30 s, of those that lived for a second.
 
     Groups are of hours, or of pairs of turns, since connections that live for so long are few.
@@ -49,7 +49,7 @@ def lives(rows: Any, question: Question) -> Any:
     )
 
 
-def counted(lives: Any) -> Any:
+def counted(lives: Table) -> Table:
     """Count throughputs of spans: columns span, arm, group, bucket; n, weight, total."""
     parts = []
     for number, (begin, end) in enumerate(SPANS):

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import polars as pl
 
 from thalweg.advise.answers.answer import NOT_COMPARABLE, Comparison, Part
-from thalweg.advise.counting.segments import Dimension
+from thalweg.advise.counting.segments import Dimension, PartValues
 from thalweg.advise.judgement import cautions, verdicts
 from thalweg.advise.judgement.samples import METRICS
 from thalweg.advise.question import Question
@@ -23,7 +22,7 @@ class Counted:
     """What was counted of some parts, or of one."""
 
     cells: pl.DataFrame
-    """Values: metric, arm, group, bucket; n, weight, total."""
+    """PartValues: metric, arm, group, bucket; n, weight, total."""
     mixes: pl.DataFrame
     """Work: metric, arm, group; sums of sizes and round-trip times."""
     queues: pl.DataFrame
@@ -31,7 +30,7 @@ class Counted:
     networks: ByMetric = field(default_factory=dict)
     """The networks of each metric."""
 
-    def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], "Counted"]]:
+    def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[int, ...], "Counted"]]:
         """Give what was counted of each part."""
         cells, mixes, queues = (
             table.partition_by(list(by), as_dict=True) for table in (self.cells, self.mixes, self.queues)
@@ -51,7 +50,7 @@ class Counted:
 
 
 def compare(
-    tables: Mapping[tuple[Any, ...], Counted],
+    tables: Mapping[PartValues, Counted],
     chosen: Sequence[Dimension],
     question: Question,
     bootstrap: Bootstrap,

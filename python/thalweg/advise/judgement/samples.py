@@ -7,9 +7,9 @@ count.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import ibis
+from ibis.expr.types import BooleanValue, IntegerValue, NumericValue, Table
 
 from thalweg.advise.counting import arms, buckets, keys, parts, segments
 from thalweg.advise.counting.counts import MINUTE_US
@@ -45,7 +45,7 @@ HEAVIEST = 10_000
 """A row stands for no more: sums have to fit into 64 bits."""
 
 
-def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any:
+def judged(engine: Engine, rows: Table, question: Question, seen: Overview) -> Table:
     """Give the rows that can be compared, with what all later steps need."""
     some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
     if question.without_receiver_limited:
@@ -83,7 +83,7 @@ def judged(engine: Engine, rows: Any, question: Question, seen: Overview) -> Any
     )  # fmt: skip
 
 
-def _is_sample(rows: Any, question: Question, seen: Overview) -> Any:
+def _is_sample(rows: Table, question: Question, seen: Overview) -> BooleanValue:
     """Say which rows are something to compare; what sources do decides whether connections are."""
     is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
     is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
@@ -95,7 +95,7 @@ def _is_sample(rows: Any, question: Question, seen: Overview) -> Any:
     return is_transfer | (is_connection & rows["source"].isin(seen.without_transfers))
 
 
-def _rate(rows: Any, seen: Overview) -> Any:
+def _rate(rows: Table, seen: Overview) -> IntegerValue:
     """Give the throughput in whole bit/s."""
     if not seen.without_transfers:
         rate = rows["goodput_bps"]
@@ -106,13 +106,13 @@ def _rate(rows: Any, seen: Overview) -> Any:
     return ibis.least(ibis.greatest(rate, 0.0), float(buckets.LARGEST)).floor().cast("int64")
 
 
-def _size(rows: Any) -> Any:
+def _size(rows: Table) -> IntegerValue:
     return ibis.coalesce(rows["acked_bytes"], rows["sent_bytes"])
 
 
 def samples(
-    engine: Engine, found: Any, places: Places, question: Question, dimensions: Sequence[Dimension], seen: Overview
-) -> Any:
+    engine: Engine, found: Table, places: Places, question: Question, dimensions: Sequence[Dimension], seen: Overview
+) -> Table:
     """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
@@ -174,12 +174,12 @@ def samples(
     return found.drop("mark")
 
 
-def _limit(is_limited: Any) -> Any:
+def _limit(is_limited: BooleanValue) -> IntegerValue:
     """Number whether a receiver limited a sample."""
     return ibis.cases((is_limited.isnull(), 0), (is_limited, LIMITED), else_=NOT_LIMITED).cast("int8")
 
 
-def is_looked_at(began_us: Any, seen: Overview) -> Any:
+def is_looked_at(began_us: IntegerValue, seen: Overview) -> BooleanValue:
     """Say which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
     seconds.
     """
@@ -189,7 +189,7 @@ def is_looked_at(began_us: Any, seen: Overview) -> Any:
     return (lot & (ONE_ROW_IN - 1)) == 0
 
 
-def _possible(value: Any, looked_at: Any) -> Any:
+def _possible(value: IntegerValue, looked_at: BooleanValue) -> NumericValue:
     """Keep a number, with 24 bits, where it is looked at; what no network has is left out."""
     nothing = ibis.literal(None, type="float32")
     short = ibis.ifelse(value.between(0, buckets.LARGEST), value.cast("float32"), nothing)

@@ -5,10 +5,10 @@ that was before; in other designs with the control of the same span.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import ibis
 import polars as pl
+from ibis.expr.types import IntegerValue, Table
 
 from thalweg.advise.answers.answer import Since
 from thalweg.advise.counting import keys
@@ -23,13 +23,13 @@ TITLES = ("day 1", "days 2 and 3", "days 4 to 7", "later")
 assert len(TITLES) == len(EDGES_DAYS) + 1, "every span has a title"
 
 
-def age(time_us: Any, activated_us: int) -> Any:
+def age(time_us: IntegerValue, activated_us: int) -> IntegerValue:
     """Number the span since the activation that a time lies in; what was before it lies in the first one."""
     edges = (activated_us + days * DAY_US for days in EDGES_DAYS)
     return sum(((time_us >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8")).cast("int8")
 
 
-def counted(samples: Any) -> Any:
+def counted(samples: Table) -> Table:
     """Count values per span, of the samples that are looked at: columns key, n, weight, total."""
     some = samples.filter(samples["is_looked_at"])
     key = some["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(some["cell"], some["bin"])

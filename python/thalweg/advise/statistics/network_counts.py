@@ -5,12 +5,12 @@ network is that on the mean logarithm, whose sums can be subtracted; the numbers
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from thalweg.advise.counting import buckets, keys, parts
 from thalweg.advise.counting.arms import CONTROL, TREATMENT
@@ -45,7 +45,7 @@ class OfParts:
     by_part: Mapping[int, ByMetric]
     """By the number of the part, where parts have numbers of their own and are wider than a network."""
 
-    def of_class(self, names: Sequence[str], values: Sequence[Any]) -> ByMetric:
+    def of_class(self, names: Sequence[str], values: Sequence[int]) -> ByMetric:
         """Return the networks of one class."""
         packed = dict(zip(names, (value - UNKNOWN for value in values), strict=True))
         number = packed.get(MAP[0], 0) * keys.CLASSES + packed.get(MAP[1], 0)
@@ -80,7 +80,7 @@ def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
     return tuple(each.name for each in dimensions)
 
 
-def _weights(places: Places, dimensions: Sequence[Dimension]) -> Any:
+def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
     """Sum up what each network weighs in each class and part: columns place, part, metric, number, network, and of each
     arm its weight and the weighted sum of the numbers of classes, which are logarithms.
     """
@@ -99,7 +99,7 @@ def _weights(places: Places, dimensions: Sequence[Dimension]) -> Any:
     return rows.group_by(["place", "part", "metric", "number"]).agg(network=rows["network"].max(), **sums)
 
 
-def _described(engine: Engine, weights: Any, name: str, least: int = 0) -> dict[int, ByMetric]:
+def _described(engine: Engine, weights: Table, name: str, least: int = 0) -> dict[int, ByMetric]:
     by = ["key", "metric"]
     networks = engine.view(
         f"networks_of_{name}",
@@ -135,35 +135,37 @@ def _described(engine: Engine, weights: Any, name: str, least: int = 0) -> dict[
     heavies = engine.fetch(heavy).partition_by(by, as_dict=True) if len(whole) else {}
     found: dict[int, dict[int, Networks]] = {}
     for row in whole.iter_rows(named=True):
-        of_part = heavies.get((row["key"], row["metric"]))
-        heavy_ones = tuple(_heavy(of_part, row)) if of_part is not None else ()
-        found.setdefault(row["key"], {})[row["metric"]] = _networks(row, heavy_ones)
+        # DuckDB returns a sum of sums as a decimal number. Squares are empty where no network is known.
+        sums = {column: int(number) for column, number in row.items() if number is not None}
+        of_part = heavies.get((sums["key"], sums["metric"]))
+        heavy_ones = tuple(_heavy(of_part, sums)) if of_part is not None else ()
+        found.setdefault(sums["key"], {})[sums["metric"]] = _networks(sums, heavy_ones)
     return dict(found)
 
 
-def _networks(row: Mapping[str, Any], heavy: tuple[Heavy, ...]) -> Networks:
-    # DuckDB hands a sum of sums over as a decimal number.
-    known, unknown = sum(int(row[f"all_{arm}_weight"]) for arm in OF_ARMS), int(row["unknown"])
+def _networks(sums: Mapping[str, int], heavy: tuple[Heavy, ...]) -> Networks:
+    known, unknown = sum(sums[f"all_{arm}_weight"] for arm in OF_ARMS), sums["unknown"]
     unknown_share = unknown / max(known + unknown, 1)
-    squares = [int(squares) for arm in OF_ARMS if (squares := row[f"{arm}_squares"])]
+    squares = [of_arm for arm in OF_ARMS if (of_arm := sums.get(f"{arm}_squares"))]
     effective = None if unknown_share >= MOSTLY or not squares else PER_MILLIARD**2 / max(squares)
-    return Networks(row["networks"], effective, unknown_share, heavy)
+    return Networks(sums["networks"], effective, unknown_share, heavy)
 
 
-def _heavy(networks: pl.DataFrame, whole: Mapping[str, Any]) -> Iterator[Heavy]:
+def _heavy(networks: pl.DataFrame, sums: Mapping[str, int]) -> Iterator[Heavy]:
     """Describe the networks with notable shares, the largest share first."""
     shares = pl.max_horizontal(f"{arm}_share" for arm in OF_ARMS).alias("share")
-    effect = _log(lambda column: int(whole[f"all_{column}"]))
+    of_all = {column: sums[f"all_{column}"] for column in COLUMNS}
+    effect = _log(of_all)
     for row in networks.with_columns(shares).sort(["share", "network"], descending=[True, False]).iter_rows(named=True):
-        without = _log(lambda column, row=row: int(whole[f"all_{column}"] - row[column]))  # type: ignore[misc]
+        without = _log({column: int(number - row[column]) for column, number in of_all.items()})
         added = None if effect is None or without is None else effect - without
         yield Heavy(row["network"], row["share"] / PER_MILLIARD, added)
 
 
-def _log(sums: Callable[[str], int]) -> float | None:
+def _log(sums: Mapping[str, int]) -> float | None:
     """Return the mean logarithm of the treatment minus that of the control; None: an arm has no samples."""
-    weight = {arm: sums(f"{arm}_weight") for arm in OF_ARMS}
+    weight = {arm: sums[f"{arm}_weight"] for arm in OF_ARMS}
     if not all(weight.values()):
         return None
-    treatment, control = (sums(f"{arm}_level") / weight[arm] for arm in OF_ARMS)
+    treatment, control = (sums[f"{arm}_level"] / weight[arm] for arm in OF_ARMS)
     return (treatment - control) / buckets.PER_OCTAVE * math.log(2)

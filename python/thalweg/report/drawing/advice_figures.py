@@ -7,7 +7,7 @@ import polars as pl
 
 from thalweg.advise import Answer, Arm, Gain
 from thalweg.advise.answers.answer import gain
-from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
+from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES, UNKNOWN_TEXT
 from thalweg.report.drawing.figure import Figure, Scaled, Unit
 
 HOUR_US = 3_600_000_000
@@ -40,8 +40,8 @@ def _maps(answer: Answer) -> Iterator[Figure]:
         rows = [
             (*part.names, found.value, found.low, found.high)
             for part in answer.map
-            if (compared := part.comparisons.get(metric)) and (found := compared.gain) and min(part.values) >= 0
-            if not (compared.networks and compared.networks.are_few)
+            if (compared := part.comparisons.get(metric)) and (found := compared.gain)
+            if UNKNOWN_TEXT not in part.names and not (compared.networks and compared.networks.are_few)
         ]
         if rows:
             table = pl.DataFrame(
