@@ -9,7 +9,7 @@ count.
 from collections.abc import Sequence
 
 import ibis
-from ibis.expr.types import BooleanValue, IntegerValue, NumericValue, Table
+from ibis.expr.types import BooleanValue, IntegerValue, NumericValue, Table, Value
 
 from thalweg.advise.counting import arms, buckets, keys, parts, segments
 from thalweg.advise.counting.counts import MINUTE_US
@@ -123,26 +123,22 @@ def samples(
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
+    columns = _stored(rows, question, seen)
+    if parts.are_asked(dimensions):
+        columns["part"] = parts.number(rows, dimensions).cast(parts.type_of(places))
+    return _with_derived(engine.keep("samples", rows.select(**columns)), question, seen)
+
+
+def _stored(rows: Table, question: Question, seen: Overview) -> dict[str, Value]:
+    """Return the columns that are computed once and kept, apart from the part."""
     began_us = rows["began_us"]
-    value = ibis.least(rows["value"], buckets.LARGEST)
-    of_hour = arms.of_network_hour(began_us, rows["code"])
-    group = arms.group(began_us, rows["code"], question, rows["unit"])
-    if question.cluster is None and question.clusters == "prefix":
-        # Samples without an address are not of one network: all that is known of their dependence is the hour.
-        group = ibis.ifelse(rows["address"] == segments.UNKNOWN_TEXT, of_hour, group)
-    is_lossy = (rows["retransmits"] > 0).fill_null(False)
     looked_at = is_looked_at(began_us, seen)
     columns = {
-        "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], group),
+        "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], _group(rows, question)),
         "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
-        "value": value,
+        "value": ibis.least(rows["value"], buckets.LARGEST),
         "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
-        # Four numbers in a byte.
-        "mark": (
-            (since.age(began_us, seen.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])) * 4
-            + looked_at.cast("int8") * 2
-            + is_lossy.cast("int8")
-        ).cast("int8"),
+        "mark": _mark(rows, looked_at, seen),
         "size": _possible(rows["size_bytes"], looked_at),
         "rtt": _possible(rows["rtt_us"], looked_at),
         "queue": _possible(rows["queue_us"], looked_at),
@@ -150,28 +146,62 @@ def samples(
     if seen.is_sampled:
         columns["weight"] = rows["weight"].cast("int16")
     if question.design.name == "ab":
-        is_watched = of_hour % ONE_GROUP_IN == 0 if seen.rows > LOOKED_AT else ibis.literal(True)
-        columns["network"] = ibis.ifelse(is_watched, rows["number"], ibis.literal(None, type="int64")).cast("int32")
-    if parts.are_asked(dimensions):
-        columns["part"] = parts.number(rows, dimensions).cast(parts.type_of(places))
-    # Turns may begin within a minute; hours do not.
-    has_turns = question.design.name == "switchback"
-    if has_turns:
+        columns["network"] = _watched_network(rows, seen)
+    if _has_turns(question):
         columns["stratum"] = arms.stratum(began_us, question, rows["unit"])
-    kept = engine.keep("samples", rows.select(**columns))
-    found = kept.mutate(
-        age=(kept["mark"] >> ibis.literal(4, type="int32")).cast("int8"),
-        limit=((kept["mark"] >> ibis.literal(2, type="int32")) & (LIMITS - 1)).cast("int8"),
-        is_looked_at=(kept["mark"] & 2) == 2,
-        is_lossy=(kept["mark"] & 1) == 1,
-    )
-    if "part" in columns:
+    return columns
+
+
+def _with_derived(kept: Table, question: Question, seen: Overview) -> Table:
+    """Add the columns that follow from the stored ones."""
+    found = kept.mutate(**_unpacked(kept["mark"]))
+    if "part" in kept.columns:
         found = found.mutate(part=kept["part"].cast("int64"))
     if not seen.is_sampled:
         found = found.mutate(weight=ibis.literal(1, type="int16"))
-    if not has_turns:
+    if not _has_turns(question):
         found = found.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
     return found.drop("mark")
+
+
+def _has_turns(question: Question) -> bool:
+    """Return whether the design has turns, which may begin within a minute; hours do not."""
+    return question.design.name == "switchback"
+
+
+def _group(rows: Table, question: Question) -> IntegerValue:
+    """Return the number of the group that a sample's cluster belongs to."""
+    group = arms.group(rows["began_us"], rows["code"], question, rows["unit"])
+    if question.cluster is None and question.clusters == "prefix":
+        # Samples without an address are not of one network: all that is known of their dependence is the hour.
+        of_hour = arms.of_network_hour(rows["began_us"], rows["code"])
+        group = ibis.ifelse(rows["address"] == segments.UNKNOWN_TEXT, of_hour, group)
+    return group
+
+
+def _watched_network(rows: Table, seen: Overview) -> IntegerValue:
+    """Return the number of the network where meetings of the arms are counted, and null elsewhere."""
+    is_watched = ibis.literal(True)
+    if seen.rows > LOOKED_AT:
+        is_watched = arms.of_network_hour(rows["began_us"], rows["code"]) % ONE_GROUP_IN == 0
+    return ibis.ifelse(is_watched, rows["number"], ibis.literal(None, type="int64")).cast("int32")
+
+
+def _mark(rows: Table, looked_at: BooleanValue, seen: Overview) -> IntegerValue:
+    """Pack age, limit, whether a sample is looked at, and whether it had losses into a byte."""
+    is_lossy = (rows["retransmits"] > 0).fill_null(False)
+    of_limit = since.age(rows["began_us"], seen.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])
+    return (of_limit * 4 + looked_at.cast("int8") * 2 + is_lossy.cast("int8")).cast("int8")
+
+
+def _unpacked(mark: IntegerValue) -> dict[str, Value]:
+    """Return the columns that `_mark` has packed."""
+    return {
+        "age": (mark >> ibis.literal(4, type="int32")).cast("int8"),
+        "limit": ((mark >> ibis.literal(2, type="int32")) & (LIMITS - 1)).cast("int8"),
+        "is_looked_at": (mark & 2) == 2,
+        "is_lossy": (mark & 1) == 1,
+    }
 
 
 def _limit(is_limited: BooleanValue) -> IntegerValue:
