@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg.cli.printing import advise_table, output
 from thalweg.cli.printing.advise_table import TITLES, broken, numbered
 
 if TYPE_CHECKING:
-    from thalweg.advise import Answer, Arm, Comparison, Difference, Effect, Part
+    from pydantic import JsonValue
+
+    from thalweg.advise import Age, Answer, Arm, Comparison, Difference, Effect, Part, Question, Step
 
 MOST_STEPS = 5
 METHOD = (
@@ -79,31 +81,54 @@ def _some(names: Sequence[str]) -> str:
     return "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page: Path | None) -> dict[str, Any]:
-    """Give everything that an answer holds."""
-    question = answer.question
+def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page: Path | None) -> "dict[str, JsonValue]":
+    """Return everything that an answer holds."""
     return {
         "headline": answer.headline,
         "places": [str(place) for place in places],
         **({"policy": str(policy)} if policy else {}),
         **({"page": str(page)} if page else {}),
-        "question": {
-            "treatment": question.treatment,
-            "control": question.control,
-            "design": question.design.name,
-            "at_us": question.design.at_us,
-            "every_us": question.design.every_us,
-            "turns_of": question.design.unit,
-            "by": list(question.segments),
-            "cluster": question.clusters,
-            "size_limit_bytes": question.size_limit_bytes,
-            "least_samples": question.least_samples,
-            "false_share": question.false_share,
-            "margin": question.margin,
-            "without_receiver_limited": question.without_receiver_limited,
-            "replicates": question.replicates,
-            "seed": question.seed,
-        },
+        "question": _question(answer.question),
+        **_records(answer),
+        "overall": _part(answer.overall),
+        "parts": [_part(part) for part in answer.parts],
+        "too_small": {"parts": answer.too_small, "samples": answer.too_small_n},
+        "map": [_part(part) for part in answer.map],
+        "sizes": [{"size": each.title, **_difference(each.difference)} for each in answer.sizes],
+        "ages": [_age(each) for each in answer.ages],
+        "since_activation": [
+            {"since": each.title, "metric": each.metric, **_difference(each.difference)} for each in answer.since
+        ],
+        "step_us": answer.step_us,
+        "over_time": list(answer.over_time.to_dicts()),
+        "cautions": [{"code": each.code, "text": each.text, "parts": list(each.parts)} for each in answer.cautions],
+        "rollout": [_step(step) for step in answer.rollout],
+    }
+
+
+def _question(question: "Question") -> "dict[str, JsonValue]":
+    return {
+        "treatment": question.treatment,
+        "control": question.control,
+        "design": question.design.name,
+        "at_us": question.design.at_us,
+        "every_us": question.design.every_us,
+        "turns_of": question.design.unit,
+        "by": list(question.segments),
+        "cluster": question.clusters,
+        "size_limit_bytes": question.size_limit_bytes,
+        "least_samples": question.least_samples,
+        "false_share": question.false_share,
+        "margin": question.margin,
+        "without_receiver_limited": question.without_receiver_limited,
+        "replicates": question.replicates,
+        "seed": question.seed,
+    }
+
+
+def _records(answer: "Answer") -> "dict[str, JsonValue]":
+    """Return what was read and counted, and with which engine."""
+    return {
         "engine": answer.engine,
         "files": answer.files,
         "left_out": [{"file": str(each.file), "why": each.why} for each in answer.left_out],
@@ -114,42 +139,31 @@ def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page:
         "samples": answer.n,
         "first_us": answer.first_us,
         "last_us": answer.last_us,
-        "overall": _part(answer.overall),
-        "parts": [_part(part) for part in answer.parts],
-        "too_small": {"parts": answer.too_small, "samples": answer.too_small_n},
-        "map": [_part(part) for part in answer.map],
-        "sizes": [{"size": each.title, **_difference(each.difference)} for each in answer.sizes],
-        "ages": [
-            {
-                "age": each.title,
-                "treatment": _arm(each.treatment),
-                "control": _arm(each.control),
-                "median": _effect(each.effect),
-            }
-            for each in answer.ages
-        ],
-        "since_activation": [
-            {"since": each.title, "metric": each.metric, **_difference(each.difference)} for each in answer.since
-        ],
-        "step_us": answer.step_us,
-        "over_time": answer.over_time.to_dicts(),
-        "cautions": [{"code": each.code, "text": each.text, "parts": list(each.parts)} for each in answer.cautions],
-        "rollout": [
-            {
-                "part": list(step.part.names),
-                "share": step.share,
-                "metric": step.metric,
-                "gain": step.gain.value,
-                "gain_low": step.gain.low,
-                "gain_high": step.gain.high,
-                "traffic": step.traffic,
-            }
-            for step in answer.rollout
-        ],
     }
 
 
-def _part(part: "Part") -> dict[str, Any]:
+def _age(age: "Age") -> "dict[str, JsonValue]":
+    return {
+        "age": age.title,
+        "treatment": _arm(age.treatment),
+        "control": _arm(age.control),
+        "median": _effect(age.effect),
+    }
+
+
+def _step(step: "Step") -> "dict[str, JsonValue]":
+    return {
+        "part": list(step.part.names),
+        "share": step.share,
+        "metric": step.metric,
+        "gain": step.gain.value,
+        "gain_low": step.gain.low,
+        "gain_high": step.gain.high,
+        "traffic": step.traffic,
+    }
+
+
+def _part(part: "Part") -> "dict[str, JsonValue]":
     return {
         "part": list(part.names),
         "verdict": part.verdict,
@@ -168,13 +182,13 @@ def _part(part: "Part") -> dict[str, Any]:
     }
 
 
-def _comparison(comparison: "Comparison") -> dict[str, Any]:
+def _comparison(comparison: "Comparison") -> "dict[str, JsonValue]":
     gain = comparison.gain
     return {
         "verdict": comparison.verdict,
         "reason": comparison.reason,
         "p_adjusted": comparison.p_adjusted,
-        "gain": gain and {"value": gain.value, "low": gain.low, "high": gain.high},
+        "gain": {"value": gain.value, "low": gain.low, "high": gain.high} if gain else None,
         **(_difference(comparison.difference) if comparison.difference else {}),
         "networks": _networks(comparison),
         "receiver_limited": dict(zip(("treatment", "control"), comparison.receiver_limited, strict=True)),
@@ -185,8 +199,8 @@ def _comparison(comparison: "Comparison") -> dict[str, Any]:
     }
 
 
-def _networks(comparison: "Comparison") -> dict[str, Any] | None:
-    """Give the networks that a comparison rests on; `carrier` is the one without which most of the effect is gone."""
+def _networks(comparison: "Comparison") -> "dict[str, JsonValue] | None":
+    """Return the networks that a comparison rests on; `carrier` is the one without which most of the effect is gone."""
     networks = comparison.networks
     if networks is None:
         return None
@@ -197,12 +211,12 @@ def _networks(comparison: "Comparison") -> dict[str, Any] | None:
         "count": networks.count,
         "effective": networks.effective,
         "unknown_share": networks.unknown_share,
-        "largest": largest and {"network": largest.network, "share": largest.share},
-        "carrier": carrier and {"network": carrier.network, "share": carrier.share},
+        "largest": {"network": largest.network, "share": largest.share} if largest else None,
+        "carrier": {"network": carrier.network, "share": carrier.share} if carrier else None,
     }
 
 
-def _difference(difference: "Difference") -> dict[str, Any]:
+def _difference(difference: "Difference") -> "dict[str, JsonValue]":
     return {
         "treatment": _arm(difference.treatment),
         "control": _arm(difference.control),
@@ -213,8 +227,8 @@ def _difference(difference: "Difference") -> dict[str, Any]:
     }
 
 
-def _arm(arm: "Arm") -> dict[str, Any]:
-    """Give an arm's numbers; microseconds, or bits per second."""
+def _arm(arm: "Arm") -> "dict[str, JsonValue]":
+    """Return an arm's numbers; microseconds, or bits per second."""
     from thalweg.advise import QUANTILES
 
     return {
@@ -226,7 +240,7 @@ def _arm(arm: "Arm") -> dict[str, Any]:
     }
 
 
-def _effect(effect: "Effect | None") -> dict[str, float] | None:
+def _effect(effect: "Effect | None") -> "dict[str, JsonValue] | None":
     if effect is None or not all(math.isfinite(each) for each in (effect.ratio, effect.low, effect.high)):
         return None
     return {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "p": effect.p}
