@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import ALWAYS, SCHEMA
 from thalweg.results import parquet
-from thalweg.results.reading import Unreadable, fits, reading
+from thalweg.results.reading import Unreadable, reading, unfit_column
 
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
 """Name of a file of the agent: when it began, and the numbers of its first and its last flush."""
@@ -193,9 +193,8 @@ def _schema(file: Path) -> pl.Schema | str:
     except Unreadable:
         is_readable = os.access(file, os.R_OK, effective_ids=True)
         return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
-    if missing := [name for name in ALWAYS if name not in found]:
-        return f"it holds no records: it has no column {missing[0]}"
-    for name, dtype in SCHEMA.items():
-        if name in found and not fits(found[name], dtype):
-            return f"it holds no records: its column {name} is {found[name]}, not {dtype}"
+    if unfit := unfit_column(found, SCHEMA, ALWAYS):
+        if unfit.found is None:
+            return f"it holds no records: it has no column {unfit.name}"
+        return f"it holds no records: its column {unfit.name} is {unfit.found}, not {unfit.wanted}"
     return found

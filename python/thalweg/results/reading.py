@@ -8,8 +8,9 @@ A damaged file can make polars panic. A panic reaches Python as pyo3's PanicExce
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -57,7 +58,28 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def fits(found: pl.DataType, wanted: pl.DataType) -> bool:
+@dataclass(frozen=True)
+class UnfitColumn:
+    """A column that keeps a file from being read as a table."""
+
+    name: str
+    found: pl.DataType | None
+    """Its type in the file; None: the file does not have it."""
+    wanted: pl.DataType
+
+
+def unfit_column(found: pl.Schema, wanted: pl.Schema, needed: Sequence[str]) -> UnfitColumn | None:
+    """Return the first needed column that a file lacks, else the first one whose type does not fit; None: all fit."""
+    for name in needed:
+        if name not in found:
+            return UnfitColumn(name, None, wanted[name])
+    for name, dtype in wanted.items():
+        if name in found and not _fits(found[name], dtype):
+            return UnfitColumn(name, found[name], dtype)
+    return None
+
+
+def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
     """Return whether a file's column can be read as a column of another type without a loss of meaning."""
     if wanted == pl.UInt64:
         return found.is_integer() or found == pl.Null

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from thalweg.results import parquet
 from thalweg.results.columns import TABLES
-from thalweg.results.reading import Unreadable, first_line, fits, reading
+from thalweg.results.reading import Unreadable, first_line, reading, unfit_column
 
 DTYPES: dict[str, type[pl.DataType]] = {"u64": pl.UInt64, "f64": pl.Float64, "string": pl.String, "bool": pl.Boolean}
 
@@ -73,8 +73,7 @@ def _check_columns(file: Path, arrow: pa.Schema, wanted: pl.Schema, needed: Sequ
             found = parquet.columns_of(arrow)
     except Unreadable as error:
         raise DamagedTable(file, first_line(error)) from None
-    if missing := [name for name in needed if name not in found]:
-        raise DamagedTable(file, f"it has no column `{missing[0]}`")
-    for name, dtype in wanted.items():
-        if name in found and not fits(found[name], dtype):
-            raise DamagedTable(file, f"its column `{name}` is {found[name]}, not {dtype}")
+    if unfit := unfit_column(found, wanted, needed):
+        if unfit.found is None:
+            raise DamagedTable(file, f"it has no column `{unfit.name}`")
+        raise DamagedTable(file, f"its column `{unfit.name}` is {unfit.found}, not {unfit.wanted}")
