@@ -1,7 +1,7 @@
 """A user's table of networks: what is known of each of them, such as its AS and its country.
 
 Three forms are read: CSV whose heading names a column `network`, among them MaxMind's `Blocks` with the `Locations`
-beside them; RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Any of them may be compressed with
+beside them; RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with
 gzip.
 
 A network becomes one or several keys: a digit for the version of IP, then the hexadecimal digits that all its addresses
