@@ -39,9 +39,12 @@ def histogram(samples: Table, *, by_part: bool = False) -> Table:
     """Count values in narrow classes: n (samples), weight, total (of values times weight)."""
     pack = keys.of_bucket if by_part else keys.of_value
     some = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
-    return some.group_by([*_parts(by_part), "key"]).agg(
-        n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
-    )
+    return some.group_by([*_parts(by_part), "key"]).agg(**value_sums(some))
+
+
+def value_sums(rows: Table) -> dict[str, IntegerValue]:
+    """Return what is summed up of values: n (rows), weight, and total (of values times weight)."""
+    return {"n": rows.count(), "weight": rows["weight"].sum(), "total": (rows["value"] * rows["weight"]).sum()}
 
 
 def strata(samples: Table, *, by_part: bool = False) -> Table:
@@ -91,9 +94,7 @@ def over_time(samples: Table, step_us: int) -> Table:
     key = keys.metric_and_arm(seen["cell"]) * keys.BUCKETS + seen["bin"].cast("int64") % keys.BUCKETS
     step = segments.whole(seen["minute"], step_us // MINUTE_US)
     some = seen.select("weight", "value", step=step, key=key)
-    return some.group_by(["step", "key"]).agg(
-        n=some.count(), weight=some["weight"].sum(), total=(some["value"] * some["weight"]).sum()
-    )
+    return some.group_by(["step", "key"]).agg(**value_sums(some))
 
 
 def meetings(samples: Table) -> Table:

@@ -12,7 +12,7 @@ import polars as pl
 from ibis.expr.types import Table
 
 from thalweg.advise.answers.answer import Age
-from thalweg.advise.counting import arms, buckets, segments
+from thalweg.advise.counting import arms, buckets, counts, segments
 from thalweg.advise.counting.engines import Engine
 from thalweg.advise.counting.rows import Rows
 from thalweg.advise.judgement.samples import HEAVIEST
@@ -68,9 +68,7 @@ def counted(lives: Table) -> Table:
             )
         )
     whole = ibis.union(*parts, distinct=False)
-    return whole.group_by(["span", "arm", "group", "bucket"]).agg(
-        n=whole.count(), weight=whole["weight"].sum(), total=(whole["value"] * whole["weight"]).sum()
-    )
+    return whole.group_by(["span", "arm", "group", "bucket"]).agg(**counts.value_sums(whole))
 
 
 def ages(engine: Engine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:

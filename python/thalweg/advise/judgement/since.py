@@ -11,7 +11,7 @@ import polars as pl
 from ibis.expr.types import IntegerValue, Table
 
 from thalweg.advise.answers.answer import Since
-from thalweg.advise.counting import keys
+from thalweg.advise.counting import counts, keys
 from thalweg.advise.counting.arms import CONTROL
 from thalweg.advise.question import Question
 from thalweg.advise.statistics.effects import Bootstrap, difference
@@ -34,9 +34,7 @@ def counted(samples: Table) -> Table:
     some = samples.filter(samples["is_looked_at"])
     key = some["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(some["cell"], some["bin"])
     named = some.select(key=key, weight=some["weight"], value=some["value"])
-    return named.group_by("key").agg(
-        n=named.count(), weight=named["weight"].sum(), total=(named["value"] * named["weight"]).sum()
-    )
+    return named.group_by("key").agg(**counts.value_sums(named))
 
 
 def compared(
