@@ -26,7 +26,7 @@ MOMENTS = ("start_us", "end_us")
 LATEST_US = 253_402_300_799_999_999
 """The last moment of the year 9999 as UNIX time, beyond which no calendar here goes."""
 
-UNKNOWN = "unknown"
+UNKNOWN_TEXT = "unknown"
 """What stands for a text that a row leaves empty, where rows are grouped by it."""
 
 

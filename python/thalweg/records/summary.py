@@ -11,7 +11,7 @@ from thalweg.records.find import GONE, LeftOut
 from thalweg.records.measures import MEASURES
 from thalweg.records.missing import Missing, empties, missing
 from thalweg.records.read import Records, read
-from thalweg.records.schema import CLOSE, INTERIM, LATEST_US, TRANSFER, UNKNOWN, is_connection, weight
+from thalweg.records.schema import CLOSE, INTERIM, LATEST_US, TRANSFER, UNKNOWN_TEXT, is_connection, weight
 from thalweg.records.sizes import SIZES, size_class
 from thalweg.records.spread import Spread, classed
 
@@ -99,7 +99,7 @@ def summarise(records: Records) -> Summary:
 
     Raises `ThalwegError` if a file turns out to be damaged.
     """
-    rows = records.rows.with_columns(pl.col("cc").fill_null(UNKNOWN))
+    rows = records.rows.with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
     begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
     spans = rows.select(begin, pl.col("end_us").max().alias("last"), weight().max().alias("weight"))
     span, counted, empty = records.collect(spans, _counted(rows), empties(records.rows))
@@ -172,7 +172,9 @@ def _counts(counted: pl.DataFrame, column: str) -> list[Count]:
         counted = counted.filter(pl.col("kind") == CLOSE)
     is_transfer = pl.col("kind") == TRANSFER
     table = (
-        counted.with_columns(pl.col(column).cast(pl.String).fill_null(UNKNOWN).alias("value"), is_transfer.alias("of"))
+        counted.with_columns(
+            pl.col(column).cast(pl.String).fill_null(UNKNOWN_TEXT).alias("value"), is_transfer.alias("of")
+        )
         .group_by("value", "of")
         .agg(pl.col("rows", "weight").sum())
     )

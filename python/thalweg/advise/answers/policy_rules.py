@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from thalweg import __version__, policy_file
 from thalweg.advise.answers.answer import Answer, Part, Step
-from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension
+from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_US, Dimension, PartValue
+from thalweg.records.schema import UNKNOWN_TEXT
 
 NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
 """Conditions that have another name than a column of the records."""
@@ -48,7 +49,7 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOut:
     )
 
 
-def _condition(dimension: Dimension, value: object) -> dict[str, policy_file.Condition] | str:
+def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.Condition] | str:
     """Give the condition of a part, or say why there is none."""
     if dimension.name in CANNOT and dimension.titles:
         return CANNOT[dimension.name]
@@ -63,7 +64,7 @@ def _condition(dimension: Dimension, value: object) -> dict[str, policy_file.Con
         least = edges[value - 1] if value > 0 else None
         most = edges[value] if value < len(edges) else None
         return {name: policy_file.Between(least, most)}
-    if value is None or value == "unknown":
+    if value is None or value == UNKNOWN_TEXT:
         return f"{dimension.title} is not known"
     return {NAMED.get(dimension.name, dimension.name): [str(value)]}
 

@@ -12,7 +12,7 @@ from ibis.expr.types import IntegerValue
 
 from thalweg.advise.counting.arms import GROUPS, HOURS_APART
 from thalweg.advise.counting.buckets import LARGEST, PER_OCTAVE
-from thalweg.advise.counting.segments import UNKNOWN
+from thalweg.advise.counting.segments import UNKNOWN_CLASS
 
 CLASSES = 8
 """Room for the classes of a property, and for what is not known."""
@@ -41,7 +41,7 @@ def cell(
 
 def place(rtt: IntegerValue, retransmits: IntegerValue) -> IntegerValue:
     """Pack the classes of a destination."""
-    return (_wide(rtt) - UNKNOWN) * CLASSES + (_wide(retransmits) - UNKNOWN)
+    return (_wide(rtt) - UNKNOWN_CLASS) * CLASSES + (_wide(retransmits) - UNKNOWN_CLASS)
 
 
 def by_network_hour(cell: IntegerValue, hour: IntegerValue) -> IntegerValue:
@@ -52,7 +52,7 @@ def by_network_hour(cell: IntegerValue, hour: IntegerValue) -> IntegerValue:
 
 def bin_of(size: IntegerValue, bucket: IntegerValue) -> IntegerValue:
     """Pack a bin; likewise."""
-    return ((_wide(size) - UNKNOWN) * BUCKETS + bucket).cast("int16")
+    return ((_wide(size) - UNKNOWN_CLASS) * BUCKETS + bucket).cast("int16")
 
 
 def of_value(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
@@ -118,7 +118,7 @@ def taken_apart(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl
         own = rest % size if size else rest
         # Millions of rows: what fits into 16 bits gets no more.
         narrow = pl.Int16 if size else pl.Int64
-        columns.append((own + UNKNOWN if name in WITH_UNKNOWN else own).cast(narrow).alias(name))
+        columns.append((own + UNKNOWN_CLASS if name in WITH_UNKNOWN else own).cast(narrow).alias(name))
         rest = rest // size if size else rest
     return counted.select(*reversed(columns), pl.exclude(key))
 

@@ -13,7 +13,7 @@ from thalweg.advise.counting import arms
 from thalweg.advise.counting.engines import Engine
 from thalweg.advise.question import Question
 from thalweg.errors import Exit, ThalwegError
-from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN
+from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN_TEXT
 
 STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
 MOST_STEPS = 200
@@ -66,7 +66,7 @@ def overview(engine: Engine, rows: Table, question: Question) -> Overview:
         last_us=sane["end_us"].max(),
         stands_for=sane["sampled_one_in"].max().fill_null(1),
     )
-    found = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN))
+    found = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
     closed = found.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
     algorithms = closed.group_by("cc").agg(pl.col("n").sum()).sort(["n", "cc"], descending=[True, False])
     there = dict(algorithms.iter_rows())

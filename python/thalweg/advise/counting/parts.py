@@ -9,7 +9,7 @@ from ibis.expr.types import IntegerValue, Table
 from thalweg.advise.counting import keys, segments
 from thalweg.advise.counting.engines import Engine
 from thalweg.advise.counting.places import Places
-from thalweg.advise.counting.segments import MAP, UNKNOWN, Dimension, PartValues
+from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension, PartValues
 
 HOURS = 24
 TAIL = HOURS * keys.CLASSES
@@ -56,7 +56,7 @@ def named(engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequen
         known = engine.fetch(places.parts.semi_join(wanted, "part"))
         asked = asked.join(known, on="part", how="left")
     found = asked.with_columns(
-        hour=pl.col("number") // keys.CLASSES % HOURS, size=pl.col("number") % keys.CLASSES + UNKNOWN
+        hour=pl.col("number") // keys.CLASSES % HOURS, size=pl.col("number") % keys.CLASSES + UNKNOWN_CLASS
     )
     columns = [each.name if each.of == "transfer" else f"by_{each.name}" for each in dimensions]
     return dict(zip(found["number"].to_list(), found.select(columns).rows(), strict=True))

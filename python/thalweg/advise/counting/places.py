@@ -16,7 +16,8 @@ from ibis.expr.types import StringValue, Table, Value
 from thalweg.advise.counting import arms, buckets, prefixes, segments
 from thalweg.advise.counting.built_in import number_of
 from thalweg.advise.counting.engines import Engine
-from thalweg.advise.counting.segments import UNKNOWN_TEXT, Dimension
+from thalweg.advise.counting.segments import Dimension
+from thalweg.records.schema import UNKNOWN_TEXT
 
 LOSSES = ("retransmits", "segments")
 """What is summed up of the control."""

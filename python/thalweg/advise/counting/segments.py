@@ -15,12 +15,11 @@ from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from thalweg.advise.question import HOUR_US
 from thalweg.errors import ThalwegError
+from thalweg.records.schema import UNKNOWN_TEXT
 from thalweg.records.sizes import SIZES
 
-UNKNOWN = -1
+UNKNOWN_CLASS = -1
 """Class of what is not known."""
-
-UNKNOWN_TEXT = "unknown"
 
 RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
 """A city, a country, a continent, an ocean, the other side of the world or a satellite."""
@@ -123,7 +122,10 @@ def size_class(size_bytes: IntegerValue) -> IntegerValue:
 
 def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, IntegerValue]:
     """Number the classes that are asked for and are a property of the single transfer, from 0."""
-    classes = {"hour": lambda: hour_of_day(rows["began_us"]), "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN}
+    classes = {
+        "hour": lambda: hour_of_day(rows["began_us"]),
+        "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN_CLASS,
+    }
     return {each.name: classes[each.name]() for each in dimensions if each.of == "transfer"}
 
 
@@ -139,7 +141,7 @@ def whole(value: IntegerValue, unit: int) -> IntegerValue:
 
 def _class(value: IntegerValue, edges: Sequence[IntegerValue], is_known: BooleanValue) -> IntegerValue:
     number = sum(((value >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8"))
-    return ibis.ifelse(is_known.fill_null(False), number.cast("int8"), UNKNOWN).cast("int8")
+    return ibis.ifelse(is_known.fill_null(False), number.cast("int8"), UNKNOWN_CLASS).cast("int8")
 
 
 def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:

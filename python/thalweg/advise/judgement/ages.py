@@ -18,7 +18,7 @@ from thalweg.advise.counting.rows import Rows
 from thalweg.advise.judgement.samples import HEAVIEST
 from thalweg.advise.question import HOUR_US, Question
 from thalweg.advise.statistics.effects import Bootstrap, difference
-from thalweg.records.schema import CLOSE
+from thalweg.records.schema import CLOSE, UNKNOWN_TEXT
 
 SPANS = ((0, 1), (1, 3), (3, 10), (10, 30))
 """Seconds from the opening."""
@@ -36,7 +36,7 @@ def lives(rows: Table, question: Question) -> Table:
     began_us = arms.began(closed)
     design = question.design
     if design.name == "switchback":
-        unit = arms.unit(closed[f"part_{design.unit}"].fill_null(segments.UNKNOWN_TEXT)) if design.unit else 0
+        unit = arms.unit(closed[f"part_{design.unit}"].fill_null(UNKNOWN_TEXT)) if design.unit else 0
         turn = arms.pair(began_us, question, unit)
     else:
         turn = segments.whole(began_us, HOUR_US)

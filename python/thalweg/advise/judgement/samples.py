@@ -19,7 +19,7 @@ from thalweg.advise.counting.places import Places
 from thalweg.advise.counting.segments import Dimension
 from thalweg.advise.judgement import since
 from thalweg.advise.question import Question
-from thalweg.records.schema import CLOSE, TRANSFER
+from thalweg.records.schema import CLOSE, TRANSFER, UNKNOWN_TEXT
 
 TIME = 0
 RATE = 1
@@ -55,7 +55,7 @@ def judged(engine: Engine, rows: Table, question: Question, seen: Overview) -> T
     found = engine.view(
         "judged",
         some.select(
-            **{name: some[name].fill_null(segments.UNKNOWN_TEXT) for name in of_records},
+            **{name: some[name].fill_null(UNKNOWN_TEXT) for name in of_records},
             arm=arms.arm(some, question),
             is_transfer=is_transfer,
             is_small=(is_transfer & (_size(some) < question.size_limit_bytes)).fill_null(False),
@@ -70,7 +70,7 @@ def judged(engine: Engine, rows: Table, question: Question, seen: Overview) -> T
             retransmits=some["retransmits"],
             segments=some["segments"],
             is_receiver_limited=arms.is_receiver_limited(some),
-            address=some["remote_address"].fill_null(segments.UNKNOWN_TEXT),
+            address=some["remote_address"].fill_null(UNKNOWN_TEXT),
             weight=ibis.least(ibis.greatest(some["sampled_one_in"].fill_null(1), 1), HEAVIEST),
         ),
     )
@@ -175,7 +175,7 @@ def _group(rows: Table, question: Question) -> IntegerValue:
     if question.cluster is None and question.clusters == "prefix":
         # Samples without an address are not of one network: all that is known of their dependence is the hour.
         of_hour = arms.of_network_hour(rows["began_us"], rows["code"])
-        group = ibis.ifelse(rows["address"] == segments.UNKNOWN_TEXT, of_hour, group)
+        group = ibis.ifelse(rows["address"] == UNKNOWN_TEXT, of_hour, group)
     return group
 
 

@@ -28,7 +28,7 @@ from thalweg.advise.counting.arms import CONTROL, GROUPS, TREATMENT
 from thalweg.advise.question import Question
 
 Numbers = NDArray[np.float64]
-Name = TypeVar("Name")
+Hypothesis = TypeVar("Hypothesis")
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 MEDIAN = QUANTILES.index(0.5)
@@ -251,7 +251,7 @@ def equal_groups(rows: Numbers) -> float:
     return float(rows.sum() ** 2 / (rows**2).sum())
 
 
-def adjusted(p_values: Mapping[Name, float]) -> dict[Name, float]:
+def adjusted(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
     """Adjust p-values for their number (Benjamini and Hochberg 1995): of those that are at most q, a share q is
     expected to be false.
 
@@ -260,7 +260,7 @@ def adjusted(p_values: Mapping[Name, float]) -> dict[Name, float]:
     """
     names = list(p_values)
     order = sorted(range(len(names)), key=lambda place: p_values[names[place]], reverse=True)
-    found: dict[Name, float] = {}
+    found: dict[Hypothesis, float] = {}
     smallest = 1.0
     for rank, place in zip(range(len(names), 0, -1), order, strict=True):
         smallest = min(smallest, p_values[names[place]] * len(names) / rank)

@@ -16,8 +16,9 @@ from thalweg.advise.counting import buckets, keys, parts
 from thalweg.advise.counting.arms import CONTROL, TREATMENT
 from thalweg.advise.counting.engines import Engine
 from thalweg.advise.counting.places import Places
-from thalweg.advise.counting.segments import MAP, UNKNOWN, UNKNOWN_TEXT, Dimension
+from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension
 from thalweg.advise.statistics.networks import ByMetric, Heavy, Networks
+from thalweg.records.schema import UNKNOWN_TEXT
 
 NOTABLE_SHARE = 0.01
 """Share of an arm's weight from which on a network is left out once. A smaller one cannot move a median much."""
@@ -47,7 +48,7 @@ class OfParts:
 
     def of_class(self, names: Sequence[str], values: Sequence[int]) -> ByMetric:
         """Return the networks of one class."""
-        packed = dict(zip(names, (value - UNKNOWN for value in values), strict=True))
+        packed = dict(zip(names, (value - UNKNOWN_CLASS for value in values), strict=True))
         number = packed.get(MAP[0], 0) * keys.CLASSES + packed.get(MAP[1], 0)
         return self.by_class[tuple(names)].get(number, {})
 

@@ -53,10 +53,10 @@ def show(answer: "Answer") -> None:
 
 def not_compared(answer: "Answer") -> list[str]:
     """Say which rows of other algorithms, and which that receivers limited, are not part of the comparison."""
-    from thalweg.records.schema import UNKNOWN
+    from thalweg.records.schema import UNKNOWN_TEXT
 
     others = [
-        f"{numbered(n, 'row')} {'without cc' if cc == UNKNOWN else f'of {cc}'}"
+        f"{numbered(n, 'row')} {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}"
         for cc, n in answer.other_algorithms.items()
     ]
     if answer.receiver_limited:

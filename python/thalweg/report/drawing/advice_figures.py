@@ -7,7 +7,8 @@ import polars as pl
 
 from thalweg.advise import Answer, Arm, Gain
 from thalweg.advise.answers.answer import gain
-from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES, UNKNOWN_TEXT
+from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
+from thalweg.records.schema import UNKNOWN_TEXT
 from thalweg.report.drawing.figure import Figure, Scaled, Unit
 
 HOUR_US = 3_600_000_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thalweg.advise import Answer, Comparison, Part
-from thalweg.records.schema import UNKNOWN
+from thalweg.records.schema import UNKNOWN_TEXT
 from thalweg.report.drawing.advice_figures import METRICS, figures
 from thalweg.report.drawing.colours import line_colours
 from thalweg.report.drawing.draw import draw, packed
@@ -82,7 +82,7 @@ def html(answer: Answer, places: Sequence[Path]) -> str:
 def _left_out(answer: Answer) -> list[str]:
     """Say which rows and files have no part in the answer."""
     said = [
-        f"{n:,} rows {'without cc' if cc == UNKNOWN else f'of {cc}'}, which were not compared."
+        f"{n:,} rows {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}, which were not compared."
         for cc, n in answer.other_algorithms.items()
     ]
     if answer.receiver_limited:
