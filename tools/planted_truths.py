@@ -169,9 +169,9 @@ def _judged(truth: str, folder: Path, seeds: Sequence[int]) -> Iterator[Trial]:
     asked = Question(segments=("machine",))
     wholes = advise([folder], asked, engine=_engine).parts if truth in OF_THE_WHOLE else ()
     for machine in map(_machine, seeds):
-        parts = comparing.judged([part for part in by_class if part.names[0] == machine], question)
+        parts = comparing.with_verdicts([part for part in by_class if part.names[0] == machine], question)
         found = _trial(truth, parts, question)
-        for whole in comparing.judged([part for part in wholes if part.names[0] == machine], question):
+        for whole in comparing.with_verdicts([part for part in wholes if part.names[0] == machine], question):
             said = [each.code for each in cautions.of_parts(parts, whole, question)]
             verdict = comparing.without_paradox(whole, parts).verdict
             found = replace(found, whole=verdict, is_called_paradox="paradox" in said)

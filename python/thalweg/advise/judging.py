@@ -76,8 +76,8 @@ class _Samples:
         return is_free and network_counts.are_within_one(self.chosen)
 
     def fetch(self, query: Table, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
-        """Have something counted, and take its keys apart."""
-        return counts.taken_apart(self.engine.fetch(query), names, by_part=by_part)
+        """Have something counted, and unpack its keys."""
+        return counts.unpacked_keys(self.engine.fetch(query), names, by_part=by_part)
 
 
 def judge(engine: Engine, found: Found, question: Question, table: Path | None = None) -> Answer:
@@ -100,12 +100,12 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
     more = list(dict.fromkeys([*of_records, *([unit] if unit else [])]))
     rows = reading.rows(engine, found.files, more)
     seen = looking.overview(engine, rows.all, question)
-    judged = sampling.judged(engine, rows.all, question, seen)
-    places = locating.places(engine, judged, table, chosen, unit)
+    comparable = sampling.comparable_rows(engine, rows.all, question, seen)
+    places = locating.places(engine, comparable, table, chosen, unit)
     if not places.n:
         raise _nothing(question, seen)
     settled = _settled(question, places)
-    made = sampling.samples(engine, judged, places, settled, chosen, seen)
+    made = sampling.samples(engine, comparable, places, settled, chosen, seen)
     networks = network_counts.described(engine, places, chosen, question.least_samples)
     samples = _Samples(engine, settled, chosen, places, made, networks, Bootstrap(settled))
     lived = rows
@@ -164,7 +164,7 @@ def _count(samples: _Samples, lived: reading.Rows, seen: looking.Overview) -> _F
         judged = _asked(samples, strata, factors)
         meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
         of_ages = list(ages.ages(engine, lived, question, samples.bootstrap))
-        since_activation = engine.fetch(since.counted(made))
+        since_activation = engine.fetch(since.value_counts(made))
         of_since = list(since.compared(since_activation, question, samples.bootstrap, sampling.METRICS))
         over_time = timeline.medians(engine.fetch(counts.over_time(made, seen.step_us)), seen.step_us)
         whole = judging.result()
@@ -231,9 +231,9 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
     """Judge everything, each class of sizes, and each class of destinations, from what was counted by class."""
     question, bootstrap = samples.question, samples.bootstrap
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
-    cells = counts.taken_apart(counted, names)
-    mixes = counts.taken_apart(mixed, {**keys.ARM, **keys.GROUP})
-    queues = counts.taken_apart(queued, keys.GROUP)
+    cells = counts.unpacked_keys(counted, names)
+    mixes = counts.unpacked_keys(mixed, {**keys.ARM, **keys.GROUP})
+    queues = counts.unpacked_keys(queued, keys.GROUP)
     sums = pl.col("n", "weight", "total").sum()
     times = cells.filter(pl.col("metric") == sampling.TIME).group_by("size", "arm", "group", "bucket").agg(sums)
     of_sizes = []
@@ -244,7 +244,7 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
     cells = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
     whole = Counted(cells, mixes, queues)
     of_all: dict[PartValues, Counted] = {(): replace(whole, networks=samples.networks.of_class((), ()))}
-    (overall,) = comparing.judged(comparing.compare(of_all, [], question, bootstrap, at=QUANTILES), question)
+    (overall,) = comparing.with_verdicts(comparing.compare(of_all, [], question, bootstrap, at=QUANTILES), question)
     by_class = _of_map(whole, MAP, samples)
     asked = tuple(each.name for each in samples.chosen)
     if not asked:
@@ -276,7 +276,7 @@ def _of_map(whole: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
     }
     few = [each.n for key, each in tables.items() if key not in enough]
     found = comparing.compare(enough, [KNOWN[name] for name in names], samples.question, samples.bootstrap)
-    return _Judged(comparing.judged(found, samples.question), len(few), sum(few))
+    return _Judged(comparing.with_verdicts(found, samples.question), len(few), sum(few))
 
 
 def _parts(samples: _Samples, namer: Namer) -> _Judged:
@@ -308,7 +308,7 @@ def _parts(samples: _Samples, namer: Namer) -> _Judged:
             for (key,), each in Counted(cells, mixes, queues).split(counts.PART)
         }
         found += comparing.compare(tables, samples.chosen, question, samples.bootstrap)
-    return _Judged(comparing.judged(found, question), len(few), int(few["n"].sum()), are_balanced)
+    return _Judged(comparing.with_verdicts(found, question), len(few), int(few["n"].sum()), are_balanced)
 
 
 def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:

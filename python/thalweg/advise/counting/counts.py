@@ -1,7 +1,7 @@
 """Queries on the samples: counts and sums of whole numbers, per part, arm and group of clusters.
 
 Each is asked of all samples, whose parts are the classes of destinations, or (`by_part`) of those of some parts. Keys
-are packed as `keys` does it; what is fetched is taken apart with the same names.
+are packed as `keys` does it; what is fetched is unpacked with the same names.
 """
 
 from collections.abc import Mapping
@@ -108,12 +108,12 @@ def meetings(samples: Table) -> Table:
     return minutes.agg(n=minutes["n"].sum().fill_null(0), met=minutes["n"].sum(where=is_met).fill_null(0))
 
 
-def taken_apart(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
-    """Take the packed keys apart; `names` are those within a part."""
+def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
+    """Unpack the keys; `names` are those within a part."""
     if not by_part:
-        return keys.taken_apart(counted, "key", {**keys.PLACE, **names})
+        return keys.unpacked(counted, "key", {**keys.PLACE, **names})
     first, *_ = names
-    return keys.taken_apart(counted, "key", {**names, first: 0})
+    return keys.unpacked(counted, "key", {**names, first: 0})
 
 
 def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:

@@ -1,7 +1,7 @@
 """Classes that are counted together, as one small number: an engine groups by one number much faster than by eight.
 
 A *cell* is round-trip time, retransmissions, metric, arm and group of clusters; a *bin* is size and value. Both are
-packed here, and taken apart again once they are counted.
+packed here, and unpacked once they are counted.
 """
 
 from collections.abc import Mapping
@@ -105,11 +105,11 @@ def place_of(cell: IntegerValue) -> IntegerValue:
     return _shifted(cell, OF_GROUP)
 
 
-def taken_apart(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.DataFrame:
-    """Take a packed column of counts apart: names with the numbers that they have, the last one counting fastest; the
+def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.DataFrame:
+    """Unpack a packed column of counts: names with the numbers that they have, the last one counting fastest; the
     first has what is left.
 
-    >>> taken_apart(pl.DataFrame({"key": [2 * 64 + 5]}), "key", {"arm": 0, "group": 64}).row(0)
+    >>> unpacked(pl.DataFrame({"key": [2 * 64 + 5]}), "key", {"arm": 0, "group": 64}).row(0)
     (2, 5)
     """
     rest = pl.col(key)

@@ -64,5 +64,5 @@ def named(engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequen
 
 def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
     """The same of parts that `number_of_map` numbers."""
-    found = keys.taken_apart(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
+    found = keys.unpacked(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
     return dict(zip(numbers.to_list(), found.select(each.name for each in dimensions).rows(), strict=True))

@@ -55,8 +55,9 @@ class Places:
 def places(
     engine: Engine, rows: Table, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
 ) -> Places:
-    """Look at all destinations of the rows that `samples.judged` gives; `table` is the user's table of networks, `unit`
-    the column of what takes turns by itself.
+    """Return what is known of all destinations of the rows that `samples.comparable_rows` returns.
+
+    `table` is the user's table of networks, `unit` the column of what takes turns by itself.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
     found = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))

@@ -49,7 +49,7 @@ def lives(rows: Table, question: Question) -> Table:
     )
 
 
-def counted(lives: Table) -> Table:
+def throughput_counts(lives: Table) -> Table:
     """Count throughputs of spans: columns span, arm, group, bucket; n, weight, total."""
     parts = []
     for number, (begin, end) in enumerate(SPANS):
@@ -76,7 +76,7 @@ def ages(engine: Engine, rows: Rows, question: Question, bootstrap: Bootstrap) -
     lived = rows.having("acked_1s_bytes")
     if lived is None:
         return
-    cells = engine.fetch(counted(engine.keep("lives", lives(lived, question))))
+    cells = engine.fetch(throughput_counts(engine.keep("lives", lives(lived, question))))
     for number, (begin, end) in enumerate(SPANS):
         found = difference(cells.filter(pl.col("span") == number), bootstrap)
         if found:

@@ -81,7 +81,7 @@ def compare(
     return parts
 
 
-def judged(parts: Iterable[Part], question: Question) -> list[Part]:
+def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
     """Give all parts their verdicts, with p-values adjusted for the number of them; the largest part comes first."""
     parts = list(parts)
     p_values = {
@@ -94,7 +94,7 @@ def judged(parts: Iterable[Part], question: Question) -> list[Part]:
     found = []
     for part in parts:
         comparisons = {
-            metric: verdicts.judged(each, p_adjusted.get((part.names, metric)), question)
+            metric: verdicts.with_verdict(each, p_adjusted.get((part.names, metric)), question)
             for metric, each in part.comparisons.items()
         }
         verdict, reason = verdicts.together(comparisons, question)

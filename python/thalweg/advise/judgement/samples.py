@@ -45,7 +45,7 @@ HEAVIEST = 10_000
 """A row stands for no more: sums have to fit into 64 bits."""
 
 
-def judged(engine: Engine, rows: Table, question: Question, seen: Overview) -> Table:
+def comparable_rows(engine: Engine, rows: Table, question: Question, seen: Overview) -> Table:
     """Give the rows that can be compared, with what all later steps need."""
     some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
     if question.without_receiver_limited:
@@ -53,7 +53,7 @@ def judged(engine: Engine, rows: Table, question: Question, seen: Overview) -> T
     of_records = [name for name in some.columns if name.startswith("part_")]
     is_transfer = some["kind"] == TRANSFER if seen.without_transfers else ibis.literal(True)
     found = engine.view(
-        "judged",
+        "comparable_rows",
         some.select(
             **{name: some[name].fill_null(UNKNOWN_TEXT) for name in of_records},
             arm=arms.arm(some, question),
@@ -113,7 +113,9 @@ def _size(rows: Table) -> IntegerValue:
 def samples(
     engine: Engine, found: Table, places: Places, question: Question, dimensions: Sequence[Dimension], seen: Overview
 ) -> Table:
-    """Make the table of samples from what `judged` gives: kept, since every number of an answer is counted in it.
+    """Make the table of samples from what `comparable_rows` returns.
+
+    It is kept, since every number of an answer is counted in it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
     since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with

@@ -29,7 +29,7 @@ def age(time_us: IntegerValue, activated_us: int) -> IntegerValue:
     return sum(((time_us >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8")).cast("int8")
 
 
-def counted(samples: Table) -> Table:
+def value_counts(samples: Table) -> Table:
     """Count values per span, of the samples that are looked at: columns key, n, weight, total."""
     some = samples.filter(samples["is_looked_at"])
     key = some["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(some["cell"], some["bin"])
@@ -41,7 +41,7 @@ def compared(
     counted: pl.DataFrame, question: Question, bootstrap: Bootstrap, metrics: Sequence[str]
 ) -> Iterator[Since]:
     """Compare each span, where there are several."""
-    cells = keys.taken_apart(counted, "key", {"age": 0, **keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS})
+    cells = keys.unpacked(counted, "key", {"age": 0, **keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS})
     if cells["age"].n_unique() < 2:
         return
     is_control = pl.col("arm") == CONTROL

@@ -31,7 +31,7 @@ PROPERTIES = {
 }
 
 
-def judged(compared: Comparison, p_adjusted: float | None, question: Question) -> Comparison:
+def with_verdict(compared: Comparison, p_adjusted: float | None, question: Question) -> Comparison:
     """Judge one metric of one part."""
     verdict, reason = _judged(compared, p_adjusted, question)
     return replace(compared, p_adjusted=p_adjusted, verdict=verdict, reason=reason)
