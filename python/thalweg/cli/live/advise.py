@@ -20,9 +20,6 @@ EPILOG = "Example: thalweg advise /var/lib/thalweg/records --by prefix --policy 
 
 HOUR = re.compile(r"([0-9]+)\s*h")
 
-MOST_LEFT_OUT = 5
-"""Files that are left out and named; the others are counted."""
-
 
 def command(
     places: Annotated[
@@ -128,10 +125,7 @@ def command(
         output.data_json(advise_output.as_json(answer, places, policy, out))
         return
     advise_output.show(answer)
-    for left_out in answer.left_out[:MOST_LEFT_OUT]:
-        output.talk(f"left out: {left_out.file}: {left_out.why}")
-    if len(answer.left_out) > MOST_LEFT_OUT:
-        output.talk(f"left out: {len(answer.left_out) - MOST_LEFT_OUT} more files")
+    output.talk_of_left_out(answer.left_out)
     if answer.untouched:
         output.talk(
             f"left out: {answer.untouched:,} rows of connections whose algorithm an application, a route or the"

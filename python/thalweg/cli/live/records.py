@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 EPILOG = "Example: thalweg records /var/lib/thalweg/records --out week.html"
 
-MOST_LEFT_OUT = 5
-"""Files that are left out and named; the others are counted."""
-
 
 def command(
     places: Annotated[
@@ -58,9 +55,6 @@ def command(
 
 
 def _talk_of(summary: "Summary") -> None:
-    for each in summary.left_out[:MOST_LEFT_OUT]:
-        output.talk(f"left out: {each.file}: {each.why}")
-    if len(summary.left_out) > MOST_LEFT_OUT:
-        output.talk(f"left out: {len(summary.left_out) - MOST_LEFT_OUT} more files")
+    output.talk_of_left_out(summary.left_out)
     for kind, rows in summary.unknown_kinds.items():
         output.talk(f"left out: {rows} rows of the kind `{kind}`, which this version of thalweg does not know")

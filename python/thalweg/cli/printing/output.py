@@ -15,8 +15,13 @@ from thalweg.errors import ThalwegError
 if TYPE_CHECKING:
     import polars as pl
 
+    from thalweg.records import LeftOut
+
 GAP = "  "
 """Between two columns."""
+
+MAX_LEFT_OUT = 5
+"""Files that are left out and named; the others are counted."""
 
 
 class NobodyReads(Exception):
@@ -49,6 +54,14 @@ def data_csv(frame: "pl.DataFrame") -> None:
 def talk(text: str) -> None:
     """Write something that is no result; control characters are escaped."""
     sys.stderr.write(printable.lines(text) + "\n")
+
+
+def talk_of_left_out(files: Sequence["LeftOut"]) -> None:
+    """Name the first files of records that were left out, each with the reason, and count the others."""
+    for each in files[:MAX_LEFT_OUT]:
+        talk(f"left out: {each.file}: {each.why}")
+    if len(files) > MAX_LEFT_OUT:
+        talk(f"left out: {len(files) - MAX_LEFT_OUT} more files")
 
 
 def console() -> Console:
