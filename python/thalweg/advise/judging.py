@@ -86,7 +86,7 @@ def judge(engine: Engine, found: Found, question: Question, table: Path | None =
     Raises `ThalwegError` if the question does not fit the records, `EngineFailed` if a file is damaged.
     """
     of_table = prefixes.columns(table) if table else set()
-    columns = reading.columns_of(found.files)
+    columns = reading.column_names(found.files)
     chosen = dimensions(question.segments, columns, of_table)
     of_records = [each.name for each in chosen if each.of == "records"]
     unit = question.design.unit

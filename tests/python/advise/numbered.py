@@ -19,7 +19,7 @@ def found_by(engine: Engine, values: Sequence[int | None]) -> list[int]:
     try:
         rows = pl.DataFrame({"place": range(len(values)), "value": pl.Series(values, dtype=pl.Int64)})
         table = engine.put("numbers", rows)
-        found = engine.fetch(table.select("place", number=buckets.numbered(table["value"])))
+        found = engine.fetch(table.select("place", number=buckets.of_column(table["value"])))
     finally:
         engine.close()
     return found.sort("place")["number"].to_list()

@@ -110,7 +110,7 @@ def test_spark_judges_as_duckdb_does(
 
 def test_spark_finds_the_same_classes(spark: Callable[[], Spark]) -> None:
     values = at_every_edge()
-    assert found_by(spark(), values) == [buckets.number(value) for value in values]
+    assert found_by(spark(), values) == [buckets.of_number(value) for value in values]
 
 
 def test_spark_names_bad_files_and_leaves_them_out(spark: Callable[[], Spark], tmp_path: Path) -> None:

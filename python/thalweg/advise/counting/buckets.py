@@ -23,8 +23,8 @@ OCTAVES_OF_E = 1 / math.log(2)
 """Makes a natural logarithm one to base 2, which Ibis writes as the ratio of two logarithms."""
 
 
-def numbered(value: IntegerValue) -> IntegerValue:
-    """Give the class of a column of whole numbers; what is below 1, or empty, counts as 1.
+def of_column(value: IntegerValue) -> IntegerValue:
+    """Return the class of each number of a column; what is below 1, or empty, counts as 1.
 
     There is no CASE in it: DuckDB computes parts that occur twice only once, but not within one.
     """
@@ -37,10 +37,10 @@ def numbered(value: IntegerValue) -> IntegerValue:
     return octave.cast("int64") * PER_OCTAVE + within
 
 
-def number(value: int) -> int:
-    """Give the class of a number.
+def of_number(value: int) -> int:
+    """Return the class of a number.
 
-    >>> number(1), number(2), number(3), number(1_000_000)
+    >>> of_number(1), of_number(2), of_number(3), of_number(1_000_000)
     (0, 96, 160, 1914)
     """
     value = min(max(value, 1), LARGEST)
@@ -50,7 +50,7 @@ def number(value: int) -> int:
 
 
 def lows(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the smallest value of each class; that of the next class is the end of this one.
+    """Return the smallest value of each class; that of the next class is the end of this one.
 
     >>> lows(np.array([0, 96, 160, 192]))
     array([1., 2., 3., 4.])

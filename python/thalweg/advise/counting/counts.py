@@ -167,7 +167,7 @@ def kept(samples: Table, found: Table) -> Table:
 
 
 def _class(value: IntegerValue, more: int = 0) -> IntegerValue:
-    return buckets.numbered(value.cast("int64") + more)
+    return buckets.of_column(value.cast("int64") + more)
 
 
 def _cell(cell: IntegerValue) -> IntegerValue:

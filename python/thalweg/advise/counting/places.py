@@ -116,7 +116,7 @@ def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) 
         "metric",
         "weight",
         **of_transfer,
-        level=buckets.numbered(rows["value"]) * rows["weight"],
+        level=buckets.of_column(rows["value"]) * rows["weight"],
         # What no network has is left out: sums have to fit into 64 bits.
         rtt_us=ibis.ifelse(rows["rtt_us"].between(0, buckets.LARGEST), rows["rtt_us"], nothing),
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),

@@ -23,8 +23,8 @@ HEX = "".join(f"{number:02x}" for number in range(256))
 
 V4 = "^([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})(/[0-9]{1,2})?$"
 V6 = "^[0-9a-f]*:[0-9a-f:]*(/[0-9]{1,3})?$"
-GROUPS = 8
-GROUP_DIGITS = 4
+V6_GROUPS = 8
+V6_GROUP_DIGITS = 4
 
 
 def columns(file: Path) -> set[str]:
@@ -78,7 +78,7 @@ def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringVal
     is_short = plain.contains("::")
     head = ibis.ifelse(is_short, plain.re_extract("^([0-9a-f:]*?)::", 1), plain)
     tail = plain.re_extract("::([0-9a-f:]*)$", 1)
-    needed = min(GROUPS, -(-most // GROUP_DIGITS))
+    needed = min(V6_GROUPS, -(-most // V6_GROUP_DIGITS))
     v6 = _concatenated(["6", *(_group(head, tail, place) for place in range(needed))])
     return ibis.cases((text.re_search(V4), v4), (text.re_search(V6), v6), else_=ibis.null("string"))
 
@@ -86,8 +86,8 @@ def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringVal
 def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
     """Give one of the eight groups of an IPv6 address: `::` stands for those that neither side has."""
     front = head.re_extract(f"^(?:[0-9a-f]+:){{{place}}}([0-9a-f]+)", 1)
-    back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{GROUPS - 1 - place}}}$", 1)
-    return ibis.ifelse(front != "", front, back).lpad(GROUP_DIGITS, "0")
+    back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{V6_GROUPS - 1 - place}}}$", 1)
+    return ibis.ifelse(front != "", front, back).lpad(V6_GROUP_DIGITS, "0")
 
 
 def _known(address: StringValue) -> IntegerValue:

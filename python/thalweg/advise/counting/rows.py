@@ -95,7 +95,7 @@ def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
     return {file: files[file] for number, file in enumerate(sorted(files)) if number * GOLDEN % 1 < ONE_FILE_IN**-1}
 
 
-def columns_of(files: Mapping[Path, pl.Schema]) -> set[str]:
+def column_names(files: Mapping[Path, pl.Schema]) -> set[str]:
     """Name every column that some file has, or some path tells."""
     named = {name for schema in files.values() for name in schema}
     return named | {name for file in files for name in _of_path(file)}

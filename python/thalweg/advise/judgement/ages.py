@@ -62,7 +62,7 @@ def throughput_counts(lives: Table) -> Table:
                 span=ibis.literal(number, type="int8"),
                 arm=lives["arm"],
                 group=lives["group"],
-                bucket=buckets.numbered(rate).cast("int16"),
+                bucket=buckets.of_column(rate).cast("int16"),
                 value=ibis.least(rate, buckets.LARGEST),
                 weight=lives["weight"],
             )

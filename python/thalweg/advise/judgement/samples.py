@@ -137,7 +137,7 @@ def _stored(rows: Table, question: Question, seen: Overview) -> dict[str, Value]
     looked_at = is_looked_at(began_us, seen)
     columns = {
         "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], _group(rows, question)),
-        "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.numbered(rows["value"])),
+        "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.of_column(rows["value"])),
         "value": ibis.least(rows["value"], buckets.LARGEST),
         "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
         "mark": _mark(rows, looked_at, seen),
