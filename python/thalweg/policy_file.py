@@ -40,14 +40,14 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """What could have been a rule, and why it is none."""
+class LeftOutRule:
+    """A rule that is not written, and why."""
 
     name: str
     why: str
 
 
-def text(source: str, default: str, rules: Sequence[Rule | LeftOut]) -> str:
+def text(source: str, default: str, rules: Sequence[Rule | LeftOutRule]) -> str:
     """Write a policy file."""
     lines = [FIRST_LINE, f"format = {FORMAT}", f"source = {_text(source)}", f"default = {_text(default)}"]
     for rule in rules:

@@ -32,7 +32,7 @@ from thalweg.advise.question import Design, Question
 from thalweg.advise.statistics.effects import QUANTILES, Arm, Difference, Effect
 from thalweg.errors import Exit, ThalwegError
 from thalweg.processes import asked_to_end
-from thalweg.records.find import Found, LeftOut, find, nothing
+from thalweg.records.find import FoundFiles, LeftOutFile, find, nothing
 from thalweg.results.parquet import damaged
 
 __all__ = [
@@ -82,7 +82,7 @@ def advise(
 
 def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], Engine]) -> Answer:
     """Judge, and again without the files that turned out to be damaged or gone."""
-    bad: dict[Path, LeftOut] = {}
+    bad: dict[Path, LeftOutFile] = {}
     for _ in range(TRIES):
         found = _without(find(places), bad, places)
         running = engine()
@@ -99,17 +99,17 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
     raise _failed(EngineFailed("files were removed while they were read, again and again"), running.name)
 
 
-def _without(found: Found, bad: Mapping[Path, LeftOut], places: Sequence[Path]) -> Found:
+def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequence[Path]) -> FoundFiles:
     files = {file: schema for file, schema in found.files.items() if file not in bad}
     if not files:
         raise nothing(places, list(bad.values()))
-    return Found(files, [*found.left_out, *bad.values()])
+    return FoundFiles(files, [*found.left_out, *bad.values()])
 
 
-def _damaged(found: Found, running: Engine) -> dict[Path, LeftOut]:
+def _damaged(found: FoundFiles, running: Engine) -> dict[Path, LeftOutFile]:
     """Find the files that cannot be read to their ends: by polars, or where it can read all, by the engine."""
     bad = dict(damaged(found.files)) or dict(running.damaged(found.files))
-    return {file: LeftOut(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
+    return {file: LeftOutFile(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
 
 
 def _failed(error: Exception, engine: str) -> ThalwegError:

@@ -33,7 +33,7 @@ from thalweg.advise.statistics import network_counts
 from thalweg.advise.statistics.effects import QUANTILES, Bootstrap, difference
 from thalweg.advise.statistics.network_counts import OfParts
 from thalweg.errors import Exit, ThalwegError
-from thalweg.records.find import Found
+from thalweg.records.find import FoundFiles
 from thalweg.records.sizes import SIZES
 
 MOST_CELLS = 4_000_000
@@ -80,7 +80,7 @@ class _Samples:
         return counts.unpacked_keys(self.engine.fetch(query), names, by_part=by_part)
 
 
-def judge(engine: Engine, found: Found, question: Question, table: Path | None = None) -> Answer:
+def judge(engine: Engine, found: FoundFiles, question: Question, table: Path | None = None) -> Answer:
     """Answer a question from files of records; `table` tells AS and country of prefixes.
 
     Raises `ThalwegError` if the question does not fit the records, `EngineFailed` if a file is damaged.
@@ -187,7 +187,9 @@ def _asked(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None
     return None
 
 
-def _assemble(samples: _Samples, found: Found, seen: looking.Overview, findings: _Findings, asked: Question) -> Answer:
+def _assemble(
+    samples: _Samples, found: FoundFiles, seen: looking.Overview, findings: _Findings, asked: Question
+) -> Answer:
     """Put the answer together, with its cautions."""
     question, judged = samples.question, findings.parts
     overall = comparing.without_paradox(findings.whole.overall, judged.parts)

@@ -7,7 +7,7 @@
 The columns are described in docs/reference/records.md. Files are read lazily, so there may be any number of them.
 """
 
-from thalweg.records.find import LeftOut
+from thalweg.records.find import LeftOutFile
 from thalweg.records.measures import MEASURES, Measure
 from thalweg.records.missing import Missing
 from thalweg.records.read import Records, read
@@ -21,7 +21,7 @@ __all__ = [
     "SIZES",
     "Algorithm",
     "Count",
-    "LeftOut",
+    "LeftOutFile",
     "Measure",
     "Missing",
     "Records",

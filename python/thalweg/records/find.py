@@ -31,7 +31,7 @@ GONE = "file-gone"
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutFile:
     """A file that is not read, and why."""
 
     file: Path
@@ -39,14 +39,14 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFiles:
     """The files to read, with the schema of each, and those that are not."""
 
     files: dict[Path, pl.Schema]
-    left_out: list[LeftOut]
+    left_out: list[LeftOutFile]
 
 
-def find(places: Sequence[Path]) -> Found:
+def find(places: Sequence[Path]) -> FoundFiles:
     """Find the files of records in files and folders; folders in folders are looked into too.
 
     Raises `ThalwegError` if there is no such place, or no records in any of them.
@@ -56,12 +56,12 @@ def find(places: Sequence[Path]) -> Found:
     for file in files:
         schema = _schema(file)
         if isinstance(schema, str):
-            left_out.append(LeftOut(file, schema))
+            left_out.append(LeftOutFile(file, schema))
         else:
             found[file] = schema
     if not found:
         raise nothing(places, left_out)
-    return Found(found, left_out)
+    return FoundFiles(found, left_out)
 
 
 def gone(file: Path) -> ThalwegError:
@@ -76,7 +76,7 @@ def gone(file: Path) -> ThalwegError:
     )
 
 
-def nothing(places: Sequence[Path], left_out: Sequence[LeftOut]) -> ThalwegError:
+def nothing(places: Sequence[Path], left_out: Sequence[LeftOutFile]) -> ThalwegError:
     """Say that no file of these places holds records that can be read; those that are no records say why."""
     names = ", ".join(f"`{place}`" for place in places)
     if left_out:
@@ -160,7 +160,7 @@ def _forbidden(place: Path) -> ThalwegError:
     )
 
 
-def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOut]]:
+def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
     """Leave out each file whose flushes all lie within another file of its folder."""
     spans = sorted(
         ((file.parent, int(match[1]), -int(match[2]), file) for file in files if (match := NAME.fullmatch(file.name))),
@@ -175,7 +175,7 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOut]]:
                 copies[file] = widest[3]
         else:
             widest = (parent, first, last, file)
-    left_out = [LeftOut(file, f"its rows are in {whole.name} too") for file, whole in copies.items()]
+    left_out = [LeftOutFile(file, f"its rows are in {whole.name} too") for file, whole in copies.items()]
     return [file for file in files if file not in copies], left_out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from thalweg.errors import Exit, ThalwegError
-from thalweg.records.find import Found, LeftOut, find, gone
+from thalweg.records.find import FoundFiles, LeftOutFile, find, gone
 from thalweg.records.schema import CLOSE, INTERIM, KINDS, MOMENTS, SCHEMA
 from thalweg.results.parquet import damaged
 from thalweg.results.reading import Unreadable, finite, first_line, reading
@@ -23,7 +23,7 @@ class Records:
     """The records of some files."""
 
     files: dict[Path, pl.Schema]
-    left_out: list[LeftOut]
+    left_out: list[LeftOutFile]
 
     @cached_property
     def all_rows(self) -> pl.LazyFrame:
@@ -110,7 +110,7 @@ def read(places: Sequence[Path]) -> Records:
 
     Raises `ThalwegError` if there are none; files that hold no records are named in `Records.left_out`.
     """
-    found: Found = find(places)
+    found: FoundFiles = find(places)
     return Records(found.files, found.left_out)
 
 

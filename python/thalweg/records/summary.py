@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from thalweg.errors import ThalwegError
-from thalweg.records.find import GONE, LeftOut
+from thalweg.records.find import GONE, LeftOutFile
 from thalweg.records.measures import MEASURES
 from thalweg.records.missing import Missing, empties, missing
 from thalweg.records.read import Records, read
@@ -68,7 +68,7 @@ class Summary:
     """What records say together."""
 
     files: int
-    left_out: Sequence[LeftOut]
+    left_out: Sequence[LeftOutFile]
     unknown_kinds: dict[str, int]
     """Rows of kinds that this version does not know, which are left out."""
     superseded: int

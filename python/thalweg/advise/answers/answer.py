@@ -10,7 +10,7 @@ from thalweg.advise.question import Question
 from thalweg.advise.statistics.balance import Imbalance, Losses
 from thalweg.advise.statistics.effects import Arm, Difference, Effect
 from thalweg.advise.statistics.networks import Networks
-from thalweg.records.find import LeftOut
+from thalweg.records.find import LeftOutFile
 
 NO_DIFFERENCE = "no difference"
 NOT_ENOUGH = "not enough data"
@@ -161,7 +161,7 @@ class Answer:
     cautions: Sequence[Caution]
     rollout: Sequence[Step]
     files: int
-    left_out: Sequence[LeftOut]
+    left_out: Sequence[LeftOutFile]
     rows: int
     untouched: int
     """Rows that are left out because an application, a route or the administrator chose the algorithm."""

@@ -29,16 +29,16 @@ def text(answer: Answer) -> str:
     return policy_file.text(source, question.control, [_rule(step, answer) for step in answer.rollout])
 
 
-def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOut:
+def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutRule:
     part = step.part
     conditions: dict[str, policy_file.Condition] = {}
     for dimension, value in zip(answer.dimensions, part.values, strict=True):
         found = _condition(dimension, value)
         if isinstance(found, str):
-            return policy_file.LeftOut(part.title, found)
+            return policy_file.LeftOutRule(part.title, found)
         conditions |= found
     if not conditions:
-        return policy_file.LeftOut("everything", "it has no condition; make it the default")
+        return policy_file.LeftOutRule("everything", "it has no condition; make it the default")
     return policy_file.Rule(
         name=part.title,
         algorithm=answer.question.treatment,

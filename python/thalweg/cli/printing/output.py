@@ -15,7 +15,7 @@ from thalweg.errors import ThalwegError
 if TYPE_CHECKING:
     import polars as pl
 
-    from thalweg.records import LeftOut
+    from thalweg.records import LeftOutFile
 
 GAP = "  "
 """Between two columns."""
@@ -56,7 +56,7 @@ def talk(text: str) -> None:
     sys.stderr.write(printable.lines(text) + "\n")
 
 
-def talk_of_left_out(files: Sequence["LeftOut"]) -> None:
+def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
     """Name the first files of records that were left out, each with the reason, and count the others."""
     for each in files[:MAX_LEFT_OUT]:
         talk(f"left out: {each.file}: {each.why}")

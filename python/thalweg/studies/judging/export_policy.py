@@ -50,10 +50,10 @@ def write(content: str, file: Path) -> None:
     put(file, content, "the policy", "name another place with `--policy FILE`", makes_folders=False)
 
 
-def _written(decided: Decided) -> policy_file.Rule | policy_file.LeftOut:
+def _written(decided: Decided) -> policy_file.Rule | policy_file.LeftOutRule:
     rule = decided.rule
     if decided.fails:
-        return policy_file.LeftOut(rule.name, "; ".join(decided.fails))
+        return policy_file.LeftOutRule(rule.name, "; ".join(decided.fails))
     when: dict[str, policy_file.Condition] = {
         key: policy_file.Between(wanted.at_least, wanted.at_most) for key, wanted in rule.when.items()
     }
