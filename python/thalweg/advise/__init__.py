@@ -26,7 +26,7 @@ from thalweg.advise.answers.answer import (
     Sized,
     Step,
 )
-from thalweg.advise.counting.engines import DuckDb, Engine, EngineFailed, Spark
+from thalweg.advise.counting.engines import DuckDb, QueryEngine, QueryFailed, Spark
 from thalweg.advise.judging import judge
 from thalweg.advise.question import Design, Question
 from thalweg.advise.statistics.effects import QUANTILES, Arm, Difference, Effect
@@ -49,9 +49,9 @@ __all__ = [
     "Difference",
     "DuckDb",
     "Effect",
-    "Engine",
     "Gain",
     "Part",
+    "QueryEngine",
     "Question",
     "Since",
     "Sized",
@@ -69,7 +69,7 @@ def advise(
     question: Question | None = None,
     *,
     table: Path | None = None,
-    engine: Callable[[], Engine] = DuckDb,
+    engine: Callable[[], QueryEngine] = DuckDb,
 ) -> Answer:
     """Judge the records in files and folders; `table` says what is known of networks, such as AS and country.
 
@@ -80,7 +80,7 @@ def advise(
         return _tried(places, question or Question(), table, engine)
 
 
-def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], Engine]) -> Answer:
+def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], QueryEngine]) -> Answer:
     """Judge, and again without the files that turned out to be damaged or gone."""
     bad: dict[Path, LeftOutFile] = {}
     for _ in range(TRIES):
@@ -88,7 +88,7 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
         running = engine()
         try:
             return judge(running, found, question, table)
-        except EngineFailed as error:
+        except QueryFailed as error:
             gone = [file for file in found.files if not file.exists()]
             damaged = {} if gone else _damaged(found, running)
             if not gone and not damaged:
@@ -96,7 +96,7 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
             bad |= damaged
         finally:
             running.close()
-    raise _failed(EngineFailed("files were removed while they were read, again and again"), running.name)
+    raise _failed(QueryFailed("files were removed while they were read, again and again"), running.name)
 
 
 def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequence[Path]) -> FoundFiles:
@@ -106,7 +106,7 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
     return FoundFiles(files, [*found.left_out, *bad.values()])
 
 
-def _damaged(found: FoundFiles, running: Engine) -> dict[Path, LeftOutFile]:
+def _damaged(found: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
     """Find the files that cannot be read to their ends: by polars, or where it can read all, by the engine."""
     bad = dict(damaged(found.files)) or dict(running.damaged(found.files))
     return {file: LeftOutFile(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}

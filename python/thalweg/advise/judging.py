@@ -22,7 +22,7 @@ from thalweg.advise.counting import overview as looking
 from thalweg.advise.counting import places as locating
 from thalweg.advise.counting import rows as reading
 from thalweg.advise.counting.arms import GROUPS, TREATMENT
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.places import Places
 from thalweg.advise.counting.segments import KNOWN, MAP, Dimension, PartValues, dimensions
 from thalweg.advise.judgement import ages, cautions, comparing, network_cautions, since, timeline
@@ -60,7 +60,7 @@ class _Judged:
 class _Samples:
     """What is compared, and what is known of it."""
 
-    engine: Engine
+    engine: QueryEngine
     question: Question
     chosen: Sequence[Dimension]
     places: Places
@@ -80,10 +80,10 @@ class _Samples:
         return counts.unpacked_keys(self.engine.fetch(query), names, by_part=by_part)
 
 
-def judge(engine: Engine, found: FoundFiles, question: Question, table: Path | None = None) -> Answer:
+def judge(engine: QueryEngine, found: FoundFiles, question: Question, table: Path | None = None) -> Answer:
     """Answer a question from files of records; `table` tells AS and country of prefixes.
 
-    Raises `ThalwegError` if the question does not fit the records, `EngineFailed` if a file is damaged.
+    Raises `ThalwegError` if the question does not fit the records, `QueryFailed` if a file is damaged.
     """
     of_table = prefixes.columns(table) if table else set()
     columns = reading.column_names(found.files)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from thalweg.advise import Engine
+from thalweg.advise import QueryEngine
 from thalweg.advise.counting import buckets
 
 
@@ -14,7 +14,7 @@ def at_every_edge() -> list[int]:
     return sorted({int(np.ceil(edge)) + step for edge in edges for step in (-1, 0, 1)} - {-1})
 
 
-def found_by(engine: Engine, values: Sequence[int | None]) -> list[int]:
+def found_by(engine: QueryEngine, values: Sequence[int | None]) -> list[int]:
     """Have an engine find the classes of numbers, in the order of these; the engine is closed."""
     try:
         rows = pl.DataFrame({"place": range(len(values)), "value": pl.Series(values, dtype=pl.Int64)})

@@ -30,11 +30,11 @@ SCRATCH = "thalweg-advise-"
 """Folders of this name hold what does not fit into memory."""
 
 
-class EngineFailed(Exception):
+class QueryFailed(Exception):
     """An engine could not run a query: a damaged file, a full disk, a worker that died."""
 
 
-class Engine(Protocol):
+class QueryEngine(Protocol):
     """What is asked of an engine."""
 
     name: str
@@ -277,7 +277,7 @@ def _failed(error: Exception) -> BaseException:
     """Explain why a query did not run; one that the user has interrupted did not fail."""
     if INTERRUPTED.search(first_line(error)):
         return KeyboardInterrupt()
-    return EngineFailed(first_line(error))
+    return QueryFailed(first_line(error))
 
 
 def _reason(error: Exception) -> str:

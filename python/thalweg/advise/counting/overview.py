@@ -10,7 +10,7 @@ import polars as pl
 from ibis.expr.types import Table
 
 from thalweg.advise.counting import arms
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.question import Question
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN_TEXT
@@ -51,7 +51,7 @@ class Overview:
         return 1_000_000 * next((step for step in STEPS_S if length_s / step < MOST_STEPS), STEPS_S[-1])
 
 
-def overview(engine: Engine, rows: Table, question: Question) -> Overview:
+def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
     """Look at all rows once; those from beyond the calendar do not count.
 
     Raises `ThalwegError` if an algorithm does not occur.

@@ -7,7 +7,7 @@ import polars as pl
 from ibis.expr.types import IntegerValue, Table
 
 from thalweg.advise.counting import keys, segments
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.places import Places
 from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension, PartValues
 
@@ -48,7 +48,9 @@ def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
     return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 
 
-def named(engine: Engine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
+def named(
+    engine: QueryEngine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
+) -> dict[int, PartValues]:
     """Give the values of some parts in each dimension, by their number."""
     asked = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
     if places.parts is not None:

@@ -15,7 +15,7 @@ from ibis.expr.types import StringValue, Table, Value
 
 from thalweg.advise.counting import arms, buckets, prefixes, segments
 from thalweg.advise.counting.built_in import number_of
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.segments import Dimension
 from thalweg.records.schema import UNKNOWN_TEXT
 
@@ -53,7 +53,7 @@ class Places:
 
 
 def places(
-    engine: Engine, rows: Table, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
+    engine: QueryEngine, rows: Table, table: Path | None, dimensions: Sequence[Dimension], unit: str | None
 ) -> Places:
     """Return what is known of all destinations of the rows that `samples.comparable_rows` returns.
 
@@ -134,7 +134,7 @@ def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) 
     return found.mutate(network=network(found["address"]))
 
 
-def _share_of_control(engine: Engine, places: Table) -> float:
+def _share_of_control(engine: QueryEngine, places: Table) -> float:
     n: dict[int, int] = dict(engine.fetch(places.group_by("arm").agg(n=places["n"].sum())).iter_rows())
     return n.get(arms.CONTROL, 0) / max(sum(n.values()), 1)
 

@@ -13,7 +13,7 @@ from ibis.expr.types import IntegerValue, StringValue, Table
 from thalweg.advise.counting.prefix_table import BITS, DIGIT_BITS, PrefixTable, read
 
 if TYPE_CHECKING:
-    from thalweg.advise.counting.engines import Engine
+    from thalweg.advise.counting.engines import QueryEngine
 
 ADDRESS = "net_address"
 """Column of the table of addresses."""
@@ -35,7 +35,7 @@ def columns(file: Path) -> set[str]:
     return {name for table in read(file) for name in table.columns}
 
 
-def located(engine: "Engine", addresses: Table, file: Path) -> Table:
+def located(engine: "QueryEngine", addresses: Table, file: Path) -> Table:
     """Add what a table knows of each address: its columns, empty where it has no such network.
 
     `addresses` has a row per address, which is in the column `net_address`. Raises `ThalwegError` if the file is no
@@ -46,7 +46,7 @@ def located(engine: "Engine", addresses: Table, file: Path) -> Table:
     return addresses
 
 
-def _joined(engine: "Engine", addresses: Table, table: PrefixTable, number: int) -> Table:
+def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number: int) -> Table:
     frame = table.frame()
     named = {name: name for name in table.columns if name not in addresses.columns}
     networks = engine.put(f"prefixes_{number}", frame)

@@ -15,7 +15,7 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.records.schema import MOMENTS
 
 WHOLE = "int64"
@@ -71,7 +71,7 @@ class Rows:
         )
 
 
-def rows(engine: Engine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
+def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
     """Find the rows of files, which are read when something is asked of them; the engine knows them by a name."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     asked = {name for name, _ in wanted.values()}

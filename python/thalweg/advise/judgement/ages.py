@@ -13,7 +13,7 @@ from ibis.expr.types import Table
 
 from thalweg.advise.answers.answer import Age
 from thalweg.advise.counting import arms, buckets, counts, segments
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.rows import Rows
 from thalweg.advise.judgement.samples import HEAVIEST
 from thalweg.advise.question import HOUR_US, Question
@@ -71,7 +71,7 @@ def throughput_counts(lives: Table) -> Table:
     return whole.group_by(["span", "arm", "group", "bucket"]).agg(**counts.value_sums(whole))
 
 
-def ages(engine: Engine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
+def ages(engine: QueryEngine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
     """Compare each span."""
     lived = rows.having("acked_1s_bytes")
     if lived is None:

@@ -13,7 +13,7 @@ from ibis.expr.types import BooleanValue, IntegerValue, NumericValue, Table, Val
 
 from thalweg.advise.counting import arms, buckets, keys, parts, segments
 from thalweg.advise.counting.counts import MINUTE_US
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.overview import Overview
 from thalweg.advise.counting.places import Places
 from thalweg.advise.counting.segments import Dimension
@@ -45,7 +45,7 @@ HEAVIEST = 10_000
 """A row stands for no more: sums have to fit into 64 bits."""
 
 
-def comparable_rows(engine: Engine, rows: Table, question: Question, seen: Overview) -> Table:
+def comparable_rows(engine: QueryEngine, rows: Table, question: Question, seen: Overview) -> Table:
     """Give the rows that can be compared, with what all later steps need."""
     some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
     if question.without_receiver_limited:
@@ -111,7 +111,12 @@ def _size(rows: Table) -> IntegerValue:
 
 
 def samples(
-    engine: Engine, found: Table, places: Places, question: Question, dimensions: Sequence[Dimension], seen: Overview
+    engine: QueryEngine,
+    found: Table,
+    places: Places,
+    question: Question,
+    dimensions: Sequence[Dimension],
+    seen: Overview,
 ) -> Table:
     """Make the table of samples from what `comparable_rows` returns.
 

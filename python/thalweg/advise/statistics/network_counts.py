@@ -14,7 +14,7 @@ from ibis.expr.types import Table
 
 from thalweg.advise.counting import buckets, keys, parts
 from thalweg.advise.counting.arms import CONTROL, TREATMENT
-from thalweg.advise.counting.engines import Engine
+from thalweg.advise.counting.engines import QueryEngine
 from thalweg.advise.counting.places import Places
 from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension
 from thalweg.advise.statistics.networks import ByMetric, Heavy, Networks
@@ -63,7 +63,7 @@ def are_within_one(dimensions: Sequence[Dimension]) -> bool:
     return any(each.name in WITHIN_NETWORK for each in dimensions)
 
 
-def described(engine: Engine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
+def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
     """Describe the networks behind everything that is judged; parts with fewer samples than the least are left out."""
     weights = engine.keep("network_weights", _weights(places, dimensions))
     by_class = {}
@@ -100,7 +100,7 @@ def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
     return rows.group_by(["place", "part", "metric", "number"]).agg(network=rows["network"].max(), **sums)
 
 
-def _described(engine: Engine, weights: Table, name: str, least: int = 0) -> dict[int, ByMetric]:
+def _described(engine: QueryEngine, weights: Table, name: str, least: int = 0) -> dict[int, ByMetric]:
     by = ["key", "metric"]
     networks = engine.view(
         f"networks_of_{name}",

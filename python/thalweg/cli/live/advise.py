@@ -14,7 +14,7 @@ from thalweg.errors import ThalwegError
 from thalweg.scenario.text import quantities
 
 if TYPE_CHECKING:
-    from thalweg.advise import Answer, Design, Engine
+    from thalweg.advise import Answer, Design, QueryEngine
 
 EPILOG = "Example: thalweg advise /var/lib/thalweg/records --by prefix --policy policy.toml"
 
@@ -136,7 +136,7 @@ def command(
         output.data("\n".join(["", *written]))
 
 
-def _engine(spark: str | None, memory: str) -> "Engine":
+def _engine(spark: str | None, memory: str) -> "QueryEngine":
     from thalweg.advise import DuckDb, Spark
 
     return Spark(spark) if spark else DuckDb(memory)
