@@ -259,8 +259,10 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
 
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
-    """Give factors that balance strata of time; in a switchback no stratum has both arms, and pairs of turns do it: but
-    what takes turns by itself is balanced.
+    """Return factors that balance strata of time; None: there is nothing to balance.
+
+    In a switchback no stratum has both arms, and pairs of turns balance them. But what takes turns by itself, such as a
+    PoP, is balanced.
     """
     if question.design.name == "switchback":
         return counts.factors_of_units(strata, by) if question.design.unit else None
@@ -324,7 +326,7 @@ def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.Da
 
 
 def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
-    """Give so many parts at a time as their counts fit into memory."""
+    """Split parts into portions whose counts fit into memory."""
     if large.is_empty():
         return []
     cells = pl.min_horizontal(pl.col("n"), 4 * GROUPS * CELLS)

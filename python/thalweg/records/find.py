@@ -65,7 +65,7 @@ def find(places: Sequence[Path]) -> FoundFiles:
 
 
 def gone(file: Path) -> ThalwegError:
-    """Say that a file was there and is not there any more: the agent merges files, and removes the oldest."""
+    """Return the error that a file was removed: the agent merges files, and removes the oldest."""
     return ThalwegError(
         GONE,
         f"`{file}` was removed while the records were read",
@@ -77,7 +77,7 @@ def gone(file: Path) -> ThalwegError:
 
 
 def nothing(places: Sequence[Path], left_out: Sequence[LeftOutFile]) -> ThalwegError:
-    """Say that no file of these places holds records that can be read; those that are no records say why."""
+    """Return the error that no file of these places holds records that can be read."""
     names = ", ".join(f"`{place}`" for place in places)
     if left_out:
         first = left_out[0]
@@ -130,7 +130,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def _within(folder: Path) -> Iterator[Path]:
-    """Give what may be files of records; what has a name that begins with a dot is not finished.
+    """Return what may be files of records; what has a name that begins with a dot is not finished.
 
     A folder that may not be looked into is an error: it would look empty.
     """
@@ -147,7 +147,7 @@ def _within(folder: Path) -> Iterator[Path]:
 
 
 def _forbidden(place: Path) -> ThalwegError:
-    """Say how to read what is another user's: on a server, records are root's."""
+    """Return the error that this user may not read a place: on a server, records are root's."""
     quoted = shlex.quote(str(place))
     return ThalwegError(
         "cannot-read",

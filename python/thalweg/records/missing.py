@@ -63,7 +63,7 @@ def empties(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def missing(counts: pl.DataFrame) -> list[Missing]:
-    """Say what is missing, from the counts of `empties`; columns that are empty nowhere are left out."""
+    """Return what is missing, from the counts of `empties`; columns that are empty nowhere are left out."""
     asked = [name for name, column in COLUMNS.items() if column.is_optional and name not in NEVER_MISSED]
     return [found for name in asked for found in _of(name, counts)]
 

@@ -31,10 +31,10 @@ UNKNOWN_TEXT = "unknown"
 
 
 def is_connection() -> pl.Expr:
-    """Say of which rows a connection is the subject: those that closed, and the last look at those that had not."""
+    """Return which rows are about a connection: those that closed, and the last look at those that had not."""
     return pl.col("kind") != TRANSFER
 
 
 def weight() -> pl.Expr:
-    """Say for how many connections or transfers a row stands: with --sample 1/N, for N."""
+    """Return the number of connections or transfers that a row stands for: with --sample 1/N, N."""
     return pl.col("sampled_one_in").fill_null(1)

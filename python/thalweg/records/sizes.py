@@ -25,7 +25,7 @@ SIZES = (
 
 
 def size_class() -> pl.Expr:
-    """Give the number of the class that a row's bytes belong to."""
+    """Return the number of the class that a row's bytes belong to."""
     size = pl.coalesce("acked_bytes", "sent_bytes")
     number: pl.Expr = pl.when(size.is_not_null()).then(pl.lit(0))
     for place, each in enumerate(SIZES[1:], 1):

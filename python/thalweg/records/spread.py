@@ -73,7 +73,7 @@ class Spread:
         return float(self.classes["high"].max()) if self.n else math.nan  # type: ignore[arg-type]
 
     def quantile(self, share: float) -> float:
-        """Give the smallest value that at least `share` of all do not exceed."""
+        """Return the smallest value that at least `share` of all do not exceed."""
         if not self.n:
             return math.nan
         sums = np.cumsum(self.classes["weight"].to_numpy())
@@ -82,7 +82,7 @@ class Spread:
         return float(self.classes["total"][row]) / float(self.classes["weight"][row])
 
     def curve(self) -> list[tuple[float, float]]:
-        """Give points of the cumulative distribution: a value, and the share of all that do not exceed it."""
+        """Return points of the cumulative distribution: a value, and the share of all that do not exceed it."""
         if not self.n:
             return []
         sums = np.cumsum(self.classes["weight"].to_numpy())

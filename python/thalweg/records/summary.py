@@ -150,7 +150,7 @@ def _of(what: str) -> pl.Expr:
 
 
 def _where(what: pl.Expr) -> pl.Expr:
-    """Give a row's weight where something is so."""
+    """Return a row's weight where a condition holds."""
     return pl.when(what).then(weight()).otherwise(0)
 
 

@@ -50,7 +50,7 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutR
 
 
 def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.Condition] | str:
-    """Give the condition of a part, or say why there is none."""
+    """Return the condition of a part, or why it has none."""
     if dimension.name in CANNOT and dimension.titles:
         return CANNOT[dimension.name]
     if dimension.titles:

@@ -33,25 +33,26 @@ UNIT_DIGITS = 7
 
 
 def began(rows: Table) -> IntegerValue:
-    """Give when a span began; where that is not known, when it ended."""
+    """Return when a span began; where that is not known, when it ended."""
     return ibis.coalesce(rows.start_us, rows.end_us)
 
 
 def is_untouched(rows: Table) -> BooleanValue:
-    """Say which rows are of connections whose algorithm an application, a route or the administrator has chosen."""
+    """Return which rows are of connections whose algorithm an application, a route or the administrator has chosen."""
     return (rows.assignment == UNTOUCHED).fill_null(False)
 
 
 def is_receiver_limited(rows: Table) -> BooleanValue:
-    """Say of which rows the receiver's window was in the way for half of the time in which there was data to send, or
-    longer; empty where that is not known.
+    """Return in which rows the receiver's window limited the sender for at least half of the time with data to send.
+
+    Empty where that is not known.
     """
     busy_us = rows.busy_us.nullif(0).cast("float64")
     return rows.rwnd_limited_us.cast("float64") * 2 >= busy_us
 
 
 def belongs(rows: Table, question: Question) -> BooleanValue:
-    """Say which rows belong to an arm.
+    """Return which rows belong to an arm.
 
     A connection that changed its algorithm belongs to none, and neither does one that saw both sides of a change of
     turns, that was beyond the calendar, or whose algorithm was chosen by something that `thalweg-agent tune` leaves

@@ -7,7 +7,7 @@ from ibis.expr.types import IntegerValue, StringValue, Value
 
 
 def built_in(name: str, takes: type, gives: type) -> Callable[[Value], Value]:
-    """Give an engine's function of one column, by its name, the type of the column and that of the result."""
+    """Return an engine's function of one column, by its name, the type of the column and that of the result."""
     # Ibis wants a function for the name of its argument alone; what it would do is the engine's.
     found: Callable[[Value], Value] = ibis.udf.scalar.builtin(
         lambda value: value, name=name, signature=((takes,), gives)
@@ -19,7 +19,7 @@ md5 = built_in("md5", str, str)
 
 
 def number_of(text: StringValue, digits: int) -> IntegerValue:
-    """Give a number below 16 to the power of `digits` that follows from a text, evenly spread."""
+    """Return a number below 16 to the power of `digits` that follows from a text, evenly spread."""
     digest = md5(text)
     number: IntegerValue = ibis.literal(0, type="int64")
     for place in range(digits):
@@ -28,6 +28,6 @@ def number_of(text: StringValue, digits: int) -> IntegerValue:
 
 
 def _digit(digest: StringValue, place: int) -> IntegerValue:
-    """Give a hexadecimal digit's value."""
+    """Return a hexadecimal digit's value."""
     character = digest.substr(place, 1).ascii_str()
     return ibis.ifelse(character >= 97, character - 87, character - 48).cast("int64")

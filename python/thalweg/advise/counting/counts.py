@@ -117,8 +117,8 @@ def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: b
 
 
 def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
-    """Give the factor of each arm in each stratum, so that in parts whose arms took turns unevenly both weigh alike in
-    each stratum; None: there is no such part. `are_by_network`: clusters of a stratum are in several lots.
+    """Return a factor for each arm and stratum, by which both arms weigh alike in each stratum of the parts whose arms
+    took turns unevenly; None: there is no such part. `are_by_network`: clusters of a stratum are in several lots.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
     least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of one arm alone
@@ -144,7 +144,7 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
 
 
 def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
-    """Give factors likewise that balance what takes turns by itself in a switchback, such as PoPs; None: they had both
+    """Return such factors that balance what takes turns by itself in a switchback, such as PoPs; None: they had both
     arms alike. One that had a single arm gets no factor.
     """
     turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
@@ -179,7 +179,7 @@ def _parts(by_part: bool) -> tuple[str, ...]:
 
 
 def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Say in which parts the treatment's share varies over the strata by more than is negligible, and surely so.
+    """Return in which parts the treatment's share varies over the strata by more than is negligible, and surely so.
 
     Connections of a cluster may all have one arm, so that shares vary by chance more than those of coins. But lots
     share no cluster: what one has too much of the treatment in a stratum says nothing of another, unless it was so for

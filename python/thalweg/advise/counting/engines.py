@@ -40,13 +40,13 @@ class QueryEngine(Protocol):
     name: str
 
     def read(self, name: str, files: Sequence[Path]) -> Table:
-        """Give files of Parquet with the same columns as one table."""
+        """Return Parquet files with the same columns as one table."""
 
     def put(self, name: str, rows: pl.DataFrame) -> Table:
         """Hand a small table to the engine."""
 
     def view(self, name: str, table: Table) -> Table:
-        """Give a query a name, by which others ask for its columns: each is computed once for a row, however often it
+        """Name a query, so that others can ask for its columns: each is computed once for a row, however often it
         is used. It is nothing that is kept.
         """
 
@@ -60,7 +60,7 @@ class QueryEngine(Protocol):
         """Decode every row of Parquet files one by one; return those that fail, each with the reason."""
 
     def close(self) -> None:
-        """Give back what was taken: memory, disk, processes."""
+        """Release memory, disk and processes."""
 
 
 INTERRUPTED = re.compile(r"interrupted[!. ]*$|cancelled as part of cancellation of all jobs", re.IGNORECASE)
@@ -101,7 +101,7 @@ class DuckDb:
             raise
 
     def read(self, name: str, files: Sequence[Path]) -> Table:
-        """Give files as one table."""
+        """Return files as one table."""
         listed = ", ".join(_quoted(str(file)) for file in files)
         self._run(f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet([{listed}], hive_partitioning = false)')
         return self._ibis.table(name)
@@ -116,7 +116,7 @@ class DuckDb:
         return self._ibis.table(name)
 
     def view(self, name: str, table: Table) -> Table:
-        """Give a query a name."""
+        """Name a query."""
         self._run(f'CREATE OR REPLACE VIEW "{name}" AS {self._ibis.compile(table)}')
         return self._ibis.table(name)
 
@@ -208,7 +208,7 @@ class Spark:
         self._kept: list[DataFrame] = []
 
     def read(self, name: str, files: Sequence[Path]) -> Table:
-        """Give files as one table."""
+        """Return files as one table."""
         try:
             self._session.read.parquet(*(str(file) for file in files)).createOrReplaceTempView(name)
         except Exception as error:
@@ -221,7 +221,7 @@ class Spark:
         return self._ibis.table(name)
 
     def view(self, name: str, table: Table) -> Table:
-        """Give a query a name."""
+        """Name a query."""
         self._frame(table).createOrReplaceTempView(name)
         return self._ibis.table(name)
 
@@ -250,7 +250,7 @@ class Spark:
                 yield file, _reason(error)
 
     def close(self) -> None:
-        """Give back memory, and end the session, unless it was there before."""
+        """Release memory, and end the session, unless it was there before."""
         for frame in self._kept:
             frame.unpersist()
         if self._is_own:
@@ -293,5 +293,5 @@ def _quoted(text: str) -> str:
 
 
 def _arrow(rows: pl.DataFrame) -> "pa.Table":
-    """Give a table in the types that every reader of Arrow has known for long."""
+    """Return a table in types that every reader of Arrow supports."""
     return rows.to_arrow(compat_level=pl.CompatLevel.oldest())

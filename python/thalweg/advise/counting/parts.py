@@ -17,7 +17,7 @@ TAIL = HOURS * keys.CLASSES
 
 
 def are_asked(dimensions: Sequence[Dimension]) -> bool:
-    """Say whether parts need numbers of their own: those of the map have them anyway."""
+    """Return whether parts need numbers of their own: those of the map have them anyway."""
     return not {each.name for each in dimensions} <= set(MAP)
 
 
@@ -51,7 +51,7 @@ def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
 def named(
     engine: QueryEngine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
 ) -> dict[int, PartValues]:
-    """Give the values of some parts in each dimension, by their number."""
+    """Return the values of some parts in each dimension, by their number."""
     asked = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
     if places.parts is not None:
         wanted = engine.put("wanted", asked.select("part").unique())

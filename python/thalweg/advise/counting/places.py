@@ -168,7 +168,7 @@ def _networks(places: Table, share_of_control: float) -> Table:
 
 
 def _value(places: Table, dimension: Dimension) -> Value:
-    """Give what a place is in a dimension: a text, or the number of a class."""
+    """Return what a place is in a dimension: a text, or the number of a class."""
     if dimension.titles:
         return places[{"rtt": "rtt", "retransmits": "loss"}[dimension.name]]
     column = {"network": "network", "table": f"table_{dimension.name}", "records": f"part_{dimension.name}"}

@@ -75,7 +75,7 @@ class PrefixTable:
             self.lines.append(line)
 
     def frame(self) -> pl.DataFrame:
-        """Give a row per key: `key`, and what is known of the longest network that it is a part of.
+        """Return a row per key: `key`, and what is known of the longest network that it is a part of.
 
         Of networks that are there twice the one that was read last counts.
         """
@@ -127,7 +127,7 @@ def parsed(network: str) -> tuple[int, int, int]:
 
 
 def keys(version: int, value: int, bits: int) -> Iterator[str]:
-    """Give the keys of a network.
+    """Return the keys of a network.
 
     >>> list(keys(4, 0xC0000200, 24)), list(keys(4, 0x0A000000, 7))
     (['4c00002'], ['40a', '40b'])
@@ -160,7 +160,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _lines(file: Path) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
-    """Give the lines of a file: names of columns, the network, its values, the number of the line."""
+    """Return the lines of a file: names of columns, the network, its values, the number of the line."""
     with _opened(file) as text:
         try:
             first = text.readline()

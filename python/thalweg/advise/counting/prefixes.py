@@ -65,7 +65,7 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
 
 
 def _keys(known: Table, length: int) -> Table:
-    """Give the keys of one length, of addresses that have so many digits."""
+    """Return the keys of one length, of the addresses with at least that number of digits."""
     return known.filter(known["digits_n"] >= length).select(ADDRESS, key=known["digits"].substr(0, length))
 
 
@@ -84,14 +84,14 @@ def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringVal
 
 
 def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
-    """Give one of the eight groups of an IPv6 address: `::` stands for those that neither side has."""
+    """Return one of the eight groups of an IPv6 address: `::` stands for those that neither side has."""
     front = head.re_extract(f"^(?:[0-9a-f]+:){{{place}}}([0-9a-f]+)", 1)
     back = tail.re_extract(f"([0-9a-f]+)(?::[0-9a-f]+){{{V6_GROUPS - 1 - place}}}$", 1)
     return ibis.ifelse(front != "", front, back).lpad(V6_GROUP_DIGITS, "0")
 
 
 def _known(address: StringValue) -> IntegerValue:
-    """Say how long a key can be of which an address, perhaps truncated, has all digits."""
+    """Return the length of the longest key of which an address, perhaps truncated, has all digits."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
     whole = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
     return 1 + (ibis.coalesce(length, whole) / DIGIT_BITS).floor().cast("int64")

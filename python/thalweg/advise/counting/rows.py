@@ -58,7 +58,7 @@ class Rows:
     """Tables of files that are alike, the types of their columns, and what their paths tell."""
 
     def having(self, name: str) -> Table | None:
-        """Give those in which a column is not empty; None: no file has it.
+        """Return those in which a column is not empty; None: no file has it.
 
         The column is asked for as it is in the files, so that an engine can pass over what has none of it.
         """

@@ -99,7 +99,7 @@ def rtt_class(sum_us: IntegerValue, n: IntegerValue) -> IntegerValue:
 
 
 def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: float) -> BooleanValue:
-    """Say which networks have enough samples and segments, of both arms together, for the control's to tell a ratio.
+    """Return which networks have enough samples and segments, of both arms together, for the control's to tell a ratio.
 
     It must not depend on what the control happened to get. Else a network of a few samples would have a class if they
     are the control's and none if they are the treatment's, and both arms would be of other networks.
@@ -130,7 +130,7 @@ def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, Integ
 
 
 def hour_of_day(time_us: IntegerValue) -> IntegerValue:
-    """Give the hour of the day."""
+    """Return the hour of the day."""
     return (whole(time_us, HOUR_US) % 24).cast("int8")
 
 

@@ -28,7 +28,7 @@ MOVED = 1
 
 
 def lives(rows: Table, question: Question) -> Table:
-    """Give what each connection had moved after 1, 3, 10 and 30 s, of those that lived for a second.
+    """Return what each connection had moved after 1, 3, 10 and 30 s, of those that lived for a second.
 
     Groups are of hours, or of pairs of turns, since connections that live for so long are few.
     """

@@ -45,7 +45,7 @@ def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterab
 
 
 def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | None:
-    """Give the common effect within parts, and half of its interval: the mean logarithm, each part whose arms can be
+    """Return the common effect within parts, and half of its interval: the mean logarithm, each part whose arms can be
     compared counting by n1 n0 / (n1 + n0).
     """
     total = weights = squares = 0.0
@@ -62,7 +62,7 @@ def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | N
 
 
 def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
-    """Say whether the whole surely says the opposite of what its parts surely say (Simpson 1951)."""
+    """Return whether the whole surely says the opposite of what its parts surely say (Simpson 1951)."""
     comparison = overall.comparisons.get(metric)
     within = pooled_effect(metric, parts)
     if comparison is None or comparison.difference is None or within is None or comparison.difference.median is None:
@@ -72,7 +72,7 @@ def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
 
 
 def _logs(effect: Effect) -> tuple[float, float]:
-    """Give the logarithm of an effect, and half of its interval."""
+    """Return the logarithm of an effect, and half of its interval."""
     return math.log(effect.ratio), math.log(effect.high / effect.low) / 2
 
 
@@ -90,7 +90,7 @@ def of_meetings(found: Mapping[str, int]) -> Iterable[Caution]:
 
 
 def are_assigned_as_a_whole(places: Places) -> bool:
-    """Say whether networks, and not connections, seem to have been assigned to arms."""
+    """Return whether networks, and not connections, seem to have been assigned to arms."""
     return places.n_many > 0 and places.n_both / places.n_many < MOSTLY_APART
 
 
@@ -183,7 +183,7 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
 
 
 def _alone(strata: pl.DataFrame, stray: float) -> float:
-    """Give the share of samples from strata with one arm, and with no larger share than `stray` of the other one."""
+    """Return the share of samples from strata with one arm, and with no larger share than `stray` of the other one."""
     arms = strata.group_by("stratum").agg(
         pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))
     )

@@ -31,7 +31,7 @@ class Counted:
     """The networks of each metric."""
 
     def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[int, ...], "Counted"]]:
-        """Give what was counted of each part."""
+        """Return what was counted of each part."""
         cells, mixes, queues = (
             table.partition_by(list(by), as_dict=True) for table in (self.cells, self.mixes, self.queues)
         )
@@ -39,7 +39,7 @@ class Counted:
             yield key, Counted(cells[key], mixes.get(key, self.mixes.clear()), queues.get(key, self.queues.clear()))
 
     def has_enough(self, question: Question) -> bool:
-        """Say whether some metric has enough samples of both arms."""
+        """Return whether some metric has enough samples of both arms."""
         arms = self.cells.group_by("metric", "arm").agg(pl.col("n").sum()).group_by("metric").agg(pl.col("n"))
         return any(len(n) == 2 and min(n) >= question.least_samples for n in arms["n"].to_list())
 
@@ -82,7 +82,7 @@ def compare(
 
 
 def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
-    """Give all parts their verdicts, with p-values adjusted for the number of them; the largest part comes first."""
+    """Return all parts with verdicts, by p-values adjusted for their number; the largest part comes first."""
     parts = list(parts)
     p_values = {
         (part.names, metric): each.difference.median.p

@@ -46,7 +46,7 @@ HEAVIEST = 10_000
 
 
 def comparable_rows(engine: QueryEngine, rows: Table, question: Question, seen: Overview) -> Table:
-    """Give the rows that can be compared, with what all later steps need."""
+    """Return the rows that can be compared, with what all later steps need."""
     some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
     if question.without_receiver_limited:
         some = some.filter(~arms.is_receiver_limited(some).fill_null(False))
@@ -84,7 +84,7 @@ def comparable_rows(engine: QueryEngine, rows: Table, question: Question, seen: 
 
 
 def _is_sample(rows: Table, question: Question, seen: Overview) -> BooleanValue:
-    """Say which rows are something to compare; what sources do decides whether connections are."""
+    """Return which rows are something to compare; what sources do decides whether connections are."""
     is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
     is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
     is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
@@ -96,7 +96,7 @@ def _is_sample(rows: Table, question: Question, seen: Overview) -> BooleanValue:
 
 
 def _rate(rows: Table, seen: Overview) -> IntegerValue:
-    """Give the throughput in whole bit/s."""
+    """Return the throughput in whole bit/s."""
     if not seen.without_transfers:
         rate = rows["goodput_bps"]
     elif not seen.with_transfers:
@@ -217,7 +217,7 @@ def _limit(is_limited: BooleanValue) -> IntegerValue:
 
 
 def is_looked_at(began_us: IntegerValue, seen: Overview) -> BooleanValue:
-    """Say which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
+    """Return which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
     seconds.
     """
     if seen.rows <= LOOKED_AT:

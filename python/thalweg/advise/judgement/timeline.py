@@ -8,7 +8,7 @@ from thalweg.advise.judgement.samples import METRICS
 
 
 def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
-    """Give the median of each arm in each step, from the rows of `counts.over_time`."""
+    """Return the median of each arm in each step, from the rows of `counts.over_time`."""
     cells = keys.unpacked(counted, "key", {"metric": 0, "arm": keys.ARMS, "bucket": keys.BUCKETS})
     names = ["step", "metric", "arm"]
     below = pl.col("weight").cum_sum().over(names) - pl.col("weight")

@@ -38,12 +38,12 @@ def with_verdict(compared: Comparison, p_adjusted: float | None, question: Quest
 
 
 def is_testable(compared: Comparison, question: Question) -> bool:
-    """Say whether a comparison may become a verdict for an algorithm, and so counts among the tests."""
+    """Return whether a comparison may become a verdict for an algorithm, and so counts among the tests."""
     return not _lacking(compared, question) and not any(each.is_too_much for each in compared.imbalances)
 
 
 def has_enough_samples(compared: Comparison, question: Question) -> bool:
-    """Say whether both algorithms have enough samples, whatever these are worth."""
+    """Return whether both algorithms have enough samples, whatever these are worth."""
     found = compared.difference
     return found is not None and min(found.treatment.n, found.control.n) >= question.least_samples
 
@@ -86,7 +86,7 @@ def _judged(compared: Comparison, p_adjusted: float | None, question: Question) 
 
 
 def _lacking(compared: Comparison, question: Question) -> str:
-    """Say what is missing; nothing, if it is enough."""
+    """Return what is missing; an empty text, if nothing is."""
     difference, networks, samples = compared.difference, compared.networks, SAMPLES[compared.metric]
     if difference is None:
         return f"{question.treatment} and {question.control} did not both have {samples}"
@@ -114,7 +114,7 @@ def _of_network(heavy: Heavy) -> str:
 
 
 def _said(metric: str, effect: Effect, question: Question) -> str:
-    """Say what the median does.
+    """Return what the median does, in words.
 
     >>> _said("throughput", Effect(1.07, 1.05, 1.09, 0.0), Question())
     'at the median bbr gets 7 % more throughput (5 to 9 %)'
@@ -141,7 +141,7 @@ def _per_cent(share: float) -> str:
 
 
 def _of_the_mean(metric: str, difference: Difference, question: Question) -> str:
-    """Say if the mean goes the other way, for then a few slow ones pay for it."""
+    """Return a remark if the mean goes the other way: a few slow samples pay for the others."""
     median, mean = difference.median, difference.mean
     if not median or not mean or mean.overlaps(1.0) or (mean.ratio > 1) == (median.ratio > 1):
         return ""
@@ -156,7 +156,7 @@ def _unlike(imbalance: Imbalance, question: Question) -> str:
 
 
 def _more(effect: Effect, question: Question) -> str:
-    """Say how many more samples would tell."""
+    """Return a remark on the number of samples that would decide."""
     half = math.log(effect.high / effect.low) / 2
     times = (half / math.log1p(question.margin)) ** 2
     if times <= 1.5:

@@ -54,12 +54,12 @@ class Imbalance:
 
     @property
     def is_sure(self) -> bool:
-        """Say whether it is more than chance, if it is looked at alone."""
+        """Return whether it is more than chance, if it is looked at alone."""
         return self.p <= SURE
 
     @property
     def is_too_much(self) -> bool:
-        """Say whether the arms cannot be compared."""
+        """Return whether the arms cannot be compared."""
         return self.is_sure and abs(self.standardized) > TOO_MUCH
 
 
@@ -76,7 +76,7 @@ class Losses:
 
     @property
     def follow_queues(self) -> bool | None:
-        """Say whether losses come with queues; None: there are too few to tell."""
+        """Return whether losses come with queues; None: there are too few to tell."""
         if min(self.n_lossy, self.n_clean) < LEAST_LOSSY:
             return None
         if self.standardized > NOTABLE:
@@ -103,7 +103,7 @@ def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
 
 
 def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
-    """Give the share of the treatment's and of the control's samples that receivers limited, from the rows of
+    """Return the share of the treatment's and of the control's samples that receivers limited, from the rows of
     `counts.mix` of one part and metric; None: it is not known of any.
     """
     sums = {arm: rows.filter(pl.col("arm") == arm).select("limit_n", "limit_sum").sum().row(0) for arm in ARMS}
@@ -155,7 +155,7 @@ def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared |
 
 
 def _groups(rows: pl.DataFrame, of: str) -> Numbers:
-    """Give number, sum and squares per group."""
+    """Return number, sum and squares per group."""
     places = rows["group"].to_numpy().astype(np.int64)
     sums = (rows[f"{of}{name}"].to_numpy() for name in ("n", "sum", "squares"))
     return np.column_stack([np.bincount(places, each, GROUPS) for each in sums])

@@ -52,7 +52,7 @@ class Effect:
     p: float
 
     def overlaps(self, ratio: float) -> bool:
-        """Say whether a ratio is within the interval."""
+        """Return whether a ratio is within the interval."""
         return self.low <= ratio <= self.high
 
 
@@ -110,7 +110,7 @@ class Bootstrap:
         self._drawn: dict[bytes, Numbers] = {}
 
     def draws(self, is_there: NDArray[np.bool_]) -> Numbers:
-        """Give how often each group is drawn in each replicate; only groups that are there are."""
+        """Return the number of times that each group is drawn in each replicate; only groups with samples are drawn."""
         key = is_there.tobytes()
         drawn = self._drawn.get(key)
         if drawn is None:
@@ -179,7 +179,7 @@ class _Table:
         return found
 
     def statistics(self, edges: Numbers, draws: Numbers, at: Sequence[float]) -> Numbers:
-        """Give the logarithms of the quantiles and of the mean of each replicate."""
+        """Return the logarithms of the quantiles and of the mean of each replicate."""
         weights = draws @ self.weights
         means = np.log((draws @ self.totals) / weights.sum(axis=1))
         return np.column_stack([quantiles(weights, edges, at), means])
@@ -200,7 +200,7 @@ class _Table:
 
 
 def quantiles(weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES) -> Numbers:
-    """Give logarithms of quantiles: a row per row of weights, a column per quantile; within a class by
+    """Return logarithms of quantiles: a row per row of weights, a column per quantile; within a class by
     interpolation.
     """
     sums = weights.cumsum(axis=1)
@@ -230,20 +230,20 @@ def _summed(places: NDArray[np.int64], values: pl.Series, count: int) -> Numbers
 
 
 def half_of_interval(sd: float, degrees: float) -> float:
-    """Give half of the interval of an estimate with a standard deviation that has so many degrees of freedom."""
+    """Return half of the interval of an estimate, from its standard deviation and the degrees of freedom of that."""
     # `scipy.stats` says the same, and takes a second to be imported.
     return float(special.stdtrit(degrees, 0.5 + CONFIDENCE / 2)) * sd
 
 
 def chance_of(value: float, sd: float, degrees: float) -> float:
-    """Give the chance that an estimate is as far from 0, or further, if it is 0."""
+    """Return the probability that an estimate is as far from 0, or further, if it is 0."""
     if sd > 0:
         return 2 * float(special.stdtr(degrees, -abs(value) / sd))
     return 1.0 if value == 0 else 0.0
 
 
 def equal_groups(rows: Numbers) -> float:
-    """Say how many groups of equal size would weigh like groups of so many rows.
+    """Return the number of groups of equal size that would weigh like groups of these numbers of rows.
 
     >>> equal_groups(np.array([10.0, 10.0, 0.0]))
     2.0
