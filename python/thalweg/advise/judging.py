@@ -36,7 +36,7 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.records.find import FoundFiles
 from thalweg.records.sizes import SIZES
 
-MOST_CELLS = 4_000_000
+MAX_CELLS = 4_000_000
 """Rows of counts that are fetched at once: some 200 MB."""
 CELLS = 600
 """Classes that values of one arm and group usually lie in, at most."""
@@ -330,7 +330,7 @@ def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
     if large.is_empty():
         return []
     cells = pl.min_horizontal(pl.col("n"), 4 * GROUPS * CELLS)
-    numbered = large.with_columns((cells.cum_sum() // MOST_CELLS).alias("portion"))
+    numbered = large.with_columns((cells.cum_sum() // MAX_CELLS).alias("portion"))
     return numbered.partition_by("portion", maintain_order=True)
 
 

@@ -545,7 +545,7 @@ def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypa
     frame = Traffic(clients=30, rows=30_000).frame()
     question = Question(segments=("prefix",), least_samples=100, replicates=200)
     one = answer(tmp_path, frame, question)
-    monkeypatch.setattr("thalweg.advise.judging.MOST_CELLS", 10_000)
+    monkeypatch.setattr("thalweg.advise.judging.MAX_CELLS", 10_000)
     many = answer(tmp_path, frame, question)
     assert len(one.parts) == 30
     assert one.parts == many.parts

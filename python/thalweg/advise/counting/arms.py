@@ -23,7 +23,7 @@ DAY_HOURS = 24
 
 FOLDS = 8
 """What is judged has no part in the class of its network: that is taken from the other seven folds of the records."""
-LEAST_SLOTS = 2 * FOLDS
+MIN_SLOTS = 2 * FOLDS
 """Folds consist of so many spans of time together, at least."""
 
 TURNS = 2**32
@@ -102,7 +102,7 @@ def fold(time_us: IntegerValue, question: Question, length_us: int) -> IntegerVa
     """
     if question.design.name == "switchback":
         return (pair(time_us, question) % FOLDS).cast("int8")
-    slot_us = max(min(HOUR_US, length_us // LEAST_SLOTS), SECOND_US)
+    slot_us = max(min(HOUR_US, length_us // MIN_SLOTS), SECOND_US)
     return (whole(time_us, slot_us) % FOLDS).cast("int8")
 
 

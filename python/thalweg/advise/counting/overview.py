@@ -16,7 +16,7 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN_TEXT
 
 STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
-MOST_STEPS = 200
+MAX_TIME_STEPS = 200
 """What is shown over time has at most so many steps."""
 
 
@@ -48,7 +48,7 @@ class Overview:
     def step_us(self) -> int:
         """Length of steps in time."""
         length_s = (self.last_us - self.first_us) / 1e6
-        return 1_000_000 * next((step for step in STEPS_S if length_s / step < MOST_STEPS), STEPS_S[-1])
+        return 1_000_000 * next((step for step in STEPS_S if length_s / step < MAX_TIME_STEPS), STEPS_S[-1])
 
 
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:

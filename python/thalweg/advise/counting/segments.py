@@ -30,7 +30,7 @@ takes BBR.
 """
 LOSS_SCALE = 10_000
 
-LEAST_SEGMENTS = 500
+MIN_SEGMENTS = 500
 """Of fewer segments no ratio of retransmissions is taken: one loss would be 0.2 %."""
 
 MISSED = 0.01
@@ -105,9 +105,9 @@ def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: 
     are the control's and none if they are the treatment's, and both arms would be of other networks.
     """
     if not 0 < share_of_control < 1:
-        return ibis.literal(share_of_control >= 1) & (segments >= LEAST_SEGMENTS)
+        return ibis.literal(share_of_control >= 1) & (segments >= MIN_SEGMENTS)
     least = math.ceil(math.log(MISSED) / math.log1p(-share_of_control))
-    return (samples >= least) & (segments.cast("float64") * share_of_control >= LEAST_SEGMENTS)
+    return (samples >= least) & (segments.cast("float64") * share_of_control >= MIN_SEGMENTS)
 
 
 def loss_class(retransmits: IntegerValue, segments: IntegerValue, is_known: BooleanValue) -> IntegerValue:

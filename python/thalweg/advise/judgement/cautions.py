@@ -33,7 +33,7 @@ STRAY = 0.01
 REVERSED = 0.01
 """A paradox needs effects of opposite sign that are larger than this (logarithm of the ratio)."""
 
-LEAST_LOSSY_SHARE = 0.001
+MIN_LOSSY_SHARE = 0.001
 
 
 def of_parts(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:
@@ -237,7 +237,7 @@ def _not_congestion(parts: Sequence[Part], question: Question) -> Iterable[Cauti
         for part in parts
         if part.losses
         and part.losses.follow_queues is False
-        and part.losses.n_lossy >= LEAST_LOSSY_SHARE * (part.losses.n_lossy + part.losses.n_clean)
+        and part.losses.n_lossy >= MIN_LOSSY_SHARE * (part.losses.n_lossy + part.losses.n_clean)
     ]
     if found:
         yield Caution(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from thalweg.advise.answers.answer import Caution, Comparison, Part
 from thalweg.advise.judgement import verdicts
 from thalweg.advise.question import Question
-from thalweg.advise.statistics.networks import LEAST_NETWORKS, Heavy
+from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 OFTEN = 0.1
 """From this share of the samples on, a limit or a missing address is worth a caution."""
@@ -33,7 +33,7 @@ def _few(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
     yield Caution(
         "few-networks",
         f"in {title} few networks have most of the samples{largest}. They tell as much as {effective:.3g} networks of"
-        f" equal weight; {LEAST_NETWORKS:.0f} are needed. Hours of one network say nothing of other networks, so the"
+        f" equal weight; {MIN_NETWORKS:.0f} are needed. Hours of one network say nothing of other networks, so the"
         " class gets no verdict and no rule. --by prefix judges each network alone.",
         _titles(title for _, title, _ in found),
     )

@@ -12,8 +12,8 @@ from dataclasses import replace
 from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Comparison, gain
 from thalweg.advise.question import Question
 from thalweg.advise.statistics.balance import Imbalance
-from thalweg.advise.statistics.effects import LEAST_GROUPS, Difference, Effect
-from thalweg.advise.statistics.networks import LEAST_NETWORKS, Heavy
+from thalweg.advise.statistics.effects import MIN_GROUPS, Difference, Effect
+from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 NEGLIGIBLE = 0.01
 """A difference that is surely smaller is none, however sure it is."""
@@ -98,13 +98,13 @@ def _lacking(compared: Comparison, question: Question) -> str:
         largest = f"; {_of_network(networks.heavy[0])}" if networks.heavy else ""
         return (
             f"the {samples} are of too few networks: effectively {networks.effective:.3g} of {networks.count:,},"
-            f" {LEAST_NETWORKS:.0f} are needed{largest}"
+            f" {MIN_NETWORKS:.0f} are needed{largest}"
         )
     for name, arm in arms.items():
-        if arm.groups < LEAST_GROUPS:
+        if arm.groups < MIN_GROUPS:
             return (
                 f"the {samples} with {name} come from too few independent places and times:"
-                f" {arm.groups} groups of them, {LEAST_GROUPS} are needed"
+                f" {arm.groups} groups of them, {MIN_GROUPS} are needed"
             )
     return "" if difference.median else "there is nothing that could tell how sure it is"
 

@@ -15,7 +15,7 @@ from thalweg.advise.counting import buckets
 from thalweg.advise.counting.arms import CONTROL, GROUPS, TREATMENT
 from thalweg.advise.counting.counts import MIXES
 from thalweg.advise.statistics.effects import (
-    LEAST_DEGREES,
+    MIN_DEGREES,
     Bootstrap,
     Numbers,
     chance_of,
@@ -31,7 +31,7 @@ TOO_MUCH = 0.25
 SURE = 0.05
 """A difference is more than chance if it had no larger chance without one."""
 
-LEAST_LOSSY = 200
+MIN_LOSSY = 200
 """Of fewer samples with losses nothing is said about queues."""
 SMALL = 0.2
 """Losses are said not to come with queues if a difference is surely smaller than what is called a small one (Cohen
@@ -77,7 +77,7 @@ class Losses:
     @property
     def follow_queues(self) -> bool | None:
         """Return whether losses come with queues; None: there are too few to tell."""
-        if min(self.n_lossy, self.n_clean) < LEAST_LOSSY:
+        if min(self.n_lossy, self.n_clean) < MIN_LOSSY:
             return None
         if self.standardized > NOTABLE:
             return True
@@ -147,7 +147,7 @@ def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared |
         replicates = replicates[np.isfinite(replicates)]
         if len(replicates) > 1:
             sd = float(replicates.std(ddof=1)) * math.sqrt(n / (n - 1))
-            degrees = max(min(n, equal_groups(one[:, 0]), equal_groups(other[:, 0])) - 1, LEAST_DEGREES)
+            degrees = max(min(n, equal_groups(one[:, 0]), equal_groups(other[:, 0])) - 1, MIN_DEGREES)
             half, p = half_of_interval(sd, degrees), chance_of(difference, sd, degrees)
     if spread == 0:
         return _Compared(0.0, 0.0, difference, p)

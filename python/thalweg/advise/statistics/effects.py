@@ -34,9 +34,9 @@ QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 MEDIAN = QUANTILES.index(0.5)
 FASTEST, SLOWEST = QUANTILES.index(0.05), QUANTILES.index(0.95)
 CONFIDENCE = 0.95
-LEAST_DEGREES = 1.0
+MIN_DEGREES = 1.0
 """Of freedom: one group that has nearly everything leaves none, and t has to have some."""
-LEAST_GROUPS = 20
+MIN_GROUPS = 20
 """Of fewer groups with a cluster the variance is not known well enough: that is some 24 clusters."""
 
 
@@ -159,7 +159,7 @@ def _effects(
 
 
 def _effect(log: float, sd: float, degrees: float) -> Effect:
-    degrees = max(degrees, LEAST_DEGREES)
+    degrees = max(degrees, MIN_DEGREES)
     half = half_of_interval(sd, degrees)
     p = chance_of(log, sd, degrees)
     return Effect(math.exp(log), math.exp(log - half), math.exp(log + half), p)

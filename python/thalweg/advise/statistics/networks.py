@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from thalweg.advise.statistics.effects import Effect
 
-LEAST_NETWORKS = 10.0
+MIN_NETWORKS = 10.0
 """Effective number of networks below which a class of destinations gets no verdict."""
 
 MOST_OF_EFFECT = 0.5
@@ -49,7 +49,7 @@ class Networks:
     @property
     def are_few(self) -> bool:
         """Whether they are too few to stand for a class of destinations."""
-        return self.effective is not None and self.effective < LEAST_NETWORKS
+        return self.effective is not None and self.effective < MIN_NETWORKS
 
     def carrier(self, effect: Effect) -> Heavy | None:
         """Return the network without which most of an effect vanishes, if there is one."""

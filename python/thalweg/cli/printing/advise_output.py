@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from thalweg.advise import Age, Answer, Arm, Comparison, Difference, Effect, Part, Question, Step
 
-MOST_STEPS = 5
+MAX_ROLLOUT_STEPS = 5
 METHOD = (
     "gain: of the treatment's median, with its 95 % interval; less time or more throughput is a gain."
     " docs/concepts/advice.md says how it is judged."
@@ -66,14 +66,14 @@ def not_compared(answer: "Answer") -> list[str]:
 
 def _rollout(answer: "Answer") -> str:
     lines = [f"Change to {answer.question.treatment} first:"]
-    for number, step in enumerate(answer.rollout[:MOST_STEPS], 1):
+    for number, step in enumerate(answer.rollout[:MAX_ROLLOUT_STEPS], 1):
         lines.append(
             f"  {number}. {step.part.title}: {step.share:.0%} of the connections; expected gain of"
             f" {TITLES[step.metric]} {step.gain.value:.1%} (at least {step.gain.low:.1%}), {step.traffic:.0%} of the"
             " samples"
         )
-    if len(answer.rollout) > MOST_STEPS:
-        lines.append(f"  and {len(answer.rollout) - MOST_STEPS} more")
+    if len(answer.rollout) > MAX_ROLLOUT_STEPS:
+        lines.append(f"  and {len(answer.rollout) - MAX_ROLLOUT_STEPS} more")
     return "\n".join(lines)
 
 
