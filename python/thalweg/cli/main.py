@@ -9,23 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from thalweg import __version__
-from thalweg.cli import interrupt, renamed
-from thalweg.cli.commands import (
-    check,
-    compare,
-    doctor,
-    kernel,
-    report,
-    reproduce,
-    results,
-    run,
-    schema,
-    studies,
-    validate,
-)
-from thalweg.cli.live import advise, importing, policy_command, records, synth
+from thalweg.cli import interrupt
+from thalweg.cli.lazy import Lazy
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError, shortage, shortage_behind
 
@@ -39,7 +27,29 @@ EPILOG = (
     "75 a resource of this machine is used up; 130 interrupted."
 )
 
-commands = typer.Typer(
+COMMANDS = (
+    Lazy("check", "thalweg.cli.commands.check", "Check a scenario, and show its experiments."),
+    Lazy("run", "thalweg.cli.commands.run", "Run a scenario, and write a report."),
+    Lazy("results", "thalweg.cli.commands.results", "Print the numbers of a run."),
+    Lazy("report", "thalweg.cli.commands.report", "Write the report of runs again."),
+    Lazy("compare", "thalweg.cli.commands.compare", "Say which differences are real."),
+    Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
+    Lazy("reproduce", "thalweg.cli.commands.reproduce", "Run a paper's experiments, and judge its claims."),
+    Lazy("validate", "thalweg.cli.commands.validate", "Compare two engines on a grid of scenarios."),
+    Lazy("records", "thalweg.cli.live.records", "Summarise records of live servers."),
+    Lazy("import", "thalweg.cli.live.importing", "Make records of logs and dumps of other sources."),
+    Lazy("advise", "thalweg.cli.live.advise", "Say where an algorithm helps, and where it hurts."),
+    Lazy("schema", "thalweg.cli.commands.schema", "Print the JSON Schema of scenarios."),
+    Lazy("doctor", "thalweg.cli.commands.doctor", "Look at what this machine lacks."),
+    Lazy("kernel", "thalweg.cli.commands.kernel",
+         "Get and choose Linux kernels: built ones run in virtual time, fetched ones in guests."),
+    Lazy("synth", "thalweg.cli.live.synth", "Make up records of servers, with the truth beside them."),
+    Lazy("policy", "thalweg.cli.live.policy_command",
+         "Compare policies that choose an algorithm for each destination."),
+)  # fmt: skip
+"""All of them, in the order of the help; each with the first line of its own help."""
+
+top = typer.Typer(
     name="thalweg",
     help="Measure TCP congestion control, and explain what was measured.",
     epilog=EPILOG,
@@ -48,25 +58,6 @@ commands = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, module in {
-    "check": check,
-    "run": run,
-    "results": results,
-    "report": report,
-    "compare": compare,
-    "studies": studies,
-    "reproduce": reproduce,
-    "validate": validate,
-    "records": records,
-    "import": importing,
-    "advise": advise,
-    "schema": schema,
-    "doctor": doctor,
-}.items():
-    commands.command(name, cls=renamed.Command, epilog=module.EPILOG)(module.command)
-commands.add_typer(kernel.commands, name="kernel")
-commands.add_typer(synth.commands, name="synth")
-commands.add_typer(policy_command.commands, name="policy")
 
 
 def _version(asked: bool) -> None:
@@ -75,7 +66,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@commands.callback()
+@top.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
@@ -120,10 +111,19 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def group() -> TyperGroup:
+    """Put the subcommands together."""
+    made = typer.main.get_command(top)
+    assert isinstance(made, TyperGroup)
+    for command in COMMANDS:
+        made.add_command(command)
+    return made
+
+
 def _call() -> int:
     """Parse and do; errors of usage are told by typer."""
     try:
-        typer.main.get_command(commands)(prog_name="thalweg")
+        group()(prog_name="thalweg")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else Exit.FINE
     return Exit.FINE

@@ -213,7 +213,7 @@ def interrupting(name, *rest):
         os.kill(os.getpid(), signal.SIGINT)
     return load(name, *rest)
 builtins.__import__ = interrupting
-sys.argv = ["thalweg", "schema"]
+sys.argv = ["thalweg", "check", "--help"]
 from thalweg.cli.main import app
 sys.exit(app())
 """

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from thalweg import printable
 from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Console
 
     from thalweg.records import LeftOutFile
 
@@ -64,8 +63,10 @@ def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
         talk(f"left out: {len(files) - MAX_LEFT_OUT} more files")
 
 
-def console() -> Console:
+def console() -> "Console":
     """Give the terminal of standard error; NO_COLOR and pipes are respected."""
+    from rich.console import Console
+
     return Console(stderr=True)
 
 

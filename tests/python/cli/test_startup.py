@@ -1,0 +1,49 @@
+"""What begins at once imports little: modules that compute or draw come when they are needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from thalweg.cli import main
+
+ROOT = Path(__file__).parents[3]
+
+TYPER = {
+    "annotated_types",
+    "annotated_doc",
+    "pydantic",
+    "pydantic_core",
+    "shellingham",
+    "typer",
+    "typing_extensions",
+    "typing_inspection",
+}
+"""Typer, and what it stands on."""
+
+
+def imported(*words: str) -> set[str]:
+    """Return the packages of others that a command imports."""
+    code = (
+        "import sys; before = set(sys.modules); from thalweg.cli.main import app; assert app() == 0; "
+        "names = {name.partition('.')[0] for name in sys.modules.keys() - before}; "
+        "print('\\n', *(names - sys.stdlib_module_names), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    return {name for name in done.stderr.splitlines()[-1].split() if not name.startswith("_")} - {"thalweg"}
+
+
+def test_help_imports_typer_alone() -> None:
+    assert imported("--help") <= TYPER
+
+
+def test_check_imports_no_library_that_computes_or_draws() -> None:
+    assert imported("check", "scenarios/quickstart.toml") <= TYPER
+
+
+@pytest.mark.parametrize("command", main.COMMANDS, ids=lambda command: command.name)
+def test_the_list_of_commands_has_the_first_line_of_each(command: main.Lazy) -> None:
+    assert command.help
+    assert (command.loaded().help or "").startswith(command.help)
