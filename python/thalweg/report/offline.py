@@ -8,19 +8,14 @@ anything.
 import base64
 import hashlib
 import json
-from functools import cache
 from importlib import resources
 from typing import Any
 
-import vl_convert
-from altair import SCHEMA_VERSION
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import thalweg
-
-VEGA_LITE = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-"""Version of Vega-Lite whose grammar Altair checks, as vl-convert names it."""
+from thalweg.report import library
 
 
 def render(template: str, scripts: list[str], data: Any, **values: Any) -> str:
@@ -32,7 +27,7 @@ def render(template: str, scripts: list[str], data: Any, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    code = [_library(), *(_file(name) for name in scripts)]
+    code = [library.script(), *(_file(name) for name in scripts)]
     context = {
         "policy": f"default-src 'none'; script-src {' '.join(map(_hash, code))};"
         " style-src 'unsafe-inline'; img-src data: blob:",
@@ -42,13 +37,6 @@ def render(template: str, scripts: list[str], data: Any, **values: Any) -> str:
         "version": thalweg.__version__,
     }
     return environment.get_template(template).render(**context, **values)
-
-
-@cache
-def _library() -> str:
-    """Bundle Vega, Vega-Lite and Vega-Embed, all from the installed package."""
-    bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-    return bundle.replace("</script", r"<\/script")
 
 
 def _file(name: str) -> str:

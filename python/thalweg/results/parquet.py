@@ -48,7 +48,7 @@ def scan(files: Sequence[Path], schema: pl.Schema) -> pl.LazyFrame:
 
 def columns_of(schema: pa.Schema) -> pl.Schema:
     """Return the columns of a file as polars reads them."""
-    return pl.DataFrame(schema.empty_table()).schema
+    return pl.DataFrame(pa.Table.from_batches([], schema)).schema
 
 
 def damaged(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special
 
 from thalweg.analysis.statistics.intervals import CONFIDENCE, Estimate, t_quantile
 
@@ -99,7 +99,7 @@ def _p(first: Estimate, second: Estimate, value: float) -> float:
     v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
     if _is_same(first, second):
         return 1.0
-    return float(2 * stats.t.sf(abs(value) / math.sqrt(v + w), _freedom(first, second, v, w)))
+    return float(2 * special.stdtr(_freedom(first, second, v, w), -abs(value) / math.sqrt(v + w)))
 
 
 def _fieller(first: Estimate, second: Estimate, ratio: float) -> tuple[float | None, float | None]:
@@ -113,7 +113,7 @@ def _fieller(first: Estimate, second: Estimate, ratio: float) -> tuple[float | N
 
 
 def _quantile(first: Estimate, second: Estimate, v: float, w: float) -> float:
-    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, _freedom(first, second, v, w))) if v + w > 0 else 0.0
+    return float(special.stdtrit(_freedom(first, second, v, w), 0.5 + CONFIDENCE / 2)) if v + w > 0 else 0.0
 
 
 def _freedom(first: Estimate, second: Estimate, v: float, w: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 """Probability that the interval covers the true mean."""
@@ -32,7 +32,7 @@ class Estimate:
 
 def t_quantile(n: int) -> float | None:
     """Half-width of the interval in standard errors; None for fewer than two values."""
-    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) if n > 1 else None
+    return float(special.stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) if n > 1 else None
 
 
 def estimate(values: Sequence[float]) -> Estimate:

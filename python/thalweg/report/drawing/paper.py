@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import vl_convert
-
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.drawing.draw import Drawing, draw
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.files import cannot_write, replace
-from thalweg.report.offline import VEGA_LITE
+from thalweg.report.library import vega_lite
 
 Format = Literal["svg", "png", "pdf"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -100,7 +98,9 @@ def _named(figures: Iterable[Figure], form: str) -> dict[str, bytes]:
 
 def rendered(figure: Figure, form: str = "svg") -> bytes:
     """Draw a figure as a file of that format."""
-    svg: str = vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE)
+    import vl_convert
+
+    svg: str = vl_convert.vegalite_to_svg(specification(figure), vl_version=vega_lite())
     if form == "png":
         return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
     if form == "pdf":

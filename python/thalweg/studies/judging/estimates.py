@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+from scipy import special
 
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims.models import Kind
@@ -120,7 +120,7 @@ class Quantities:
     def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
         """Give the intervals' ends; NaN where there is none."""
         with np.errstate(invalid="ignore"):
-            half = stats.t.ppf(0.5 + confidence / 2, self.df) * np.sqrt(self.variance)
+            half = special.stdtrit(self.df, 0.5 + confidence / 2) * np.sqrt(self.variance)
         ends = self._finished(self.centre - half), self._finished(self.centre + half)
         return np.minimum(*ends), np.maximum(*ends)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy import stats
 
 from thalweg.studies.claims.models import Over, Take
 from thalweg.studies.judging.estimates import Numbers
@@ -46,7 +45,9 @@ def _slope(key: Numbers, values: Numbers) -> Numbers:
 
 
 def _spearman(key: Numbers, values: Numbers) -> Numbers:
-    ranks, own = stats.rankdata(values, axis=-1), stats.rankdata(key)
+    from scipy.stats import rankdata  # takes a second to be imported, and few claims rank
+
+    ranks, own = rankdata(values, axis=-1), rankdata(key)
     ranks, own = ranks - ranks.mean(axis=-1, keepdims=True), own - own.mean()
     return np.asarray((ranks * own).sum(axis=-1) / np.sqrt((ranks**2).sum(axis=-1) * (own**2).sum()))
 

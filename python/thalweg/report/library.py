@@ -1,0 +1,44 @@
+"""The script that draws: Vega, Vega-Lite and Vega-Embed in one, all from the installed package vl-convert.
+
+It takes some seconds to be put together. `make setup` does that once, and wheels bring it; where it is missing, or
+vl-convert or Altair is another one now, it is put together when it is needed.
+"""
+
+from functools import cache
+from importlib import metadata, resources
+from pathlib import Path
+
+BUNDLE = resources.files("thalweg.report").joinpath("static", "library.js")
+
+
+@cache
+def script() -> str:
+    """Return the script, which may stand in a page."""
+    try:
+        versions, _, found = BUNDLE.read_text(encoding="utf-8").partition("\n")
+    except FileNotFoundError:
+        return _bundled()
+    return found if versions == _versions() else _bundled()
+
+
+def write() -> None:
+    """Put the script together and keep it in the package."""
+    Path(str(BUNDLE)).write_text(f"{_versions()}\n{_bundled()}", encoding="utf-8")
+
+
+def _versions() -> str:
+    return f"// vl-convert {metadata.version('vl-convert-python')}, Altair {metadata.version('altair')}"
+
+
+def vega_lite() -> str:
+    """Return the version of Vega-Lite whose grammar Altair checks, as vl-convert names it."""
+    from altair import SCHEMA_VERSION
+
+    return ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
+def _bundled() -> str:
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;", vl_version=vega_lite())
+    return bundle.replace("</script", r"<\/script")
