@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from thalweg.errors import ThalwegError
 from thalweg.files import read_regular
-from thalweg.records.imports.items import Unread
+from thalweg.records.imports.items import ImportedRow, Unread
 from thalweg.records.imports.values import count
 
 Form = Literal["whole", "truncated", "hashed"]
@@ -121,7 +121,7 @@ def known_form(text: str) -> Address | str | None:
     return network.network_address if network.prefixlen == network.max_prefixlen else str(network)
 
 
-def ends(side: str, address: str, port: str = "") -> dict[str, Any]:
+def ends(side: str, address: str, port: str = "") -> ImportedRow:
     """Return the columns of one end of a connection; the address may contain the port.
 
     Args:

@@ -7,13 +7,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 from thalweg import printable
 from thalweg.errors import Exit, Source, ThalwegError
 from thalweg.records.imports.addresses import Address, Addresses
-from thalweg.records.imports.derived import complete
-from thalweg.records.imports.items import NOTE, Assumed, Importer, Item, Unknown, Unread, opened
+from thalweg.records.imports.derived import complete, number
+from thalweg.records.imports.items import (
+    NOTE,
+    Assumed,
+    ImportedRow,
+    ImportedValue,
+    Importer,
+    Item,
+    RecordRow,
+    RecordValue,
+    Unknown,
+    Unread,
+    opened,
+)
 from thalweg.records.imports.values import LARGEST
 from thalweg.records.imports.write import RecordFile
 from thalweg.records.schema import COLUMNS
@@ -101,7 +113,7 @@ def convert(
     out: Path,
     *,
     addresses: Addresses,
-    constants: Mapping[str, Any] | None = None,
+    constants: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> Imported:
     """Read files and write the records of each into a file in the folder `out`, which is made.
@@ -112,13 +124,13 @@ def convert(
     Raises `ThalwegError` if a file cannot be read, if no line of any of them is a record, if `out` cannot be written,
     or if `strict` and a line cannot be read. Nothing is left behind then.
     """
-    done = Imported()
-    given = {"source": importer.source, **(constants or {})}
+    conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
+    done = conversion.done
     with ExitStack() as unfinished:
         named: list[tuple[RecordFile, str]] = []
         for path in dict.fromkeys(files):
             written = unfinished.enter_context(RecordFile(out))
-            if name := _one(importer, path, written, done, given, addresses, strict):
+            if name := conversion.read(path, written):
                 named.append((written, name))
         if not named:
             raise _nothing(importer, files, done)
@@ -130,61 +142,79 @@ def convert(
     return done
 
 
-def _one(
-    importer: Importer,
-    path: Path,
-    written: RecordFile,
-    done: Imported,
-    given: Mapping[str, Any],
-    addresses: Addresses,
-    strict: bool,
-) -> str:
-    """Read a file; gives the name that its records should have, which is empty if there are none."""
-    digest = hashlib.blake2b(importer.source.encode(), digest_size=6)
-    first_us = math.inf
-    with opened(path, digest) as source:
-        for item in importer.read(source):
-            if item.left_out:
-                done.left_out.add(item.left_out, path, item.line)
-                continue
-            try:
-                row, notes = _row(item, given, addresses)
-            except Unread as why:
-                _note(done, path, item, why, importer, strict)
-                continue
-            for note in notes:
-                done.fallbacks.add(note, path, item.line)
-            written.add(row)
-            done.rows += 1
-            done.filled |= row.keys()
-            first_us = min(first_us, row["end_us"])
-    if first_us == math.inf:
-        return ""
-    written.close()
-    at = datetime.fromtimestamp(first_us / 1e6, UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{importer.source}-{at}-{digest.hexdigest()}.parquet"
+@dataclass
+class _Conversion:
+    """An import while it runs."""
+
+    importer: Importer
+    addresses: Addresses
+    constants: Mapping[str, str]
+    """Values of columns that a row leaves empty."""
+    strict: bool
+    done: Imported = field(default_factory=Imported)
+
+    def read(self, path: Path, written: RecordFile) -> str:
+        """Read a file; returns the name that its records should have, which is empty if there are none."""
+        digest = hashlib.blake2b(self.importer.source.encode(), digest_size=6)
+        first_us = math.inf
+        with opened(path, digest) as source:
+            for item in self.importer.read(source):
+                if item.left_out:
+                    self.done.left_out.add(item.left_out, path, item.line)
+                    continue
+                try:
+                    row, notes = _row(item, self.constants, self.addresses)
+                except Unread as why:
+                    self._note(path, item, why)
+                    continue
+                for note in notes:
+                    self.done.fallbacks.add(note, path, item.line)
+                written.add(row)
+                self.done.rows += 1
+                self.done.filled |= row.keys()
+                first_us = min(first_us, number(row, "end_us") or 0)
+        if first_us == math.inf:
+            return ""
+        written.close()
+        at = datetime.fromtimestamp(first_us / 1e6, UTC).strftime("%Y%m%dT%H%M%SZ")
+        return f"{self.importer.source}-{at}-{digest.hexdigest()}.parquet"
+
+    def _note(self, file: Path, item: Item, why: Unread) -> None:
+        """Count a line that cannot be read, and those that belong to it; or stop at it."""
+        if self.strict:
+            raise ThalwegError(
+                "unread-line",
+                f"line {item.line} cannot be read: {why}",
+                place=str(file),
+                expected=self.importer.expected,
+                hint="without --strict such lines are counted and left out",
+                source=Source(str(file), item.line),
+                exit_code=Exit.FAILED,
+            )
+        self.done.unread_lines.add(why.reason, file, item.line, found=why.found, lines=item.lines)
 
 
-def _row(item: Item, given: Mapping[str, Any], addresses: Addresses) -> tuple[dict[str, Any], list[str]]:
+def _row(item: Item, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
     """Make a row of a line, and report which of its values are assumed or left empty; raises `Unread`."""
     if item.values is None:
         raise item.unread or Unread("not a record")
-    row = {**given, **{name: value for name, value in item.values.items() if value is not None}}
+    values: ImportedRow = {**constants, **{name: value for name, value in item.values.items() if value is not None}}
     for name in ("local_address", "remote_address"):
-        address = row.get(name)
+        address = values.get(name)
         if isinstance(address, Address):
-            row["ip_version"] = address.version
-            row[name] = addresses.text(address)
-    if addresses.form != "whole" and row.get("direction") != "out":
+            values["ip_version"] = address.version
+            values[name] = addresses.text(address)
+    if addresses.form != "whole" and values.get("direction") != "out":
         # Who opens a connection has a port of his own for it, which tells connections of one network apart.
-        row.pop("remote_port", None)
+        values.pop("remote_port", None)
     notes = [
         value.why if name == NOTE else f"{name}: {value.why}"
-        for name, value in row.items()
+        for name, value in values.items()
         if isinstance(value, Assumed | Unknown)
     ]
-    row = {name: int(value) if isinstance(value, Assumed) else value for name, value in row.items() if _is_known(value)}
-    for name in [name for name in ROUND_TRIPS if row.get(name, 0) > LONGEST_RTT_US]:
+    known = {name: value for name, value in values.items() if _is_known(value)}
+    row = {name: int(value) if isinstance(value, Assumed) else value for name, value in known.items()}
+    for name in [name for name in ROUND_TRIPS if (number(row, name) or 0) > LONGEST_RTT_US]:
         notes.append(f"{name}: a round-trip time of more than an hour: is it in another unit?")
         del row[name]
     row = complete(row)
@@ -199,24 +229,9 @@ def _row(item: Item, given: Mapping[str, Any], addresses: Addresses) -> tuple[di
     return row, notes
 
 
-def _is_known(value: Any) -> bool:
+def _is_known(value: ImportedValue) -> TypeGuard[RecordValue]:
     """Tell whether a value is more than a mark: neither one of ours, nor NaN or infinite."""
     return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
-
-
-def _note(done: Imported, file: Path, item: Item, why: Unread, importer: Importer, strict: bool) -> None:
-    """Count a line that cannot be read, and those that belong to it; or stop at it."""
-    if strict:
-        raise ThalwegError(
-            "unread-line",
-            f"line {item.line} cannot be read: {why}",
-            place=str(file),
-            expected=importer.expected,
-            hint="without --strict such lines are counted and left out",
-            source=Source(str(file), item.line),
-            exit_code=Exit.FAILED,
-        )
-    done.unread_lines.add(why.reason, file, item.line, found=why.found, lines=item.lines)
 
 
 def _nothing(importer: Importer, files: Sequence[Path], done: Imported) -> ThalwegError:

@@ -1,8 +1,6 @@
 """What follows from other columns by their definition, where a source has only those."""
 
-from typing import Any
-
-from thalweg.records.imports.items import Unread
+from thalweg.records.imports.items import RecordRow, Unread
 from thalweg.records.schema import LATEST_US, TRANSFER
 
 BITS = 8
@@ -13,7 +11,7 @@ EARLIEST_US = 946_684_800_000_000
 """The first moment of the year 2000 as UNIX time: before it, a unit is wrong or a clock was not set."""
 
 
-def complete(row: dict[str, Any]) -> dict[str, Any]:
+def complete(row: RecordRow) -> RecordRow:
     """Fill in what follows from the rest; what is there stays as it is.
 
     Raises `Unread` if the time of its end neither is there nor follows.
@@ -22,19 +20,25 @@ def complete(row: dict[str, Any]) -> dict[str, Any]:
     1700000005000000
     """
     _times(row)
-    acked, busy = row.get("acked_bytes"), row.get("busy_us")
+    acked, busy, fct_us = number(row, "acked_bytes"), number(row, "busy_us"), number(row, "fct_us")
     if acked is not None and busy:
         row.setdefault("busy_goodput_bps", BITS * acked * MICROSECONDS / busy)
-    if row["kind"] == TRANSFER and acked is not None and row.get("fct_us"):
-        row.setdefault("goodput_bps", BITS * acked * MICROSECONDS / row["fct_us"])
-    low, high = row.get("rtt_min_us"), row.get("rtt_max_us")
+    if row["kind"] == TRANSFER and acked is not None and fct_us:
+        row.setdefault("goodput_bps", BITS * acked * MICROSECONDS / fct_us)
+    low, high = number(row, "rtt_min_us"), number(row, "rtt_max_us")
     if low and high is not None and high >= low:
         row.setdefault("buffer_bdp", (high - low) / low)
     return row
 
 
-def _times(row: dict[str, Any]) -> None:
-    start, end, duration = row.get("start_us"), row.get("end_us"), row.get("duration_us")
+def number(row: RecordRow, column: str) -> float | None:
+    """Return the number in a column; `None` if the row has none there."""
+    value = row.get(column)
+    return None if isinstance(value, str) else value
+
+
+def _times(row: RecordRow) -> None:
+    start, end, duration = number(row, "start_us"), number(row, "end_us"), number(row, "duration_us")
     if end is None:
         if start is None or duration is None:
             raise Unread("no time: neither its end, nor its start and duration")
@@ -52,7 +56,7 @@ def _times(row: dict[str, Any]) -> None:
         row["start_us"] = end - duration
 
 
-def _check(name: str, time_us: int) -> None:
+def _check(name: str, time_us: float) -> None:
     """Reject a time that no live server can have recorded: its unit is another one, or it is not a time."""
     if time_us > LATEST_US:
         raise Unread(f"{name} is after the year 9999: is it in another unit?", f"{time_us} us")

@@ -7,12 +7,11 @@ the client has it: the time that it logs is a duration and never a completion ti
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
 from thalweg.records.imports.haproxy_format import HTTP, TCP, Format
-from thalweg.records.imports.items import Item, LeftOut, Source, Unread
+from thalweg.records.imports.items import ImportedRow, Item, LeftOut, Source, Unread
 from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.prefixes import log_items
 from thalweg.records.schema import CLOSE, TRANSFER
@@ -62,7 +61,7 @@ class Haproxy:
         """Read a log."""
         return log_items(source, self._row)
 
-    def _row(self, number: int, line: str) -> dict[str, Any]:
+    def _row(self, number: int, line: str) -> ImportedRow:
         first: Unread | None = None
         for form in self._formats:
             try:
@@ -71,7 +70,7 @@ class Haproxy:
                 first = first or why
         raise first or Unread("not a line of the format")
 
-    def _of_fields(self, number: int, found: Mapping[str, str]) -> dict[str, Any]:
+    def _of_fields(self, number: int, found: Mapping[str, str]) -> ImportedRow:
         timers = {name: _timer(found[name]) for name in TIMERS if name in found}
         is_http = bool(OF_HTTP & found.keys())
         start, duration = _span(found, timers)
@@ -126,6 +125,6 @@ def _instant(found: Mapping[str, str], name: str) -> int | None:
     return times.later(at, (values.count(found.get("ms", "-"), 1e3) or 0))
 
 
-def _end(side: str, found: Mapping[str, str], address: str, port: str) -> dict[str, Any]:
+def _end(side: str, found: Mapping[str, str], address: str, port: str) -> ImportedRow:
     host = found.get(address, "-")
     return ends(side, "-" if host == "unix" else host, "-" if host == "unix" else found.get(port, "-"))

@@ -5,20 +5,19 @@ at the sender only, and the receiver learns the sender's bytes and retransmissio
 samples of the kernel's smoothed one, an interval apart.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any
+
+from pydantic import JsonValue
 
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.items import Item, Source, Unknown, Unread, item
+from thalweg.records.imports.items import ImportedRow, Item, Source, Unknown, Unread, item
 from thalweg.records.imports.json_lines import decoder
-from thalweg.records.imports.json_values import values_of_json
+from thalweg.records.imports.json_values import JsonObject, values_of_json
 from thalweg.records.schema import CLOSE
 
 TWO_ALGORITHMS = "the two sides of a test with --bidir had different ones"
-
-Json = Mapping[str, Any]
 
 
 class Iperf3:
@@ -36,7 +35,7 @@ class Iperf3:
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read the tests of a file."""
-        begun: tuple[int, Json] | None = None
+        begun: tuple[int, JsonObject] | None = None
         for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):
             if isinstance(value, Item):
                 yield value
@@ -57,7 +56,7 @@ class Iperf3:
             yield Item(begun[0], unread=Unread("a test without an end"))
 
 
-def _test(number: int, line: int, test: Json) -> Iterator[Item]:
+def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
     """Make an item of each stream of a test."""
     if "error" in test:
         yield Item(line, unread=_error(test["error"]))
@@ -74,10 +73,10 @@ def _test(number: int, line: int, test: Json) -> Iterator[Item]:
             yield item(line, _row, f"{number} {place}", start, end, stream)
 
 
-def _row(name: str, start: Json, end: Json, stream: Any) -> dict[str, Any]:
+def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> ImportedRow:
     if not isinstance(stream, dict) or not isinstance(stream.get("sender"), dict):
         raise Unread("a stream without its sender")
-    sender, receiver, settings = stream["sender"], _object(stream, "receiver"), _object(start, "test_start")
+    sender, receiver, settings = _object(stream, "sender"), _object(stream, "receiver"), _object(start, "test_start")
     is_client = "connecting_to" in start
     is_sender = _is_sender(sender, settings, is_client)
     began, seconds = _number(_object(start, "timestamp"), "timesecs"), _number(sender, "seconds")
@@ -108,7 +107,7 @@ def _row(name: str, start: Json, end: Json, stream: Any) -> dict[str, Any]:
     }
 
 
-def _is_sender(sender: Json, settings: Json, is_client: bool) -> bool:
+def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> bool:
     """Tell whether the side that printed the result sent the stream; old versions say it of the whole test only."""
     if isinstance(flag := sender.get("sender"), bool):
         return flag
@@ -117,7 +116,7 @@ def _is_sender(sender: Json, settings: Json, is_client: bool) -> bool:
     return is_client != bool(_number(settings, "reverse"))
 
 
-def _ends(start: Json, socket: str, is_sender: bool) -> tuple[dict[str, Any], list[str]]:
+def _ends(start: JsonObject, socket: str, is_sender: bool) -> tuple[ImportedRow, list[str]]:
     """Return the columns of both ends, the sender being local, and both as texts."""
     connected = start.get("connected")
     entries = [each for each in connected if isinstance(each, dict)] if isinstance(connected, list) else []
@@ -130,7 +129,7 @@ def _ends(start: Json, socket: str, is_sender: bool) -> tuple[dict[str, Any], li
     return {**ends("local", *local), **ends("remote", *remote)}, [" ".join(local), " ".join(remote)]
 
 
-def _cc(end: Json, settings: Json, is_sender: bool) -> str | Unknown | None:
+def _cc(end: JsonObject, settings: JsonObject, is_sender: bool) -> str | Unknown | None:
     """Return the sender's algorithm; of a test with --bidir, which has two senders, only one that both used."""
     sender, receiver = end.get("sender_tcp_congestion"), end.get("receiver_tcp_congestion")
     if _number(settings, "bidir") and sender != receiver:
@@ -138,22 +137,22 @@ def _cc(end: Json, settings: Json, is_sender: bool) -> str | Unknown | None:
     return sender if isinstance(sender, str) else None
 
 
-def _error(text: Any) -> Unread:
+def _error(text: JsonValue) -> Unread:
     return Unread("the test ended with an error", f"`{text}`")
 
 
-def _object(value: Json, key: str) -> Json:
+def _object(value: JsonObject, key: str) -> JsonObject:
     found = value.get(key)
     return found if isinstance(found, dict) else {}
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     return "" if value is None or isinstance(value, dict | list) else str(value)
 
 
-def _number(value: Json, key: str) -> float | None:
+def _number(value: JsonObject, key: str) -> float | None:
     return values.number(_text(value.get(key)))
 
 
-def _count(value: Json, key: str) -> int | None:
+def _count(value: JsonObject, key: str) -> int | None:
     return values.count(_text(value.get(key)))

@@ -8,8 +8,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, ParamSpec, Protocol, TypeVar
 
 from thalweg import printable
 from thalweg.errors import Exit, ThalwegError
@@ -78,6 +79,16 @@ class Unknown:
     why: str
 
 
+RecordValue = str | int | float
+"""A value of a column; a truth value is an `int` as well."""
+RecordRow = dict[str, RecordValue]
+"""Values of columns by their names."""
+ImportedValue = RecordValue | IPv4Address | IPv6Address | Unknown | None
+"""What an importer reads for a column: addresses are truncated or hashed later, and `None` is left out."""
+ImportedRow = dict[str, ImportedValue]
+"""What an importer reads of a line, by columns."""
+
+
 class LeftOut(Exception):
     """A line that is no record, as it should be: a heading, a listening socket."""
 
@@ -87,8 +98,8 @@ class Item:
     """A line of a file, and what it was."""
 
     line: int
-    values: dict[str, Any] | None = None
-    """Values of columns by their names; None: it is no row."""
+    values: ImportedRow | None = None
+    """None: it is no row."""
     unread: Unread | None = None
     """Why it cannot be read."""
     left_out: str = ""
@@ -97,19 +108,35 @@ class Item:
     """How many lines it is, from that one on."""
 
 
-def item(line: int, row: Callable[..., dict[str, Any]], *given: Any) -> Item:
-    """Make an item of what `row` makes of what is given, whatever that is."""
+P = ParamSpec("P")
+CsvRow = TypeVar("CsvRow")
+"""A row of CSV: a list, or a dictionary."""
+CsvRow_co = TypeVar("CsvRow_co", covariant=True)
+
+
+def item(line: int, row: Callable[P, ImportedRow], *args: P.args, **kwargs: P.kwargs) -> Item:
+    """Make an item of what `row` returns for these arguments."""
     try:
-        return Item(line, row(*given))
+        return Item(line, row(*args, **kwargs))
     except Unread as why:
         return Item(line, unread=why)
     except LeftOut as why:
         return Item(line, left_out=str(why))
 
 
+class CsvReader(Protocol[CsvRow_co]):
+    """`csv.reader` or `csv.DictReader`."""
+
+    @property
+    def line_num(self) -> int:
+        """Number of lines that were read."""
+
+    def __next__(self) -> CsvRow_co: ...
+
+
 def rows_of_csv(
-    reader: Any, text: "Lines", is_row: Callable[[Any], bool], *, skipped: int = 0
-) -> Iterator[tuple[int, Any] | Item]:
+    reader: CsvReader[CsvRow], text: "Lines", is_row: Callable[[CsvRow], bool], *, skipped: int = 0
+) -> Iterator[tuple[int, CsvRow] | Item]:
     """Give the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item.
 
     A quote that is opened and not closed makes one row of all lines behind it, up to the longest field. These lines
@@ -118,18 +145,19 @@ def rows_of_csv(
     """
     while True:
         before = reader.line_num + skipped
+        row: CsvRow | None = None
         try:
             row = next(reader)
             why = TOO_LONG if text.was_cut() else ""
         except StopIteration:
             return
         except csv.Error as error:
-            row, why = None, f"not CSV: {error}"
+            why = f"not CSV: {error}"
             text.was_cut()
         lines = reader.line_num + skipped - before
-        if not why and lines > 1 and not is_row(row):
+        if row is not None and not why and lines > 1 and not is_row(row):
             why = "a quote is opened and not closed"
-        if why:
+        if row is None or why:
             following = f"the {lines - 1} lines after it are lost too" if lines > 1 else ""
             yield Item(before + 1, unread=Unread(why, following), lines=max(1, lines))
         else:
@@ -238,7 +266,7 @@ def opened(path: Path, digest: Digest) -> Iterator[Source]:
         with path.open("rb") as file:
             begin = file.peek(8)
             _refuse_compressed(path, begin)
-            plain: Any = gzip.GzipFile(fileobj=file) if begin.startswith(GZIP) else file
+            plain = gzip.GzipFile(fileobj=file) if begin.startswith(GZIP) else file
             with io.TextIOWrapper(
                 plain, encoding=_encoding(plain.peek(ENOUGH)[:ENOUGH]), errors="replace", newline=""
             ) as stream:

@@ -6,11 +6,12 @@ The keys may have any order, and values may be nested. The objects stand one per
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from thalweg.records.imports.items import Item, Source, Unknown, Unread, is_cut, item
-from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, values_of_json
+from pydantic import JsonValue
+
+from thalweg.records.imports.items import ImportedRow, Item, Source, Unknown, Unread, is_cut, item
+from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, JsonObject, values_of_json
 from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
 from thalweg.records.imports.prefixes import log_items, unwrapped
 from thalweg.records.imports.table import kind_of, whole_row
@@ -40,14 +41,14 @@ class JsonLines:
         for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):
             yield value if isinstance(value, Item) else item(line, self._row, source.number(line), value)
 
-    def _row_of_line(self, number: int, line: str) -> dict[str, Any]:
+    def _row_of_line(self, number: int, line: str) -> ImportedRow:
         try:
             value = decoder().decode(line)
         except NO_JSON as error:
             raise Unread(NOT_JSON, str(error)) from None
         return self._row(number, value)
 
-    def _row(self, number: int, value: Any) -> dict[str, Any]:
+    def _row(self, number: int, value: JsonValue) -> ImportedRow:
         if not isinstance(value, dict):
             raise Unread("not a JSON object")
         return whole_row(number, self._kind, mapped_row(self._mapped, lambda key: _text(value, key), self._notation))
@@ -62,9 +63,9 @@ def decoder() -> json.JSONDecoder:
                             parse_constant=str)  # fmt: skip
 
 
-def _text(value: Mapping[str, Any], key: str) -> str | Unknown:
+def _text(value: JsonObject, key: str) -> str | Unknown:
     """Return the text of a key, or of a path of keys with dots."""
-    found: Any = value
+    found: JsonValue = value
     if key in value:
         found = value[key]
     else:

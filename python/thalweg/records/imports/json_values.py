@@ -5,9 +5,12 @@ The list that `bq --format=json` prints is one line of all rows.
 
 import json
 from collections.abc import Iterator
-from typing import Any
+
+from pydantic import JsonValue
 
 from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Unread
+
+JsonObject = dict[str, JsonValue]
 
 NO_JSON = (ValueError, RecursionError)
 """What reading JSON may end with: no JSON, numbers of thousands of digits, brackets in brackets without end."""
@@ -19,7 +22,7 @@ BETWEEN = " \t\r\n,[]"
 
 def values_of_json(
     first: int, pieces: Iterator[str], decoder: json.JSONDecoder | None = None
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, JsonValue | Item]]:
     """Give each value with the number of the line on which it begins; the first piece is of line `first`.
 
     What cannot be read is an `Item` that says why, and ends it: nobody knows where the next value would begin.

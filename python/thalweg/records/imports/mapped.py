@@ -17,14 +17,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from thalweg.errors import Source as Place
 from thalweg.errors import ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends, known_form
-from thalweg.records.imports.items import Assumed, Unknown, Unread
+from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, Unknown, Unread
 from thalweg.records.schema import COLUMNS
 
 TIMES = ("start_us", "end_us")
@@ -75,7 +74,7 @@ OF_SERVERS = Notation(decimal=".")
 
 def mapped_row(
     mapped: Sequence[Mapped], field: Callable[[str], str | Unknown], notation: Notation | None = None
-) -> dict[str, Any]:
+) -> ImportedRow:
     """Read the mapped columns of a line.
 
     Args:
@@ -86,7 +85,7 @@ def mapped_row(
     Raises:
         Unread: A value does not fit its column.
     """
-    row: dict[str, Any] = {}
+    row: ImportedRow = {}
     notation = notation or OF_SERVERS
     names = {each.column for each in mapped}
     for each in mapped:
@@ -103,10 +102,10 @@ def mapped_row(
     return row
 
 
-def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, Any]]:
+def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, ImportedValue]]:
     """Yield the column of a field, and for an address with a port the column of that."""
     if mapped.column in ADDRESSES:
-        found = {mapped.column: known_form(text)}
+        found: ImportedRow = {mapped.column: known_form(text)}
         if found[mapped.column] is None and not values.is_unknown(text):
             found = ends(mapped.column.partition("_")[0], text)
         yield from ((name, value) for name, value in found.items() if value is not None)
@@ -114,7 +113,7 @@ def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[st
         yield mapped.column, value
 
 
-def _value(mapped: Mapped, text: str, notation: Notation) -> Any:
+def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
     """Read a field as what its column holds; an address that was truncated or hashed before stays as it is."""
     kind = COLUMNS[mapped.column].kind
     if kind == "string":
@@ -221,7 +220,7 @@ def _from_file(file: Path) -> Iterator[Mapped]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ThalwegError("bad-map", f"the map `{file}` is not valid TOML: {error}", place="--map-file") from None
     for column, entry in content.items():
-        given: Mapping[str, Any] = {"from": entry} if isinstance(entry, str) else entry
+        given: Mapping[str, object] = {"from": entry} if isinstance(entry, str) else entry
         is_table = isinstance(given, dict) and given.keys() <= KEYS
         if not is_table or ("from" in given) == ("value" in given) or given.get("from") == "":
             raise ThalwegError(

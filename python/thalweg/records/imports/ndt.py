@@ -14,13 +14,15 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+
+from pydantic import JsonValue
 
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
 from thalweg.records.imports.items import (
     TOO_LONG,
     Assumed,
+    ImportedRow,
     Item,
     LeftOut,
     Lines,
@@ -30,7 +32,7 @@ from thalweg.records.imports.items import (
     item,
     rows_of_csv,
 )
-from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, values_of_json
+from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, JsonObject, values_of_json
 from thalweg.records.schema import CLOSE
 
 MARKS_S = (1, 3, 10, 30)
@@ -41,8 +43,6 @@ LARGEST_FIELD = 2**24
 """Characters of a CSV field: one may hold a whole time series as JSON."""
 TOO_MANY = "\0"
 """Stands as the heading of fields that have none."""
-
-Json = Mapping[str, Any]
 
 
 class Ndt:
@@ -95,7 +95,7 @@ class Ndt:
         for each in rows_of_csv(reader, text, lambda row: TOO_MANY not in row and None not in row.values()):
             yield each if isinstance(each, Item) else item(each[0], lambda flat: self._row(_nested(flat)), each[1])
 
-    def _row(self, row: Any) -> dict[str, Any]:
+    def _row(self, row: JsonValue) -> ImportedRow:
         if not isinstance(row, dict):
             raise Unread("not a JSON object")
         found = _Row(row)
@@ -118,11 +118,12 @@ class Ndt:
         return {"connection": int.from_bytes(digest.digest()), "kind": CLOSE, "direction": "in", **row_values}
 
 
-def _decoded(text: str) -> Any:
+def _decoded(text: str) -> JsonValue:
     try:
-        return json.loads(text)
+        value: JsonValue = json.loads(text)
     except NO_JSON as error:
         raise Unread(NOT_JSON, str(error)) from None
+    return value
 
 
 def _first(text: Lines) -> tuple[int, str]:
@@ -137,13 +138,13 @@ def _first(text: Lines) -> tuple[int, str]:
 class _Row:
     """A row, whose fields may be nested or have flat names."""
 
-    def __init__(self, row: Json) -> None:
+    def __init__(self, row: JsonObject) -> None:
         self._row = row
 
-    def first(self, *paths: str) -> Any:
+    def first(self, *paths: str) -> JsonValue:
         """Give the first of these fields that there is."""
         for path in paths:
-            value: Any = self._row
+            value: JsonValue = self._row
             for name in path.split("."):
                 value = value.get(name) if isinstance(value, dict) else None
             if value not in (None, ""):
@@ -161,7 +162,7 @@ class _Row:
         return None if value is None else times.instant(str(value))
 
 
-def _ends(row: _Row) -> dict[str, Any]:
+def _ends(row: _Row) -> ImportedRow:
     """Say when it was, and between whom."""
     site, machine = row.first("server.Site"), row.first("server.Machine")
     name = f"{machine}-{site}" if site and machine else machine or site
@@ -180,7 +181,7 @@ def _ends(row: _Row) -> dict[str, Any]:
     }
 
 
-def _end(side: str, row: _Row, name: str) -> dict[str, Any]:
+def _end(side: str, row: _Row, name: str) -> ImportedRow:
     """Return the address and the port of the server or the client."""
     of_view = name.lower()
     address = row.first(f"raw.{name}IP", f"{name}IP", f"{of_view}.IP")
@@ -188,7 +189,7 @@ def _end(side: str, row: _Row, name: str) -> dict[str, Any]:
     return ends(side, "-" if address is None else str(address), "-" if port is None else str(port))
 
 
-def _summary(row: _Row) -> dict[str, Any]:
+def _summary(row: _Row) -> ImportedRow:
     """Give what the table `a` says."""
     cc = row.first("a.CongestionControl", "CongestionControl")
     return {
@@ -197,7 +198,7 @@ def _summary(row: _Row) -> dict[str, Any]:
     }
 
 
-def _series(download: Any) -> list[Json]:
+def _series(download: JsonValue) -> list[JsonObject]:
     """Give the server's measurements in the order of time."""
     measured = download.get("ServerMeasurements") if isinstance(download, dict) else None
     if isinstance(measured, str):
@@ -208,12 +209,12 @@ def _series(download: Any) -> list[Json]:
     return [each for each in measured if isinstance(each, dict)] if isinstance(measured, Sequence) else []
 
 
-def _counters(series: Sequence[Json]) -> dict[str, Any]:
+def _counters(series: Sequence[JsonObject]) -> ImportedRow:
     """Give the counters of the last TCP_INFO, and the last model of BBR; their units are the kernel's."""
-    info = next((each["TCPInfo"] for each in reversed(series) if isinstance(each.get("TCPInfo"), dict)), None)
+    info = _last(series, "TCPInfo")
     if info is None:
         return {}
-    bbr: Json = next((each["BBRInfo"] for each in reversed(series) if isinstance(each.get("BBRInfo"), dict)), {})
+    bbr = _last(series, "BBRInfo") or {}
     options = _of(info, "Options")
     found = {
         "duration_us": _of(info, "ElapsedTime"),
@@ -243,7 +244,11 @@ def _counters(series: Sequence[Json]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _marks(series: Sequence[Json]) -> dict[str, Any]:
+def _last(series: Sequence[JsonObject], name: str) -> JsonObject | None:
+    return next((found for each in reversed(series) if isinstance(found := each.get(name), dict)), None)
+
+
+def _marks(series: Sequence[JsonObject]) -> ImportedRow:
     """Give the bytes acknowledged some seconds after the opening, on a line between the two looks around them."""
     points = [(0, 0)]
     for each in series:
@@ -252,7 +257,7 @@ def _marks(series: Sequence[Json]) -> dict[str, Any]:
             at, acked = _of(info, "ElapsedTime"), _of(info, "BytesAcked")
             if at is not None and acked is not None and at > points[-1][0]:
                 points.append((at, acked))
-    marks = {}
+    marks: ImportedRow = {}
     for mark in MARKS_S:
         for (before, low), (after, high) in itertools.pairwise(points):
             if before < mark * 1_000_000 <= after:
@@ -262,7 +267,7 @@ def _marks(series: Sequence[Json]) -> dict[str, Any]:
     return marks
 
 
-def _of(info: Json, name: str) -> int | None:
+def _of(info: JsonObject, name: str) -> int | None:
     value = info.get(name)
     return None if value is None else values.count(str(value))
 
@@ -275,13 +280,13 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else values.count(str(round(value)))
 
 
-def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(row: Mapping[str, str]) -> dict[str, JsonValue]:
     """Nest the columns of a CSV: `a.MinRTT`, and `a_MinRTT` as BigQuery names it when asked to flatten.
 
     >>> _nested({"a.MinRTT": "3", "client_Network_ASNumber": "64500", "UUID": "x"})
     {'a': {'MinRTT': '3'}, 'client': {'Network': {'ASNumber': '64500'}}, 'UUID': 'x'}
     """
-    nested: dict[str, Any] = {}
+    nested: dict[str, JsonValue] = {}
     for heading, value in row.items():
         if heading == TOO_MANY:
             raise Unread("number of fields differs from that of the heading")

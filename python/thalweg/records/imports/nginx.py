@@ -6,11 +6,10 @@ the moment in which the line was written.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.items import Item, LeftOut, Source, Unread
+from thalweg.records.imports.items import ImportedRow, Item, LeftOut, Source, Unread
 from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.nginx_config import COMBINED, line_form
 from thalweg.records.imports.prefixes import log_items
@@ -58,7 +57,7 @@ class Nginx:
         """Read a log."""
         return log_items(source, self._row)
 
-    def _row(self, number: int, line: str) -> dict[str, Any]:
+    def _row(self, number: int, line: str) -> ImportedRow:
         found = self._form.read(line)
         if found.get("protocol", "TCP") != "TCP":
             raise LeftOut("sessions that are not TCP")

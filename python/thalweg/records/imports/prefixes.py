@@ -8,9 +8,8 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Source, Unread, item
+from thalweg.records.imports.items import LONGEST, TOO_LONG, ImportedRow, Item, Source, Unread, item
 from thalweg.records.imports.json_values import NO_JSON
 
 CONTAINERD = re.compile(r"\d{4}-\d\d-\d\dT\S+ (stdout|stderr) ([FP])(?::\S*)? ", re.ASCII)
@@ -47,7 +46,7 @@ class Wrapped:
     """Whether the line goes on in the next one of its stream."""
 
 
-def log_items(source: Source, row: Callable[[int, str], dict[str, Any]]) -> Iterator[Item]:
+def log_items(source: Source, row: Callable[[int, str], ImportedRow]) -> Iterator[Item]:
     """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
     parts: dict[str, str] = {}
     number = 0
@@ -69,9 +68,7 @@ def log_items(source: Source, row: Callable[[int, str], dict[str, Any]]) -> Iter
         yield Item(number, unread=Unread("a part of a line whose end is missing"))
 
 
-def _either(
-    line_number: int, number: int, row: Callable[[int, str], dict[str, Any]], wrapped: Wrapped, line: str
-) -> Item:
+def _either(line_number: int, number: int, row: Callable[[int, str], ImportedRow], wrapped: Wrapped, line: str) -> Item:
     """Read a line without its prefix, or else as it stands."""
     inner = item(line_number, row, number, wrapped.text)
     if inner.values is None and not inner.left_out:

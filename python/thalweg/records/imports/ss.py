@@ -13,11 +13,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 from thalweg.records.imports import ss_sockets, times, values
-from thalweg.records.imports.addresses import endpoint
-from thalweg.records.imports.items import NOTE, Assumed, Item, LeftOut, Source, Unknown, Unread, item
+from thalweg.records.imports.addresses import Address, endpoint
+from thalweg.records.imports.items import NOTE, Assumed, ImportedRow, Item, LeftOut, Source, Unknown, Unread, item
 from thalweg.records.imports.ss_fields import Fields
 from thalweg.records.imports.ss_sockets import HEADINGS, OTHERS, STATES, Socket, Time, pieces
 from thalweg.records.schema import CLOSE, INTERIM
@@ -89,7 +88,7 @@ class Ss:
                 at_us = Assumed(source.changed_us, OF_FILE)
             yield item(piece.line, self._row, piece, at_us)
 
-    def _row(self, socket: Socket, at_us: int | None) -> dict[str, Any]:
+    def _row(self, socket: Socket, at_us: int | None) -> ImportedRow:
         if len(socket.text) > ss_sockets.LONGEST_SOCKET:
             raise Unread(f"it is longer than {ss_sockets.LONGEST_SOCKET:,} characters")
         words = PROCESSES.sub("", socket.text).split()
@@ -162,7 +161,7 @@ def _state(words: list[str]) -> str | None:
     raise Unread("not a line of ss", f"`{words[0]}`")
 
 
-def _endpoint(text: str) -> tuple[Any, int | Unknown | None]:
+def _endpoint(text: str) -> tuple[Address | None, int | Unknown | None]:
     match = ENDPOINT.fullmatch(text)
     if match is None:
         raise Unread("not an address with a port", f"`{text}`")

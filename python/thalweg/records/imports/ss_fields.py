@@ -6,10 +6,9 @@ may be cut off before it.
 """
 
 import re
-from typing import Any
 
 from thalweg.records.imports import values
-from thalweg.records.imports.items import Unknown, Unread
+from thalweg.records.imports.items import ImportedRow, Unknown, Unread
 
 FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
 ORDER = (
@@ -108,7 +107,7 @@ class Fields:
                 last = word
         return None
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> ImportedRow:
         """Return values of columns."""
         known = self._values
         segments = self._count("data_segs_out")
@@ -118,7 +117,7 @@ class Fields:
             acked = min(acked, sent - again)
         bbr = BBR.search(" ".join(self._words))
         has_rate = "delivery_rate" in known
-        row: dict[str, Any] = {
+        row: ImportedRow = {
             "cgroup": known.get("cgroup"),
             "sent_bytes": sent,
             "acked_bytes": acked,

@@ -10,11 +10,10 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.errors import Source as Place
-from thalweg.records.imports.items import TOO_LONG, Item, Source, Unread, item, rows_of_csv
+from thalweg.records.imports.items import TOO_LONG, ImportedRow, ImportedValue, Item, Source, Unread, item, rows_of_csv
 from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
 from thalweg.records.schema import CLOSE, INTERIM, TRANSFER
 
@@ -96,7 +95,7 @@ class Table:
                     source=Place(str(file), 1),
                 )
 
-    def _row(self, number: int, heading: Sequence[str], fields: Sequence[str], notation: Notation) -> dict[str, Any]:
+    def _row(self, number: int, heading: Sequence[str], fields: Sequence[str], notation: Notation) -> ImportedRow:
         if len(fields) != len(heading):
             raise Unread("number of fields differs from the heading's", f"{len(fields)} instead of {len(heading)}")
         by_name = dict(zip(heading, fields, strict=True))
@@ -108,7 +107,7 @@ def kind_of(mapped: Sequence[Mapped]) -> str:
     return TRANSFER if {"fct_us", "goodput_bps", "transfer"} & {each.column for each in mapped} else CLOSE
 
 
-def whole_row(number: int, kind: str, mapped: Mapping[str, Any]) -> dict[str, Any]:
+def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> ImportedRow:
     """Add what every row needs to the mapped columns; raises `Unread` if the kind is unknown."""
     row = {"connection": number, "kind": kind, **mapped}
     if row["kind"] not in KINDS:
@@ -122,7 +121,7 @@ def _delimiter_with(column: str, line: str, delimiter: str) -> str:
     return next((each for each in others if column in [name.strip(' "') for name in line.split(each)]), "")
 
 
-def _heading(reader: Any, source: Source) -> list[str]:
+def _heading(reader: Iterator[list[str]], source: Source) -> list[str]:
     try:
         heading: list[str] = next(reader, [])
         why = TOO_LONG if source.text.was_cut() else ""

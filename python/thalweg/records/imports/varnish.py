@@ -7,12 +7,11 @@ the clock stops when the last byte is in the socket's send buffer: the time take
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.items import Assumed, Item, Source, Unread
+from thalweg.records.imports.items import Assumed, ImportedRow, Item, Source, Unread
 from thalweg.records.imports.log_lines import Field, LineForm, Part
 from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.prefixes import log_items
@@ -70,11 +69,11 @@ class Varnish:
         """Read a log."""
         return log_items(source, self._row)
 
-    def _row(self, number: int, line: str) -> dict[str, Any]:
+    def _row(self, number: int, line: str) -> ImportedRow:
         found = self._form.read(line)
         mapped = mapped_row(self._mapped, found.__getitem__)
         info = _info(" ".join(found[name] for name in self._info))
-        row: dict[str, Any] = {
+        row: ImportedRow = {
             "connection": number,
             "kind": TRANSFER,
             "transfer": 0,
@@ -92,10 +91,11 @@ class Varnish:
             row["sent_bytes"] = 0
         row |= {column: times.instant(found[name]) for name, column in EXACT.items() if name in found}
         row |= mapped
-        if row.get("start_us") is None and row.get("end_us") is None:
+        start_us, end_us = row.get("start_us"), row.get("end_us")
+        if start_us is None and end_us is None:
             raise Unread("no time: neither %t nor %{VSL:Timestamp:Resp[1]}x")
-        if row.get("end_us") is None and row["duration_us"] is None:
-            row["end_us"] = Assumed(row["start_us"], "when the request was received: its duration is unknown")
+        if isinstance(start_us, int) and end_us is None and row["duration_us"] is None:
+            row["end_us"] = Assumed(start_us, "when the request was received: its duration is unknown")
             row["start_us"] = None
         return row
 

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thalweg.errors import Exit, ThalwegError
+from thalweg.records.imports.items import RecordRow, RecordValue
 from thalweg.records.schema import COLUMNS
 
 ROWS = 50_000
@@ -41,8 +41,8 @@ class RecordFile:
         self._folder = folder
         self._made: list[Path] = []
         self._temporary: Path | None = None
-        self._writer: Any = None
-        self._columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self._writer: pq.ParquetWriter | None = None
+        self._columns: dict[str, list[RecordValue | None]] = {name: [] for name in COLUMNS}
         self._rows = 0
 
     def __enter__(self) -> "RecordFile":
@@ -60,7 +60,7 @@ class RecordFile:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: RecordRow) -> None:
         """Add a row; columns that it does not name are empty.
 
         Raises `ThalwegError` if the folder cannot be written.
@@ -78,8 +78,7 @@ class RecordFile:
         Raises `ThalwegError` if the folder cannot be written.
         """
         with self._told():
-            self._flush()
-            self._writer.close()
+            self._flush().close()
             self._writer = None
             assert self._temporary is not None
             with self._temporary.open("rb") as file:
@@ -99,15 +98,16 @@ class RecordFile:
             self._temporary = None
         return file_name, was_there
 
-    def _flush(self) -> None:
-        if self._writer is None:
-            self._open()
+    def _flush(self) -> pq.ParquetWriter:
+        """Write the rows that are kept, into a file that is opened for them; returns its writer."""
+        writer = self._writer or self._open()
         if self._rows:
-            self._writer.write_table(pa.table(self._columns, schema=SCHEMA))
+            writer.write_table(pa.table(self._columns, schema=SCHEMA))
         self._columns = {name: [] for name in COLUMNS}
         self._rows = 0
+        return writer
 
-    def _open(self) -> None:
+    def _open(self) -> pq.ParquetWriter:
         missing = [self._folder, *self._folder.parents]
         missing = [folder for folder in missing if not folder.exists()]
         for folder in reversed(missing):
@@ -117,6 +117,7 @@ class RecordFile:
         os.close(handle)
         self._temporary = Path(name)
         self._writer = pq.ParquetWriter(name, SCHEMA, **FORM)
+        return self._writer
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
