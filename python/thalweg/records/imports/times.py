@@ -6,6 +6,7 @@ rejected, with the option that names its format. Abbreviations of time zones tha
 """
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
@@ -109,11 +110,11 @@ def _written(text: str) -> int:
 
 def _parsed(text: str) -> datetime:
     if match := SLASHED.fullmatch(text):
-        day, month, year, hour, minute, second, fraction, zone = match.groups()
-        return _at(year, _month(month, text), day, hour, minute, second, fraction, _zone(zone) if zone else None)
+        day, month, year, *clock, zone = match.groups()
+        return _at(year, _month(month, text), day, clock, _zone(zone) if zone else None)
     if match := DOTTED.fullmatch(text):
-        day, month, year, hour, minute, second, fraction = match.groups()
-        return _at(year, int(month), day, hour or 0, minute or 0, second or 0, fraction, None)
+        day, month, year, *clock = match.groups()
+        return _at(year, int(month), day, clock, None)
     if TWO_MEANINGS.fullmatch(text):
         raise Unread(
             "a date with several meanings: name its format with --time-format, such as '%d/%m/%Y %H:%M'", f"`{text}`"
@@ -145,15 +146,13 @@ def _of_words(text: str) -> datetime:
     clock = CLOCK.fullmatch(found.get("clock", ""))
     if clock is None or not {"month", "day"} <= found.keys():
         raise Unread(NOT_A_TIME, f"`{text}`")
-    hour, minute, second, fraction = clock.groups()
+    hour, *others = clock.groups()
     if half := found.get("half"):
         if not 1 <= int(hour) <= 12:
             raise Unread(NOT_A_TIME, f"`{text}`")
         hour = str(int(hour) % 12 + 12 * (half.upper() == "PM"))
     zone = _zone(found["zone"]) if "zone" in found else None
-    at = _at(
-        found["year"], _month(found["month"], text), found["day"].rstrip("."), hour, minute, second or 0, fraction, zone
-    )
+    at = _at(found["year"], _month(found["month"], text), found["day"].rstrip("."), [hour, *others], zone)
     if "weekday" in found and WEEKDAYS[found["weekday"].lower()] != at.weekday():
         raise Unread("a date whose day of the week is wrong", f"`{text}`")
     return at
@@ -192,12 +191,12 @@ def _zone(name: str) -> timezone:
     return timezone(timedelta(minutes=ZONES[name]))
 
 
-def _at(
-    year: str, month: int, day: str, hour: str | int, minute: str | int, second: str | int, fraction: str | None,
-    zone: timezone | None,
-) -> datetime:  # fmt: skip
+def _at(year: str, month: int, day: str, clock: Sequence[str | None], zone: timezone | None) -> datetime:
+    """Return a moment; `clock` has hour, minute, second and the digits after its point, `None` for zero."""
+    *whole, fraction = clock
+    hour, minute, second = (int(part or 0) for part in whole)
     micro = int((fraction or "0")[:6].ljust(6, "0"))
-    return datetime(int(year), month, int(day), int(hour), int(minute), int(second), micro, tzinfo=zone)
+    return datetime(int(year), month, int(day), hour, minute, second, micro, tzinfo=zone)
 
 
 def _microseconds(at: datetime, text: str) -> int:
