@@ -35,6 +35,8 @@ class Haproxy:
         "reordering", "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that it can fill."""
+    hint = "name the format: --format-string '...' as log-format has it in haproxy.cfg"
+    """What to type when nothing could be read."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
         """Take what `log-format` has, and which of its fields become which columns besides.
@@ -43,19 +45,11 @@ class Haproxy:
         format, or if it lacks a field of the map.
         """
         self._formats = [Format(form)] if form else [Format(HTTP), Format(TCP)]
+        self.expected = " or ".join(f"lines of the format {each.text}" for each in self._formats)
+        """What a line should be."""
         names = set[str]().union(*(each.names for each in self._formats))
         plain = [replace(each, source=re.sub(r"^%\[(.*)\]$", r"%\1", each.source)) for each in mapped]
         self._mapped = of_fields(plain, names, "%")
-
-    @property
-    def expected(self) -> str:
-        """What a line should be."""
-        return " or ".join(f"lines of the format {each.text}" for each in self._formats)
-
-    @property
-    def hint(self) -> str:
-        """What to type when nothing could be read."""
-        return "name the format: --format-string '...' as log-format has it in haproxy.cfg"
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read a log."""

@@ -31,27 +31,20 @@ class Nginx:
         "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that it can fill."""
+    hint = "name the format: --format-string '...' as log_format has it, or --config /etc/nginx/nginx.conf"
+    """What to type when nothing could be read."""
 
     def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:
         """Take what `log_format` has in nginx.conf, and which of its variables become which columns besides.
 
         Raises `ThalwegError` if it is not a format, or if it lacks a variable of the map.
         """
+        self.expected = f"lines of the format {form}"
+        """What a line should be."""
         self._form = line_form(form)
-        self._text = form
         self._time = next((name for name in TIMES if name in self._form.names), None)
         self._is_stream = bool(STREAM & self._form.names)
         self._mapped = of_fields(mapped, self._form.names, "$")
-
-    @property
-    def expected(self) -> str:
-        """What a line should be."""
-        return f"lines of the format {self._text}"
-
-    @property
-    def hint(self) -> str:
-        """What to type when nothing could be read."""
-        return "name the format: --format-string '...' as log_format has it, or --config /etc/nginx/nginx.conf"
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read a log."""

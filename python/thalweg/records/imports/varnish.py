@@ -41,29 +41,22 @@ class Varnish:
         "mss_bytes", "rtt_smoothed_us",
     )  # fmt: skip
     """Columns that it can fill."""
+    hint = "name the format: --format-string '...' as varnishncsa has it behind -F"
+    """What to type when nothing could be read."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
         """Take what varnishncsa gets with -F, and which of its fields become which columns besides.
 
         Raises `ThalwegError` if it is not a format, or if it lacks a field of the map.
         """
-        self._text = form
+        self.expected = f"lines of the format {form}"
+        """What a line should be."""
         self._form = _line_form(form)
         names = self._form.names
         self._taken = next((name for name in TAKEN if name in names), None)
         self._began = next((name for name in BEGAN if name in names), None)
         self._mapped = of_fields(mapped, names, "%")
         self._info = [name for name in names if name.startswith("{VCL_Log:")]
-
-    @property
-    def expected(self) -> str:
-        """What a line should be."""
-        return f"lines of the format {self._text}"
-
-    @property
-    def hint(self) -> str:
-        """What to type when nothing could be read."""
-        return "name the format: --format-string '...' as varnishncsa has it behind -F"
 
     def read(self, source: Source) -> Iterator[Item]:
         """Read a log."""
