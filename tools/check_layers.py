@@ -61,7 +61,8 @@ PURE_DEPENDENCIES = {
 PYTHON: Mapping[str, set[str]] = {
     "errors": set(),
     "printable": set(),
-    "engine": {"errors"},
+    "engine": {"errors", "engine_output"},
+    "engine_output": set(),
     "processes": set(),
     "scratch": set(),
     "files": {"errors"},
@@ -84,7 +85,7 @@ PYTHON: Mapping[str, set[str]] = {
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
 
-PYTHON_SHARED = {"errors", "printable", "engine", "files", "processes", "scratch", "collector"}
+PYTHON_SHARED = {"errors", "printable", "engine", "engine_output", "files", "processes", "scratch", "collector"}
 """What every layer may import."""
 
 

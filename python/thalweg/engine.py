@@ -11,8 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from pydantic import JsonValue
+
+from thalweg.engine_output import EngineCapability, Live, PlayedPolicies
 from thalweg.errors import Exit, ThalwegError, shortage
 
 BINARY = "thalweg-engine"
@@ -145,8 +147,8 @@ def capabilities() -> Capabilities:
         raise _bad_engine(binary, "its answer is not understood") from None
 
 
-def live(seconds: int) -> dict[str, Any]:
-    """Have the binary look at this machine and its connections; the keys are those of `Live` in crates/lab/src/live.
+def live(seconds: int) -> Live:
+    """Have the binary look at this machine and its connections.
 
     Raises `ThalwegError` if there is no binary or it does not answer as it should, which is also the case where the
     kernel does not tell of its connections.
@@ -154,14 +156,14 @@ def live(seconds: int) -> dict[str, Any]:
     binary = find()
     answer = _ask(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
     try:
-        seen: dict[str, Any] = json.loads(answer)
+        seen: Live = json.loads(answer)
     except ValueError:
         raise _bad_engine(binary, "its answer is not understood") from None
     return seen
 
 
-def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> dict[str, Any]:
-    """Have the binary play policies, all if none is named; the keys are those of `Summary` in crates/policy.
+def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> PlayedPolicies:
+    """Have the binary play policies, all if none is named.
 
     A price of 1 means that sending a tenth of all segments again is as bad as taking a tenth longer.
 
@@ -182,7 +184,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
         what, _, expected = said.removeprefix(PLAYED).partition("; expected ")
         raise ThalwegError("unknown-policy", what, place="--policy", expected=expected or None)
     try:
-        found: dict[str, Any] = json.loads(answer.stdout)
+        found: PlayedPolicies = json.loads(answer.stdout)
     except ValueError:
         raise _bad_engine(binary, "its answer is not understood") from None
     return found
@@ -216,12 +218,12 @@ def choose(name: str, known: Capabilities) -> Engine:
     return engine
 
 
-def schema(subject: str) -> dict[str, Any]:
+def schema(subject: str) -> dict[str, JsonValue]:
     """Ask the binary for the schema of `scenario`, `plan` or `columns`."""
     return dict(json.loads(_ask(find(), ["schema", subject])))
 
 
-def _engine(given: Mapping[str, Any]) -> Engine:
+def _engine(given: EngineCapability) -> Engine:
     algorithms = {each["name"]: Algorithm(each["name"], each.get("about", ""), each["params"]) for each in given["cc"]}
     return Engine(
         name=given["name"],

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
+
+from thalweg.engine_output import Event, is_event
 
 
-def read(run: Path) -> list[dict[str, Any]]:
+def read(run: Path) -> list[Event]:
     """Read the events in the order in which they happened.
 
     A last line without its end is what a killed engine leaves behind; it says nothing and is left out, as is any line
@@ -15,12 +16,12 @@ def read(run: Path) -> list[dict[str, Any]]:
         text = (run / "events.jsonl").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return []
-    events = []
+    events: list[Event] = []
     for line in text.splitlines():
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(event, dict) and "event" in event:
+        if is_event(event):
             events.append(event)
     return events

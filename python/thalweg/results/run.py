@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import NoReturn, cast
 
 import polars as pl
+from pydantic import JsonValue
 
+from thalweg.engine_output import Event, PlanObject, RunFile
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import journal, tables
 from thalweg.results.columns import TABLES
@@ -26,6 +28,9 @@ from thalweg.results.reading import Unreadable, first_line, reading
 
 NOT_NEEDED = "not-needed.json"
 """File in a run directory: what a study could do without."""
+
+SweptValue = bool | int | float | str
+"""What a sweep sets a key to."""
 
 FORMAT = 1
 """The form of run directories that this version reads."""
@@ -54,11 +59,11 @@ class Measured:
 class Run:
     """A run directory, opened with `open_run`."""
 
-    def __init__(self, path: Path, meta: dict[str, Any]) -> None:
+    def __init__(self, path: Path, meta: RunFile) -> None:
         """Take the directory and the content of its run.json."""
         self.path = path
         self.meta = meta
-        self.plan: dict[str, Any] = meta["plan"]
+        self.plan: PlanObject = meta["plan"]
 
     @property
     def name(self) -> str:
@@ -107,14 +112,16 @@ class Run:
         return sorted(first_change, key=lambda key: -first_change[key])
 
     @cached_property
-    def _points(self) -> list[dict[str, Any]]:
-        sweeps = {entry["experiment"]: entry["sweep"] for entry in self.plan["experiments"]}
+    def _points(self) -> list[dict[str, SweptValue]]:
+        sweeps: dict[int, dict[str, SweptValue]] = {
+            entry["experiment"]: entry["sweep"] for entry in self.plan["experiments"]
+        }
         return [sweeps[number] for number in sorted(sweeps)]
 
     def points(self) -> pl.DataFrame:
         """Give the points of the sweep: `experiment` and a column per sweep key, in the order of the scenario."""
         numbers = sorted({entry["experiment"] for entry in self.plan["experiments"]})
-        columns: dict[str, Any] = {"experiment": pl.Series(numbers, dtype=pl.UInt64)}
+        columns = {"experiment": pl.Series(numbers, dtype=pl.UInt64)}
         for key in self.sweep_keys:
             values = [point[key] for point in self._points]
             is_number = not any(isinstance(value, bool | str) for value in values)
@@ -186,7 +193,7 @@ class Run:
         return self.collect(self.scan("packets"))
 
     @cached_property
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[Event]:
         """The journal: what happened, in order, over all the times that the run was started."""
         return journal.read(self.path)
 
@@ -250,7 +257,7 @@ def open_run(path: str | PathLike[str]) -> Run:
     return run
 
 
-def _meta(directory: Path) -> dict[str, Any]:
+def _meta(directory: Path) -> RunFile:
     place = str(directory)
     file = directory / "run.json"
     if any("\ud800" <= each <= "\udfff" for each in place):
@@ -294,7 +301,7 @@ def _meta(directory: Path) -> dict[str, Any]:
     wrong = f"format {found!r}" if type(found) is not int or found != FORMAT else _missing(meta)
     if wrong:
         raise _no_description(file, wrong)
-    return dict(meta)
+    return cast(RunFile, dict(meta))
 
 
 def _no_description(file: Path, found: str) -> ThalwegError:
@@ -308,14 +315,14 @@ def _no_description(file: Path, found: str) -> ThalwegError:
     )
 
 
-class _Object(dict[str, Any]):
+class _Object(dict[str, JsonValue]):
     """An object of run.json. A key that is missing is damage of the file, wherever it is asked for."""
 
-    def __init__(self, content: dict[str, Any], file: Path) -> None:
+    def __init__(self, content: dict[str, JsonValue], file: Path) -> None:
         super().__init__(content)
         self._file = file
 
-    def __missing__(self, key: str) -> Any:
+    def __missing__(self, key: str) -> NoReturn:
         raise _no_description(self._file, f"an object without `{key}`")
 
 
@@ -330,7 +337,7 @@ def _cannot_read(error: OSError, around: Path) -> ThalwegError:
     )
 
 
-def _numbers(measured: dict[str, Any]) -> dict[str, float]:
+def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
     """Keep the finite numbers; a journal is text that anybody may have touched."""
     return {
         name: float(value)
@@ -339,7 +346,7 @@ def _numbers(measured: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _missing(meta: dict[str, Any]) -> str | None:
+def _missing(meta: dict[str, JsonValue]) -> str | None:
     """Say what of a run's description is not there, if anything: without it nothing could be read."""
     plan = meta.get("plan")
     planned = plan.get("experiments") if isinstance(plan, dict) else None

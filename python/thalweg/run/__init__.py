@@ -6,7 +6,7 @@ The engine writes the run directory; nothing is lost that it has finished, howev
 """
 
 from thalweg.run.directory import default_directory
-from thalweg.run.execute import Event, Outcome, execute, real_time_s
+from thalweg.run.execute import Outcome, execute, real_time_s
 from thalweg.run.progress import Progress, duration
 
-__all__ = ["Event", "Outcome", "Progress", "default_directory", "duration", "execute", "real_time_s"]
+__all__ = ["Outcome", "Progress", "default_directory", "duration", "execute", "real_time_s"]

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from thalweg import printable
 from thalweg.engine import Engine
+from thalweg.engine_output import Event, is_event
 from thalweg.errors import Exit, ThalwegError, shortage
 from thalweg.plan import Plan
 from thalweg.processes import ends_with_parent
 from thalweg.run.signals import forwarding
-
-Event = dict[str, Any]
 
 
 @dataclass
@@ -167,7 +166,7 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[Event]:
         except ValueError:
             sys.stderr.write(printable.lines(line.decode(errors="replace")))
             continue
-        if isinstance(event, dict) and "event" in event:
+        if is_event(event):
             yield event
 
 

@@ -118,6 +118,7 @@ def _median(estimate: Estimate | None) -> float | None:
 
 def _estimate(side: Side, experiment: int, flow: str | None, measure: str) -> Estimate | None:
     whose = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
+    assert side.summary is not None  # something was compared
     rows = side.summary.filter(pl.col("experiment") == experiment, whose, pl.col("measure") == measure)
     if not rows.height or rows["median"][0] is None:
         return None

@@ -41,7 +41,7 @@ def _facts(comparison: Comparison, command: str, compared: int) -> Iterator[Row]
     yield "Command", f"`{command}`"
     for number in (0, 1):
         name = comparison.engines[number]
-        metas = [part.sides[number].meta for part in comparison.parts if part.sides[number].meta]
+        metas = [meta for part in comparison.parts if (meta := part.sides[number].meta)]
         versions = sorted({f"{meta['engine_version']}, results {meta['result_version']}" for meta in metas})
         yield f"Engine `{name}`", "; ".join(versions) or "-"
     created = sorted(str(side.meta["created"])[:10] for part in comparison.parts for side in part.sides if side.meta)

@@ -6,10 +6,12 @@ An engine that lacks something is no reason to stop: what it can run is compared
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import polars as pl
 
 from thalweg import analysis, plan
 from thalweg.engine import Engine
+from thalweg.engine_output import RunFile
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.results import open_run
@@ -33,11 +35,11 @@ class Side:
     directory: Path | None = None
     """Its run directory, once something was run."""
     outcome: Outcome | None = None
-    summary: Any = None
+    summary: pl.DataFrame | None = None
     """A frame as `thalweg.analysis.measuring.summary` gives; None: nothing is complete."""
     status: analysis.Status | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    """What stands in its run.json."""
+    meta: RunFile | None = None
+    """What stands in its run.json, once something is complete."""
 
     @property
     def real_time_s(self) -> float:

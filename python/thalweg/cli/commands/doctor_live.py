@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from thalweg import engine
 from thalweg.cli.printing import output
+from thalweg.engine_output import Live, LiveConnection, LiveMachine, LiveMissed, LiveNamespace
 from thalweg.errors import Exit
 
 SECONDS = 5
@@ -38,18 +38,21 @@ def look(seconds: int, *, as_json: bool) -> Exit:
     return Exit.FAILED if _short(seen) else Exit.FINE
 
 
-def _short(seen: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _short(seen: Live) -> Sequence[LiveConnection]:
     return [one for one in seen["connections"] if one["verdict"] == "short-of-cpu"]
 
 
-def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
+def _lines(seen: Live) -> Iterator[str]:
     yield from _machine(seen["machine"], seen["lasted_ms"] / 1000)
     connections = sorted(seen["connections"], key=lambda one: one["verdict"] != "short-of-cpu")
     if connections:
         yield ""
         headings = ["state", "connection", "cc", "goodput", "BBR's bandwidth", "rtt", "min rtt", "under 1 BDP"]
         own = {one["netns"] for one in seen["namespaces"] if one["own"]}
-        rows = [[*_row(one), "own" if one["netns"] in own else _namespace(one)] for one in connections[:SHOWN]]
+        rows = [
+            [*_row(one), "own" if one["netns"] in own else _namespace(one["netns_name"], one["netns"])]
+            for one in connections[:SHOWN]
+        ]
         yield from output.table([*headings, "network namespace"], rows, numbers=range(3, 8)).splitlines()
     if len(connections) > SHOWN:
         yield f"... and {len(connections) - SHOWN} more (--json shows all)"
@@ -58,7 +61,7 @@ def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
     yield from _conclusion(seen)
 
 
-def _machine(machine: Mapping[str, Any], lasted_s: float) -> Iterator[str]:
+def _machine(machine: LiveMachine, lasted_s: float) -> Iterator[str]:
     cpus = machine["cpus"]
     stalled = f"{machine['stalled_percent']:.1f} % of the time, for {machine['longest_stall_us'] / 1000:.1f} ms at most"
     yield f"looked for {lasted_s:.1f} s at {cpus} CPU{'s' if cpus > 1 else ''}"
@@ -69,7 +72,7 @@ def _machine(machine: Mapping[str, Any], lasted_s: float) -> Iterator[str]:
         yield "  (without root, work that was not run may have waited for other tasks here: it does not count)"
 
 
-def _row(one: Mapping[str, Any]) -> list[str]:
+def _row(one: LiveConnection) -> list[str]:
     return [
         STATES.get(one["verdict"], one["verdict"]),
         f"{one['local']} > {one['remote']}",
@@ -82,14 +85,14 @@ def _row(one: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _namespace(one: Mapping[str, Any], name: str = "netns_name") -> str:
-    return str(one[name] or one["netns"])
+def _namespace(name: str | None, netns: int) -> str:
+    return name or str(netns)
 
 
-def _namespaces(sampled: Sequence[Mapping[str, Any]], missed: Mapping[str, Any]) -> Iterator[str]:
+def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterator[str]:
     """Yield which network namespaces were sampled, and which could not be."""
     others = sorted((one for one in sampled if not one["own"]), key=lambda one: -one["established"])
-    named = [f"{_namespace(one, 'name')} ({one['established']} established)" for one in others]
+    named = [f"{_namespace(one['name'], one['netns'])} ({one['established']} established)" for one in others]
     beside = f" and {_count(len(others), 'other', 'others')}: {_some(named)}" if others else ""
     yield f"connections of this network namespace{beside}"
     unseen = missed["namespaces"]
@@ -112,7 +115,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _conclusion(seen: Mapping[str, Any]) -> Iterator[str]:
+def _conclusion(seen: Live) -> Iterator[str]:
     short = len(_short(seen))
     if not short:
         established = seen["established"]

@@ -1,7 +1,7 @@
 """`thalweg run`: scenario in, run directory and report out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,10 +95,12 @@ def _evidence(outcome: Outcome, directory: Path) -> "tuple[Evidence, Sequence[Un
         run = open_run(directory)
         return analysis.evidence(run), run.untrustworthy, analysis.cautions(run)
     except ThalwegError:
-        keys = [each.name for each in fields(Untrustworthy)]
-        marks = [Untrustworthy(**{key: event[key] for key in keys}) for event in outcome.untrustworthy]
+        marks = [
+            Untrustworthy(event["id"], event["experiment"], event["repetition"], event["reason"])
+            for event in outcome.untrustworthy
+        ]
         failures = [
-            analysis.Failure(*(event[key] for key in ("experiment", "repetition", "code", "message")))
+            analysis.Failure(event["experiment"], event["repetition"], event["code"], event["message"])
             for event in outcome.failed
         ]
         done = outcome.present + outcome.finished

@@ -1,11 +1,12 @@
 """`thalweg policy`: how policies that choose an algorithm for each destination compare."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from thalweg.cli.printing import output
+from thalweg.engine_output import PolicySummary, Spread
 
 EPILOG = "Example: thalweg policy simulate --policy bayes --policy ucb"
 
@@ -76,7 +77,7 @@ def simulate(
     output.data(output.table(headings, rows, numbers=range(1, len(headings))))
 
 
-def _row(summary: Mapping[str, Any]) -> list[str]:
+def _row(summary: PolicySummary) -> list[str]:
     """Write a policy's line."""
     return [
         str(summary["policy"]),
@@ -91,13 +92,13 @@ def _row(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _median(spread: Mapping[str, float] | None, unit: str) -> str:
+def _median(spread: Spread | None, unit: str) -> str:
     if spread is None:
         return "-"
     return f"{spread['median']:.1f}{unit}" if unit else f"{spread['median']:.0f} ({spread['worst_decile']:.0f})"
 
 
-def _kinds(summaries: Sequence[Mapping[str, Any]]) -> tuple[Sequence[str], list[list[str]]]:
+def _kinds(summaries: Sequence[PolicySummary]) -> tuple[Sequence[str], list[list[str]]]:
     """Write a line for each kind of path, with a column for each policy."""
     headings = ["path", *(str(summary["policy"]) for summary in summaries)]
     names = list(summaries[0]["by_kind_percent"])

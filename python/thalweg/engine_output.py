@@ -1,0 +1,181 @@
+"""What `thalweg-engine` prints and writes as JSON, as far as its keys are read here.
+
+The structs are `Event` in crates/engine/src/events.rs, `RunFile` in crates/store/src/run_file.rs, `Live` in
+crates/lab/src/live, `Summary` in crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NotRequired, TypedDict, TypeGuard
+
+from pydantic import JsonValue
+
+PlanObject = dict[str, Any]
+"""The plan in run.json. Its nested objects have no types here: thalweg.plan.models declares and checks them."""
+
+
+class Event(TypedDict):
+    """A line of what a run prints, or of its journal; which keys it has depends on `event`."""
+
+    event: str
+    id: NotRequired[str]
+    experiment: NotRequired[int]
+    repetition: NotRequired[int]
+    experiments: NotRequired[int]
+    present: NotRequired[int]
+    pending: NotRequired[int]
+    threads: NotRequired[int]
+    measured: NotRequired[JsonValue]
+    reason: NotRequired[str]
+    code: NotRequired[str]
+    message: NotRequired[str]
+    place: NotRequired[str]
+    found: NotRequired[str]
+    expected: NotRequired[str]
+    hint: NotRequired[str]
+
+
+def is_event(line: JsonValue) -> TypeGuard[Event]:
+    """Tell whether a line of JSON is an event."""
+    return isinstance(line, dict) and "event" in line
+
+
+class ExperimentId(TypedDict):
+    """An experiment of a run, and the name of its files."""
+
+    id: str
+    experiment: int
+    repetition: int
+
+
+class Host(TypedDict, total=False):
+    """The machine that made a run directory."""
+
+    os: str
+    kernel: str
+    cpu: str
+    cores: int
+
+
+class RunFile(TypedDict):
+    """The content of run.json."""
+
+    format: int
+    engine: str
+    engine_version: NotRequired[str]
+    result_version: NotRequired[str]
+    plan: PlanObject
+    experiments: list[ExperimentId]
+    host: NotRequired[Host]
+    created: NotRequired[str]
+    command: NotRequired[list[str] | None]
+
+
+class LiveMachine(TypedDict):
+    """The machine at work."""
+
+    cpus: int
+    steal_percent: float | None
+    pressure_percent: float | None
+    stalled_percent: float
+    longest_stall_us: int
+    is_realtime: bool
+
+
+class LiveConnection(TypedDict):
+    """A connection that was sending."""
+
+    netns: int
+    netns_name: str | None
+    local: str
+    remote: str
+    algorithm: str
+    goodput_bps: float | None
+    bw_bps: int | None
+    srtt_us: int | None
+    min_rtt_us: int | None
+    short_percent: float | None
+    verdict: str
+
+
+class LiveNamespace(TypedDict):
+    """A network namespace that was sampled."""
+
+    netns: int
+    name: str | None
+    own: bool
+    established: int
+
+
+class LiveMissed(TypedDict):
+    """What could not be sampled."""
+
+    namespaces: Sequence[str]
+    hidden_processes: int
+
+
+class Live(TypedDict):
+    """What the binary saw of this machine and its connections."""
+
+    lasted_ms: int
+    machine: LiveMachine
+    connections: Sequence[LiveConnection]
+    established: int
+    namespaces: Sequence[LiveNamespace]
+    missed: LiveMissed
+
+
+class Spread(TypedDict):
+    """A number over many worlds."""
+
+    median: float
+    worst_decile: float
+
+
+class PolicySummary(TypedDict):
+    """How well a policy has played many worlds."""
+
+    policy: str
+    regret_percent: Spread
+    regret_with_holdout_percent: Spread
+    regret_while_busy_percent: Spread | None
+    good_percent: Spread
+    harm_percent: Spread
+    settled: Spread | None
+    settled_after_change: Spread | None
+    by_kind_percent: dict[str, float]
+
+
+class PlayedPolicies(TypedDict):
+    """What playing policies came to."""
+
+    policies: Sequence[PolicySummary]
+
+
+class AlgorithmCapability(TypedDict):
+    """A congestion control of an engine."""
+
+    name: str
+    about: NotRequired[str]
+    params: dict[str, str]
+
+
+class LackCapability(TypedDict):
+    """A congestion control that an engine could have."""
+
+    name: str
+    why: str
+    hint: str
+
+
+class EngineCapability(TypedDict):
+    """What an engine can do."""
+
+    name: str
+    about: str
+    version: str
+    available: bool
+    why_not: str | None
+    cc: Sequence[AlgorithmCapability]
+    honours: Sequence[str]
+    real_time: NotRequired[bool]
+    lacks: NotRequired[Sequence[LackCapability]]
