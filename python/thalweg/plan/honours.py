@@ -6,7 +6,8 @@ choices (`path.queue=fifo`, `flow.cc=name`). A key that no engine lists is decla
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+
+from pydantic import JsonValue
 
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
@@ -72,7 +73,7 @@ def pattern(place: Place) -> str:
     return ".".join(parts)
 
 
-def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+def _leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]:
     if isinstance(value, dict) and value:
         for key, inside in value.items():
             yield from _leaves(inside, (*place, key))
@@ -83,7 +84,9 @@ def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
         yield place, value
 
 
-def _honoured(place: Place, value: Any, raw: Raw, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError | None:
+def _honoured(
+    place: Place, value: JsonValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
+) -> ThalwegError | None:
     key = pattern(place)
     name = name_of(place, raw)
     if not _has_key(engine, key):
@@ -99,7 +102,7 @@ def _honoured(place: Place, value: Any, raw: Raw, engine: Engine, others: Mappin
     return None
 
 
-def _choice(key: str, value: Any) -> str:
+def _choice(key: str, value: JsonValue) -> str:
     """Write a choice as engines list it: an algorithm by name is `flow.cc=name`, whatever the name."""
     return "flow.cc=name" if key == "flow.cc" else f"{key}={value if isinstance(value, str) else show(value)}"
 

@@ -3,14 +3,14 @@
 The point has been checked, so that what is looked up here is there and well-formed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
 from thalweg.errors import ThalwegError
 from thalweg.plan import models as plan
@@ -33,15 +33,32 @@ DEFAULT_REVERSE = models.Reverse()
 FIFO = plan.QueueFifo()
 
 
+class PointFields(TypedDict, total=False):
+    """Fields of `plan.Experiment` that all repetitions of a point share."""
+
+    duration_ns: int | None
+    sample_interval_ns: int
+    start_jitter_ns: int
+    rtt_ns: int
+    forward: plan.Link
+    reverse: plan.Link
+    hosts: dict[str, plan.Host]
+    flows: list[plan.Flow]
+    background: list[plan.Background]
+    engine: plan.Choices
+
+
 @dataclass(frozen=True)
 class Resolved:
     """What all repetitions of a point share."""
 
-    fields: Mapping[str, Any]
+    fields: PointFields
 
-    def experiment(self, **numbers: Any) -> plan.Experiment:
+    def experiment(
+        self, *, experiment: int, repetition: int, sweep: dict[str, plan.SweepValue], seed: int
+    ) -> plan.Experiment:
         """Make one experiment of the point."""
-        return plan.Experiment(**self.fields, **numbers)
+        return plan.Experiment(**self.fields, experiment=experiment, repetition=repetition, sweep=sweep, seed=seed)
 
 
 class Resolver:
@@ -52,13 +69,13 @@ class Resolver:
         self._folder = folder
         self._traces = traces
         self._parts = self._how()
-        self._known: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        self._known: dict[tuple[str, int], tuple[JsonValue, PointFields]] = {}
         self._reverse: tuple[models.Reverse, int, plan.Link] | None = None
         """The last reverse direction, its round-trip time, and what they resolve to."""
 
     def resolve(self, raw: Raw) -> Resolved:
         """Resolve a point, as `sweep.scenarios` returns it."""
-        fields: dict[str, Any] = {}
+        fields: PointFields = {}
         for key, resolve in self._parts.items():
             value = raw.get(key)
             at = key, id(value)
@@ -69,7 +86,7 @@ class Resolver:
         fields["start_jitter_ns"] = in_time(_read("start_jitter", raw), fields["rtt_ns"])
         return Resolved(fields)
 
-    def _how(self) -> dict[str, Callable[[Any], dict[str, Any]]]:
+    def _how(self) -> dict[str, Callable[[Any], PointFields]]:
         """Return how each key of the scenario's top is resolved that depends on no other."""
         return {
             "duration": lambda text: {"duration_ns": _optional(quantities.time, text)},
@@ -85,7 +102,7 @@ class Resolver:
             "engine": lambda engine: {"engine": _choices(engine or models.Engine())},
         }
 
-    def _path(self, path: models.Path) -> dict[str, Any]:
+    def _path(self, path: models.Path) -> PointFields:
         rtt_ns = quantities.time(path.rtt)
         one_way = rtt_ns // 2
         backward = path.reverse or DEFAULT_REVERSE
@@ -101,7 +118,8 @@ class Resolver:
 
 @cache
 def _adapter(key: str) -> TypeAdapter[Any]:
-    kind: Any = models.Scenario.model_fields[key].annotation
+    kind = models.Scenario.model_fields[key].annotation
+    assert kind is not None
     return TypeAdapter(kind)
 
 
