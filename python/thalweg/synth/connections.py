@@ -1,17 +1,13 @@
 """Connections of a file, drawn: who, when, what, with which algorithm, and how long it took."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from thalweg.synth.classes import CLASSES, TRANSFERS
 from thalweg.synth.pieces import Piece
-from thalweg.synth.pool import AGES_S, Floats, Integers, path_rtts_us, sizes_bytes
+from thalweg.synth.pool import AGES_S, Booleans, Floats, Integers, path_rtts_us, sizes_bytes
 from thalweg.synth.world import BUSY, LOAD, SLOT_HOURS, World
-
-Array = npt.NDArray[Any]
 
 MEASURED = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_mean_us", "rtt_p95_us")
 """What is taken from the pool by transfer."""
@@ -141,7 +137,7 @@ def _take(world: World, client: Integers, hour: Integers, arm: Integers, chance:
     return Taken(measured, early_bytes, size_bytes, handshake_us, transfers, think_us)
 
 
-def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_there: Array, early: Floats) -> Floats:
+def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_there: Booleans, early: Floats) -> Floats:
     """Say how many objects were delivered at the ages: those that are done, and a share of the one under way.
 
     `early` is that share of the first object, where the pool has it; of others it grows evenly.

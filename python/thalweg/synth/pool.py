@@ -18,6 +18,7 @@ from thalweg.synth.classes import ARMS, PathClass
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
+Array = Floats | Integers | npt.NDArray[np.int32] | Booleans
 
 AXES = ("path.rate", "path.rtt", "path.loss", "flow.object.requests.size", "flow.object.cc")
 """Keys that the scenarios sweep, in the order of a cell's number."""

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.records.imports.write import SCHEMA
@@ -13,10 +11,9 @@ from thalweg.synth.classes import ARMS, CLASSES
 from thalweg.synth.connections import INTERIM_US, Drawn
 from thalweg.synth.pieces import Piece
 from thalweg.synth.planted import PAYLOAD_BYTES
-from thalweg.synth.pool import AGES_S, Integers
+from thalweg.synth.pool import AGES_S, Array, Booleans, Integers
 from thalweg.synth.world import World
 
-Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
 """Rows of one kind: columns by name; those that are not here are empty. Of texts there is the number of the word."""
 
@@ -156,12 +153,12 @@ def _empty(world: World, piece: Piece, shared: Block, number: int, count: int) -
     }  # fmt: skip
 
 
-def _there(drawn: Drawn) -> Array:
+def _there(drawn: Drawn) -> Booleans:
     """Say which places of the arrays by transfer hold one."""
     return np.asarray(np.arange(drawn.fct_us.shape[1]) < drawn.transfers[:, None])
 
 
-def _summed(drawn: Drawn, whose: Integers, is_done: Array) -> dict[str, Array]:
+def _summed(drawn: Drawn, whose: Integers, is_done: Booleans) -> dict[str, Array]:
     """Add up the transfers of a connection that are done."""
     busy_us = np.where(is_done, drawn.fct_us[whose], 0).sum(axis=1)
     none = ~is_done.any(axis=1)
@@ -184,14 +181,15 @@ def _summed(drawn: Drawn, whose: Integers, is_done: Array) -> dict[str, Array]:
     )
 
 
-def _with_derived(measured: dict[str, Array]) -> dict[str, Array]:
+def _with_derived(measured: Block) -> dict[str, Array]:
     """Add what follows from the bytes, the segments and the time."""
     again_bytes = measured["retransmits"] * PAYLOAD_BYTES
     with np.errstate(divide="ignore", invalid="ignore"):
         busy_goodput_bps = np.where(
             measured["busy_us"] > 0, 8e6 * measured["acked_bytes"] / measured["busy_us"], np.nan
         )
-    return measured | {
+    return {
+        **measured,
         "sent_bytes": measured["acked_bytes"] + again_bytes,
         "retransmitted_bytes": again_bytes,
         "busy_goodput_bps": busy_goodput_bps,

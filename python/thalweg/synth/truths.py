@@ -7,9 +7,9 @@ chances: it is what would differ if one and the same connections had the one alg
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from pydantic import JsonValue
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
@@ -70,23 +70,23 @@ class Mixture:
         return float(np.exp(middle))
 
 
-def truth(world: World) -> dict[str, Any]:
+def truth(world: World) -> dict[str, JsonValue]:
     """Say what is true of the records, as truth.json has it."""
     settings = world.settings
     mixtures = {kind.name: {m: _mixtures(world, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
-    segments = [
+    segments: list[JsonValue] = [
         {"class": kind.name, "asn": kind.asn, "metric": metric, **_ratios(mixtures[kind.name][metric])}
         for kind in CLASSES
         for metric in METRICS
     ]
-    together = []
+    together: list[JsonValue] = []
     for metric in METRICS:
         real, seen = _together(world, mixtures, metric)
         together.append({"metric": metric, **_ratios(real), "seen": _ratios(seen)})
     return {"format": FORMAT, **_head(settings), "all": together, "segments": segments}
 
 
-def _head(settings: Settings) -> dict[str, Any]:
+def _head(settings: Settings) -> dict[str, JsonValue]:
     activation = settings.activation
     return {
         "thalweg": __version__,
@@ -103,7 +103,7 @@ def _head(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, float]:
+def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, JsonValue]:
     control, treated = arms
     return {
         "ratio_of_medians": treated.median / control.median,
