@@ -1,13 +1,14 @@
 """Cells of the grid: what both engines measured for each flow at each point, and why something is not compared."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
 from thalweg.analysis import Estimate, half_width
 from thalweg.plan import Experiment
 from thalweg.plan.models import Flow, LoadUnlimited, RepeatOnce
+from thalweg.scenario.sweep import Assignment
 from thalweg.validate.errors import ERRORS
 from thalweg.validate.part import Part, Side
 
@@ -40,7 +41,7 @@ class Cell:
     """A flow at a point of a scenario, or what all flows there do together."""
 
     scenario: str
-    point: dict[str, Any]
+    point: Assignment
     """What the sweep sets there."""
     flow: str | None
     """None: the path, with all flows."""

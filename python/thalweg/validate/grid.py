@@ -7,12 +7,12 @@ engines take real time, and the full product of all factors would take days.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from thalweg import scenario
 from thalweg.errors import ThalwegError
 from thalweg.scenario import Document
-from thalweg.scenario.document import READY_MADE
+from thalweg.scenario.document import READY_MADE, Raw
+from thalweg.scenario.sweep import Assignment
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.words import did_you_mean
 
@@ -74,8 +74,8 @@ def _file(name: str) -> Path:
     )
 
 
-def _settings(file: Path, quick: bool, repetitions: int | None) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
+def _settings(file: Path, quick: bool, repetitions: int | None) -> Assignment:
+    settings: Assignment = {}
     if quick:
         settings["repetitions"] = 1
         duration = scenario.load(file).raw.get("duration")
@@ -94,7 +94,7 @@ def _thinned(document: Document) -> Document:
     return replace(document, raw=document.raw | {"sweep": sweep}) if sweep else document
 
 
-def _points(raw: dict[str, Any]) -> int:
+def _points(raw: Raw) -> int:
     points = 1
     for values in raw.get("sweep", {}).values():
         points *= len(values)

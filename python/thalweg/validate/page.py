@@ -5,6 +5,7 @@ The same runs give the same bytes: dates and versions are those of the run direc
 
 from collections.abc import Iterator, Sequence
 
+from thalweg import printable
 from thalweg.validate import words
 from thalweg.validate.compare import Cell
 from thalweg.validate.comparison import Comparison
@@ -135,7 +136,7 @@ def _of_part(comparison: Comparison, part: Part, cells: Sequence[Cell]) -> Itera
     keys = [words.short(key) for key in part.sweep_keys]
     headings = [*keys, "flow", "cc", "measure", *comparison.engines, "error"]
     rows = [
-        [*(words.plain(cell.point[key]) for key in part.sweep_keys), words.flow(cell), cell.cc or "",
+        [*(printable.plain(cell.point[key]) for key in part.sweep_keys), words.flow(cell), cell.cc or "",
          ERRORS[measure].title, words.value(measure, compared.first), words.value(measure, compared.second),
          (words.NOISE if compared.within_noise else "") + words.error(measure, compared.error)]
         for cell in cells

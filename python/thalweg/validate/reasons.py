@@ -8,15 +8,25 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from thalweg.errors import ThalwegError
+from thalweg.scenario.sweep import Assignment
 from thalweg.validate.compare import Cell
 from thalweg.validate.goals import Disagreement
 
 FILE = Path(__file__).parents[1] / "data" / "disagreements.toml"
 
-KEYS = {"engines", "part", "point", "flow", "measures", "reason"}
+
+class ReasonEntry(TypedDict):
+    """An entry of the file."""
+
+    engines: list[str]
+    part: str
+    reason: str
+    point: NotRequired[Assignment]
+    flow: NotRequired[str]
+    measures: NotRequired[list[str]]
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Reason:
     engines: tuple[str, ...]
     part: str
     reason: str
-    point: dict[str, Any] = field(default_factory=dict)
+    point: Assignment = field(default_factory=dict)
     """What the sweep sets there; keys that are not given may have any value."""
     flow: str | None = None
     measures: tuple[str, ...] = ()
@@ -55,19 +65,20 @@ def load(engines: tuple[str, str], file: Path = FILE) -> list[Reason]:
     Raises `ThalwegError` if an entry has a key that is none, or lacks one.
     """
     entries = tomllib.loads(file.read_text()).get("disagreement", [])
+    keys = ReasonEntry.__required_keys__ | ReasonEntry.__optional_keys__
     for number, entry in enumerate(entries, 1):
-        unknown, lacking = set(entry) - KEYS, {"engines", "part", "reason"} - set(entry)
+        unknown, lacking = set(entry) - keys, ReasonEntry.__required_keys__ - set(entry)
         if unknown or lacking:
             raise ThalwegError(
                 "bad-reason",
                 f"entry {number} of `{file}` {'has' if unknown else 'lacks'} `{min(unknown or lacking)}`",
                 place=str(file),
-                expected=f"the keys {', '.join(sorted(KEYS))}",
+                expected=f"the keys {', '.join(sorted(keys))}",
             )
     return [each for each in map(_reason, entries) if each.engines == engines]
 
 
-def _reason(entry: dict[str, Any]) -> Reason:
+def _reason(entry: ReasonEntry) -> Reason:
     return Reason(
         engines=tuple(entry["engines"]),
         part=entry["part"],

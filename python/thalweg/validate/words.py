@@ -1,7 +1,6 @@
 """How errors and values of a comparison are written, in tables and on the page alike."""
 
-from typing import Any
-
+from thalweg import printable
 from thalweg.validate.compare import Cell
 from thalweg.validate.errors import ERRORS
 from thalweg.validate.goals import Judged
@@ -52,17 +51,6 @@ def value(measure: str, number: float | None) -> str:
     return f"{number * 100:.3f} %" if measure == "retransmit_ratio" else f"{number * 100:.1f} %"
 
 
-def plain(setting: Any) -> str:
-    """Write what a sweep sets, as it stands in the scenario.
-
-    >>> [plain(setting) for setting in ("1bdp", 0.01, 2.0, True)]
-    ['1bdp', '0.01', '2', 'true']
-    """
-    if isinstance(setting, bool):
-        return str(setting).lower()
-    return f"{setting:g}" if isinstance(setting, float) else str(setting)
-
-
 def short(key: str) -> str:
     """Write a swept key without what all of them begin with.
 
@@ -74,7 +62,7 @@ def short(key: str) -> str:
 
 def place(cell: Cell) -> str:
     """Write where in the grid a cell is, in a line."""
-    return " ".join([cell.scenario, *(f"{short(key)}={plain(each)}" for key, each in cell.point.items())])
+    return " ".join([cell.scenario, *(f"{short(key)}={printable.plain(each)}" for key, each in cell.point.items())])
 
 
 def flow(cell: Cell) -> str:

@@ -49,7 +49,7 @@ def of_cells(cells: Sequence["Cell"], keys: Sequence[str]) -> Sheet:
     named = [*map(words.short, keys), "flow", *(["cc"] if with_cc else [])]
     rows, colours = [], []
     for cell in cells:
-        names = [*(words.plain(cell.point[key]) for key in keys), words.flow(cell)]
+        names = [*(printable.plain(cell.point[key]) for key in keys), words.flow(cell)]
         names += [cell.cc or ""] if with_cc else []
         compared = [cell.measures.get(name) for name in shown]
         errors = [
