@@ -1,14 +1,16 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 
-def option(flag: str, metavar: str, text: str, **limits: Any) -> Any:
+def option(flag: str, metavar: str, text: str, *, min: float | None = None, max: float | None = None) -> OptionInfo:
     """Declare an option that takes a value and shows no default of its own."""
-    return typer.Option(flag, metavar=metavar, help=text, show_default=False, **limits)
+    declared: OptionInfo = typer.Option(flag, metavar=metavar, help=text, show_default=False, min=min, max=max)
+    return declared
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario.", show_default=False)]

@@ -1,12 +1,15 @@
 """Options that had another name: whoever types the earlier one is shown the present one."""
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand
 
 from thalweg.cli import typed
 from thalweg.errors import ThalwegError
+
+if TYPE_CHECKING:
+    from typer._click import Context  # typer has a copy of click, and its own `typer.Context` is narrower
 
 RENAMED = {"--html": "--out", "--output": "--out"}
 """Earlier names of options, and their present names."""
@@ -15,7 +18,7 @@ RENAMED = {"--html": "--out", "--output": "--out"}
 class Command(TyperCommand):
     """A subcommand that refuses earlier names of its options, and returns the command to type instead."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse `args`, the words after the subcommand.
 
         Raises:

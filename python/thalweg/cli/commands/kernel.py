@@ -3,7 +3,7 @@
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -159,7 +159,7 @@ def _named(name: str) -> "Kernel | GuestKernel":
     return next((each for each in guests.kernels() if each.name == name), None) or named(name)
 
 
-def _json(kernel: "Kernel | GuestKernel") -> dict[str, Any]:
+def _json(kernel: "Kernel | GuestKernel") -> dict[str, object]:
     return asdict(kernel) | {"name": kernel.name, "folder": str(kernel.folder)}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -80,28 +80,29 @@ def _table(summary: "pl.DataFrame", keys: Sequence[str]) -> str:
     """Write a line per point and flow."""
     of_copies = summary.filter(measure=next(iter(OF_COPIES))).height
     shown = {**SHOWN, **(OF_COPIES if of_copies else {})}
-    lines: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    lines: dict[tuple[object, ...], dict[str, tuple[int, str]]] = {}
     for row in summary.to_dicts():
         if row["flow"] is not None and row["measure"] in shown:
             line = (row["experiment"], *(row[key] for key in keys), row["flow"], row["cc"])
-            lines.setdefault(line, {})[row["measure"]] = row
+            estimate = _estimate(row["unit"], row["mean"], row["low"], row["high"])
+            lines.setdefault(line, {})[row["measure"]] = row["n"], estimate
     from thalweg.analysis import MEASURES
 
     headings = [*keys, "flow", "cc", "n"]
     headings += [f"{title} ({UNITS[MEASURES[measure].unit][0]})" for measure, title in shown.items()]
     rows = []
     for (_, *names), measures in lines.items():
-        n = max((row["n"] for row in measures.values()), default=0)
-        rows.append([*map(printable.plain, names), str(n), *(_estimate(measures.get(measure)) for measure in shown)])
+        n = max((n for n, _ in measures.values()), default=0)
+        estimates = [measures[measure][1] if measure in measures else "-" for measure in shown]
+        rows.append([*map(printable.plain, names), str(n), *estimates])
     return output.table(headings, rows, numbers=[len(keys) + 2])
 
 
-def _estimate(row: dict[str, Any] | None) -> str:
+def _estimate(unit: str, mean: float | None, low: float | None, high: float | None) -> str:
     """Write a mean with its interval."""
-    if row is None or row["mean"] is None:
+    if mean is None:
         return "-"
-    size = UNITS[row["unit"]][1]
-    mean = f"{row['mean'] / size:.4g}"
-    if row["low"] is None:
-        return mean
-    return f"{mean} [{row['low'] / size:.4g}, {row['high'] / size:.4g}]"
+    size = UNITS[unit][1]
+    if low is None or high is None:
+        return f"{mean / size:.4g}"
+    return f"{mean / size:.4g} [{low / size:.4g}, {high / size:.4g}]"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -115,7 +115,7 @@ def _as_json(
     held: "Evidence",
     marks: "Sequence[Untrustworthy]",
     cautions: list[str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "run": str(directory),
         "report": str(report) if report else None,

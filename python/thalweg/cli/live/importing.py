@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -19,7 +19,21 @@ EPILOG = (
     "Where each column comes from, format by format: docs/reference/importing.md."
 )
 
-Given = Mapping[str, Any]
+Given = TypedDict(
+    "Given",
+    {
+        "--format-string": str | None,
+        "--config": Path | None,
+        "--format-name": str | None,
+        "--map": list[str] | None,
+        "--map-file": Path | None,
+        "--delimiter": str | None,
+        "--decimal": str | None,
+        "--time-format": str | None,
+        "--time": str | None,
+    },
+)
+"""Options that only some formats have, as given."""
 
 OF_FORMAT = {
     "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},
@@ -81,7 +95,7 @@ def command(
     stays empty. Each file becomes one; importing it again replaces that. A line that cannot be read is counted and
     left out. If the import fails, nothing is left behind.
     """
-    given = {
+    given: Given = {
         "--format-string": format_string, "--config": config, "--format-name": format_name, "--map": maps,
         "--map-file": map_file, "--delimiter": delimiter, "--decimal": decimal, "--time-format": time_format,
         "--time": time,
@@ -227,7 +241,7 @@ def _counted(what: str, reason: "Reason") -> str:
     return f"{reason.count} x {what} (first {reason.first.file}:{reason.first.line})"
 
 
-def _as_json(done: "Imported") -> dict[str, Any]:
+def _as_json(done: "Imported") -> dict[str, object]:
     return {
         "files": [str(file) for file in done.files],
         "replaced": done.replaced,
@@ -240,7 +254,7 @@ def _as_json(done: "Imported") -> dict[str, Any]:
     }
 
 
-def _reason(what: str, reason: "Reason") -> dict[str, Any]:
+def _reason(what: str, reason: "Reason") -> dict[str, object]:
     first = reason.first
     return {
         "reason": what, "lines": reason.count, "file": str(first.file), "line": first.line, "why": first.why,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg import printable
 from thalweg.cli.commands.results import UNITS
@@ -41,7 +41,7 @@ def show(runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: 
 
 def as_json(
     runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, code: Exit, cautions: Sequence[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return everything that was compared; `code` is the exit code where no difference is real."""
     return {
         "runs": [{"run": str(run.path), "name": run.name, "engine": run.engine} for run in runs],
@@ -58,7 +58,7 @@ def as_json(
     }
 
 
-def _row(row: "Compared") -> dict[str, Any]:
+def _row(row: "Compared") -> dict[str, object]:
     from thalweg.analysis import MEASURES
 
     change, low, high = row.change

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from pydantic import JsonValue
 
 from thalweg import printable
 from thalweg.cli.printing import output
@@ -19,6 +21,7 @@ from thalweg.plan.models import (
     RepeatPoisson,
 )
 from thalweg.scenario import Document, departures, sweep, traces
+from thalweg.scenario.document import Raw
 from thalweg.scenario.text import quantities
 
 RATES = (("Gbps", 10**9), ("Mbps", 10**6), ("kbps", 10**3))
@@ -72,7 +75,7 @@ def table(points: Sequence[Experiment], document: Document) -> str:
     return "\n\n".join([*([output.table(["at every point", ""], above)] if above else []), below])
 
 
-def _others(scenario: dict[str, Any], swept: dict[str, Any], document: Document) -> list[list[str]]:
+def _others(scenario: Raw, swept: Raw, document: Document) -> list[list[str]]:
     """Write the keys that depart from their defaults, and that neither the sweep nor other rows show."""
     rows = []
     for address, value in departures(scenario).items():
@@ -118,7 +121,7 @@ class _Rows:
         return _flow(flow) if f"flow.{flow.name}.cc" in self._swept else f"{flow.cc}: {_flow(flow)}"
 
 
-def _value(value: Any) -> str:
+def _value(value: JsonValue) -> str:
     """Write a value of the scenario; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
     if isinstance(value, list):
         return ", ".join(

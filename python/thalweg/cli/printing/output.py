@@ -4,8 +4,8 @@ import codecs
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from thalweg import printable
 from thalweg.errors import ThalwegError
@@ -36,7 +36,7 @@ def data(text: str) -> None:
         raise NobodyReads from None
 
 
-def data_json(value: Any) -> None:
+def data_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
     """Write a result as JSON; where standard output is not UTF-8, in ASCII."""
     is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
     data(printable.json_text(json.dumps(value, indent=2, ensure_ascii=not is_utf8, allow_nan=False)))

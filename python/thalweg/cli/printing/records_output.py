@@ -5,7 +5,7 @@ JSON.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg.cli.printing import output
 
@@ -63,7 +63,7 @@ def show(summary: "Summary") -> None:
     output.talk(METHOD)
 
 
-def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> dict[str, Any]:
+def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> dict[str, object]:
     """Give everything that a summary holds."""
     from thalweg.records import SIZES
 
@@ -198,7 +198,7 @@ def _share(share: float | None) -> str:
     return "" if share is None else f"{share * 100:.3g} %"
 
 
-def _spread(spread: "Spread") -> dict[str, Any]:
+def _spread(spread: "Spread") -> dict[str, object]:
     """Give a measure of one algorithm; values are in bit/s, seconds, ratios and BDP."""
     return {
         "rows": spread.n,

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -61,7 +60,7 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
 
 def as_json(
     study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None, *, quick: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Give everything that was found."""
     return {
         "study": study.name,
@@ -72,7 +71,7 @@ def as_json(
     }
 
 
-def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
+def _engine(study: Study, reproduced: Reproduced) -> dict[str, object]:
     return {
         "engine": reproduced.engine.name,
         "available": reproduced.engine.available,
@@ -89,7 +88,7 @@ def _engine(study: Study, reproduced: Reproduced) -> dict[str, Any]:
     }
 
 
-def _judged(claim: Claim, judged: Judged) -> dict[str, Any]:
+def _judged(claim: Claim, judged: Judged) -> dict[str, object]:
     return {
         "id": claim.id,
         "text": claim.text.strip(),

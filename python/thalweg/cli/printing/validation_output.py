@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg.cli.printing import evidence, output
 from thalweg.cli.printing import validation_tables as tables
@@ -57,7 +57,7 @@ def reports(parts: Sequence["Part"]) -> list[str]:
     return lines
 
 
-def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, Any]:
+def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
     """Give everything as docs/reference/validation.md describes it."""
     return {
         "engines": list(comparison.engines),
@@ -102,5 +102,5 @@ def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted
     }
 
 
-def _compared(compared: "Compared") -> dict[str, Any]:
+def _compared(compared: "Compared") -> dict[str, object]:
     return asdict(compared) | {"within_noise": compared.within_noise}
