@@ -61,6 +61,7 @@ class ThalwegError(Exception):
       hint: see `ls`
     """
 
+    # Eight parameters: each is a part of what is printed, named where it is given, and few errors have all of them.
     def __init__(
         self,
         code: str,

@@ -46,6 +46,7 @@ class Outcome:
                 self.untrustworthy.append(event)
 
 
+# Seven parameters: what the engine is given, named where it is given; most callers leave most of them out.
 def execute(
     plan: Plan,
     out: Path,

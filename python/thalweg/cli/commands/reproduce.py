@@ -97,10 +97,7 @@ def command(
         page, files = None, None
         if ended is not Exit.INTERRUPTED:
             page = studies.folder(study, engine_name, out or studies.RUNS, quick=quick).with_suffix(".html")
-            shown = studies.as_page(study, done, quick=quick)
-            studies.write_page(shown, page)
-            if study.name in drawn_to:
-                files = _save_figures(shown, drawn_to[study.name], form)
+            files = _write_page(study, done, page, drawn_to.get(study.name), form, quick=quick)
         if as_json:
             told.append(reproduce_output.as_json(study, done, page, files, quick=quick))
         elif done:
@@ -117,15 +114,19 @@ def command(
         output.data_json({"studies": told, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
     if ended is Exit.INTERRUPTED:
         output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
-    every = [each for planned in whole for each in planned]
-    codes = [ended, *(evidence.code(found) for each in every for found in each.evidence)]
-    cautions = [caution for each in every for caution in each.cautions]
-    if not any(each.is_judged for each in every):
+    raise typer.Exit(_exit_code([each for planned in whole for each in planned], ended))
+
+
+def _exit_code(reproduced: "Sequence[Reproduced]", ended: Exit) -> Exit:
+    """Return the worst of what was found and how it `ended`; prints the cautions unless it was interrupted."""
+    codes = [ended, *(evidence.code(found) for each in reproduced for found in each.evidence)]
+    cautions = [caution for each in reproduced for caution in each.cautions]
+    if not any(each.is_judged for each in reproduced):
         codes.append(Exit.NO_EVIDENCE)
         cautions.append("no claim could be judged")
     for caution in cautions if ended is not Exit.INTERRUPTED else ():
         output.talk(evidence.sentence(caution))
-    raise typer.Exit(evidence.worst(codes))
+    return evidence.worst(codes)
 
 
 def _engines(name: str, known: "Capabilities") -> "list[Engine]":
@@ -173,6 +174,17 @@ def _figure_folders(
     for each in folders.values():
         paper.prepare(each, form or figure_files.DEFAULT)
     return folders
+
+
+def _write_page(
+    study: "Study", done: "Sequence[Reproduced]", page: Path, figures: Path | None, form: str | None, *, quick: bool
+) -> list[Path] | None:
+    """Write the page of a study, and its figures where a folder for them is given; returns the files of figures."""
+    from thalweg import studies
+
+    shown = studies.as_page(study, done, quick=quick)
+    studies.write_page(shown, page)
+    return None if figures is None else _save_figures(shown, figures, form)
 
 
 def _save_figures(shown: "StudyPage", directory: Path, form: str | None) -> list[Path]:
