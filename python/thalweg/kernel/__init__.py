@@ -14,7 +14,7 @@ from thalweg.kernel.build import Order, Result, build
 from thalweg.kernel.fetch import PACKAGE, Fetched, fetch
 from thalweg.kernel.guests import GuestKernel
 from thalweg.kernel.progress import Progress
-from thalweg.kernel.store import VARIABLE, Kernel, current, kernels, named, remove, use
+from thalweg.kernel.store import VARIABLE, Kernel, current, kernels, named
 
 __all__ = [
     "PACKAGE",
@@ -31,6 +31,4 @@ __all__ = [
     "guests",
     "kernels",
     "named",
-    "remove",
-    "use",
 ]

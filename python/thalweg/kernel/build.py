@@ -18,7 +18,7 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.kernel import commands, fragment, store, toolchain
 from thalweg.kernel.commands import Log
 from thalweg.kernel.fragment import Fragment
-from thalweg.kernel.source import Package, Source, Tree
+from thalweg.kernel.source import Source, SourcePackage, Tree
 from thalweg.kernel.store import Kernel
 from thalweg.processes import asked_to_end
 
@@ -77,11 +77,11 @@ def build(order: Order, listener: Listener) -> Result:
         store.place().mkdir(parents=True, exist_ok=True)
         toolchain.check(store.place(), needs_source=order.tree is None)
         listener.phase("looking at the source")
-        source: Source = Tree.find(order.tree) if order.tree else Package.find()
+        source: Source = Tree.find(order.tree) if order.tree else SourcePackage.find()
         key = _key(source, options)
         there = None if order.is_forced else _whole(key)
         if there:
-            store.use(there)
+            there.use()
             return Result(there, is_new=False, notes=[])
         with asked_to_end(), store.building() as folder:
             return _Build(order, fragments, source, listener, folder).run(key)
@@ -103,7 +103,7 @@ class _Build:
         """Do all steps, and keep the result."""
         log = Log(store.place() / "build.log")
         try:
-            if isinstance(self.source, Package):
+            if isinstance(self.source, SourcePackage):
                 size = f"{self.source.size_bytes / 1e6:.0f} MB"
                 self.listener.phase(f"fetching and unpacking {self.source.about} ({size})")
             tree, source_sha256 = self.source.unpack(self.folder, log)
@@ -117,7 +117,7 @@ class _Build:
             log.close()
         self.source.check_unchanged()
         kernel = self._collect(key, source_sha256)
-        store.use(kernel)
+        kernel.use()
         return Result(kernel, is_new=True, notes=notes)
 
     @property

@@ -20,7 +20,7 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.kernel import commands, guests, store
 from thalweg.kernel.commands import Log
 from thalweg.kernel.guests import GuestKernel
-from thalweg.kernel.source import printed
+from thalweg.kernel.source import AptPackage, printed
 from thalweg.processes import asked_to_end
 
 PACKAGE = "linux-image-cloud-amd64"
@@ -56,21 +56,6 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
-    """A package that apt can fetch."""
-
-    name: str
-    version: str
-    checksum: str
-    size_bytes: int
-
-    @property
-    def source(self) -> str:
-        """Name and version."""
-        return f"{self.name} {self.version}"
-
-
-@dataclass(frozen=True)
 class Fetched:
     """What came of it."""
 
@@ -94,12 +79,12 @@ def fetch(package: str, suite: str | None, listener: Listener, *, is_forced: boo
                 found = _find(package, suite, options)
                 there = next((each for each in guests.kernels() if each.package_sha256 == found.checksum), None)
                 if there and there.is_whole() and not is_forced:
-                    guests.use(there)
+                    there.use()
                     return Fetched(there, is_new=False)
                 kernel = _unpack(found, options, folder, listener, log)
             finally:
                 log.close()
-            guests.use(kernel)
+            kernel.use()
             return Fetched(kernel, is_new=True)
     except OSError as error:
         raise _explained(error) from error
@@ -116,7 +101,7 @@ def _check_programs() -> None:
         )
 
 
-def _find(package: str, suite: str | None, options: Sequence[str]) -> Found:
+def _find(package: str, suite: str | None, options: Sequence[str]) -> AptPackage:
     """Ask apt for a package, or for the kernel's that it depends on."""
     depends = commands.read(["apt-cache", *options, "depends", package]) or ""
     named = re.search(r"Depends: (linux-image-\S+)", depends)
@@ -134,7 +119,7 @@ def _find(package: str, suite: str | None, options: Sequence[str]) -> Found:
             hint="apt-cache search linux-image" + ("" if suite else "\nor, if its lists are old: sudo apt-get update"),
             exit_code=Exit.MISSING,
         )
-    return Found(name, *found)
+    return AptPackage(name, *found)
 
 
 def _options(folder: Path, suite: str, listener: Listener, log: Log) -> list[str]:
@@ -181,8 +166,8 @@ def _options(folder: Path, suite: str, listener: Listener, log: Log) -> list[str
     return options
 
 
-def _unpack(found: Found, options: Sequence[str], folder: Path, listener: Listener, log: Log) -> GuestKernel:
-    listener.phase(f"fetching {found.source} ({found.size_bytes / 1e6:.0f} MB)")
+def _unpack(found: AptPackage, options: Sequence[str], folder: Path, listener: Listener, log: Log) -> GuestKernel:
+    listener.phase(f"fetching {found.about} ({found.size_bytes / 1e6:.0f} MB)")
     sandbox = [] if options else ["-oAPT::Sandbox::User="]
     commands.run(["apt-get", *options, *sandbox, "download", found.name], f"fetching {found.name}", log, folder=folder)
     package = next(folder.glob("*.deb"))
@@ -206,7 +191,7 @@ def _unpack(found: Found, options: Sequence[str], folder: Path, listener: Listen
     kernel = GuestKernel(
         folder=made,
         release=release,
-        source=found.source,
+        source=found.about,
         package_sha256=found.checksum,
         image_sha256=store.sha256(made / guests.IMAGE),
         fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -224,7 +209,7 @@ def _keep_modules(modules: Path, target: Path) -> None:
             shutil.copyfile(file, target / inside)
 
 
-def _name(release: str, found: Found) -> str:
+def _name(release: str, found: AptPackage) -> str:
     """Give the release; with a part of the checksum if another package of the same release is there."""
     there = {each.name: each for each in guests.kernels()}.get(release)
     if there is None or there.package_sha256 == found.checksum:

@@ -8,12 +8,11 @@ The engine reads the same places: `THALWEG_VM_KERNEL` and `THALWEG_VM_MODULES` i
 """
 
 import json
-import os
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from thalweg.kernel import store
+from thalweg.kernel.store import DESCRIPTION, KeptKernel
 
 IMAGE_VARIABLE = "THALWEG_VM_KERNEL"
 """Environment variable that names the image of the kernel to run, in place of `current`."""
@@ -26,26 +25,27 @@ FORMAT = 1
 
 IMAGE = "vmlinuz"
 MODULES = "modules"
-DESCRIPTION = "kernel.json"
 FETCHING = "fetch-"
 """How the name of the folder of a fetch begins."""
 
 
 @dataclass(frozen=True)
-class GuestKernel:
-    """A kernel that was fetched: where it is, and what kernel.json says of it."""
+class GuestKernel(KeptKernel):
+    """A kernel that was fetched."""
 
-    folder: Path
-    release: str
-    source: str
     package_sha256: str
     image_sha256: str
     fetched: str
 
     @property
-    def name(self) -> str:
-        """How it is called in `thalweg kernel use` and `--kernel`."""
-        return self.folder.name
+    def link(self) -> Path:
+        """The link to the kernel that guests run."""
+        return place() / "current"
+
+    @property
+    def target(self) -> Path:
+        """What the link points to where guests run this kernel."""
+        return Path("kernels", self.name)
 
     @property
     def image(self) -> Path:
@@ -100,30 +100,10 @@ def current() -> GuestKernel | None:
     return read((place() / "current").resolve())
 
 
-def use(kernel: GuestKernel) -> None:
-    """Have guests run this kernel; at every moment `current` is the old one or the new one."""
-    link, new = place() / "current", place() / f".current-{os.getpid()}"
-    new.unlink(missing_ok=True)
-    new.symlink_to(Path("kernels", kernel.name))
-    new.replace(link)
-
-
-def remove(kernel: GuestKernel) -> None:
-    """Remove a kernel, first the file that makes it one; if it was the one to run, there is none after."""
-    link = place() / "current"
-    if link.is_symlink() and link.readlink().name == kernel.name:
-        link.unlink()
-    (kernel.folder / DESCRIPTION).unlink()
-    shutil.rmtree(kernel.folder)
-
-
 def keep(made: Path, name: str) -> GuestKernel:
     """Move a finished folder to its place; one that is there is replaced."""
     target = place() / "kernels" / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        target.rename(made.with_name("old"))
-    made.rename(target)
-    kernel = read(target)
+    kernel = read(store.replace(made, target))
     assert kernel, f"{target} was just made"
     return kernel

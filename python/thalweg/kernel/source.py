@@ -54,8 +54,8 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Package:
-    """The distribution's source package, which apt fetches without root and without installing it."""
+class AptPackage:
+    """A package that apt can fetch."""
 
     name: str
     version: str
@@ -67,13 +67,18 @@ class Package:
         """Name and version."""
         return f"{self.name} {self.version}"
 
+
+@dataclass(frozen=True)
+class SourcePackage(AptPackage):
+    """The distribution's source package, which apt fetches without root and without installing it."""
+
     @property
     def identity(self) -> str:
         """The checksum of the package in apt's lists, which apt compares with what it fetched."""
         return self.checksum
 
     @classmethod
-    def find(cls) -> "Package":
+    def find(cls) -> "SourcePackage":
         """Ask apt for the source of the distribution's kernel.
 
         Raises `ThalwegError` if apt has none.

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -35,21 +36,61 @@ BUILDING = "build-"
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A kernel that was built: where it is, and what kernel.json says of it."""
+class KeptKernel(ABC):
+    """A kernel in the cache: where it is, and what kernel.json says of every kernel."""
 
     folder: Path
     release: str
     source: str
+
+    @property
+    def name(self) -> str:
+        """How it is called in `thalweg kernel use`."""
+        return self.folder.name
+
+    @property
+    @abstractmethod
+    def link(self) -> Path:
+        """The link to the kernel that runs."""
+
+    @property
+    @abstractmethod
+    def target(self) -> Path:
+        """What the link points to where this kernel runs."""
+
+    def use(self) -> None:
+        """Have the engine take this kernel; at every moment `link` points to the old one or the new one."""
+        new = self.link.with_name(f".{self.link.name}-{os.getpid()}")
+        new.unlink(missing_ok=True)
+        new.symlink_to(self.target)
+        new.replace(self.link)
+
+    def remove(self) -> None:
+        """Remove this kernel, first the file that makes it one; if it was the one to run, there is none after."""
+        if self.link.is_symlink() and self.link.readlink() == self.target:
+            self.link.unlink()
+        (self.folder / DESCRIPTION).unlink()
+        shutil.rmtree(self.folder)
+
+
+@dataclass(frozen=True)
+class Kernel(KeptKernel):
+    """A kernel that was built."""
+
     source_sha256: str
     config_sha256: str
     linux_sha256: str
     built: str
 
     @property
-    def name(self) -> str:
-        """How it is called in `thalweg kernel use`."""
-        return self.folder.name
+    def link(self) -> Path:
+        """The link to the kernel that the engine takes."""
+        return place() / "current"
+
+    @property
+    def target(self) -> Path:
+        """What the link points to where the engine takes this kernel."""
+        return Path(self.name)
 
     def is_whole(self) -> bool:
         """Tell whether the program is the one that was built; the engine runs no other."""
@@ -116,36 +157,22 @@ def named(name: str) -> Kernel:
     )
 
 
-def use(kernel: Kernel) -> None:
-    """Have the engine take this kernel; at every moment `current` is the old one or the new one."""
-    link, new = place() / "current", place() / f".current-{os.getpid()}"
-    new.unlink(missing_ok=True)
-    new.symlink_to(kernel.name)
-    new.replace(link)
-
-
-def remove(kernel: Kernel) -> None:
-    """Remove a kernel, first the file that makes it one; if it was the one to run, there is none after."""
-    link = place() / "current"
-    if link.is_symlink() and link.readlink() == Path(kernel.name):
-        link.unlink()
-    (kernel.folder / DESCRIPTION).unlink()
-    shutil.rmtree(kernel.folder)
-
-
 def keep(made: Path, name: str) -> Kernel:
     """Move a finished folder to its place; one that is there is replaced.
 
     Raises `ThalwegError` if what was made is not a kernel, which would be a defect.
     """
-    target = place() / name
-    if target.exists():
-        old = made.with_name("old")
-        target.rename(old)
-    made.rename(target)
-    kernel = read(target)
-    assert kernel, f"{target} was just made"
+    kernel = read(replace(made, place() / name))
+    assert kernel, f"{place() / name} was just made"
     return kernel
+
+
+def replace(made: Path, target: Path) -> Path:
+    """Move a finished folder to `target`; one that is there is moved aside. Returns `target`."""
+    if target.exists():
+        target.rename(made.with_name("old"))
+    made.rename(target)
+    return target
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def made(cache: Path, name: str, day: str) -> Kernel:
     checksum = store.sha256(folder / "linux")
     kernel = Kernel(folder, name.split("-")[0], "linux-source-6.1 6.1", "s", "c", checksum, f"{day}T00:00:00Z")
     kernel.describe()
-    store.use(kernel)
+    kernel.use()
     return kernel
 
 
@@ -39,7 +39,7 @@ def test_where_no_kernel_is_built_the_list_says_how(thalweg: Thalweg) -> None:
 
 
 def test_the_newest_comes_first_and_the_used_one_is_marked(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
-    store.use(two[0])
+    two[0].use()
     lines = thalweg("kernel", "list").stdout.splitlines()
     assert lines[1].split()[0] == two[1].name
     assert lines[2].split()[:2] == ["used", two[0].name]

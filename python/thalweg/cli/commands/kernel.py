@@ -56,12 +56,7 @@ def build(
         raise typer.Exit(Exit.INTERRUPTED) from None
     for note in result.notes:
         output.talk(f"note: {note}")
-    if as_json:
-        output.data_json(_json(result.kernel))
-        return
-    what = "built" if result.is_new else "there already"
-    output.data(f"{what}: Linux {result.kernel.release}, {result.kernel.folder}")
-    _warn_of_variable()
+    _show(result.kernel, "built" if result.is_new else "there already", as_json=as_json)
 
 
 @commands.command("fetch", epilog="Example: thalweg kernel fetch linux-image-amd64")
@@ -92,12 +87,7 @@ def fetch(
     except KeyboardInterrupt:
         output.talk("interrupted: nothing is left of it; the same command begins it again")
         raise typer.Exit(Exit.INTERRUPTED) from None
-    if as_json:
-        output.data_json(_json(result.kernel))
-        return
-    what = "fetched" if result.is_new else "there already"
-    output.data(f"{what}: Linux {result.kernel.release}, {result.kernel.folder}")
-    _warn_of_variable()
+    _show(result.kernel, "fetched" if result.is_new else "there already", as_json=as_json)
 
 
 @commands.command("list", epilog="Example: thalweg kernel list")
@@ -123,14 +113,8 @@ def list_(as_json: Json = False) -> None:
 @commands.command("use", epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
 def use(name: Name) -> None:
     """Use another kernel from now on."""
-    from thalweg.kernel import GuestKernel, guests
-    from thalweg.kernel import use as use_kernel
-
     kernel = _named(name)
-    if isinstance(kernel, GuestKernel):
-        guests.use(kernel)
-    else:
-        use_kernel(kernel)
+    kernel.use()
     output.talk(f"used from now on: Linux {kernel.release}, {kernel.folder}")
     _warn_of_variable()
 
@@ -139,14 +123,12 @@ def use(name: Name) -> None:
 def remove(name: Name) -> None:
     """Remove a kernel."""
     from thalweg.kernel import GuestKernel, current, guests
-    from thalweg.kernel import remove as remove_kernel
 
     kernel = _named(name)
+    kernel.remove()
     if isinstance(kernel, GuestKernel):
-        guests.remove(kernel)
         is_left, again = guests.current() is not None, "thalweg kernel fetch"
     else:
-        remove_kernel(kernel)
         is_left, again = current() is not None, "thalweg kernel build"
     output.talk(f"removed: {kernel.folder}")
     if not is_left:
@@ -157,6 +139,15 @@ def _named(name: str) -> "Kernel | GuestKernel":
     from thalweg.kernel import guests, named
 
     return next((each for each in guests.kernels() if each.name == name), None) or named(name)
+
+
+def _show(kernel: "Kernel | GuestKernel", what: str, *, as_json: bool) -> None:
+    """Print a kernel that is there now; `what` says since when."""
+    if as_json:
+        output.data_json(_json(kernel))
+        return
+    output.data(f"{what}: Linux {kernel.release}, {kernel.folder}")
+    _warn_of_variable()
 
 
 def _json(kernel: "Kernel | GuestKernel") -> dict[str, object]:
