@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,9 @@ from thalweg import __version__, engine
 from thalweg.cli.commands import doctor_live
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError
+
+if TYPE_CHECKING:
+    from thalweg.kernel import GuestKernel, Kernel
 
 EPILOG = "Example: thalweg doctor --live"
 
@@ -78,8 +81,7 @@ def command(
 def _findings() -> Iterator[Finding]:
     yield _python()
     yield from _engines()
-    yield from _built_kernel()
-    yield from _guest_kernel()
+    yield from _kernels()
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", "ok", f"{cores}: as many experiments run at a time; in real time, one")
     yield _memory(cores)
@@ -119,32 +121,27 @@ def _engines() -> Iterator[Finding]:
         yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
 
 
-def _built_kernel() -> Iterator[Finding]:
-    """Look at the kernel that runs in virtual time; where there is none, the engine that wants one says so itself."""
-    from thalweg.kernel import current
+def _kernels() -> Iterator[Finding]:
+    """Inspect the kernels that run in virtual time and in guests.
 
-    used = current()
-    if used is None:
-        return
-    found = f"Linux {used.release}, built {used.built}, in {used.folder}"
-    if used.is_whole():
-        yield Finding("built kernel", "ok", found)
-    else:
-        yield Finding("built kernel", "warning", f"{found}: changed since it was built", "thalweg kernel build")
+    Where there is none, the engine that wants one says so itself.
+    """
+    from thalweg.kernel import current, guests
+
+    if built := current():
+        yield _kernel(
+            "built kernel", built, f"built {built.built}", "changed since it was built", "thalweg kernel build"
+        )
+    if fetched := guests.current():
+        since = f"fetched {fetched.fetched}"
+        yield _kernel("guests' kernel", fetched, since, "changed since", "thalweg kernel fetch --force")
 
 
-def _guest_kernel() -> Iterator[Finding]:
-    """Look at the kernel that guests run; where there is none, the engine that wants one says so itself."""
-    from thalweg.kernel import guests
-
-    used = guests.current()
-    if used is None:
-        return
-    found = f"Linux {used.release}, fetched {used.fetched}, in {used.folder}"
-    if used.is_whole():
-        yield Finding("guests' kernel", "ok", found)
-    else:
-        yield Finding("guests' kernel", "warning", f"{found}: changed since", "thalweg kernel fetch --force")
+def _kernel(what: str, kernel: "Kernel | GuestKernel", since: str, changed: str, todo: str) -> Finding:
+    found = f"Linux {kernel.release}, {since}, in {kernel.folder}"
+    if kernel.is_whole():
+        return Finding(what, "ok", found)
+    return Finding(what, "warning", f"{found}: {changed}", todo)
 
 
 def _memory(cores: int) -> Finding:

@@ -50,10 +50,7 @@ def command(
         bool, typer.Option("--record", help="Keep what was found in the study's found.json, for --check.")
     ] = False,
     retry_untrustworthy: Retry = False,
-    policy: Annotated[
-        Path | None,
-        option("--policy", "FILE", "Write the policy for servers that follows."),
-    ] = None,
+    policy: Annotated[Path | None, option("--policy", "FILE", "Write the policy for servers that follows.")] = None,
     figures: Annotated[
         Path | None,
         option("--figures", "DIR", "Write every figure as a file into DIR; of all studies, into a folder for each."),
