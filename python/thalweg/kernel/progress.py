@@ -13,6 +13,9 @@ OBJECTS = 620
 class Progress:
     """Shows the parts of a build as they come; use it as a context manager."""
 
+    # Its bar starts and stops like that of thalweg.run.Progress. They share no base class: neither of the two layers
+    # may use the other, and they update their bars in different ways.
+
     def __init__(self, console: Console) -> None:
         """Write to `console`, which is standard error."""
         self._console = console
