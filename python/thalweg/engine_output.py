@@ -47,7 +47,7 @@ class ExperimentId(TypedDict):
     repetition: int
 
 
-class Host(TypedDict, total=False):
+class Machine(TypedDict, total=False):
     """The machine that made a run directory."""
 
     os: str
@@ -65,7 +65,7 @@ class RunFile(TypedDict):
     result_version: NotRequired[str]
     plan: PlanObject
     experiments: list[ExperimentId]
-    host: NotRequired[Host]
+    host: NotRequired[Machine]
     created: NotRequired[str]
     command: NotRequired[list[str] | None]
 
@@ -124,7 +124,7 @@ class Live(TypedDict):
     missed: LiveMissed
 
 
-class Spread(TypedDict):
+class PolicySpread(TypedDict):
     """A number over many worlds."""
 
     median: float
@@ -135,13 +135,13 @@ class PolicySummary(TypedDict):
     """How well a policy has played many worlds."""
 
     policy: str
-    regret_percent: Spread
-    regret_with_holdout_percent: Spread
-    regret_while_busy_percent: Spread | None
-    good_percent: Spread
-    harm_percent: Spread
-    settled: Spread | None
-    settled_after_change: Spread | None
+    regret_percent: PolicySpread
+    regret_with_holdout_percent: PolicySpread
+    regret_while_busy_percent: PolicySpread | None
+    good_percent: PolicySpread
+    harm_percent: PolicySpread
+    settled: PolicySpread | None
+    settled_after_change: PolicySpread | None
     by_kind_percent: dict[str, float]
 
 

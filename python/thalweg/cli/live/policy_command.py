@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from thalweg.cli.printing import output
-from thalweg.engine_output import PolicySummary, Spread
+from thalweg.engine_output import PolicySpread, PolicySummary
 
 EPILOG = "Example: thalweg policy simulate --policy bayes --policy ucb"
 
@@ -92,7 +92,7 @@ def _row(summary: PolicySummary) -> list[str]:
     ]
 
 
-def _median(spread: Spread | None, unit: str) -> str:
+def _median(spread: PolicySpread | None, unit: str) -> str:
     if spread is None:
         return "-"
     return f"{spread['median']:.1f}{unit}" if unit else f"{spread['median']:.0f} ({spread['worst_decile']:.0f})"
