@@ -10,21 +10,21 @@ knows the engine.
 """
 
 from thalweg.kernel import guests
-from thalweg.kernel.build import Order, Result, build
+from thalweg.kernel.build import Built, Order, build
 from thalweg.kernel.fetch import PACKAGE, Fetched, fetch
 from thalweg.kernel.guests import GuestKernel
-from thalweg.kernel.progress import Progress
+from thalweg.kernel.progress import KernelProgress
 from thalweg.kernel.store import VARIABLE, Kernel, current, kernels, named
 
 __all__ = [
     "PACKAGE",
     "VARIABLE",
+    "Built",
     "Fetched",
     "GuestKernel",
     "Kernel",
+    "KernelProgress",
     "Order",
-    "Progress",
-    "Result",
     "build",
     "current",
     "fetch",

@@ -18,7 +18,7 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.kernel import commands, fragment, store, toolchain
 from thalweg.kernel.commands import Log
 from thalweg.kernel.fragment import Fragment
-from thalweg.kernel.source import Source, SourcePackage, Tree
+from thalweg.kernel.source import KernelSource, SourcePackage, SourceTree
 from thalweg.kernel.store import Kernel
 from thalweg.processes import asked_to_end
 
@@ -31,7 +31,7 @@ STEP = re.compile(r"^  [A-Z]+ +(\S+\.o)\b")
 """What make prints when an object is made."""
 
 
-class Listener(Protocol):
+class BuildListener(Protocol):
     """Who shows how far a build is."""
 
     def phase(self, text: str) -> None:
@@ -56,7 +56,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Result:
+class Built:
     """What came of an order."""
 
     kernel: Kernel
@@ -65,7 +65,7 @@ class Result:
     """What the kernel lacks of what we offer."""
 
 
-def build(order: Order, listener: Listener) -> Result:
+def build(order: Order, listener: BuildListener) -> Built:
     """Build a kernel, if it is not there already, and have the engine take it.
 
     Raises `ThalwegError` if something is missing, an option does not hold, another build goes on, or make fails; and
@@ -77,12 +77,12 @@ def build(order: Order, listener: Listener) -> Result:
         store.place().mkdir(parents=True, exist_ok=True)
         toolchain.check(store.place(), needs_source=order.tree is None)
         listener.phase("looking at the source")
-        source: Source = Tree.find(order.tree) if order.tree else SourcePackage.find()
+        source: KernelSource = SourceTree.find(order.tree) if order.tree else SourcePackage.find()
         key = _key(source, options)
         there = None if order.is_forced else _whole(key)
         if there:
             there.use()
-            return Result(there, is_new=False, notes=[])
+            return Built(there, is_new=False, notes=[])
         with asked_to_end(), store.building() as folder:
             return _Build(order, fragments, source, listener, folder).run(key)
     except OSError as error:
@@ -95,11 +95,11 @@ class _Build:
 
     order: Order
     fragments: list[Fragment]
-    source: Source
-    listener: Listener
+    source: KernelSource
+    listener: BuildListener
     folder: Path
 
-    def run(self, key: str) -> Result:
+    def run(self, key: str) -> Built:
         """Do all steps, and keep the result."""
         log = Log(store.place() / "build.log")
         try:
@@ -118,7 +118,7 @@ class _Build:
         self.source.check_unchanged()
         kernel = self._collect(key, source_sha256)
         kernel.use()
-        return Result(kernel, is_new=True, notes=notes)
+        return Built(kernel, is_new=True, notes=notes)
 
     @property
     def _objects(self) -> Path:
@@ -180,7 +180,7 @@ class _Build:
         return store.keep(made, f"{release}-{key}")
 
 
-def _key(source: Source, options: dict[str, str]) -> str:
+def _key(source: KernelSource, options: dict[str, str]) -> str:
     """Give what tells this kernel from every other one."""
     parts = (RECIPE, source.identity, fragment.write(options), toolchain.compiler())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_DIGITS]

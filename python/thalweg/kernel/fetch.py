@@ -48,7 +48,7 @@ NAME_DIGITS = 8
 """Digits of a checksum behind a release that two packages share."""
 
 
-class Listener(Protocol):
+class FetchListener(Protocol):
     """Who shows how far a fetch is."""
 
     def phase(self, text: str) -> None:
@@ -63,7 +63,7 @@ class Fetched:
     is_new: bool
 
 
-def fetch(package: str, suite: str | None, listener: Listener, *, is_forced: bool = False) -> Fetched:
+def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced: bool = False) -> Fetched:
     """Fetch the kernel of a package, if it is not there already, and have guests run it.
 
     `package` may be one that only depends on a kernel's. `suite`, such as bookworm-backports, need not be among apt's
@@ -122,7 +122,7 @@ def _find(package: str, suite: str | None, options: Sequence[str]) -> AptPackage
     return AptPackage(name, *found)
 
 
-def _options(folder: Path, suite: str, listener: Listener, log: Log) -> list[str]:
+def _options(folder: Path, suite: str, listener: FetchListener, log: Log) -> list[str]:
     """Make apt look at one suite of the distribution, in lists of our own."""
     form = "$(SITE)|$(RELEASE)"
     said = commands.read(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]) or ""
@@ -166,7 +166,7 @@ def _options(folder: Path, suite: str, listener: Listener, log: Log) -> list[str
     return options
 
 
-def _unpack(found: AptPackage, options: Sequence[str], folder: Path, listener: Listener, log: Log) -> GuestKernel:
+def _unpack(found: AptPackage, options: Sequence[str], folder: Path, listener: FetchListener, log: Log) -> GuestKernel:
     listener.phase(f"fetching {found.about} ({found.size_bytes / 1e6:.0f} MB)")
     sandbox = [] if options else ["-oAPT::Sandbox::User="]
     commands.run(["apt-get", *options, *sandbox, "download", found.name], f"fetching {found.name}", log, folder=folder)

@@ -10,7 +10,7 @@ OBJECTS = 620
 """Objects that Linux 6.1 is made of with our options; other versions and more options make it some more or fewer."""
 
 
-class Progress:
+class KernelProgress:
     """Shows the parts of a build as they come; use it as a context manager."""
 
     # Its bar starts and stops like that of thalweg.run.Progress. They share no base class: neither of the two layers
@@ -22,7 +22,7 @@ class Progress:
         self._done = 0
         self._bar: Bar | None = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "KernelProgress":
         """Start showing."""
         if self._console.is_terminal:
             columns = (

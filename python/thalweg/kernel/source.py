@@ -35,7 +35,7 @@ CONFIGURED = (".config", "include/config", "arch/um/include/generated")
 """What a build inside of the tree leaves there, and make refuses a build outside of it for."""
 
 
-class Source(Protocol):
+class KernelSource(Protocol):
     """A kernel's source."""
 
     @property
@@ -117,7 +117,7 @@ class SourcePackage(AptPackage):
 
 
 @dataclass(frozen=True)
-class Tree:
+class SourceTree:
     """A developer's own tree, which is only read."""
 
     folder: Path
@@ -125,7 +125,7 @@ class Tree:
     identity: str
 
     @classmethod
-    def find(cls, folder: Path) -> "Tree":
+    def find(cls, folder: Path) -> "SourceTree":
         """Look at a tree.
 
         Raises `ThalwegError` if it is none, lacks virtual time, or has been configured in place.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from thalweg.errors import ThalwegError
-from thalweg.kernel.source import Tree, tree_sha256, version_of
+from thalweg.kernel.source import SourceTree, tree_sha256, version_of
 
 
 def test_the_version_is_that_of_the_makefile(tree: Path) -> None:
@@ -29,14 +29,14 @@ def test_the_version_is_that_of_the_makefile(tree: Path) -> None:
 def test_a_tree_that_cannot_be_built_is_refused(tree: Path, file: str, text: str, slug: str) -> None:
     (tree / file).write_text(text)
     with pytest.raises(ThalwegError) as error:
-        Tree.find(tree)
+        SourceTree.find(tree)
     assert error.value.code == slug
 
 
 def test_who_configured_the_tree_in_place_is_told_how_to_clean_it(tree: Path) -> None:
     (tree / ".config").write_text("")
     with pytest.raises(ThalwegError) as error:
-        Tree.find(tree)
+        SourceTree.find(tree)
     assert f"make -C {tree} ARCH=um mrproper" in error.value.text()
 
 
@@ -74,7 +74,7 @@ def test_the_commit_is_told_and_whether_there_is_more(tree: Path) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"], ["tag", "v1"]):
         subprocess.run([*git, *words], check=True)
-    assert Tree.find(tree).about.startswith(f"{tree} 6.7.8-rc9 (")
-    assert not Tree.find(tree).about.endswith(", changed)")
+    assert SourceTree.find(tree).about.startswith(f"{tree} 6.7.8-rc9 (")
+    assert not SourceTree.find(tree).about.endswith(", changed)")
     (tree / "main.c").write_text("changed")
-    assert Tree.find(tree).about.endswith(", changed)")
+    assert SourceTree.find(tree).about.endswith(", changed)")

@@ -45,11 +45,11 @@ def build(
     ~/.cache/thalweg. What is there already is not built again. A source tree of your own may be any Linux from 6.1 on;
     it is only read, never written.
     """
-    from thalweg.kernel import Order, Progress
+    from thalweg.kernel import KernelProgress, Order
     from thalweg.kernel import build as build_kernel
 
     try:
-        with Progress(output.console()) as progress:
+        with KernelProgress(output.console()) as progress:
             result = build_kernel(Order(source, config, jobs, force), progress)
     except KeyboardInterrupt:
         output.talk("interrupted: nothing is left of the build; the same command begins it again")
@@ -78,11 +78,11 @@ def fetch(
     Needs no root, and installs nothing: apt fetches the package, and what a guest needs of it stays in
     ~/.cache/thalweg. The package linux-image-amd64 is larger, and has every algorithm and queue discipline.
     """
-    from thalweg.kernel import PACKAGE, Progress
+    from thalweg.kernel import PACKAGE, KernelProgress
     from thalweg.kernel import fetch as fetch_kernel
 
     try:
-        with Progress(output.console()) as progress:
+        with KernelProgress(output.console()) as progress:
             result = fetch_kernel(package or PACKAGE, suite, progress, is_forced=force)
     except KeyboardInterrupt:
         output.talk("interrupted: nothing is left of it; the same command begins it again")
