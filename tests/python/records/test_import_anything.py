@@ -19,6 +19,7 @@ from thalweg import printable
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import (
     Addresses,
+    CsvTable,
     Haproxy,
     Importer,
     Iperf3,
@@ -27,7 +28,6 @@ from thalweg.records.imports import (
     Nginx,
     Notation,
     Ss,
-    Table,
     Varnish,
     convert,
     log_format,
@@ -54,9 +54,9 @@ IMPORTERS: dict[str, tuple[Callable[[], Importer], str]] = {
     "ndt as CSV": (Ndt, (SAMPLES / "ndt7.csv").read_text()),
     "iperf3": (Iperf3, json.dumps(TEST)),
     "json": (lambda: JsonLines(mapping(MAP, None)), f"{json.dumps(OBJECT)}\n" * 3),
-    "csv": (lambda: Table(mapping(MAP, None)), f"{','.join(OBJECT)}\n{ROW}\n{ROW}\n"),
+    "csv": (lambda: CsvTable(mapping(MAP, None)), f"{','.join(OBJECT)}\n{ROW}\n{ROW}\n"),
     "csv of a spreadsheet": (
-        lambda: Table(mapping(MAP, None), "", Notation(",")),
+        lambda: CsvTable(mapping(MAP, None), "", Notation(",")),
         f"sep=;\n{';'.join(OBJECT)}\n" + ROW.replace(",", ";").replace(".", ",") + "\n",
     ),
 }

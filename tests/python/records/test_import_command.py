@@ -12,7 +12,7 @@ import pytest
 from importing import SAMPLES, imported
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records import imports
-from thalweg.records.imports import Addresses, Haproxy, Iperf3, Ndt, Nginx, Ss, Table, Varnish, mapping
+from thalweg.records.imports import Addresses, CsvTable, Haproxy, Iperf3, Ndt, Nginx, Ss, Varnish, mapping
 from thalweg.records.imports.addresses import with_key
 from thalweg.records.schema import SCHEMA
 
@@ -172,7 +172,7 @@ TORN = {
     "ndt7.jsonl": Ndt,
     "ndt7.csv": Ndt,
     "ndt-server.json": Ndt,
-    "flows.csv": lambda: Table(mapping([], SAMPLES / "flows.toml")),
+    "flows.csv": lambda: CsvTable(mapping([], SAMPLES / "flows.toml")),
 }
 
 

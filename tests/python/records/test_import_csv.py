@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from importing import AT_S, SAMPLES, imported
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Table, mapping
+from thalweg.records.imports import CsvTable, mapping
 
 CSV = SAMPLES / "flows.csv"
 TIME = "end_us=finished"
@@ -14,7 +14,7 @@ TIME = "end_us=finished"
 def test_columns_become_ours_in_our_units(tmp_path: Path) -> None:
     settings = [TIME, "remote_address=client", "cc=algorithm", "acked_bytes=size_kB:kB", "fct_us=time_ms:ms",
                 "rtt_min_us=min_rtt_ms:ms", "retransmits=lost", "ecn=secure"]  # fmt: skip
-    rows, done = imported(Table(mapping(settings, None)), CSV, out=tmp_path)
+    rows, done = imported(CsvTable(mapping(settings, None)), CSV, out=tmp_path)
     first = {name: value for name, value in rows[0].items() if name != "connection"}
     assert first == {
         "end_us": AT_S * 1_000_000 + 500_000,
@@ -38,28 +38,30 @@ def test_columns_become_ours_in_our_units(tmp_path: Path) -> None:
 
 
 def test_a_file_of_toml_maps_too_and_settings_go_before_it(tmp_path: Path) -> None:
-    rows, _ = imported(Table(mapping(["cc=algorithm"], SAMPLES / "flows.toml")), CSV, out=tmp_path / "a")
+    rows, _ = imported(CsvTable(mapping(["cc=algorithm"], SAMPLES / "flows.toml")), CSV, out=tmp_path / "a")
     assert [row["cc"] for row in rows] == ["cubic", "bbr", "bbr"]
-    rows, _ = imported(Table(mapping([], SAMPLES / "flows.toml")), CSV, out=tmp_path / "b")
+    rows, _ = imported(CsvTable(mapping([], SAMPLES / "flows.toml")), CSV, out=tmp_path / "b")
     assert {row["cc"] for row in rows} == {"reno"}
     assert rows[0]["goodput_bps"] == 1e7
 
 
 def test_what_names_no_transfer_is_a_whole_connection(tmp_path: Path) -> None:
-    rows, _ = imported(Table(mapping([TIME, "acked_bytes=size_kB:kB"], None)), CSV, out=tmp_path)
+    rows, _ = imported(CsvTable(mapping([TIME, "acked_bytes=size_kB:kB"], None)), CSV, out=tmp_path)
     assert {row["kind"] for row in rows} == {"close"}
 
 
 def test_a_time_in_the_wrong_unit_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n1795304248\n1795304248000\n")
-    rows, done = imported(Table(mapping(["end_us=t:s"], None)), tmp_path / "a.csv", out=tmp_path / "out")
+    rows, done = imported(CsvTable(mapping(["end_us=t:s"], None)), tmp_path / "a.csv", out=tmp_path / "out")
     assert [row["end_us"] for row in rows] == [AT_S * 1_000_000]
     assert "another unit" in done.first_unread[0].why
 
 
 def test_fields_may_be_separated_by_anything_and_numbers_of_connections_be_texts(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\tt\nx\t1700000005\ny\t1700000006\nx\t1700000007\n")
-    rows, _ = imported(Table(mapping(["end_us=t:s", "connection=id"], None)), tmp_path / "a.tsv", out=tmp_path / "out")
+    rows, _ = imported(
+        CsvTable(mapping(["end_us=t:s", "connection=id"], None)), tmp_path / "a.tsv", out=tmp_path / "out"
+    )
     x, y, again = (row["connection"] for row in rows)
     assert x == again != y
     assert rows[0]["end_us"] == 1_700_000_005_000_000
@@ -67,7 +69,7 @@ def test_fields_may_be_separated_by_anything_and_numbers_of_connections_be_texts
 
 def test_addresses_that_were_truncated_or_hashed_before_stay(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,a\n1700000005,198.51.100.0/24\n1700000006,h:73a92d6adb7d024a\n1700000007,no\n")
-    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert [row["remote_address"] for row in rows] == ["198.51.100.0/24", "h:73a92d6adb7d024a"]
     assert done.first_unread[0].why == "remote_address: not an address: `no`"
@@ -84,7 +86,7 @@ def test_addresses_that_were_truncated_or_hashed_before_stay(tmp_path: Path) -> 
 )
 def test_a_map_that_makes_no_records_is_refused(settings: list[str], message: str) -> None:
     with pytest.raises(ThalwegError, match=message):
-        Table(mapping(settings, None))
+        CsvTable(mapping(settings, None))
 
 
 def test_a_file_of_toml_that_is_no_map_is_refused(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_file_of_toml_that_is_no_map_is_refused(tmp_path: Path) -> None:
 
 def test_a_heading_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="no column `size`") as caught:
-        imported(Table(mapping([TIME, "acked_bytes=size"], None)), CSV, out=tmp_path / "out")
+        imported(CsvTable(mapping([TIME, "acked_bytes=size"], None)), CSV, out=tmp_path / "out")
     assert "`size_kB`" in (caught.value.found or "")
     assert not (tmp_path / "out").exists()
 
@@ -110,7 +112,7 @@ def test_bytes_that_are_no_text_and_absurd_round_trips_are_noted(tmp_path: Path)
     file = tmp_path / "odd.csv"
     file.write_bytes(b"finished,algorithm,rtt_ms\n1795304248,bbr,20\n1795304249,caf\xe9,99999999\n")
     settings = [TIME, "cc=algorithm", "rtt_min_us=rtt_ms:ms"]
-    rows, done = imported(Table(mapping(settings, None)), file, out=tmp_path / "out")
+    rows, done = imported(CsvTable(mapping(settings, None)), file, out=tmp_path / "out")
     assert [row.get("rtt_min_us") for row in rows] == [20_000, None]
     assert list(done.fallbacks) == [
         "rtt_min_us: a round-trip time of more than an hour: is it in another unit?",

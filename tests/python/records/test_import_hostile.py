@@ -8,7 +8,19 @@ from pathlib import Path
 import pytest
 from importing import AT_S, SAMPLES, imported
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Imported, Importer, Ndt, Nginx, Ss, Table, Varnish, items, mapping, ss, ss_sockets
+from thalweg.records.imports import (
+    CsvTable,
+    Imported,
+    Importer,
+    Ndt,
+    Nginx,
+    Ss,
+    Varnish,
+    items,
+    mapping,
+    ss,
+    ss_sockets,
+)
 from thalweg.records.imports.values import LARGEST
 
 LINE = '203.0.113.9 - - [{}] "GET / HTTP/1.1" 200 {} "-" "x"\n'
@@ -18,7 +30,7 @@ GOOD = LINE.format(TIME, 44321)
 IMPORTERS: dict[str, Callable[[], Importer]] = {
     "nginx": Nginx,
     "varnish": Varnish,
-    "csv": lambda: Table(mapping(["end_us=t"], None)),
+    "csv": lambda: CsvTable(mapping(["end_us=t"], None)),
     "ndt": Ndt,
     "ss": Ss,
 }
@@ -55,7 +67,7 @@ def test_marks_of_encodings_and_ends_of_lines_of_other_systems_are_no_part_of_th
     tmp_path: Path, encoding: str
 ) -> None:
     (tmp_path / "a.csv").write_bytes("t,size\r\n1795304248,5\r\n1795304249,6\r\n".encode(encoding))
-    importer = Table(mapping(["end_us=t", "acked_bytes=size"], None))
+    importer = CsvTable(mapping(["end_us=t", "acked_bytes=size"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert ([row["acked_bytes"] for row in rows], done.unread) == ([5, 6], 0)
 
@@ -112,7 +124,7 @@ def test_a_time_without_a_zone_is_of_utc(tmp_path: Path) -> None:
 )
 def test_numbers_that_no_column_holds_are_told(tmp_path: Path, column: str, text: str, said: str) -> None:
     (tmp_path / "a.csv").write_text(f"t,x\n1700000005,1\n1700000006,{text}\n")
-    importer = Table(mapping(["end_us=t", f"{column}=x"], None))
+    importer = CsvTable(mapping(["end_us=t", f"{column}=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert len(rows) == (1 if said else 2)
     assert said in "".join(why(done))
@@ -121,7 +133,7 @@ def test_numbers_that_no_column_holds_are_told(tmp_path: Path, column: str, text
 
 def test_what_is_not_a_number_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,x\n1700000005,nan\n1700000006,-\n1700000007,\n")
-    importer = Table(mapping(["end_us=t", "rtt_min_us=x"], None))
+    importer = CsvTable(mapping(["end_us=t", "rtt_min_us=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert (len(rows), done.unread) == (3, 0)
     assert all("rtt_min_us" not in row for row in rows)
@@ -129,14 +141,14 @@ def test_what_is_not_a_number_is_not_known(tmp_path: Path) -> None:
 
 def test_a_zone_of_an_address_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,a\n1700000005,fe80::1%eth0\n1700000006,[fe80::2%3]\n")
-    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     rows, _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert {(row["remote_address"], row["ip_version"]) for row in rows} == {("fe80::/48", 6)}
 
 
 def test_lines_that_a_quote_swallows_are_all_counted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('t,x\n1700000005,a\n1700000006,"b\n' + "1700000007,c\n" * 40)
-    importer = Table(mapping(["end_us=t", "cc=x"], None))
+    importer = CsvTable(mapping(["end_us=t", "cc=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert ([row["cc"] for row in rows], done.unread) == (["a"], 41)
 
@@ -157,7 +169,7 @@ def test_a_line_that_never_ends_is_counted_and_takes_no_memory(tmp_path: Path, m
     assert (len(rows), [(line.line, "longer than" in line.why) for line in done.first_unread]) == (2, [(2, True)])
 
     (tmp_path / "a.csv").write_text("t,x\n1700000005,a\n1700000006," + "b" * 5000 + "\n1700000007,c\n")
-    importer = Table(mapping(["end_us=t", "cc=x"], None))
+    importer = CsvTable(mapping(["end_us=t", "cc=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert ([row["cc"] for row in rows], done.unread) == (["a", "c"], 1)
 
@@ -190,7 +202,7 @@ def test_torn_lines_of_ss_are_told(tmp_path: Path, line: str) -> None:
 
 def test_a_field_that_goes_on_over_lines_and_is_not_asked_for_is_csv(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('t,note,x\n1700000005,"one\ntwo",a\n1700000006,three,b\n')
-    importer = Table(mapping(["end_us=t", "cc=x"], None))
+    importer = CsvTable(mapping(["end_us=t", "cc=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert ([row["cc"] for row in rows], done.unread) == (["a", "b"], 0)
 

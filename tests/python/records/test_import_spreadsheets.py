@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from importing import AT_S, imported
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Addresses, Importer, Notation, Table, mapping
+from thalweg.records.imports import Addresses, CsvTable, Importer, Notation, mapping
 
 MAP = ["end_us=t", "acked_bytes=bytes", "fct_us=ms:ms"]
 
 
 def table(delimiter: str = "", **notation: str) -> Importer:
-    return Table(mapping(MAP, None), delimiter, Notation(**notation))
+    return CsvTable(mapping(MAP, None), delimiter, Notation(**notation))
 
 
 @pytest.mark.parametrize(("delimiter", "typed"), [(";", "';'"), ("\t", r"'\t'"), ("|", "'|'")])
@@ -93,7 +93,7 @@ def test_a_format_of_times_that_is_named_is_read(tmp_path: Path) -> None:
 
 def test_the_number_of_a_day_is_read_in_its_unit(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n46347.98435185\n1795304248\n")
-    importer = Table(mapping(["end_us=t:excel"], None))
+    importer = CsvTable(mapping(["end_us=t:excel"], None))
     (row,), done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert (round(row["end_us"] / 1e6), done.unread) == (AT_S, 1)
 
@@ -102,7 +102,7 @@ def test_the_number_of_a_day_is_read_in_its_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [str(AT_S), str(AT_S * 1000), str(AT_S * 1_000_000), str(AT_S * 1_000_000_000)])
 def test_a_time_in_the_wrong_unit_is_counted(tmp_path: Path, unit: str, text: str) -> None:
     (tmp_path / "a.csv").write_text(f"t\n{text}\n")
-    importer = Table(mapping([f"end_us=t:{unit}"], None))
+    importer = CsvTable(mapping([f"end_us=t:{unit}"], None))
     if len(text) == {"s": 10, "ms": 13, "us": 16, "ns": 19}[unit]:
         (row,), _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
         assert row["end_us"] == AT_S * 1_000_000
@@ -114,7 +114,7 @@ def test_a_time_in_the_wrong_unit_is_counted(tmp_path: Path, unit: str, text: st
 @pytest.mark.parametrize("text", ["nan", "NaN", "inf", "-inf", "Infinity", "-Infinity", "NA", "NULL", "-", ""])
 def test_nan_and_infinity_are_unknown(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f"t,x,y\n{AT_S},{text},{text}\n")
-    importer = Table(mapping(["end_us=t", "goodput_bps=x", "acked_bytes=y"], None))
+    importer = CsvTable(mapping(["end_us=t", "goodput_bps=x", "acked_bytes=y"], None))
     (row,), done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert not {"goodput_bps", "acked_bytes"} & row.keys()
     assert done.unread == 0
@@ -134,7 +134,7 @@ def test_nan_and_infinity_are_unknown(tmp_path: Path, text: str) -> None:
 )
 def test_an_address_may_have_its_port(tmp_path: Path, text: str, address: str, port: int | None) -> None:
     (tmp_path / "a.csv").write_text(f"t,a\n{AT_S},{text}\n")
-    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     (row,), _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out", addresses=Addresses("whole"))
     assert (row["remote_address"], row.get("remote_port")) == (address, port)
 
@@ -144,7 +144,7 @@ def test_an_address_may_have_its_port(tmp_path: Path, text: str, address: str, p
 )
 def test_a_value_that_is_not_an_address_makes_a_line_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f't,a\n{AT_S},unix:\n{AT_S},"{text}"\n')
-    importer = Table(mapping(["end_us=t", "remote_address=a"], None))
+    importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert (len(rows), done.unread) == (1, 1)
     assert "remote_address" not in rows[0]
@@ -153,12 +153,12 @@ def test_a_value_that_is_not_an_address_makes_a_line_that_cannot_be_read(tmp_pat
 def test_the_number_of_a_day_without_its_unit_says_which_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n46347.98435185\n")
     with pytest.raises(ThalwegError, match="its unit is excel"):
-        imported(Table(mapping(["end_us=t"], None)), tmp_path / "a.csv", out=tmp_path / "out")
+        imported(CsvTable(mapping(["end_us=t"], None)), tmp_path / "a.csv", out=tmp_path / "out")
 
 
 def test_a_fraction_of_a_count_is_not_rounded(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"t,n,us\n{AT_S},3.0,45.5\n{AT_S},1.5,45.5\n")
-    importer = Table(mapping(["end_us=t", "retransmits=n", "rtt_min_us=us"], None))
+    importer = CsvTable(mapping(["end_us=t", "retransmits=n", "rtt_min_us=us"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert [(row["retransmits"], row["rtt_min_us"]) for row in rows] == [(3, 46)]
     assert done.first_unread[0].why == "retransmits: a fraction of what has no fractions: `1.5`"

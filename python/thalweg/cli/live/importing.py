@@ -12,7 +12,7 @@ from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
     from thalweg.records.imports import Imported, Importer, Mapped, Notation
-    from thalweg.records.imports.convert import Reason
+    from thalweg.records.imports.convert import ReasonCount
 
 EPILOG = (
     "Example: thalweg import nginx access.log --config /etc/nginx/nginx.conf --out records/\n\n"
@@ -156,13 +156,13 @@ def _varnish(given: Given) -> "Importer":
 
 
 def _csv(given: Given) -> "Importer":
-    from thalweg.records.imports import Table
+    from thalweg.records.imports import CsvTable
 
     delimiter = str(given["--delimiter"] or "").replace("\\t", "\t")
     if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
         raise ThalwegError("bad-usage", f"{delimiter!r} cannot separate fields", place="--delimiter",
                            expected="one character, and not a quote", hint="--delimiter ';'")  # fmt: skip
-    return Table(_mapping(given), delimiter, _notation(given))
+    return CsvTable(_mapping(given), delimiter, _notation(given))
 
 
 def _mapping(given: Given) -> "Sequence[Mapped]":
@@ -236,7 +236,7 @@ def _talk_of(done: "Imported") -> None:
             output.talk(f"  {reason.count} x {reason.first}")
 
 
-def _counted(what: str, reason: "Reason") -> str:
+def _counted(what: str, reason: "ReasonCount") -> str:
     """Say how many lines there are of a kind, and where the first one is."""
     return f"{reason.count} x {what} (first {reason.first.file}:{reason.first.line})"
 
@@ -254,7 +254,7 @@ def _as_json(done: "Imported") -> dict[str, object]:
     }
 
 
-def _reason(what: str, reason: "Reason") -> dict[str, object]:
+def _reason(what: str, reason: "ReasonCount") -> dict[str, object]:
     first = reason.first
     return {
         "reason": what, "lines": reason.count, "file": str(first.file), "line": first.line, "why": first.why,

@@ -14,12 +14,13 @@ from thalweg.records.imports.ndt import Ndt
 from thalweg.records.imports.nginx import Nginx
 from thalweg.records.imports.nginx_config import COMBINED, log_format
 from thalweg.records.imports.ss import Ss
-from thalweg.records.imports.table import Table
+from thalweg.records.imports.table import CsvTable
 from thalweg.records.imports.varnish import Varnish
 
 __all__ = [
     "COMBINED",
     "Addresses",
+    "CsvTable",
     "Haproxy",
     "Imported",
     "Importer",
@@ -30,7 +31,6 @@ __all__ = [
     "Nginx",
     "Notation",
     "Ss",
-    "Table",
     "Varnish",
     "convert",
     "log_format",

@@ -16,8 +16,8 @@ from thalweg.files import read_regular
 from thalweg.records.imports.items import ImportedRow, Unread
 from thalweg.records.imports.values import count
 
-Form = Literal["whole", "truncated", "hashed"]
-FORMS: tuple[str, ...] = get_args(Form)
+AddressForm = Literal["whole", "truncated", "hashed"]
+FORMS: tuple[str, ...] = get_args(AddressForm)
 
 KEPT_BITS = {4: 24, 6: 48}
 """Bits of an address that truncating keeps: what one customer's network usually has, and no less."""
@@ -45,7 +45,7 @@ Address = IPv4Address | IPv6Address
 class Addresses:
     """What becomes of addresses."""
 
-    form: Form = "truncated"
+    form: AddressForm = "truncated"
     key: bytes = field(default=b"", repr=False)
 
     def text(self, address: Address) -> str:
@@ -60,7 +60,7 @@ class Addresses:
 
 
 @lru_cache(maxsize=65_536)
-def _text(form: Form, key: bytes, address: Address) -> str:
+def _text(form: AddressForm, key: bytes, address: Address) -> str:
     if form == "whole":
         return str(address)
     if form == "truncated":

@@ -53,23 +53,23 @@ class UnreadLine:
 
 
 @dataclass
-class Reason:
+class ReasonCount:
     """Lines that were treated alike for one reason."""
 
     first: UnreadLine
     count: int = 0
 
 
-class Tally(dict[str, Reason]):
+class Tally(dict[str, ReasonCount]):
     """Lines by reason, each with the first of them."""
 
     def add(self, reason: str, file: Path, line: int, *, found: str = "", lines: int = 1) -> None:
         """Count a line, and those that belong to it."""
         if reason not in self:
-            self[reason] = Reason(UnreadLine(file, line, f"{reason}: {found}" if found else reason))
+            self[reason] = ReasonCount(UnreadLine(file, line, f"{reason}: {found}" if found else reason))
         self[reason].count += lines
 
-    def most_common(self) -> list[tuple[str, Reason]]:
+    def most_common(self) -> list[tuple[str, ReasonCount]]:
         """Return the reasons, the most frequent one first."""
         return sorted(self.items(), key=lambda each: -each[1].count)
 

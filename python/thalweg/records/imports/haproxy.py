@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.haproxy_format import HTTP, TCP, Format
-from thalweg.records.imports.items import ImportedRow, Item, LeftOut, Source, Unread
+from thalweg.records.imports.haproxy_format import HTTP, TCP, HaproxyFormat
+from thalweg.records.imports.items import ImportedRow, Item, NotARecord, SourceFile, Unread
 from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.prefixes import log_items
 from thalweg.records.schema import CLOSE, TRANSFER
@@ -44,14 +44,14 @@ class Haproxy:
         Without a format, lines are those of `option httplog` or `option tcplog`. Raises `ThalwegError` if it is not a
         format, or if it lacks a field of the map.
         """
-        self._formats = [Format(form)] if form else [Format(HTTP), Format(TCP)]
+        self._formats = [HaproxyFormat(form)] if form else [HaproxyFormat(HTTP), HaproxyFormat(TCP)]
         self.expected = " or ".join(f"lines of the format {each.text}" for each in self._formats)
         """What a line should be."""
         names = set[str]().union(*(each.names for each in self._formats))
         plain = [replace(each, source=re.sub(r"^%\[(.*)\]$", r"%\1", each.source)) for each in mapped]
         self._mapped = of_fields(plain, names, "%")
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a log."""
         return log_items(source, self._row)
 
@@ -91,7 +91,7 @@ class Haproxy:
 
 def _complete(text: str) -> str:
     if text.startswith("+"):
-        raise LeftOut("lines that were logged before the end (option logasap)")
+        raise NotARecord("lines that were logged before the end (option logasap)")
     return text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from thalweg.errors import ThalwegError
 from thalweg.records.imports.items import Unread
-from thalweg.records.imports.log_lines import Field, LineForm, Part
+from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 
 COUNTERS = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
 HTTP = f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {COUNTERS} %rest"
@@ -28,7 +28,7 @@ QUOTED = {
 ADDRESSES = ("ci", "fi", "bi", "si")
 
 
-class Format:
+class HaproxyFormat:
     """A format, perhaps with fields that some lines lack."""
 
     def __init__(self, text: str) -> None:
@@ -38,7 +38,7 @@ class Format:
         """
         self.text = text
         parts = list(_parts(text))
-        optional = [part.name for part in parts if isinstance(part, Field) and part.name in OPTIONAL]
+        optional = [part.name for part in parts if isinstance(part, FormField) and part.name in OPTIONAL]
         choices = [set(each) for size in range(len(optional) + 1) for each in itertools.combinations(optional, size)]
         self._forms = [LineForm(_without(parts, absent), text) for absent in choices]
         self.names = self._forms[0].names
@@ -57,11 +57,11 @@ class Format:
         raise first or Unread("not a line of the format")
 
 
-def _without(parts: Sequence[Part], absent: set[str]) -> list[Part]:
+def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
     """Leave out fields, and join the literal texts around each with one space less."""
-    kept: list[Part] = []
+    kept: list[FormPart] = []
     for part in parts:
-        if isinstance(part, Field):
+        if isinstance(part, FormField):
             if part.name not in absent:
                 kept.append(part)
         elif kept and isinstance(kept[-1], str):
@@ -71,7 +71,7 @@ def _without(parts: Sequence[Part], absent: set[str]) -> list[Part]:
     return kept
 
 
-def _parts(text: str) -> Iterator[Part]:
+def _parts(text: str) -> Iterator[FormPart]:
     """Yield literal texts and fields; flags in `%{+Q}o` hold for all that follow."""
     # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two spaces in a row.
     plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
@@ -99,7 +99,7 @@ def _parts(text: str) -> Iterator[Part]:
         found = True
         if literal + quote:
             yield literal + quote
-        yield Field(name, last="}" if name in OPTIONAL else "", is_address=name in ADDRESSES)
+        yield FormField(name, last="}" if name in OPTIONAL else "", is_address=name in ADDRESSES)
         literal = quote
     if literal + plain[end:]:
         yield literal + plain[end:]

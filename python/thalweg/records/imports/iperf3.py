@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from thalweg.records.imports import values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.items import ImportedRow, Item, Source, Unknown, Unread, item
+from thalweg.records.imports.items import ImportedRow, Item, SourceFile, Unknown, Unread, item
 from thalweg.records.imports.json_lines import decoder
 from thalweg.records.imports.json_values import JsonObject, values_of_json
 from thalweg.records.schema import CLOSE
@@ -33,7 +33,7 @@ class Iperf3:
     expected = "what iperf3 -J prints, or iperf3 --json-stream"
     hint = "iperf3 -c SERVER -J > test.json"
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read the tests of a file."""
         begun: tuple[int, JsonObject] | None = None
         for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):

@@ -89,7 +89,7 @@ ImportedRow = dict[str, ImportedValue]
 """What an importer reads of a line, by columns."""
 
 
-class LeftOut(Exception):
+class NotARecord(Exception):
     """A line that is no record, as it should be: a heading, a listening socket."""
 
 
@@ -120,7 +120,7 @@ def item(line: int, row: Callable[P, ImportedRow], *args: P.args, **kwargs: P.kw
         return Item(line, row(*args, **kwargs))
     except Unread as why:
         return Item(line, unread=why)
-    except LeftOut as why:
+    except NotARecord as why:
         return Item(line, left_out=str(why))
 
 
@@ -214,7 +214,7 @@ def is_cut(piece: str) -> bool:
     return len(piece) == LONGEST and piece[-1] not in "\r\n"
 
 
-class Source:
+class SourceFile:
     """A file that is being read, line by line."""
 
     def __init__(self, path: Path, text: Lines) -> None:
@@ -252,12 +252,12 @@ class Importer(Protocol):
     def hint(self) -> str:
         """What to type when nothing could be read."""
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a file."""
 
 
 @contextmanager
-def opened(path: Path, digest: Digest) -> Iterator[Source]:
+def opened(path: Path, digest: Digest) -> Iterator[SourceFile]:
     """Open a text file, perhaps compressed by gzip; `digest` gets its text.
 
     Raises `ThalwegError` if it cannot be read.
@@ -270,7 +270,7 @@ def opened(path: Path, digest: Digest) -> Iterator[Source]:
             with io.TextIOWrapper(
                 plain, encoding=_encoding(plain.peek(ENOUGH)[:ENOUGH]), errors="replace", newline=""
             ) as stream:
-                yield Source(path, Lines(stream, digest))
+                yield SourceFile(path, Lines(stream, digest))
     except FileNotFoundError:
         raise ThalwegError("no-file", f"there is no file `{path}`", place=str(path)) from None
     except (IsADirectoryError, PermissionError) as error:

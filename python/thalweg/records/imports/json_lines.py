@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from thalweg.records.imports.items import ImportedRow, Item, Source, Unknown, Unread, is_cut, item
+from thalweg.records.imports.items import ImportedRow, Item, SourceFile, Unknown, Unread, is_cut, item
 from thalweg.records.imports.json_values import NO_JSON, NOT_JSON, JsonObject, values_of_json
 from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
 from thalweg.records.imports.prefixes import log_items, unwrapped
@@ -30,7 +30,7 @@ class JsonLines:
         self._notation = notation or Notation()
         self._kind = kind_of(mapped)
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a file."""
         head = source.text.peek()
         inner = unwrapped(head.strip())

@@ -14,7 +14,7 @@ from thalweg.records.imports.items import Unread
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """A field of a line."""
 
     name: str
@@ -28,13 +28,13 @@ class Field:
     """The field that follows the last colon of this one."""
 
 
-Part = str | Field
+FormPart = str | FormField
 
 
 class LineForm:
     """The form of a line."""
 
-    def __init__(self, parts: Sequence[Part], form: str) -> None:
+    def __init__(self, parts: Sequence[FormPart], form: str) -> None:
         """Take literal texts and fields in their order; `form` is what the user wrote.
 
         Raises `ThalwegError` if two fields follow one another with nothing in between: nobody can tell where the first
@@ -42,7 +42,7 @@ class LineForm:
         """
         parts = list(_with_ports(parts))
         for one, other in itertools.pairwise(parts):
-            if isinstance(one, Field) and isinstance(other, Field):
+            if isinstance(one, FormField) and isinstance(other, FormField):
                 raise ThalwegError(
                     "bad-format",
                     f"in the format `{form}` nothing stands between `{one.name}` and `{other.name}`",
@@ -50,7 +50,7 @@ class LineForm:
                     expected="a space, or another text, between two fields",
                     hint="change the log's format, and import what is logged from then on",
                 )
-        fields = [part for part in parts if isinstance(part, Field)]
+        fields = [part for part in parts if isinstance(part, FormField)]
         self.names = {name for part in fields for name in (part.name, part.port) if name}
         """Names of the fields."""
         self._steps = list(_steps(parts))
@@ -77,12 +77,12 @@ class LineForm:
         return found
 
 
-def _with_ports(parts: Sequence[Part]) -> Iterator[Part]:
+def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
     """Join an address, a colon and a port to one field: only the last colon of an IPv6 address ends it."""
     place = 0
     while place < len(parts):
         match parts[place : place + 3]:
-            case [Field(is_address=True) as address, ":", Field() as port]:
+            case [FormField(is_address=True) as address, ":", FormField() as port]:
                 yield dataclasses.replace(address, port=port.name)
                 place += 3
             case [part, *_]:
@@ -90,18 +90,18 @@ def _with_ports(parts: Sequence[Part]) -> Iterator[Part]:
                 place += 1
 
 
-def _steps(parts: Sequence[Part]) -> Iterator[tuple[Field | None, str]]:
+def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
     """Give each field with the literal text behind it, and first the literal text at the very beginning."""
     if parts and isinstance(parts[0], str):
         yield None, parts[0]
     for number, part in enumerate(parts):
-        if isinstance(part, Field):
+        if isinstance(part, FormField):
             behind = parts[number + 1] if number + 1 < len(parts) else ""
             assert isinstance(behind, str)
             yield part, behind
 
 
-def _end(field: Field, line: str, literal: str, place: int) -> int:
+def _end(field: FormField, line: str, literal: str, place: int) -> int:
     """Find where a field ends."""
     if field.last:
         end = line.find(field.last + literal, place)

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from thalweg.errors import Source as Place
-from thalweg.errors import ThalwegError
+from thalweg.errors import Source, ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends, known_form
@@ -229,7 +228,7 @@ def _from_file(file: Path) -> Iterator[Mapped]:
                 place=column,
                 found=str(entry),
                 expected='a field, {from = "field", unit = "s"}, or {value = "cubic"}',
-                source=Place(str(file)),
+                source=Source(str(file)),
             )
         value = given.get("value", "")
         text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -24,9 +24,9 @@ from thalweg.records.imports.items import (
     Assumed,
     ImportedRow,
     Item,
-    LeftOut,
     Lines,
-    Source,
+    NotARecord,
+    SourceFile,
     Unread,
     is_cut,
     item,
@@ -62,7 +62,7 @@ class Ndt:
     expected = "rows of ndt7 as JSON, one per line or in a list, or as CSV with a heading"
     hint = "bq query --format=json 'SELECT * FROM `measurement-lab.ndt.unified_downloads` WHERE date = ... LIMIT 1000'"
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read rows."""
         number, head = _first(source.text)
         begin = head.strip()
@@ -102,7 +102,7 @@ class Ndt:
         download = found.first("raw.Download", "Download")
         upload = found.first("raw.Upload", "Upload")
         if upload and not download:
-            raise LeftOut("uploads: their sender is the client")
+            raise NotARecord("uploads: their sender is the client")
         series = _series(download)
         ends = {name: value for name, value in _ends(found).items() if value is not None}
         row_values = {**_summary(found), **_counters(series), **_marks(series), **ends}

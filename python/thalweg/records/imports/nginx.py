@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.items import ImportedRow, Item, LeftOut, Source, Unread
+from thalweg.records.imports.items import ImportedRow, Item, NotARecord, SourceFile, Unread
 from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.nginx_config import COMBINED, line_form
 from thalweg.records.imports.prefixes import log_items
@@ -46,14 +46,14 @@ class Nginx:
         self._is_stream = bool(STREAM & self._form.names)
         self._mapped = of_fields(mapped, self._form.names, "$")
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a log."""
         return log_items(source, self._row)
 
     def _row(self, number: int, line: str) -> ImportedRow:
         found = self._form.read(line)
         if found.get("protocol", "TCP") != "TCP":
-            raise LeftOut("sessions that are not TCP")
+            raise NotARecord("sessions that are not TCP")
         mapped = mapped_row(self._mapped, found.__getitem__)
         if self._time is None and not {"end_us", "start_us"} & mapped.keys():
             raise Unread("the format has no time: none of $msec, $time_iso8601 and $time_local")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thalweg.errors import ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
-from thalweg.records.imports.log_lines import Field, LineForm, Part
+from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 
 COMBINED = (
     '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
@@ -38,13 +38,13 @@ def line_form(text: str) -> LineForm:
 
     Raises `ThalwegError` if it has no variable, or two with nothing in between.
     """
-    parts: list[Part] = []
+    parts: list[FormPart] = []
     end = 0
     for match in VARIABLE.finditer(text):
         if match.start() > end:
             parts.append(text[end : match.start()])
         name = match[1] or match[2]
-        parts.append(Field(name, is_list=name.startswith("upstream_"), is_address=name in ADDRESSES))
+        parts.append(FormField(name, is_list=name.startswith("upstream_"), is_address=name in ADDRESSES))
         end = match.end()
     if end < len(text):
         parts.append(text[end:])

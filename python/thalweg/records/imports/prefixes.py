@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from thalweg.records.imports.items import LONGEST, TOO_LONG, ImportedRow, Item, Source, Unread, item
+from thalweg.records.imports.items import LONGEST, TOO_LONG, ImportedRow, Item, SourceFile, Unread, item
 from thalweg.records.imports.json_values import NO_JSON
 
 CONTAINERD = re.compile(r"\d{4}-\d\d-\d\dT\S+ (stdout|stderr) ([FP])(?::\S*)? ", re.ASCII)
@@ -46,7 +46,7 @@ class Wrapped:
     """Whether the line goes on in the next one of its stream."""
 
 
-def log_items(source: Source, row: Callable[[int, str], ImportedRow]) -> Iterator[Item]:
+def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Iterator[Item]:
     """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
     parts: dict[str, str] = {}
     number = 0

@@ -16,9 +16,19 @@ from hashlib import blake2b
 
 from thalweg.records.imports import ss_sockets, times, values
 from thalweg.records.imports.addresses import Address, endpoint
-from thalweg.records.imports.items import NOTE, Assumed, ImportedRow, Item, LeftOut, Source, Unknown, Unread, item
+from thalweg.records.imports.items import (
+    NOTE,
+    Assumed,
+    ImportedRow,
+    Item,
+    NotARecord,
+    SourceFile,
+    Unknown,
+    Unread,
+    item,
+)
 from thalweg.records.imports.ss_fields import Fields
-from thalweg.records.imports.ss_sockets import HEADINGS, OTHERS, STATES, Socket, Time, pieces
+from thalweg.records.imports.ss_sockets import HEADINGS, OTHERS, STATES, Socket, TimeLine, pieces
 from thalweg.records.schema import CLOSE, INTERIM
 
 CLOSED = "UNCONN"
@@ -69,12 +79,12 @@ class Ss:
         self._at_us = at_us
         self._seen: dict[int, Seen] = {}
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read dumps."""
         at_us = self._at_us
         is_lost = is_fresh = False
         for piece in pieces(source):
-            if isinstance(piece, Time):
+            if isinstance(piece, TimeLine):
                 if piece.unread is not None:
                     yield Item(piece.line, unread=piece.unread)
                     if is_fresh:
@@ -100,12 +110,12 @@ class Ss:
         local, local_port = _endpoint(words[2])
         remote, remote_port = _endpoint(words[3])
         if words[3].endswith(":*"):
-            raise LeftOut(NO_INFO["LISTEN"])
+            raise NotARecord(NO_INFO["LISTEN"])
         fields = Fields(words[4:], is_cut=socket.is_cut)
         if not fields.has_info:
-            raise LeftOut("connections without TCP information: ss needs -i")
+            raise NotARecord("connections without TCP information: ss needs -i")
         if state is None and not fields.has_rtt:
-            raise LeftOut(NO_INFO["SYN-SENT"])
+            raise NotARecord(NO_INFO["SYN-SENT"])
         if socket.is_ambiguous:
             raise Unread("its text was wrapped where it can be joined in two ways: ss needs a pipe or a wider terminal")
         if at_us is None:
@@ -149,11 +159,11 @@ def _state(words: list[str]) -> str | None:
     if not words:
         raise Unread("not a line of ss")
     if words[0] in OTHERS:
-        raise LeftOut("sockets that are not TCP")
+        raise NotARecord("sockets that are not TCP")
     if words[0] in HEADINGS:
-        raise LeftOut("headings")
+        raise NotARecord("headings")
     if words[0] in NO_INFO:
-        raise LeftOut(NO_INFO[words[0]])
+        raise NotARecord(NO_INFO[words[0]])
     if words[0] in STATES:
         return words[0]
     if len(words) > 1 and words[0].isdecimal() and words[1].isdecimal():

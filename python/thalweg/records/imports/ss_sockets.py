@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from thalweg.records.imports import times
-from thalweg.records.imports.items import Source, Unread
+from thalweg.records.imports.items import SourceFile, Unread
 from thalweg.records.imports.prefixes import unwrapped
 from thalweg.records.imports.ss_fields import ORDER, WORDS
 
@@ -93,7 +93,7 @@ class Socket:
 
 
 @dataclass(frozen=True)
-class Time:
+class TimeLine:
     """A line that holds the time of what follows it."""
 
     line: int
@@ -102,7 +102,7 @@ class Time:
     """Why it cannot be read."""
 
 
-def pieces(source: Source) -> Iterator[Socket | Time]:
+def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
     """Yield sockets and times of a dump, and lines that are neither as sockets."""
     current: Socket | None = None
     has_end = True
@@ -157,13 +157,13 @@ def _joins(socket: Socket, line: str) -> bool:
     return True
 
 
-def _time(number: int, line: str) -> Time | None:
+def _time(number: int, line: str) -> TimeLine | None:
     """Read a line that holds a time, perhaps with a label or ornaments; `None` if it holds none."""
     try:
         at_us = _instant(line)
     except Unread as why:
-        return Time(number, None, why)
-    return None if at_us is None else Time(number, at_us)
+        return TimeLine(number, None, why)
+    return None if at_us is None else TimeLine(number, at_us)
 
 
 def _instant(line: str) -> int | None:

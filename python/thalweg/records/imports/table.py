@@ -11,9 +11,17 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from thalweg.errors import Exit, ThalwegError
-from thalweg.errors import Source as Place
-from thalweg.records.imports.items import TOO_LONG, ImportedRow, ImportedValue, Item, Source, Unread, item, rows_of_csv
+from thalweg.errors import Exit, Source, ThalwegError
+from thalweg.records.imports.items import (
+    TOO_LONG,
+    ImportedRow,
+    ImportedValue,
+    Item,
+    SourceFile,
+    Unread,
+    item,
+    rows_of_csv,
+)
 from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
 from thalweg.records.schema import CLOSE, INTERIM, TRANSFER
 
@@ -28,7 +36,7 @@ TAB_TYPED = r"'\t'"
 """As it is typed in a shell."""
 
 
-class Table:
+class CsvTable:
     """CSV with a heading."""
 
     source = "csv"
@@ -45,7 +53,7 @@ class Table:
         self._notation = notation or Notation()
         self._kind = kind_of(mapped)
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a file.
 
         Raises `ThalwegError` if it lacks a column of the map.
@@ -83,7 +91,7 @@ class Table:
                         found=_short(delimiter.join(heading)),
                         expected=f"the column `{each.source}`, which becomes {each.column}",
                         hint=f"--delimiter {shlex.quote(other) if other != TAB else TAB_TYPED}",
-                        source=Place(str(file), 1),
+                        source=Source(str(file), 1),
                     )
                 raise ThalwegError(
                     "no-column",
@@ -92,7 +100,7 @@ class Table:
                     found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
                     expected=f"the column that becomes {each.column}",
                     hint="give each a heading of its own" if is_there else f"--map {each.column}=HEADING",
-                    source=Place(str(file), 1),
+                    source=Source(str(file), 1),
                 )
 
     def _row(self, number: int, heading: Sequence[str], fields: Sequence[str], notation: Notation) -> ImportedRow:
@@ -121,7 +129,7 @@ def _delimiter_with(column: str, line: str, delimiter: str) -> str:
     return next((each for each in others if column in [name.strip(' "') for name in line.split(each)]), "")
 
 
-def _heading(reader: Iterator[list[str]], source: Source) -> list[str]:
+def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:
     try:
         heading: list[str] = next(reader, [])
         why = TOO_LONG if source.text.was_cut() else ""
@@ -133,8 +141,8 @@ def _heading(reader: Iterator[list[str]], source: Source) -> list[str]:
         "no-csv",
         f"the heading of `{source.path}` is not CSV: {why}",
         place=str(source.path),
-        expected=Table.expected,
-        source=Place(str(source.path), 1),
+        expected=CsvTable.expected,
+        source=Source(str(source.path), 1),
         exit_code=Exit.FAILED,
     )
 

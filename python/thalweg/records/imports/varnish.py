@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import times, values
 from thalweg.records.imports.addresses import ends
-from thalweg.records.imports.items import Assumed, ImportedRow, Item, Source, Unread
-from thalweg.records.imports.log_lines import Field, LineForm, Part
+from thalweg.records.imports.items import Assumed, ImportedRow, Item, SourceFile, Unread
+from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
 from thalweg.records.imports.prefixes import log_items
 from thalweg.records.schema import TRANSFER
@@ -58,7 +58,7 @@ class Varnish:
         self._mapped = of_fields(mapped, names, "%")
         self._info = [name for name in names if name.startswith("{VCL_Log:")]
 
-    def read(self, source: Source) -> Iterator[Item]:
+    def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a log."""
         return log_items(source, self._row)
 
@@ -96,7 +96,7 @@ class Varnish:
 def _line_form(text: str) -> LineForm:
     for escape, character in ESCAPES.items():
         text = text.replace(escape, character)
-    parts: list[Part] = []
+    parts: list[FormPart] = []
     literal = ""
     end = 0
     for match in FIELD.finditer(text):
@@ -109,10 +109,10 @@ def _line_form(text: str) -> LineForm:
             parts.append(literal)
             literal = ""
         name = match[2] if match[1] is None else f"{{{match[1]}}}{match[2]}"
-        parts.append(Field(name, last="]" if name == "t" else "", is_address=name == "h"))
+        parts.append(FormField(name, last="]" if name == "t" else "", is_address=name == "h"))
     if literal + text[end:]:
         parts.append(literal + text[end:])
-    if not any(isinstance(part, Field) for part in parts):
+    if not any(isinstance(part, FormField) for part in parts):
         raise ThalwegError(
             "bad-format",
             f"the format `{text}` has no field",
