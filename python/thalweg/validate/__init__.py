@@ -1,35 +1,35 @@
 """Two engines on the same grid of scenarios, compared cell by cell.
 
     grid = load_grid([], quick=True)
-    parts = [Part.plan(document, engines, known.engines) for document in grid.documents]
+    parts = [GridPart.plan(document, engines, known.engines) for document in grid.documents]
     ... each side of each part is run with `thalweg.run.execute` ...
-    comparison = Comparison.of(grid, parts)
+    comparison = EngineComparison.of(grid, parts)
     comparison.goals, comparison.disagreements
 
 The second engine is the reference: errors are those of the first. docs/reference/validation.md defines them.
 """
 
-from thalweg.validate.compare import Cell, Compared, compare
-from thalweg.validate.comparison import Comparison
+from thalweg.validate.compare import ComparedMeasure, GridCell, compare
+from thalweg.validate.comparison import EngineComparison
 from thalweg.validate.errors import ERRORS, Error, Overall, overall
-from thalweg.validate.goals import GOALS, Disagreement, Judged, disagreements, judge
+from thalweg.validate.goals import GOALS, Disagreement, JudgedGoal, disagreements, judge
 from thalweg.validate.grid import Grid, load_grid, ready_made
 from thalweg.validate.page import page
-from thalweg.validate.part import Part, Side
+from thalweg.validate.part import EngineSide, GridPart
 
 __all__ = [
     "ERRORS",
     "GOALS",
-    "Cell",
-    "Compared",
-    "Comparison",
+    "ComparedMeasure",
     "Disagreement",
+    "EngineComparison",
+    "EngineSide",
     "Error",
     "Grid",
-    "Judged",
+    "GridCell",
+    "GridPart",
+    "JudgedGoal",
     "Overall",
-    "Part",
-    "Side",
     "compare",
     "disagreements",
     "judge",

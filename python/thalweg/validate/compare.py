@@ -10,16 +10,16 @@ from thalweg.plan import Experiment
 from thalweg.plan.models import Flow, LoadUnlimited, RepeatOnce
 from thalweg.scenario.sweep import Assignment
 from thalweg.validate.errors import ERRORS
-from thalweg.validate.part import Part, Side
+from thalweg.validate.part import EngineSide, GridPart
 
 State = Literal["compared", "lacking", "failed", "untrustworthy", "not run"]
 
-Kind = Literal["solo", "pair", "many", "transfers"]
+PointKind = Literal["solo", "pair", "many", "transfers"]
 """What runs at a point: a flow without a size alone, two of them, more of them, or also flows with a size."""
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedMeasure:
     """A measure on both engines, medians over repetitions, and the error of the first one."""
 
     first: float | None
@@ -37,7 +37,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """A flow at a point of a scenario, or what all flows there do together."""
 
     scenario: str
@@ -46,14 +46,14 @@ class Cell:
     flow: str | None
     """None: the path, with all flows."""
     cc: str | None
-    kind: Kind
+    kind: PointKind
     state: State
-    measures: dict[str, Compared] = field(default_factory=dict)
+    measures: dict[str, ComparedMeasure] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """Why it is not compared, or not with all its repetitions."""
 
 
-def compare(part: Part) -> list[Cell]:
+def compare(part: GridPart) -> list[GridCell]:
     """Compare a scenario point by point, flow by flow, and where many share the path, the path."""
     cells = []
     for point in part.points:
@@ -68,11 +68,11 @@ def compare(part: Part) -> list[Cell]:
             wanted = _wanted(flow, has_share=has_share) if flow else ["utilisation"]
             measures = _measures(part, point.experiment, name, wanted) if state == "compared" else {}
             own = [*notes, *_without_value(part, name, measures)]
-            cells.append(Cell(part.name, point_of_sweep, name, cc, kind, state, measures, own))
+            cells.append(GridCell(part.name, point_of_sweep, name, cc, kind, state, measures, own))
     return cells
 
 
-def kind_of(point: Experiment) -> Kind:
+def kind_of(point: Experiment) -> PointKind:
     """Say what runs at a point."""
     if not all(isinstance(flow.load, LoadUnlimited) for flow in point.flows):
         return "transfers"
@@ -89,20 +89,20 @@ def _wanted(flow: Flow, *, has_share: bool) -> list[str]:
     return [*wanted, "share"] if has_share else wanted
 
 
-def _measures(part: Part, experiment: int, flow: str | None, wanted: list[str]) -> dict[str, Compared]:
+def _measures(part: GridPart, experiment: int, flow: str | None, wanted: list[str]) -> dict[str, ComparedMeasure]:
     found = {}
     for name in ERRORS:
         if name in wanted:
             first, second = (_estimate(side, experiment, flow, name) for side in part.sides)
             if first is None or second is None:
-                found[name] = Compared(_median(first), _median(second), None)
+                found[name] = ComparedMeasure(_median(first), _median(second), None)
                 continue
             error = ERRORS[name].of(first.median, second.median)
-            found[name] = Compared(first.median, second.median, error, half_width(first, second))
+            found[name] = ComparedMeasure(first.median, second.median, error, half_width(first, second))
     return found
 
 
-def _without_value(part: Part, flow: str | None, measures: dict[str, Compared]) -> list[str]:
+def _without_value(part: GridPart, flow: str | None, measures: dict[str, ComparedMeasure]) -> list[str]:
     """Note what only one of the engines has, such as the completion time of a flow that the other cut off."""
     notes = []
     for name, compared in measures.items():
@@ -117,7 +117,7 @@ def _median(estimate: Estimate | None) -> float | None:
     return estimate.median if estimate else None
 
 
-def _estimate(side: Side, experiment: int, flow: str | None, measure: str) -> Estimate | None:
+def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str) -> Estimate | None:
     whose = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
     assert side.summary is not None  # something was compared
     rows = side.summary.filter(pl.col("experiment") == experiment, whose, pl.col("measure") == measure)
@@ -126,7 +126,7 @@ def _estimate(side: Side, experiment: int, flow: str | None, measure: str) -> Es
     return Estimate(**rows.select("n", "mean", "low", "high", "median").row(0, named=True))
 
 
-def _state(side: Side, experiment: int) -> tuple[State, list[str]]:
+def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
     """Say whether a side has trustworthy results at a point, and what is to be noted."""
     name = side.engine.name
     if experiment in side.reasons:
@@ -147,7 +147,7 @@ def _state(side: Side, experiment: int) -> tuple[State, list[str]]:
     return ("failed", notes) if failures else ("not run", [f"{name}: not run yet"])
 
 
-def _failures(side: Side, experiment: int) -> dict[int, str]:
+def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
     """Give what failed, by repetition: from the run directory if something in it is complete, else as it was told."""
     if side.status:
         return {each.repetition: each.message for each in side.status.failures if each.experiment == experiment}

@@ -4,34 +4,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thalweg.validate import reasons
-from thalweg.validate.compare import Cell, compare
+from thalweg.validate.compare import GridCell, compare
 from thalweg.validate.errors import Overall, overall
-from thalweg.validate.goals import Disagreement, Judged, disagreements, judge
+from thalweg.validate.goals import Disagreement, JudgedGoal, disagreements, judge
 from thalweg.validate.grid import Grid
-from thalweg.validate.part import Part
-from thalweg.validate.reasons import Reason
+from thalweg.validate.part import GridPart
+from thalweg.validate.reasons import KnownReason
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EngineComparison:
     """Two engines, compared."""
 
     engines: tuple[str, str]
     """The one that is judged, and the reference."""
     grid: Grid
-    parts: Sequence[Part]
-    cells: Sequence[Cell]
+    parts: Sequence[GridPart]
+    cells: Sequence[GridCell]
     overall: Sequence[Overall]
-    goals: Sequence[Judged]
+    goals: Sequence[JudgedGoal]
     disagreements: Sequence[Disagreement]
     """The largest first."""
-    reasons: Sequence[Reason]
+    reasons: Sequence[KnownReason]
     """What is known of these engines."""
-    stale: Sequence[Reason]
+    stale: Sequence[KnownReason]
     """Those that explain nothing any more."""
 
     @classmethod
-    def of(cls, grid: Grid, parts: Sequence[Part], known: Sequence[Reason] | None = None) -> "Comparison":
+    def of(
+        cls, grid: Grid, parts: Sequence[GridPart], known: Sequence[KnownReason] | None = None
+    ) -> "EngineComparison":
         """Compare what was run; reasons come from the file of thalweg unless they are given."""
         engines = (parts[0].sides[0].engine.name, parts[0].sides[1].engine.name)
         known = reasons.load(engines) if known is None else known

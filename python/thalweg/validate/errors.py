@@ -13,7 +13,7 @@ LITTLE_RETRANSMITTED = 0.001
 """Ratio of retransmits below which it counts as this much. One segment in a thousand costs nobody any goodput, and
 whether a drop-tail queue drops 2 or 8 packets of 20,000 is chance: their ratio would be the largest error of all."""
 
-Kind = Literal["relative", "points", "factor"]
+ErrorKind = Literal["relative", "points", "factor"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Error:
     measure: str
     """Name as in `thalweg.analysis.MEASURES`."""
     title: str
-    kind: Kind
+    kind: ErrorKind
     of: Callable[[float, float], float | None]
     """From the value and the reference's; None where the reference leaves nothing to compare with."""
 

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from thalweg.validate.compare import Cell, Compared, Kind
+from thalweg.validate.compare import ComparedMeasure, GridCell, PointKind
 from thalweg.validate.errors import ERRORS, LITTLE_RETRANSMITTED
 
 Statistic = Literal["median", "mean", "90th percentile"]
-Verdict = Literal["met", "not met", "not enough"]
+GoalVerdict = Literal["met", "not met", "not enough"]
 
 FEWEST: dict[Statistic, int] = {"median": 4, "mean": 4, "90th percentile": 10}
 """Rows below which a statistic is no verdict: of fewer than ten, the 90th percentile is little but the largest."""
@@ -36,14 +36,14 @@ class Goal:
 
     title: str
     measure: str
-    kinds: frozenset[Kind]
+    kinds: frozenset[PointKind]
     """Points that count."""
     statistic: Statistic
     """Of the sizes of the errors."""
     limit: float
 
 
-ALL: frozenset[Kind] = frozenset(("solo", "pair", "many", "transfers"))
+ALL: frozenset[PointKind] = frozenset(("solo", "pair", "many", "transfers"))
 
 GOALS = (
     Goal("goodput, flow alone", "goodput", frozenset(("solo",)), "median", 0.03),
@@ -56,7 +56,7 @@ GOALS = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedGoal:
     """A goal, and what was found."""
 
     goal: Goal
@@ -67,15 +67,15 @@ class Judged:
     found: float | None
     p90: float | None
     """The 90th percentile, whatever the goal's own statistic is."""
-    verdict: Verdict
+    verdict: GoalVerdict
 
 
-def judge(cells: Sequence[Cell]) -> list[Judged]:
+def judge(cells: Sequence[GridCell]) -> list[JudgedGoal]:
     """Say of each goal whether it is met."""
     return [_judge(goal, cells) for goal in GOALS]
 
 
-def _judge(goal: Goal, cells: Sequence[Cell]) -> Judged:
+def _judge(goal: Goal, cells: Sequence[GridCell]) -> JudgedGoal:
     counted = [
         compared
         for cell in one_share_per_point(cells, goal.measure)
@@ -84,25 +84,27 @@ def _judge(goal: Goal, cells: Sequence[Cell]) -> Judged:
     sizes = [ERRORS[goal.measure].size(each.error) for each in counted if each.error is not None]
     noise = sum(bool(each.within_noise) for each in counted)
     if not sizes:
-        return Judged(goal, 0, 0, None, None, "not enough")
+        return JudgedGoal(goal, 0, 0, None, None, "not enough")
     p90 = float(np.quantile(sizes, 0.9))
     found = {"median": float(np.median(sizes)), "mean": float(np.mean(sizes)), "90th percentile": p90}[goal.statistic]
-    met: Verdict = "met" if found <= goal.limit else "not met"
-    return Judged(goal, len(sizes), noise, found, p90, met if len(sizes) >= FEWEST[goal.statistic] else "not enough")
+    met: GoalVerdict = "met" if found <= goal.limit else "not met"
+    return JudgedGoal(
+        goal, len(sizes), noise, found, p90, met if len(sizes) >= FEWEST[goal.statistic] else "not enough"
+    )
 
 
-def one_share_per_point(cells: Sequence[Cell], measure: str) -> list[Cell]:
+def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCell]:
     """Of cells whose shares are compared, keep the first of each point with two: the other one's error mirrors it."""
     if measure != "share":
         return list(cells)
-    kept: dict[tuple[str, str], list[Cell]] = {}
+    kept: dict[tuple[str, str], list[GridCell]] = {}
     for cell in cells:
         kept.setdefault((cell.scenario, repr(cell.point)), []).append(cell)
     shared = [[cell for cell in point if "share" in cell.measures] for point in kept.values()]
     return [cell for point in shared for cell in (point[:1] if len(point) == 2 else point)]
 
 
-def _counts(measure: str, compared: Compared) -> bool:
+def _counts(measure: str, compared: ComparedMeasure) -> bool:
     """Leave out what has no error, and retransmits where both engines have next to none.
 
     These are equal by definition, and many of them would hide how large the others are.
@@ -118,14 +120,14 @@ def _counts(measure: str, compared: Compared) -> bool:
 class Disagreement:
     """One error that is large, and not within what repetitions leave uncertain."""
 
-    cell: Cell
+    cell: GridCell
     measure: str
-    compared: Compared
+    compared: ComparedMeasure
     weight: float
     """Its size in units of what is large for its measure, by which disagreements are ranked."""
 
 
-def disagreements(cells: Sequence[Cell]) -> list[Disagreement]:
+def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
     """Give the errors that are large one by one, the largest first.
 
     Where shares are compared, goodput says the same again, and of a starved flow as a huge percentage: it is left out.

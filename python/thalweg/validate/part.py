@@ -24,7 +24,7 @@ KERNEL = "host.*.kernel="
 
 
 @dataclass(eq=False)
-class Side:
+class EngineSide:
     """A scenario on one engine."""
 
     engine: Engine
@@ -64,18 +64,18 @@ class Side:
 
 
 @dataclass
-class Part:
+class GridPart:
     """A scenario of the grid, and both of its sides."""
 
     name: str
     about: str
     points: list[plan.Experiment]
     """An experiment of each point of the sweep, as the scenario has them, whatever engines can do."""
-    sides: tuple[Side, Side]
+    sides: tuple[EngineSide, EngineSide]
     sweep_keys: list[str] = field(default_factory=list)
 
     @classmethod
-    def plan(cls, document: Document, engines: tuple[Engine, Engine], known: Mapping[str, Engine]) -> "Part":
+    def plan(cls, document: Document, engines: tuple[Engine, Engine], known: Mapping[str, Engine]) -> "GridPart":
         """Plan a scenario for both engines.
 
         Where the engines have exactly one generation of Linux in common, hosts without a `kernel` get that one: a
@@ -96,7 +96,9 @@ class Part:
             raise refusals[0]
         points = some.points
         sides = [
-            Side(engine, each.plan, each.reasons) if each else Side(engine, None, _all(points, refusals[0].message))
+            EngineSide(engine, each.plan, each.reasons)
+            if each
+            else EngineSide(engine, None, _all(points, refusals[0].message))
             for engine, each in zip(engines, planned, strict=True)
         ]
         # An engine that is compared with itself runs once.

@@ -12,7 +12,7 @@ from typing import NotRequired, TypedDict
 
 from thalweg.errors import ThalwegError
 from thalweg.scenario.sweep import Assignment
-from thalweg.validate.compare import Cell
+from thalweg.validate.compare import GridCell
 from thalweg.validate.goals import Disagreement
 
 FILE = Path(__file__).parents[1] / "data" / "disagreements.toml"
@@ -30,7 +30,7 @@ class ReasonEntry(TypedDict):
 
 
 @dataclass(frozen=True)
-class Reason:
+class KnownReason:
     """Why two engines disagree at some points of a part."""
 
     engines: tuple[str, ...]
@@ -42,7 +42,7 @@ class Reason:
     measures: tuple[str, ...] = ()
     """Empty: all."""
 
-    def covers(self, cell: Cell, measure: str | None = None) -> bool:
+    def covers(self, cell: GridCell, measure: str | None = None) -> bool:
         """Say whether it speaks of a cell, and of a measure there."""
         return (
             cell.scenario == self.part
@@ -59,7 +59,7 @@ class Reason:
         return " ".join([*words, *self.measures])
 
 
-def load(engines: tuple[str, str], file: Path = FILE) -> list[Reason]:
+def load(engines: tuple[str, str], file: Path = FILE) -> list[KnownReason]:
     """Read what is known about two engines.
 
     Raises `ThalwegError` if an entry has a key that is none, or lacks one.
@@ -78,8 +78,8 @@ def load(engines: tuple[str, str], file: Path = FILE) -> list[Reason]:
     return [each for each in map(_reason, entries) if each.engines == engines]
 
 
-def _reason(entry: ReasonEntry) -> Reason:
-    return Reason(
+def _reason(entry: ReasonEntry) -> KnownReason:
+    return KnownReason(
         engines=tuple(entry["engines"]),
         part=entry["part"],
         reason=" ".join(entry["reason"].split()),
@@ -89,15 +89,15 @@ def _reason(entry: ReasonEntry) -> Reason:
     )
 
 
-def explain(disagreement: Disagreement, reasons: Sequence[Reason]) -> str | None:
+def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str | None:
     """Give the first reason that covers a disagreement."""
     cell, measure = disagreement.cell, disagreement.measure
     return next((each.reason for each in reasons if each.covers(cell, measure)), None)
 
 
 def stale(
-    reasons: Sequence[Reason], found: Sequence[Disagreement], cells: Sequence[Cell], *, is_whole: bool
-) -> list[Reason]:
+    reasons: Sequence[KnownReason], found: Sequence[Disagreement], cells: Sequence[GridCell], *, is_whole: bool
+) -> list[KnownReason]:
     """Give the entries that explain nothing any more.
 
     Only what was compared can tell: entries about other parts are not judged, and such as cover no cell only where all

@@ -1,9 +1,9 @@
 """How errors and values of a comparison are written, in tables and on the page alike."""
 
 from thalweg import printable
-from thalweg.validate.compare import Cell
+from thalweg.validate.compare import GridCell
 from thalweg.validate.errors import ERRORS
-from thalweg.validate.goals import Judged
+from thalweg.validate.goals import JudgedGoal
 
 ALL_FLOWS = "(all)"
 """Stands for a flow where the whole path is meant."""
@@ -60,22 +60,22 @@ def short(key: str) -> str:
     return key.removeprefix("path.").removeprefix("flow.")
 
 
-def place(cell: Cell) -> str:
+def place(cell: GridCell) -> str:
     """Write where in the grid a cell is, in a line."""
     return " ".join([cell.scenario, *(f"{short(key)}={printable.plain(each)}" for key, each in cell.point.items())])
 
 
-def flow(cell: Cell) -> str:
+def flow(cell: GridCell) -> str:
     """Write the flow of a cell."""
     return ALL_FLOWS if cell.flow is None else cell.flow
 
 
-def limit(judged: Judged) -> str:
+def limit(judged: JudgedGoal) -> str:
     """Write a goal."""
     return f"{judged.goal.statistic} <= {size(judged.goal.measure, judged.goal.limit)}"
 
 
-def found(judged: Judged) -> str:
+def found(judged: JudgedGoal) -> str:
     """Write what was found in the place of a goal."""
     return "-" if judged.found is None else size(judged.goal.measure, judged.found)
 

@@ -10,7 +10,7 @@ from made_up_runs import MadeUpRun
 from thalweg.engine import Algorithm, Engine
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.run import Outcome
-from thalweg.validate import Cell, Part, Side, compare, load_grid, overall, ready_made
+from thalweg.validate import EngineSide, GridCell, GridPart, compare, load_grid, overall, ready_made
 
 HONOURS = frozenset(
     [
@@ -54,13 +54,13 @@ size = "1MB"
 """
 
 
-def planned(tmp_path: Path, text: str, engines: tuple[Engine, Engine] = (SIM, KERNEL)) -> Part:
+def planned(tmp_path: Path, text: str, engines: tuple[Engine, Engine] = (SIM, KERNEL)) -> GridPart:
     (tmp_path / "grid.toml").write_text(text)
     (document,) = load_grid([str(tmp_path / "grid.toml")]).documents
-    return Part.plan(document, engines, {each.name: each for each in engines})
+    return GridPart.plan(document, engines, {each.name: each for each in engines})
 
 
-def ran(tmp_path: Path, side: Side, fill: Any = None, failed: Sequence[dict[str, Any]] = ()) -> None:
+def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dict[str, Any]] = ()) -> None:
     """Give a side the run directory that `fill` makes up."""
     assert side.plan
     name = side.engine.name
@@ -90,7 +90,7 @@ def pair(a: Sequence[float], b: float, **values: Any) -> Any:
     return fill
 
 
-def found(part: Part) -> dict[tuple[Any, ...], Cell]:
+def found(part: GridPart) -> dict[tuple[Any, ...], GridCell]:
     return {(*cell.point.values(), cell.flow): cell for cell in compare(part)}
 
 
@@ -222,7 +222,7 @@ def test_a_simulated_host_gets_the_generation_of_linux_that_the_other_engine_is(
         keys = {"host.*.kernel", *(f"host.*.kernel={each}" for each in generations)}
         return replace(engine, honours=HONOURS | keys)
 
-    def generations(part: Part) -> list[set[str | None]]:
+    def generations(part: GridPart) -> list[set[str | None]]:
         plans = [side.plan for side in part.sides if side.plan]
         return [{host.kernel for host in each.experiments[0].hosts.values()} for each in plans]
 
@@ -246,7 +246,7 @@ def test_a_scenario_that_neither_engine_can_run_is_an_error(tmp_path: Path) -> N
 
 def seconds(quick: bool) -> float:
     known = {"sim": SIM, "kernel": KERNEL}
-    parts = [Part.plan(each, (SIM, KERNEL), known) for each in load_grid([], quick=quick).documents]
+    parts = [GridPart.plan(each, (SIM, KERNEL), known) for each in load_grid([], quick=quick).documents]
     return sum(part.sides[1].real_time_s for part in parts)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from thalweg import engine
 from thalweg.run import execute
-from thalweg.validate import Comparison, Part, goals, load_grid
+from thalweg.validate import EngineComparison, GridPart, goals, load_grid
 
 SOLO = """\
 name = "solo"
@@ -73,7 +73,7 @@ def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 4))
 
 
-def compared(tmp_path: Path, first: list[str], second: list[str]) -> Comparison:
+def compared(tmp_path: Path, first: list[str], second: list[str]) -> EngineComparison:
     """Compare `sim` on scenarios with `uml` on others."""
     known = engine.capabilities()
     engines = known.engines["sim"], known.engines["uml"]
@@ -83,18 +83,18 @@ def compared(tmp_path: Path, first: list[str], second: list[str]) -> Comparison:
         for file, text in zip(files, texts, strict=True):
             file.write_text(text)
         grids.append(load_grid([str(file) for file in files]))
-    parts = [Part.plan(document, engines, known.engines) for document in grids[0].documents]
-    others = [Part.plan(document, engines, known.engines) for document in grids[1].documents]
+    parts = [GridPart.plan(document, engines, known.engines) for document in grids[0].documents]
+    others = [GridPart.plan(document, engines, known.engines) for document in grids[1].documents]
     for part, other in zip(parts, others, strict=True):
         part.sides = (part.sides[0], other.sides[1])
         for side in part.sides:
             assert side.plan
             place = side.place(tmp_path / "runs")
             side.ran(place, execute(side.plan, place, binary=known.binary))
-    return Comparison.of(grids[0], parts, [])
+    return EngineComparison.of(grids[0], parts, [])
 
 
-def verdicts(comparison: Comparison) -> dict[tuple[str, str], str]:
+def verdicts(comparison: EngineComparison) -> dict[tuple[str, str], str]:
     return {(each.goal.measure, each.goal.statistic): each.verdict for each in comparison.goals if each.n}
 
 

@@ -6,18 +6,20 @@ from typing import Any
 import pytest
 from thalweg.analysis import estimate, half_width
 from thalweg.errors import ThalwegError
-from thalweg.validate import Cell, Compared, disagreements, judge, reasons
-from thalweg.validate.goals import Judged
+from thalweg.validate import ComparedMeasure, GridCell, disagreements, judge, reasons
+from thalweg.validate.goals import JudgedGoal
 
 NOBODY_KNOWS = None
 
 
-def cell(measure: str, error: float, kind: Any = "solo", flow: str = "solo", number: int = 0, **values: Any) -> Cell:
-    compared = Compared(**({"first": 1.0, "second": 1.0, "error": error, "noise": NOBODY_KNOWS} | values))
-    return Cell("part", {"path.loss": number}, flow, "cubic", kind, "compared", {measure: compared})
+def cell(
+    measure: str, error: float, kind: Any = "solo", flow: str = "solo", number: int = 0, **values: Any
+) -> GridCell:
+    compared = ComparedMeasure(**({"first": 1.0, "second": 1.0, "error": error, "noise": NOBODY_KNOWS} | values))
+    return GridCell("part", {"path.loss": number}, flow, "cubic", kind, "compared", {measure: compared})
 
 
-def judged(cells: list[Cell]) -> dict[tuple[str, str], Judged]:
+def judged(cells: list[GridCell]) -> dict[tuple[str, str], JudgedGoal]:
     return {(each.goal.title, each.goal.statistic): each for each in judge(cells)}
 
 

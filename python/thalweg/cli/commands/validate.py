@@ -16,7 +16,7 @@ from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
     from thalweg.analysis import Evidence
-    from thalweg.validate import Comparison, Grid, Part
+    from thalweg.validate import EngineComparison, Grid, GridPart
 
 EPILOG = "Example: thalweg validate sim uml --quick"
 
@@ -54,20 +54,20 @@ def command(
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
-    from thalweg.validate import Comparison, Part, load_grid
+    from thalweg.validate import EngineComparison, GridPart, load_grid
 
     if page:
         _check_place(page)
     grid = load_grid(grids or [], quick=quick, repetitions=repetitions)
     known = engine.capabilities()
     engines = engine.choose(first, known), engine.choose(second, known)
-    parts = [Part.plan(document, engines, known.engines) for document in grid.documents]
+    parts = [GridPart.plan(document, engines, known.engines) for document in grid.documents]
     _announce(parts, grid)
     if retry_untrustworthy:
         for side in dict.fromkeys(side for part in parts for side in part.sides if side.plan):
             forget_untrustworthy(side.place(out or RUNS))
     ended = _run(parts, out or RUNS, known.binary, threads)
-    comparison = Comparison.of(grid, parts)
+    comparison = EngineComparison.of(grid, parts)
     held = _evidence(parts, comparison)
     if as_json:
         output.data_json(validation_output.as_json(comparison, held, interrupted=ended is Exit.INTERRUPTED))
@@ -110,7 +110,7 @@ def _command(first: str, second: str, grids: Sequence[str], repetitions: int | N
     return shlex.join([*words, "--page"])
 
 
-def _write(place: Path, comparison: "Comparison", command: str) -> None:
+def _write(place: Path, comparison: "EngineComparison", command: str) -> None:
     from thalweg.validate import page
 
     named = place.name if place.is_absolute() else place.as_posix()
@@ -120,7 +120,7 @@ def _write(place: Path, comparison: "Comparison", command: str) -> None:
         output.talk(f"a known reason explains nothing any more, remove it: {each.pattern}")
 
 
-def _evidence(parts: Sequence["Part"], comparison: "Comparison") -> "list[Evidence]":
+def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "list[Evidence]":
     """Return how much of each run can be used, and whether anything was compared."""
     from thalweg import analysis
 
@@ -135,7 +135,7 @@ def _evidence(parts: Sequence["Part"], comparison: "Comparison") -> "list[Eviden
     return found
 
 
-def _check(comparison: "Comparison") -> Exit:
+def _check(comparison: "EngineComparison") -> Exit:
     """Say which goals are not met; that nothing could be judged is no success either."""
     verdicts = [each.verdict for each in comparison.goals]
     if "not met" in verdicts:
@@ -147,7 +147,7 @@ def _check(comparison: "Comparison") -> Exit:
     return Exit.FINE
 
 
-def _announce(parts: Sequence["Part"], grid: "Grid") -> None:
+def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
     """Say what is going to happen, and what is not."""
     from thalweg.run import duration
 
@@ -165,7 +165,7 @@ def _announce(parts: Sequence["Part"], grid: "Grid") -> None:
         )
 
 
-def _run(parts: Sequence["Part"], folder: Path, binary: Path, threads: int | None) -> Exit:
+def _run(parts: Sequence["GridPart"], folder: Path, binary: Path, threads: int | None) -> Exit:
     """Run what is missing of all parts; a Ctrl-C ends that, and is the answer."""
     from thalweg.run import Progress, execute, real_time_s
 

@@ -11,13 +11,13 @@ from thalweg.cli.printing import validation_tables as tables
 
 if TYPE_CHECKING:
     from thalweg.analysis import Evidence
-    from thalweg.validate import Compared, Comparison, Part
+    from thalweg.validate import ComparedMeasure, EngineComparison, GridPart
 
 MOST_SHOWN = 10
 """Disagreements that are printed; `--json` and the page have all of them."""
 
 
-def show(comparison: "Comparison") -> None:
+def show(comparison: "EngineComparison") -> None:
     """Print tables: cells, what all errors come to, where engines disagree most, and the goals."""
     from thalweg.validate import words
 
@@ -47,7 +47,7 @@ def show(comparison: "Comparison") -> None:
     tables.show(tables.of_goals(comparison.goals), is_terminal=is_terminal)
 
 
-def reports(parts: Sequence["Part"]) -> list[str]:
+def reports(parts: Sequence["GridPart"]) -> list[str]:
     """Give the command for a report of both sides of each part that has two."""
     lines = []
     for part in parts:
@@ -57,7 +57,7 @@ def reports(parts: Sequence["Part"]) -> list[str]:
     return lines
 
 
-def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
+def as_json(comparison: "EngineComparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
     """Give everything as docs/reference/validation.md describes it."""
     return {
         "engines": list(comparison.engines),
@@ -102,5 +102,5 @@ def as_json(comparison: "Comparison", held: "Sequence[Evidence]", *, interrupted
     }
 
 
-def _compared(compared: "Compared") -> dict[str, object]:
+def _compared(compared: "ComparedMeasure") -> dict[str, object]:
     return asdict(compared) | {"within_noise": compared.within_noise}

@@ -13,7 +13,7 @@ from thalweg import printable
 from thalweg.cli.printing import output
 
 if TYPE_CHECKING:
-    from thalweg.validate import Cell, Comparison, Disagreement, Judged, Overall
+    from thalweg.validate import Disagreement, EngineComparison, GridCell, JudgedGoal, Overall
 
 Row = list[str]
 
@@ -38,7 +38,7 @@ class Sheet:
     numbers: range
 
 
-def of_cells(cells: Sequence["Cell"], keys: Sequence[str]) -> Sheet:
+def of_cells(cells: Sequence["GridCell"], keys: Sequence[str]) -> Sheet:
     """Write the errors of a scenario, a line per cell."""
     from thalweg.validate import ERRORS, words
 
@@ -64,7 +64,7 @@ def of_cells(cells: Sequence["Cell"], keys: Sequence[str]) -> Sheet:
     return Sheet(headings, rows, colours, range(len(named), len(named) + len(shown)))
 
 
-def _says_more_than_its_name(cell: "Cell", keys: Sequence[str]) -> bool:
+def _says_more_than_its_name(cell: "GridCell", keys: Sequence[str]) -> bool:
     """Say whether the congestion control of a cell is neither the flow's name nor in a column of its own."""
     return cell.cc is not None and cell.cc != cell.flow and f"flow.{cell.flow}.cc" not in keys
 
@@ -86,7 +86,7 @@ def of_overall(totals: Sequence["Overall"]) -> Sheet:
     return Sheet(["measure", "rows", "median", "90th percentile"], rows, colours, range(1, 4))
 
 
-def of_goals(goals: Sequence["Judged"]) -> Sheet:
+def of_goals(goals: Sequence["JudgedGoal"]) -> Sheet:
     """Write each goal with what was found."""
     from thalweg.validate import words
 
@@ -95,7 +95,7 @@ def of_goals(goals: Sequence["Judged"]) -> Sheet:
     return Sheet(["errors in", "goal", "found", "rows", "verdict"], rows, colours, range(2, 4))
 
 
-def of_disagreements(comparison: "Comparison", shown: Sequence["Disagreement"]) -> Sheet:
+def of_disagreements(comparison: "EngineComparison", shown: Sequence["Disagreement"]) -> Sheet:
     """Write where engines disagree, with both values."""
     from thalweg.validate import ERRORS, words
 
@@ -109,7 +109,7 @@ def of_disagreements(comparison: "Comparison", shown: Sequence["Disagreement"]) 
     return Sheet(["where", "flow", "measure", *comparison.engines, "error"], rows, colours, range(3, 6))
 
 
-def notes(cells: Sequence["Cell"]) -> list[tuple[str, int]]:
+def notes(cells: Sequence["GridCell"]) -> list[tuple[str, int]]:
     """Give what is to be known of rows, and of how many."""
     return [
         (note.strip().replace("\n", "\n    "), many)
