@@ -9,7 +9,7 @@ from typing import Any
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
 from thalweg.scenario import structure, sweep
 from thalweg.scenario.document import Document, Raw
-from thalweg.scenario.mistakes import Mistake, Mistakes
+from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
 from thalweg.scenario.rules import (
@@ -37,7 +37,7 @@ def check(document: Document) -> None:
     """
     errors = find(document)
     if errors:
-        raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
+        raise ThalwegErrors(by_line(errors))
 
 
 def find(document: Document) -> list[ThalwegError]:
@@ -262,14 +262,10 @@ def _more(many: int, source: Source | None) -> ThalwegError:
 def _error(mistake: Mistake, where: list[Assignment], points: list[Assignment], document: Document) -> ThalwegError:
     assignment = {} if len(where) == len(points) else _cause(where, points)
     when = " and ".join(f"{key} = {show(value)}" for key, value in assignment.items())
-    return ThalwegError(
-        mistake.code,
-        mistake.message + (f", where the sweep sets {when}" if when else ""),
-        place=name_of(mistake.place, document.raw),
-        found=mistake.found,
-        expected=mistake.expected,
-        hint=mistake.hint,
-        source=_source(mistake.place, assignment, document),
+    return mistake.error(
+        name_of(mistake.place, document.raw),
+        _source(mistake.place, assignment, document),
+        f", where the sweep sets {when}" if when else "",
     )
 
 

@@ -1,14 +1,16 @@
-"""Collects what the rules find at one point of the sweep."""
+"""Collects the mistakes that the rules find: at one point of a scenario's sweep, or in another TOML file."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from thalweg.errors import ThalwegError
-from thalweg.scenario.positions import Place
+from thalweg.errors import Source, ThalwegError
+from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.text import words
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake that does not know yet in which line it is."""
+    """A mistake without its line."""
 
     code: str
     place: Place
@@ -19,14 +21,26 @@ class Mistake:
     instead: tuple[str, ...] = ()
     """Addresses, or tables, that would make good what is missing."""
 
+    def error(self, name: str, source: Source, suffix: str = "") -> ThalwegError:
+        """Return it as an error: `name` is its place as users write it, `suffix` is appended to its message."""
+        return ThalwegError(
+            self.code,
+            self.message + suffix,
+            place=name,
+            found=self.found,
+            expected=self.expected,
+            hint=self.hint,
+            source=source,
+        )
+
 
 @dataclass
 class Mistakes:
-    """The mistakes of one point."""
+    """The mistakes of one file, or of one point of a sweep."""
 
     found: list[Mistake] = field(default_factory=list)
     errors: list[ThalwegError] = field(default_factory=list)
-    """Mistakes in other files than the scenario."""
+    """Mistakes in files that the checked one names."""
 
     def add(
         self,
@@ -37,11 +51,30 @@ class Mistakes:
         found: str | None = None,
         expected: str | None = None,
         hint: str | None = None,
-        instead: tuple[str, ...] = (),
     ) -> None:
-        """Note a mistake at a place of the scenario."""
-        self.found.append(Mistake(code, place, message, found, expected, hint, instead))
+        """Add a mistake at a place of the file; the message names the key."""
+        self.found.append(Mistake(code, place, message, found, expected, hint))
+
+    def add_missing(self, place: Place, message: str, *, expected: str, hint: str, instead: tuple[str, ...]) -> None:
+        """Add a missing key; it counts as present where an unknown key was meant to be one of `instead`."""
+        self.found.append(Mistake("missing-key", place, message, None, expected, hint, instead))
+
+    def add_unknown(self, place: Place, what: str, given: str, choices: Sequence[str]) -> None:
+        """Add a name that is not one of the choices."""
+        self.add(
+            f"unknown-{what.replace(' ', '-')}",
+            place,
+            f"`{dotted(place)}` names no {what}: `{given}`",
+            found=given,
+            expected=words.one_of(choices) if choices else f"a {what}, and there is none",
+            hint=words.did_you_mean(given, choices),
+        )
 
     def add_error(self, error: ThalwegError) -> None:
-        """Note a mistake that has its own place."""
+        """Add a mistake that has its own source."""
         self.errors.append(error)
+
+
+def by_line(errors: Iterable[ThalwegError]) -> list[ThalwegError]:
+    """Return errors in the order of the file."""
+    return sorted(errors, key=lambda error: (error.source and error.source.line) or 0)

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from thalweg.scenario.document import Raw
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.scenario.text.texts import EXPECTED
 
@@ -37,7 +37,7 @@ def name_of(place: Place, raw: Raw) -> str:
         name = flow.get("name") if isinstance(flow, dict) else None
         if isinstance(name, str):
             place = ("flow", name, *place[2:])
-    return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
+    return dotted(place)
 
 
 def header_of(place: Place, raw: Raw) -> str:

@@ -15,8 +15,17 @@ _HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]")
 _ASSIGNMENT = re.compile(rf"\s*({_DOTTED})\s*=\s*(.*)")
 
 
-def _keys(dotted: str) -> Place:
-    return tuple(part[1:-1] if part[0] in "\"'" else part for part in re.findall(_KEY, dotted))
+def _keys(text: str) -> Place:
+    return tuple(part[1:-1] if part[0] in "\"'" else part for part in re.findall(_KEY, text))
+
+
+def dotted(place: Place) -> str:
+    """Write a place as people do.
+
+    >>> dotted(("claims", 0, "where", "path.buffer"))
+    'claims.0.where."path.buffer"'
+    """
+    return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
 
 
 def lines(text: str) -> dict[Place, int]:

@@ -50,8 +50,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         has_window = any(key in values.table(hosts, name) for name, key in buffers if isinstance(name, str))
         if goes_up(flow) and is_unlimited and not has_window:
             name = flow.get("name", index)
-            mistakes.add(
-                "missing-key",
+            mistakes.add_missing(
                 ("flow", index, "direction"),
                 f"the flow `{name}` goes up, and nothing limits it: path.reverse has no rate",
                 expected="a rate, steps or a trace in [path.reverse], a size of the flow, or host.receiver.sndbuf_max",

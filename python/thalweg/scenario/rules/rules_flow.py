@@ -32,8 +32,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         _load(flow, place, name, mistakes)
         _times(flow, place, f"flow.{name}", duration, mistakes)
         if "duration" not in raw and rules_repeat.is_endless(flow, flows):
-            mistakes.add(
-                "missing-key",
+            mistakes.add_missing(
                 (*place, "size"),
                 f"`duration` is missing and the flow `{name}` never ends",
                 expected="a duration, or an end to every flow",

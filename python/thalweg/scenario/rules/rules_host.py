@@ -98,8 +98,7 @@ def _together(host: Raw, name: str, mistakes: Mistakes) -> None:
         )
     if "cpu_share" not in host:
         for key in (key for key in WITH_SHARE if key in host):
-            mistakes.add(
-                "missing-key",
+            mistakes.add_missing(
                 ("host", name, key),
                 f"`host.{name}.{key}` says nothing without a `cpu_share`",
                 expected="a cpu_share beside it",

@@ -69,8 +69,7 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
             hint=f"remove all but one of {', '.join(given)}",
         )
     if not given and is_required:
-        mistakes.add(
-            "missing-key",
+        mistakes.add_missing(
             place,
             f"[{name}] has no capacity",
             expected="exactly one of rate, steps, trace",

@@ -21,8 +21,7 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
         )
         return
     if "gap" not in repeat and not at_random:
-        mistakes.add(
-            "missing-key",
+        mistakes.add_missing(
             place,
             f"`{name}` does not say when connections open",
             expected=f"either {forms}",
@@ -32,8 +31,7 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
         return
     examples = {"arrivals": 'arrivals = "poisson"', "rate": 'rate = "20/s"'}
     if at_random and (missing := [key for key in examples if key not in repeat]):
-        mistakes.add(
-            "missing-key",
+        mistakes.add_missing(
             place,
             f"{' and '.join(f'`{key}`' for key in missing)} {'are' if missing[1:] else 'is'} missing in `{name}`",
             expected=forms,
@@ -55,8 +53,7 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
     if is_unlimited or (isinstance(requests, dict) and "count" not in requests):
         owner = name.removesuffix(".repeat")
         what = "a size" if is_unlimited else "requests.count"
-        mistakes.add(
-            "missing-key",
+        mistakes.add_missing(
             place,
             f"`{name}` repeats connections that never finish",
             expected=f"{what} in `{owner}`",

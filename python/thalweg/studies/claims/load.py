@@ -12,9 +12,11 @@ from thalweg import scenario
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.scenario import Document
 from thalweg.scenario.document import read
+from thalweg.scenario.mistakes import Mistakes, by_line
+from thalweg.scenario.positions import dotted
 from thalweg.scenario.text import words
 from thalweg.studies.claims import rules
-from thalweg.studies.claims.mistakes import Mistakes
+from thalweg.studies.claims.mistakes import translate
 from thalweg.studies.claims.models import Claims
 
 READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
@@ -84,22 +86,21 @@ def load(folder: Path) -> Study:
     Raises `ThalwegErrors` with every mistake of claims.toml, or with those of a scenario.
     """
     document = read(folder / CLAIMS)
-    mistakes = Mistakes(document.file, document.text)
     try:
         claims = Claims.model_validate(document.raw)
     except ValidationError as error:
-        mistakes.take(error, Claims, document.raw)
-        raise ThalwegErrors(_in_order(mistakes.found)) from None
+        raise ThalwegErrors(_errors(translate(error, Claims, document.raw), document)) from None
     documents = {
         name: scenario.load(folder / part.scenario)
         for name, part in claims.parts.items()
         if part.scenario is not None and part.records is None
     }
+    mistakes = Mistakes()
     rules.check(claims, documents, mistakes)
     if mistakes.found:
-        raise ThalwegErrors(_in_order(mistakes.found))
+        raise ThalwegErrors(_errors(mistakes, document))
     return Study(folder.resolve().name, folder, claims, documents)
 
 
-def _in_order(errors: list[ThalwegError]) -> list[ThalwegError]:
-    return sorted(errors, key=lambda error: (error.source and error.source.line) or 0)
+def _errors(mistakes: Mistakes, document: Document) -> list[ThalwegError]:
+    return by_line(each.error(dotted(each.place), document.source(each.place)) for each in mistakes.found)

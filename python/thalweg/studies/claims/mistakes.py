@@ -1,125 +1,65 @@
-"""Mistakes of a claims.toml as errors that name the place, what was found, what was expected, and what to type."""
+"""Translates what pydantic finds wrong in a claims.toml: what was found, what was expected, and what to type."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from types import UnionType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from thalweg.errors import Source, ThalwegError
-from thalweg.scenario import positions
+from thalweg.scenario.document import Raw
+from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.places import show
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 
 
-@dataclass
-class Mistakes:
-    """Collects the mistakes of one file."""
+def translate(error: ValidationError, model: type[BaseModel], raw: Raw) -> Mistakes:
+    """Return what pydantic found, one mistake per place."""
+    mistakes = Mistakes()
+    seen: set[Place] = set()
+    for details in error.errors(include_url=False):
+        place = _place(details["loc"], raw)
+        if place not in seen:
+            seen.add(place)
+            _translate(details, place, model, mistakes)
+    return mistakes
 
-    file: Path
-    text: str
-    found: list[ThalwegError] = field(default_factory=list)
 
-    @cached_property
-    def _lines(self) -> dict[Place, int]:
-        return positions.lines(self.text)
-
-    def source(self, place: Place) -> Source:
-        """Point to a place in the file."""
-        return Source(str(self.file), positions.line_of(place, self._lines))
-
-    def add(
-        self,
-        code: str,
-        place: Place,
-        message: str,
-        *,
-        found: str | None = None,
-        expected: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        """Note a mistake; the message says which key it is about."""
-        self.found.append(
-            ThalwegError(
-                code,
-                message,
-                place=dotted(place),
-                found=found,
-                expected=expected,
-                hint=hint,
-                source=self.source(place),
-            )
-        )
-
-    def unknown(self, place: Place, what: str, given: str, choices: Sequence[str]) -> None:
-        """Note a name that is none of the choices."""
-        self.add(
-            f"unknown-{what.replace(' ', '-')}",
+def _translate(details: ErrorDetails, place: Place, model: type[BaseModel], mistakes: Mistakes) -> None:
+    kind, context = details["type"], details.get("ctx", {})
+    name, found = dotted(place), show(details["input"])
+    if kind == "extra_forbidden":
+        known = _keys(model, place[:-1])
+        key = str(place[-1])
+        around = dotted(place[:-1]) or "claims.toml"
+        mistakes.add(
+            "unknown-key",
             place,
-            f"`{dotted(place)}` names no {what}: `{given}`",
-            found=given,
-            expected=words.one_of(choices) if choices else f"a {what}, and there is none",
+            f"unknown key `{key}` in {around}",
+            found=key,
+            expected=words.one_of(known),
+            hint=words.did_you_mean(key, known),
+        )
+    elif kind == "missing":
+        around = dotted(place[:-1]) or "claims.toml"
+        mistakes.add("missing-key", place, f"`{place[-1]}` is missing in {around}", hint=f"add `{place[-1]} = ...`")
+    elif kind == "literal_error":
+        choices = [each.strip(" '") for each in context["expected"].replace(" or ", ", ").split(",")]
+        given = str(details["input"])
+        mistakes.add(
+            "bad-value",
+            place,
+            f"`{name}` is {found}",
+            found=found,
+            expected=words.one_of(choices),
             hint=words.did_you_mean(given, choices),
         )
-
-    def take(self, error: ValidationError, model: type[BaseModel], raw: Any) -> None:
-        """Translate what pydantic found."""
-        seen: set[Place] = set()
-        for details in error.errors(include_url=False):
-            place = _place(details["loc"], raw)
-            if place not in seen:
-                seen.add(place)
-                self._translate(details, place, model)
-
-    def _translate(self, details: ErrorDetails, place: Place, model: type[BaseModel]) -> None:
-        kind, context = details["type"], details.get("ctx", {})
-        name, found = dotted(place), show(details["input"])
-        if kind == "extra_forbidden":
-            known = _keys(model, place[:-1])
-            key = str(place[-1])
-            around = dotted(place[:-1]) or "claims.toml"
-            self.add(
-                "unknown-key",
-                place,
-                f"unknown key `{key}` in {around}",
-                found=key,
-                expected=words.one_of(known),
-                hint=words.did_you_mean(key, known),
-            )
-        elif kind == "missing":
-            around = dotted(place[:-1]) or "claims.toml"
-            self.add("missing-key", place, f"`{place[-1]}` is missing in {around}", hint=f"add `{place[-1]} = ...`")
-        elif kind == "literal_error":
-            choices = [each.strip(" '") for each in context["expected"].replace(" or ", ", ").split(",")]
-            given = str(details["input"])
-            self.add(
-                "bad-value",
-                place,
-                f"`{name}` is {found}",
-                found=found,
-                expected=words.one_of(choices),
-                hint=words.did_you_mean(given, choices),
-            )
-        elif kind == "string_pattern_mismatch":
-            expected = "lower-case letters, digits, dashes (and dots in a claim's), beginning with a letter or digit"
-            self.add("bad-name", place, f"`{name}` is {found}", found=found, expected=expected)
-        else:
-            expected = details["msg"][0].lower() + details["msg"][1:]
-            self.add("wrong-type", place, f"`{name}` is {found}", found=found, expected=expected)
-
-
-def dotted(place: Place) -> str:
-    """Write a place as people do.
-
-    >>> dotted(("claims", 0, "where", "path.buffer"))
-    'claims.0.where."path.buffer"'
-    """
-    return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
+    elif kind == "string_pattern_mismatch":
+        expected = "lower-case letters, digits, dashes (and dots in a claim's), beginning with a letter or digit"
+        mistakes.add("bad-name", place, f"`{name}` is {found}", found=found, expected=expected)
+    else:
+        expected = details["msg"][0].lower() + details["msg"][1:]
+        mistakes.add("wrong-type", place, f"`{name}` is {found}", found=found, expected=expected)
 
 
 def _place(loc: tuple[int | str, ...], raw: Any) -> Place:

@@ -6,13 +6,13 @@ from typing import Any
 from thalweg.analysis import MEASURES, Measure
 from thalweg.engine import DEFAULT
 from thalweg.scenario import Document
+from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.places import show
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import DERIVED, DROPPED, decides_derived, is_one, is_range, sides
 from thalweg.studies.claims.made import LEAST, MOST, NAMES
-from thalweg.studies.claims.mistakes import Mistakes, dotted
 from thalweg.studies.claims.models import Claim, Claims, Figure, Judge, Quantity, Tree
 from thalweg.studies.claims.partners import ambiguous_keys
 from thalweg.studies.claims.shapes import Shape, shapes
@@ -49,12 +49,12 @@ def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes)
         for number, each in enumerate(claims.tree.learn):
             for name in each.features:
                 if name not in DERIVED:
-                    mistakes.unknown(("tree", "learn", number, "features"), "derived key", name, DERIVED)
+                    mistakes.add_unknown(("tree", "learn", number, "features"), "derived key", name, DERIVED)
     for number, rule in enumerate(claims.policy.rules if claims.policy else ()):
         for name in rule.claims:
             ids = [claim.id for claim in claims.claims]
             if name not in ids:
-                mistakes.unknown(("policy", "rules", number, "claims"), "claim", name, ids)
+                mistakes.add_unknown(("policy", "rules", number, "claims"), "claim", name, ids)
 
 
 def _ids(table: str, ids: Sequence[str], mistakes: Mistakes) -> None:
@@ -65,7 +65,7 @@ def _ids(table: str, ids: Sequence[str], mistakes: Mistakes) -> None:
 
 def _part(name: str, place: Place, claims: Claims, mistakes: Mistakes) -> bool:
     if name not in claims.parts:
-        mistakes.unknown(place, "part", name, list(claims.parts))
+        mistakes.add_unknown(place, "part", name, list(claims.parts))
     return name in claims.parts
 
 
@@ -139,9 +139,9 @@ def _measure(quantity: Quantity, place: Place, shape: Shape, claims: Claims, mis
         for key in own.among:
             if key not in shape.sweep:
                 place_of_key: Place = ("measures", quantity.measure, "among")
-                mistakes.unknown(place_of_key, "key of the sweep", key, list(shape.sweep))
+                mistakes.add_unknown(place_of_key, "key of the sweep", key, list(shape.sweep))
     if measure is None:
-        mistakes.unknown((*place, "measure"), "measure", quantity.measure, [*MEASURES, *claims.measures])
+        mistakes.add_unknown((*place, "measure"), "measure", quantity.measure, [*MEASURES, *claims.measures])
         return
     if measure.of == "path" and quantity.flow is not None:
         what = f"`{dotted(place)}.flow` is `{quantity.flow}`, but `{measure.name}` is a measure of the path"
@@ -150,13 +150,13 @@ def _measure(quantity: Quantity, place: Place, shape: Shape, claims: Claims, mis
         what = f"`{dotted(place)}` has no `flow`, and `{measure.name}` is a measure of a flow"
         mistakes.add("missing-key", place, what, expected=f"flow = {words.one_of(shape.flows)}")
     elif quantity.flow is not None and quantity.flow not in shape.flows:
-        mistakes.unknown((*place, "flow"), "flow", quantity.flow, shape.flows)
+        mistakes.add_unknown((*place, "flow"), "flow", quantity.flow, shape.flows)
 
 
 def _of_records(quantity: Quantity, place: Place, shape: Shape, mistakes: Mistakes) -> None:
     """Check a measure of records, which have neither flows nor a time that could be cut."""
     if quantity.measure not in shape.measures:
-        mistakes.unknown((*place, "measure"), "measure of records", quantity.measure, shape.measures)
+        mistakes.add_unknown((*place, "measure"), "measure of records", quantity.measure, shape.measures)
     for key in ("flow", "window"):
         if getattr(quantity, key) is not None:
             what = f"`{dotted(place)}.{key}` is of no use: the part is one of records"
@@ -184,12 +184,12 @@ def _where(where: Mapping[str, Any], place: Place, shape: Shape, mistakes: Mista
                 mistakes.add("wrong-type", (*place, key), f"`{key}` is {show(value)}", expected="a value of its sweep")
             elif swept is not None and value not in swept:
                 choices = [str(each) for each in swept]
-                mistakes.unknown((*place, key), "value of the sweep", str(value), choices)
+                mistakes.add_unknown((*place, key), "value of the sweep", str(value), choices)
 
 
 def _key(key: str, place: Place, shape: Shape, mistakes: Mistakes) -> bool:
     if key not in shape.keys:
-        mistakes.unknown(place, "key", key, shape.keys)
+        mistakes.add_unknown(place, "key", key, shape.keys)
     return key in shape.keys
 
 
@@ -238,7 +238,7 @@ def _figure(figure: Figure, place: Place, claims: Claims, known: Mapping[str, Sh
         _only_of_runs(f"the figure `{figure.id}`", (*place, "part"), shape, mistakes)
     for number, flow in enumerate(figure.flows):
         if flow not in shape.flows:
-            mistakes.unknown((*place, "flows", number), "flow", flow, shape.flows)
+            mistakes.add_unknown((*place, "flows", number), "flow", flow, shape.flows)
     needs = _needed(figure)
     for key in needs:
         if getattr(figure, key) is None:

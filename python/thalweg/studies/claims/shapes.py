@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from thalweg import analysis
 from thalweg.scenario import Document
+from thalweg.scenario.mistakes import Mistakes
 from thalweg.studies.claims import answers
 from thalweg.studies.claims.keys import DERIVED
-from thalweg.studies.claims.mistakes import Mistakes
 from thalweg.studies.claims.models import Claims, Part, Records
 
 
@@ -47,7 +47,7 @@ def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes)
         return Shape(sweep, [str(flow["name"]) for flow in document.raw["flow"]])
     for key in part.quick:
         if key not in Records.model_fields:
-            mistakes.unknown(("parts", name, "quick", key), "key of records", key, list(Records.model_fields))
+            mistakes.add_unknown(("parts", name, "quick", key), "key of records", key, list(Records.model_fields))
     try:
         quick(part)
     except ValidationError as error:
