@@ -11,7 +11,7 @@ from thalweg.run import duration
 from thalweg.studies import UNJUDGED, Judged, Study
 from thalweg.studies.claims.models import Claim, Part
 from thalweg.studies.pages import texts
-from thalweg.studies.running import found
+from thalweg.studies.running import recorded_results
 
 from generating import study_words
 
@@ -59,7 +59,7 @@ def page(study: Study) -> str:
 
 def _engines(study: Study) -> dict[str, Found]:
     """Give what engines found, in the order in which they are shown."""
-    engines = found.read(study)
+    engines = recorded_results.read(study)
     return {name: engines[name] for name in (*(n for n in ORDER if n in engines), *sorted(engines.keys() - set(ORDER)))}
 
 

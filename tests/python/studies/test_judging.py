@@ -16,7 +16,7 @@ from thalweg.errors import ThalwegError
 from thalweg.results import open_run
 from thalweg.studies import Judged, judge
 from thalweg.studies.claims.models import Claim, Quantity
-from thalweg.studies.claims.tried import Tried
+from thalweg.studies.claims.planned_part import Tried
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.estimates import Quantities, Side
 from thalweg.studies.judging.reduce import along

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from thalweg import engine, studies
 from thalweg.studies import Study
-from thalweg.studies.claims.tried import prepare
+from thalweg.studies.claims.planned_part import prepare
 
 STUDIES = studies.ready_made()
 

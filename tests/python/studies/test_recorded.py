@@ -2,7 +2,7 @@
 
 import pytest
 from thalweg import engine, studies
-from thalweg.studies.running import found
+from thalweg.studies.running import recorded_results
 
 STUDIES = studies.ready_made()
 
@@ -20,7 +20,7 @@ full sets are to be recorded with version 4: `thalweg reproduce all --record`, a
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_claim_is_recorded_of_the_simulator_as_it_is_now(name: str, size: str) -> None:
     study = studies.load(STUDIES[name])
-    recorded = found.read(study)[engine.DEFAULT][size]
+    recorded = recorded_results.read(study)[engine.DEFAULT][size]
     assert list(recorded["claims"]) == [claim.id for claim in study.claims.claims]
     now = engine.capabilities().engines[engine.DEFAULT].version
     assert recorded["result_version"] in (now, *LATER.get(size, ()))
@@ -28,7 +28,9 @@ def test_every_claim_is_recorded_of_the_simulator_as_it_is_now(name: str, size: 
 
 @pytest.mark.parametrize("size", LIMITS_S)
 def test_all_studies_together_took_no_longer_than_they_may(size: str) -> None:
-    took = {name: found.read(studies.load(STUDIES[name]))[engine.DEFAULT][size]["seconds"] for name in STUDIES}
+    took = {
+        name: recorded_results.read(studies.load(STUDIES[name]))[engine.DEFAULT][size]["seconds"] for name in STUDIES
+    }
     # Of a set that went on where it had been interrupted no time is known.
     assert sum(seconds for seconds in took.values() if seconds is not None) <= LIMITS_S[size], took
 
@@ -36,6 +38,6 @@ def test_all_studies_together_took_no_longer_than_they_may(size: str) -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_rule_for_servers_rests_on_claims_that_hold_in_the_full_set(name: str) -> None:
     study = studies.load(STUDIES[name])
-    claims = found.read(study)[engine.DEFAULT]["full"]["claims"]
+    claims = recorded_results.read(study)[engine.DEFAULT]["full"]["claims"]
     for rule in study.claims.policy.rules if study.claims.policy else ():
         assert {claim: claims[claim]["verdict"] for claim in rule.claims} == dict.fromkeys(rule.claims, "holds")

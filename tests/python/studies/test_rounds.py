@@ -12,7 +12,7 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 from thalweg.studies import Judged, Reproduced
 from thalweg.studies.claims.models import Claim
-from thalweg.studies.claims.tried import Tried
+from thalweg.studies.claims.planned_part import Tried
 from thalweg.studies.running.rounds import Pair, Schedule
 
 

@@ -8,7 +8,7 @@ from made_up_runs import MadeUpRun, experiment, flow, link
 from thalweg.engine import Engine
 from thalweg.results import open_run
 from thalweg.studies.claims.models import Tree
-from thalweg.studies.claims.tried import Tried
+from thalweg.studies.claims.planned_part import Tried
 from thalweg.studies.judging import tree
 from thalweg.studies.judging.data import PartData
 

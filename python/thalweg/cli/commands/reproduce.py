@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from thalweg.report.pages.study import StudyPage
     from thalweg.run import Outcome
     from thalweg.studies import Reproduced, Study
-    from thalweg.studies.claims.tried import Tried
+    from thalweg.studies.claims.planned_part import Tried
 
 EPILOG = "Example: thalweg reproduce itc18-mixed-workload --quick"
 
@@ -232,13 +232,13 @@ def _write_policy(study: "Study", done: "Reproduced", file: Path, *, quick: bool
 
 def _record(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> None:
     """Keep what was found; half a study is not kept."""
-    from thalweg.studies.running import found
+    from thalweg.studies.running import recorded_results
 
     for each in done:
         if each.engine.available and not each.directories:
             continue
         if each.engine.available and each.exit_code is Exit.FINE:
-            output.talk(f"recorded: {found.record(study, each, quick=quick)} ({each.engine.name})")
+            output.talk(f"recorded: {recorded_results.record(study, each, quick=quick)} ({each.engine.name})")
         else:
             why = each.engine.reason or "not every experiment is complete"
             output.talk(f"{study.name}: not recorded for {each.engine.name}: {why}")
@@ -246,20 +246,22 @@ def _record(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> Non
 
 def _is_as_recorded(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> bool:
     """Say which claims held and do not now; that nothing could be compared is no success either."""
-    from thalweg.studies.running import found
+    from thalweg.studies.running import recorded_results
 
     is_fine = True
     for each in done:
         if not each.engine.available:
             output.talk(f"--check: {study.name} on {each.engine.name} cannot run here: {each.engine.reason}")
-        if (not each.directories and found.recorded(study, each, quick=quick) is None) or not each.engine.available:
+        if (
+            not each.directories and recorded_results.recorded(study, each, quick=quick) is None
+        ) or not each.engine.available:
             continue
-        if found.recorded(study, each, quick=quick) is None:
+        if recorded_results.recorded(study, each, quick=quick) is None:
             words = ["thalweg", "reproduce", study.name, "--engine", each.engine.name, *(["--quick"] if quick else [])]
             hint = shlex.join([*words, "--record"])
             output.talk(f"--check: nothing was recorded of {study.name} on {each.engine.name}; to do that: {hint}")
             is_fine = False
-        for broken in found.broken(study, each, quick=quick):
+        for broken in recorded_results.broken(study, each, quick=quick):
             now = f"{broken.now.verdict}{f' ({broken.now.note})' if broken.now.note else ''}"
             output.talk(f"--check: {study.name}: `{broken.claim}` held on {each.engine.name}; now: {now}")
             is_fine = False

@@ -15,9 +15,9 @@ from thalweg.scenario.document import read
 from thalweg.scenario.mistakes import Mistakes, by_line
 from thalweg.scenario.positions import dotted
 from thalweg.scenario.text import words
-from thalweg.studies.claims import rules
-from thalweg.studies.claims.mistakes import translate
+from thalweg.studies.claims import check_claims
 from thalweg.studies.claims.models import Claims
+from thalweg.studies.claims.schema_mistakes import translate
 
 READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
 """Folder of the studies that come with thalweg."""
@@ -96,7 +96,7 @@ def load(folder: Path) -> Study:
         if part.scenario is not None and part.records is None
     }
     mistakes = Mistakes()
-    rules.check(claims, documents, mistakes)
+    check_claims.check(claims, documents, mistakes)
     if mistakes.found:
         raise ThalwegErrors(_errors(mistakes, document))
     return Study(folder.resolve().name, folder, claims, documents)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import sides
-from thalweg.studies.claims.made import LEAST, MOST
 from thalweg.studies.claims.models import Claim, Claims, Figure, Made, Quantity, Tree
+from thalweg.studies.claims.study_measures import LEAST, MOST
 
 TYPICAL = "goodput"
 """A figure over time shows the repetition whose goodput is the median."""

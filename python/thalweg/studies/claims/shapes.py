@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from thalweg import analysis
 from thalweg.scenario import Document
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.studies.claims import answers
+from thalweg.studies.claims import advice_measures
 from thalweg.studies.claims.keys import DERIVED
 from thalweg.studies.claims.models import Claims, Part, Records
 
@@ -57,7 +57,7 @@ def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes)
     if part.engines:
         what = f"`parts.{name}` sets up engines, but records are made up from runs of the simulator alone"
         mistakes.add("unused-key", ("parts", name, "engines"), what, hint="remove `engines`")
-    return Shape(dict.fromkeys(part.records.by), is_of_records=True, measures=tuple(answers.MEASURES))
+    return Shape(dict.fromkeys(part.records.by), is_of_records=True, measures=tuple(advice_measures.MEASURES))
 
 
 def quick(part: Part) -> Records:

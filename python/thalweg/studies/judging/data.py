@@ -11,10 +11,10 @@ from thalweg import analysis
 from thalweg.results import Run
 from thalweg.scenario.text import quantities
 from thalweg.studies.claims.keys import is_one, is_range, number
-from thalweg.studies.claims.made import made
 from thalweg.studies.claims.models import Made, Quantity
 from thalweg.studies.claims.needs import sources
-from thalweg.studies.claims.tried import Tried
+from thalweg.studies.claims.planned_part import Tried
+from thalweg.studies.claims.study_measures import made
 
 Window = tuple[str, str] | None
 

@@ -11,7 +11,7 @@ from thalweg.analysis import CONFIDENCE
 from thalweg.report.drawing.figure import Figure, Scaled, Unit
 from thalweg.report.text.labels import joined, key_title, value_text
 from thalweg.studies.claims import expressions
-from thalweg.studies.claims.answers import unit_and_title
+from thalweg.studies.claims.advice_measures import unit_and_title
 from thalweg.studies.claims.keys import DERIVED, number, unit
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Curve, Quantity

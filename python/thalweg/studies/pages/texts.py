@@ -1,7 +1,7 @@
 """Numbers and conditions of claims in words."""
 
 from thalweg.report.text import numbers
-from thalweg.studies.claims.answers import unit_and_title
+from thalweg.studies.claims.advice_measures import unit_and_title
 from thalweg.studies.claims.models import Claim
 from thalweg.studies.judging.judge import Judged
 

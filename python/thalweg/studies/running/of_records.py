@@ -16,8 +16,8 @@ from thalweg.plan import Plan
 from thalweg.report.files import put
 from thalweg.run import Outcome
 from thalweg.scratch import Scratch
-from thalweg.studies.claims import answers
-from thalweg.studies.claims.tried import Tried
+from thalweg.studies.claims import advice_measures
+from thalweg.studies.claims.planned_part import Tried
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.running.rounds import Pair
 
@@ -74,7 +74,9 @@ def judged(parts: Mapping[str, Tried], pools: "Mapping[str, Pool]", place: Path,
         for part, answer in zip(who, _answers(settings, [parts[part] for part in who], pools), strict=True):
             found[part].append(answer)
     for part, several in found.items():
-        content = [{"repetition": repetition, "parts": answers.told(each)} for repetition, each in enumerate(several)]
+        content = [
+            {"repetition": repetition, "parts": advice_measures.told(each)} for repetition, each in enumerate(several)
+        ]
         hint = "name another place with --out DIR"
         put(place / part / ANSWERS, json.dumps(content, indent=1) + "\n", "the answers", hint)
     return {part: _data(parts[part], several) for part, several in found.items()}
@@ -114,7 +116,7 @@ def _data(tried: Tried, found: "Sequence[Answer]") -> PartData:
     """Put the answers into the tables that claims and figures are made from: a point for each part of the traffic."""
     assert tried.records
     rows = [(repetition, part, name, value) for repetition, each in enumerate(found)
-            for part, name, value in answers.values(each)]  # fmt: skip
+            for part, name, value in advice_measures.values(each)]  # fmt: skip
     titles = {part.names: part.values for _, part, _, _ in rows}
     order = sorted(titles, key=lambda names: titles[names])
     numbers = {names: number for number, names in enumerate(order)}

@@ -14,7 +14,7 @@ from thalweg.run import Outcome
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Claim
 from thalweg.studies.claims.needs import needed
-from thalweg.studies.claims.tried import Tried, prepare
+from thalweg.studies.claims.planned_part import Tried, prepare
 from thalweg.studies.judging.bounds import UNJUDGED
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.judge import Judged, judge

@@ -4,8 +4,8 @@ import math
 
 import polars as pl
 import pytest
-from thalweg.studies.claims.made import made
 from thalweg.studies.claims.models import Made
+from thalweg.studies.claims.study_measures import made
 
 COST = Made(
     about="How far from the best of both.",

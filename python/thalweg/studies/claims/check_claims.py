@@ -12,10 +12,10 @@ from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import DERIVED, DROPPED, decides_derived, is_one, is_range, sides
-from thalweg.studies.claims.made import LEAST, MOST, NAMES
 from thalweg.studies.claims.models import Claim, Claims, Figure, Judge, Quantity, Tree
 from thalweg.studies.claims.partners import ambiguous_keys
 from thalweg.studies.claims.shapes import Shape, shapes
+from thalweg.studies.claims.study_measures import LEAST, MOST, NAMES
 
 DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
