@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from thalweg.report.drawing.figure import Figure, Scaled
-from thalweg.report.pages.study import Claim, Judged, Made, Section, StudyPage
+from thalweg.report.pages.study import Claim, Judged, Provenance, Section, StudyPage
 
 BUFFERS = [0.5, 1.0, 2.0, 4.0, 8.0]
 LOSSES = [10 ** (-6 + step / 4) for step in range(17)]
@@ -70,8 +70,10 @@ def page(**changes: Any) -> StudyPage:
         "story": "# A mixed workload\n\n## What they did\n\nThey *measured*.\n\n| a | b |\n| - | - |\n| 1 | 2 |\n",
         "engines": ["sim", "uml"],
         "claims": claims,
-        "made": [
-            Made("sim", "0.1.0", "thalweg reproduce made-up", seconds=12.34, experiments=80, scaled=["1 s, not 60 s."])
+        "provenance": [
+            Provenance(
+                "sim", "0.1.0", "thalweg reproduce made-up", seconds=12.34, experiments=80, scaled=["1 s, not 60 s."]
+            )
         ],
         "sections": [Section("A tree", "`a`")],
     }

@@ -16,7 +16,7 @@ from thalweg.errors import ThalwegError
 from thalweg.results import open_run
 from thalweg.studies import Judged, judge
 from thalweg.studies.claims.models import Claim, Quantity
-from thalweg.studies.claims.planned_part import Tried
+from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.estimates import Quantities, Side
 from thalweg.studies.judging.reduce import along
@@ -42,7 +42,7 @@ def made_up(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | 
             took = {"end_us": int((seconds or 5.0) * 1e6), "completed": seconds is not None}
             run.transfer(number, repetition, "large", **took)
             run.transfer(number, repetition, "medium", end_us=int((10 - (seconds or 5.0)) * 1e6))
-    return {"made-up": PartData(Tried("made-up", SIM), open_run(run.write()))}
+    return {"made-up": PartData(PlannedPart("made-up", SIM), open_run(run.write()))}
 
 
 def claim(judge: Mapping[str, Any], where: Mapping[str, Any], **rest: Any) -> Claim:
@@ -198,7 +198,7 @@ def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None
 def test_what_an_engine_does_not_record_is_no_open_question(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
     run.transfer(0, 0, "large", timeouts=None, completed=False)
-    parts = {"made-up": PartData(Tried("made-up", SIM), open_run(run.write()))}
+    parts = {"made-up": PartData(PlannedPart("made-up", SIM), open_run(run.write()))}
     lost = judge(
         claim({"at_most": 3}, {}).model_copy(update={"value": Quantity(measure="timeouts", flow="large")}), parts
     )

@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")
         models.Claim,
         models.Judge,
         models.Figure,
-        models.Made,
+        models.StudyMeasure,
     ],
 )
 def test_every_key_is_told_of(table: type[BaseModel]) -> None:

@@ -12,7 +12,7 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 from thalweg.studies import Judged, Reproduced
 from thalweg.studies.claims.models import Claim
-from thalweg.studies.claims.planned_part import Tried
+from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.running.rounds import Pair, Schedule
 
 
@@ -103,13 +103,13 @@ class Runner:
         self.done: set[Pair] = set()
         self.interrupted = interrupted
 
-    def __call__(self, tried: Tried, directory: Path, due: Sequence[Pair]) -> Outcome:
+    def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[Pair]) -> Outcome:
         if len(self.asked) == self.interrupted:
             return Outcome(Exit.INTERRUPTED, experiments=len(due))
         self.asked.append(list(due))
         self.done |= set(due)
-        assert tried.plan
-        run = MadeUpRun(directory, json.loads(tried.plan.model_dump_json())["experiments"])
+        assert planned_part.plan
+        run = MadeUpRun(directory, json.loads(planned_part.plan.model_dump_json())["experiments"])
         for point, repetition in self.done:
             noise = 0.1 * (-1) ** repetition if point else 0.0
             run.transfer(point, repetition, end_us=int((1 + noise) * 1e6))

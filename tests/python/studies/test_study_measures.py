@@ -4,10 +4,10 @@ import math
 
 import polars as pl
 import pytest
-from thalweg.studies.claims.models import Made
-from thalweg.studies.claims.study_measures import made
+from thalweg.studies.claims.models import StudyMeasure
+from thalweg.studies.claims.study_measures import compute
 
-COST = Made(
+COST = StudyMeasure(
     about="How far from the best of both.",
     expression="(rtt_min - least_rtt_min) / least_rtt_min + (most_goodput - goodput) / most_goodput",
     among=["flow.arm.cc"],
@@ -33,7 +33,7 @@ def values(rows: list[tuple[int, int, float | None, float | None]]) -> pl.DataFr
 
 
 def test_the_best_is_that_of_points_that_differ_in_nothing_else_and_of_the_same_repetition() -> None:
-    found = made(
+    found = compute(
         COST,
         values([(0, 0, 2.0, 10.0), (1, 0, 1.0, 5.0), (2, 0, 4.0, 1.0), (3, 0, 4.0, 2.0), (0, 1, 3.0, 7.0)]),
         POINTS,
@@ -45,11 +45,11 @@ def test_the_best_is_that_of_points_that_differ_in_nothing_else_and_of_the_same_
 
 
 def test_a_value_that_is_missing_leaves_the_measure_without_one() -> None:
-    found = made(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
+    found = compute(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
     assert dict(found.select("experiment", "value").iter_rows()) == {0: None, 1: 0.5}
 
 
 @pytest.mark.parametrize("expression", ["goodput / 0", "1e308 * 1e308 * goodput"])
 def test_what_is_no_number_is_no_value(expression: str) -> None:
-    found = made(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
+    found = compute(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
     assert [value for value in found["value"] if value is not None and math.isfinite(value)] == []

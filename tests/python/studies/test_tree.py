@@ -8,7 +8,7 @@ from made_up_runs import MadeUpRun, experiment, flow, link
 from thalweg.engine import Engine
 from thalweg.results import open_run
 from thalweg.studies.claims.models import Tree
-from thalweg.studies.claims.planned_part import Tried
+from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging import tree
 from thalweg.studies.judging.data import PartData
 
@@ -51,7 +51,7 @@ def grid(tmp_path: Path) -> dict[str, PartData]:
     for number, gain in enumerate(gains):
         made.transfer(number, 0, cc=experiments[number]["flows"][0]["cc"], acked_bytes=int(1_000_000 * gain))
     engine = Engine("sim", "", "3", True, None, {}, frozenset())
-    return {"grid": PartData(Tried("grid", engine), open_run(made.write()))}
+    return {"grid": PartData(PlannedPart("grid", engine), open_run(made.write()))}
 
 
 def test_a_tree_finds_the_threshold_that_the_grid_was_made_with(grid: dict[str, PartData]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from thalweg.report.pages.study import StudyPage
     from thalweg.run import Outcome
     from thalweg.studies import Reproduced, Study
-    from thalweg.studies.claims.planned_part import Tried
+    from thalweg.studies.claims.planned_part import PlannedPart
 
 EPILOG = "Example: thalweg reproduce itc18-mixed-workload --quick"
 
@@ -134,27 +134,27 @@ def _run(
     study: "Study",
     known: "Capabilities",
     threads: int | None,
-    tried: "Tried",
+    planned_part: "PlannedPart",
     directory: Path,
     due: "Sequence[tuple[int, int]]",
 ) -> "Outcome":
     from thalweg.run import Progress, execute, real_time_s
 
-    assert tried.plan
+    assert planned_part.plan
     more = "" if any(repetition == 0 for _, repetition in due) else ", more repetitions"
-    title = f"{study.name}: {tried.part} on {tried.engine.name}{more}"
+    title = f"{study.name}: {planned_part.part} on {planned_part.engine.name}{more}"
     wanted = set(due)
-    some = [each for each in tried.plan.experiments if (each.experiment, each.repetition) in wanted]
-    seconds = real_time_s(tried.plan.model_copy(update={"experiments": some}), tried.engine)
+    some = [each for each in planned_part.plan.experiments if (each.experiment, each.repetition) in wanted]
+    seconds = real_time_s(planned_part.plan.model_copy(update={"experiments": some}), planned_part.engine)
     with Progress(output.console(), title=title, real_time_s=seconds) as progress:
         return execute(
-            tried.plan,
+            planned_part.plan,
             directory,
             binary=known.binary,
             threads=threads,
             command=typed.words(),
             listener=progress.event,
-            due=due if len(some) < len(tried.plan.experiments) else None,
+            due=due if len(some) < len(planned_part.plan.experiments) else None,
         )
 
 

@@ -47,9 +47,9 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
     except BrokenPipeError:
         raise output.NobodyReads from None
     for each in reproduced:
-        for part, tried in each.tried.items():
-            if tried.plan and tried.scaled:
-                output.data(f"{each.engine.name}, {part}: {tried.scaled}")
+        for part, planned_part in each.planned_parts.items():
+            if planned_part.plan and planned_part.scaled:
+                output.data(f"{each.engine.name}, {part}: {planned_part.scaled}")
     for each in reproduced:
         output.data(_count(each))
     if page:
@@ -82,7 +82,11 @@ def _engine(study: Study, reproduced: Reproduced) -> dict[str, object]:
         "evidence": evidence.least(reproduced.evidence),
         "cautions": reproduced.cautions,
         "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
-        "scaled": {part: tried.scaled for part, tried in reproduced.tried.items() if tried.plan and tried.scaled},
+        "scaled": {
+            part: planned_part.scaled
+            for part, planned_part in reproduced.planned_parts.items()
+            if planned_part.plan and planned_part.scaled
+        },
         "claims": [_judged(claim, reproduced.judged[claim.id]) for claim in study.claims.claims],
         "trees": lessons.trees(study, reproduced),
     }

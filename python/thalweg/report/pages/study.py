@@ -65,7 +65,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenance:
     """How one engine ran the study."""
 
     engine: str
@@ -104,7 +104,7 @@ class StudyPage:
     engines: Sequence[str]
     claims: Sequence[Claim]
     figures: Sequence[Figure] = ()
-    made: Sequence[Made] = ()
+    provenance: Sequence[Provenance] = ()
     sections: Sequence[Section] = ()
     is_quick: bool = False
     """Whether it is the quick set: fewer points and repetitions, which the page says at its top."""

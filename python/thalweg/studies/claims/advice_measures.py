@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # it takes a second to load, and most studies do without
 
 
 @dataclass(frozen=True)
-class Told:
+class AdviceMeasure:
     """A measure of a part of the traffic."""
 
     name: str
@@ -25,24 +25,42 @@ class Told:
     about: str
 
 
-MEASURES: dict[str, Told] = {
+MEASURES: dict[str, AdviceMeasure] = {
     each.name: each
     for each in (
-        Told("completion_time_gain", "Completion time saved, median", "ratio",
-             "1 less the ratio of the medians of the completion times of transfers below 3 MB, BBR over CUBIC."),
-        Told("completion_time_gain_mean", "Completion time saved, mean", "ratio", "The same of the means."),
-        Told("completion_time_gain_p95", "Completion time saved, 95th percentile", "ratio",
-             "The same of the 95th percentiles."),
-        Told("jitter_gain", "Jitter of completion times saved", "ratio",
-             "The same of the differences of the 95th and the 5th percentiles."),
-        Told("throughput_gain", "Throughput gained, median", "ratio",
-             "The ratio of the medians of the throughputs of transfers of 3 MB and more, BBR over CUBIC, less 1."),
-        Told("throughput_gain_mean", "Throughput gained, mean", "ratio", "The same of the means."),
-        Told("says_treatment", "BBR is advised", "ratio", "1 where BBR is advised, 0 where not."),
-        Told("says_control", "CUBIC is advised", "ratio", "1 where CUBIC is advised, 0 where not."),
-        Told("rollout_place", "Place in the roll-out", "count", "Place among those that should change to BBR, from 1."),
+        AdviceMeasure(
+            "completion_time_gain",
+            "Completion time saved, median",
+            "ratio",
+            "1 less the ratio of the medians of the completion times of transfers below 3 MB, BBR over CUBIC.",
+        ),
+        AdviceMeasure("completion_time_gain_mean", "Completion time saved, mean", "ratio", "The same of the means."),
+        AdviceMeasure(
+            "completion_time_gain_p95",
+            "Completion time saved, 95th percentile",
+            "ratio",
+            "The same of the 95th percentiles.",
+        ),
+        AdviceMeasure(
+            "jitter_gain",
+            "Jitter of completion times saved",
+            "ratio",
+            "The same of the differences of the 95th and the 5th percentiles.",
+        ),
+        AdviceMeasure(
+            "throughput_gain",
+            "Throughput gained, median",
+            "ratio",
+            "The ratio of the medians of the throughputs of transfers of 3 MB and more, BBR over CUBIC, less 1.",
+        ),
+        AdviceMeasure("throughput_gain_mean", "Throughput gained, mean", "ratio", "The same of the means."),
+        AdviceMeasure("says_treatment", "BBR is advised", "ratio", "1 where BBR is advised, 0 where not."),
+        AdviceMeasure("says_control", "CUBIC is advised", "ratio", "1 where CUBIC is advised, 0 where not."),
+        AdviceMeasure(
+            "rollout_place", "Place in the roll-out", "count", "Place among those that should change to BBR, from 1."
+        ),
     )
-}  # fmt: skip
+}
 """By name."""
 
 TIME, RATE = "completion_time", "throughput"
@@ -101,7 +119,7 @@ def _mean(arm: "Arm") -> float:
     return arm.mean
 
 
-def told(answer: "Answer") -> list[dict[str, Any]]:
+def as_json(answer: "Answer") -> list[dict[str, Any]]:
     """Give what an engineer needs to check an answer: each part's verdict, reason and gains."""
     return [
         {

@@ -77,7 +77,7 @@ class Part(Table):
     engines: dict[str, Setup] = {}
 
 
-class Made(Table):
+class StudyMeasure(Table):
     """A measure of the study's own, made of others at the same point and repetition."""
 
     about: str
@@ -232,7 +232,7 @@ class Claims(Table):
     title: str
     about: str
     paper: Paper
-    measures: dict[str, Made] = {}
+    measures: dict[str, StudyMeasure] = {}
     parts: dict[str, Part] = Field(min_length=1)
     claims: list[Claim] = []
     figures: list[Figure] = []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import sides
-from thalweg.studies.claims.models import Claim, Claims, Figure, Made, Quantity, Tree
+from thalweg.studies.claims.models import Claim, Claims, Figure, Quantity, StudyMeasure, Tree
 from thalweg.studies.claims.study_measures import LEAST, MOST
 
 TYPICAL = "goodput"
@@ -20,7 +20,7 @@ def needed(claims: Claims) -> frozenset[str]:
     return frozenset(wanted)
 
 
-def sources(measure: str, own: Mapping[str, Made]) -> frozenset[str]:
+def sources(measure: str, own: Mapping[str, StudyMeasure]) -> frozenset[str]:
     """Name what a measure is computed from: itself, or what the study's own expression names."""
     if measure not in own:
         return frozenset({measure})

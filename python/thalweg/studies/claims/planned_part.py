@@ -22,7 +22,7 @@ DIGITS = 8
 
 
 @dataclass(frozen=True)
-class Tried:
+class PlannedPart:
     """A part on an engine."""
 
     part: str
@@ -41,7 +41,7 @@ class Tried:
     """Keys that the scenario sweeps and that have one value here."""
     scaled: str = ""
     """What differs from the paper's set-up."""
-    whole: "Callable[[], Tried] | None" = None
+    whole: "Callable[[], PlannedPart] | None" = None
     """Plans the full set, where this is the quick one."""
     records: Records | None = None
     """What is made up and judged, instead of a plan; None: the part is a scenario."""
@@ -55,7 +55,7 @@ class Tried:
         return folder / f"{self.part}-{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
 
 
-def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine], *, quick: bool) -> Tried:
+def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
     """Plan a part for an engine.
 
     What the engine cannot do is told in what comes back. Raises `ThalwegErrors` if what claims.toml lays over the
@@ -64,15 +64,17 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     table = study.claims.parts[part]
     setup = table.engines.get(engine.name)
     if not engine.available:
-        return Tried(part, engine, why_not=engine.reason)
+        return PlannedPart(part, engine, why_not=engine.reason)
     if table.records is not None:
         if engine.name != engines.DEFAULT:
-            return Tried(part, engine, why_not=f"records are made up from runs of the engine {engines.DEFAULT} alone")
-        return Tried(part, engine, records=quick_records(table) if quick else table.records, is_quick=quick)
+            return PlannedPart(
+                part, engine, why_not=f"records are made up from runs of the engine {engines.DEFAULT} alone"
+            )
+        return PlannedPart(part, engine, records=quick_records(table) if quick else table.records, is_quick=quick)
     if setup is None and engine.name != engines.DEFAULT:
-        return Tried(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
+        return PlannedPart(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
     if setup is not None and setup.why_not is not None:
-        return Tried(part, engine, why_not=setup.why_not)
+        return PlannedPart(part, engine, why_not=setup.why_not)
     laid = _settings(table, setup, quick=quick)
     document = _laid_over(study, part, laid)
     swept = document.raw.get("sweep", {})
@@ -84,8 +86,8 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     except ThalwegErrors as error:
         if engine.name == engines.DEFAULT and setup is None:
             raise
-        return Tried(part, engine, why_not=error.errors[0].message, document=document)
-    return Tried(
+        return PlannedPart(part, engine, why_not=error.errors[0].message, document=document)
+    return PlannedPart(
         part,
         engine,
         possible.plan,

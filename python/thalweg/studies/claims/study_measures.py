@@ -11,7 +11,7 @@ import polars as pl
 
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims import expressions
-from thalweg.studies.claims.models import Made
+from thalweg.studies.claims.models import StudyMeasure
 
 LEAST, MOST = "least_", "most_"
 """Before a measure's name: its smallest and its largest value among points that differ in the keys `among` only."""
@@ -22,7 +22,7 @@ NAMES = tuple(
 """What an expression may use."""
 
 
-def made(measure: Made, values: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """Compute a measure from the values of others: experiment, repetition, value.
 
     `values` are one flow's, with a row per experiment, repetition and measure. The best of a repetition is taken among

@@ -11,10 +11,10 @@ from thalweg import analysis
 from thalweg.results import Run
 from thalweg.scenario.text import quantities
 from thalweg.studies.claims.keys import is_one, is_range, number
-from thalweg.studies.claims.models import Made, Quantity
+from thalweg.studies.claims.models import Quantity, StudyMeasure
 from thalweg.studies.claims.needs import sources
-from thalweg.studies.claims.planned_part import Tried
-from thalweg.studies.claims.study_measures import made
+from thalweg.studies.claims.planned_part import PlannedPart
+from thalweg.studies.claims.study_measures import compute
 
 Window = tuple[str, str] | None
 
@@ -24,11 +24,11 @@ ROUNDING = 1e-4
 AT = ["experiment", "repetition"]
 
 
-class NotTried(Exception):
+class NotRun(Exception):
     """A quantity has no point in what was run; the message says why."""
 
 
-class NotQuick(NotTried):
+class NotQuick(NotRun):
     """A quantity has points in the full set, and none in the quick one, which is what was run."""
 
 
@@ -49,10 +49,10 @@ class Picked:
 class PartData:
     """A part on an engine, once something of it was run."""
 
-    tried: Tried
+    planned: PlannedPart
     run: Run | None
     """None: nothing is complete, or it is of records."""
-    measures: Mapping[str, Made] = field(default_factory=dict)
+    measures: Mapping[str, StudyMeasure] = field(default_factory=dict)
     """Of the study's own."""
     needed: frozenset[str] | None = None
     """Measures that anybody will ask for; None: any."""
@@ -60,11 +60,11 @@ class PartData:
     _points: pl.DataFrame | None = None
 
     @classmethod
-    def of_records(cls, tried: Tried, points: pl.DataFrame, values: pl.DataFrame) -> "PartData":
+    def of_records(cls, planned_part: PlannedPart, points: pl.DataFrame, values: pl.DataFrame) -> "PartData":
         """Take what was judged of made-up records: points (experiment, keys) and values (experiment, repetition,
         flow, measure, value).
         """
-        return cls(tried, None, _values={None: values}, _points=points)
+        return cls(planned_part, None, _values={None: values}, _points=points)
 
     @property
     def is_empty(self) -> bool:
@@ -74,15 +74,15 @@ class PartData:
     @property
     def sweep_keys(self) -> list[str]:
         """Keys of the scenario's sweep, those included that have one value here; or those of records."""
-        if self.tried.records is not None:
-            return self.tried.records.by
-        return [*(self.run.sweep_keys if self.run else ()), *self.tried.fixed]
+        if self.planned.records is not None:
+            return self.planned.records.by
+        return [*(self.run.sweep_keys if self.run else ()), *self.planned.fixed]
 
     def points(self) -> pl.DataFrame:
         """Give a row per point: experiment, the keys of the sweep, the derived keys."""
         if self._points is None:
             assert self.run
-            fixed = [pl.lit(value).alias(key) for key, value in self.tried.fixed.items()]
+            fixed = [pl.lit(value).alias(key) for key, value in self.planned.fixed.items()]
             points = self.run.points().with_columns(fixed)
             derived = analysis.derived(self.run)
             self._points = points.join(derived, on="experiment", how="left", maintain_order="left")
@@ -103,19 +103,19 @@ class PartData:
     def pick(self, quantity: Quantity) -> Picked:
         """Pick a quantity.
 
-        Raises `NotTried` if there is no such point.
+        Raises `NotRun` if there is no such point.
         """
-        if self.tried.why_not:
-            raise NotTried(self.tried.why_not)
+        if self.planned.why_not:
+            raise NotRun(self.planned.why_not)
         if self.is_empty:
-            raise NotTried("nothing of it is complete")
+            raise NotRun("nothing of it is complete")
         points = chosen(self.points(), quantity.where)
         if not points.height:
             raise self._no_point(quantity.where)
         whose = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
         values = self.values(quantity.window).filter(whose)
         if (own := self.measures.get(quantity.measure)) is not None:
-            values = made(own, values, self.points())
+            values = compute(own, values, self.points())
         else:
             values = values.filter(pl.col("measure") == quantity.measure)
         values = (
@@ -124,7 +124,7 @@ class PartData:
             .select(*AT, "value")
         )
         open_keys = [key for key in self.sweep_keys if key not in quantity.where or not is_one(quantity.where[key])]
-        return Picked(points, values, open_keys, self.tried.part)
+        return Picked(points, values, open_keys, self.planned.part)
 
     def not_recorded(self, measure: str) -> str | None:
         """Name what the engine does not record of what a measure is made of, if anything."""
@@ -133,28 +133,28 @@ class PartData:
         lacking = (each for each in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, each))
         return next(lacking, None)
 
-    def _no_point(self, where: Mapping[str, Any]) -> NotTried:
+    def _no_point(self, where: Mapping[str, Any]) -> NotRun:
         """Say which condition no point meets."""
-        for experiment, point in self.tried.left_out.items():
-            frame = pl.DataFrame([{"experiment": experiment, **point, **self.tried.fixed}])
+        for experiment, point in self.planned.left_out.items():
+            frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
             if chosen(frame, {key: each for key, each in where.items() if key in frame.columns}).height:
-                return NotTried(self.tried.reasons[experiment])
-        whole = self.tried.whole() if self.tried.whole else None
-        is_elsewhere = whole is not None and whole.plan is not None and chosen(planned(whole), where).height > 0
-        kind, place = (NotQuick, "in the quick set") if is_elsewhere else (NotTried, "here")
+                return NotRun(self.planned.reasons[experiment])
+        whole = self.planned.whole() if self.planned.whole else None
+        is_elsewhere = whole is not None and whole.plan is not None and chosen(planned_points(whole), where).height > 0
+        kind, place = (NotQuick, "in the quick set") if is_elsewhere else (NotRun, "here")
         for key, wanted in where.items():
             if not chosen(self.points(), {key: wanted}).height:
                 there = ", ".join(str(each) for each in self.points()[key].unique(maintain_order=True).to_list()[:8])
-                return kind(f"`{self.tried.part}` is not run at {key} = {_text(wanted)} {place}, only at {there}")
-        return kind(f"`{self.tried.part}` is not run at such a point {place}")
+                return kind(f"`{self.planned.part}` is not run at {key} = {_text(wanted)} {place}, only at {there}")
+        return kind(f"`{self.planned.part}` is not run at such a point {place}")
 
 
-def planned(tried: Tried) -> pl.DataFrame:
+def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
     """Give a row per point that is to be run: experiment, the keys of the sweep, the derived keys."""
-    assert tried.plan
-    points = {each.experiment: each.sweep for each in tried.plan.experiments}
-    rows = [{"experiment": number, **sweep, **tried.fixed} for number, sweep in points.items()]
-    derived = analysis.derived_from(tried.plan.model_dump(mode="json"))
+    assert planned_part.plan
+    points = {each.experiment: each.sweep for each in planned_part.plan.experiments}
+    rows = [{"experiment": number, **sweep, **planned_part.fixed} for number, sweep in points.items()]
+    derived = analysis.derived_from(planned_part.plan.model_dump(mode="json"))
     frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})
     return frame.join(derived, on="experiment", how="left", maintain_order="left")
 

@@ -15,7 +15,7 @@ from scipy import special
 
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims.models import Kind
-from thalweg.studies.judging.data import AT, NotTried, Picked
+from thalweg.studies.judging.data import AT, NotRun, Picked
 
 Numbers = npt.NDArray[np.float64]
 
@@ -179,7 +179,7 @@ def of_pair(picked: Picked, other: Picked, kind: Kind, measure: str, *, is_same:
     """Hold a quantity against another one, point by point.
 
     `is_same` says that both are the same measure of the same flow: a point is not held against itself. Raises
-    `NotTried` if no points belong together, `SeveralPartners` if several of the others belong to one.
+    `NotRun` if no points belong together, `SeveralPartners` if several of the others belong to one.
     """
     points, partner = _partners(picked, other, is_same=is_same)
     value, against = _side(picked, points["experiment"]), _side(other, partner)
@@ -234,7 +234,7 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
     if is_same and picked.part == other.part:
         points = points.filter(pl.col("experiment") != pl.col("_partner"))
     if not points.height:
-        raise NotTried("no point has a partner to be held against")
+        raise NotRun("no point has a partner to be held against")
     if points["experiment"].n_unique() < points.height:
         more = [key for key in other.open_keys if key not in keys]
         raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(more)}")

@@ -11,7 +11,7 @@ from thalweg.studies.claims.keys import sides
 from thalweg.studies.claims.models import Against, Claim, Judge, Kind, Quantity
 from thalweg.studies.judging import reduce
 from thalweg.studies.judging.bounds import Bounds, Numbers, Verdict
-from thalweg.studies.judging.data import NotQuick, NotTried, PartData
+from thalweg.studies.judging.data import NotQuick, NotRun, PartData
 from thalweg.studies.judging.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.judging.grouping import Group, groups, point_text
 
@@ -49,7 +49,7 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
         found = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
     except NotQuick as why:
         return Judged("not in the quick set", note=str(why))
-    except NotTried as why:
+    except NotRun as why:
         return Judged("cannot run here", note=str(why))
     except SeveralPartners as why:
         raise ThalwegError(
@@ -92,7 +92,7 @@ def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
     asked = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
     for data, quantity in ((parts[part], each) for part, each in asked):
         if lacking := data.not_recorded(quantity.measure):
-            return f"the engine {data.tried.engine.name} does not record `{lacking}`"
+            return f"the engine {data.planned.engine.name} does not record `{lacking}`"
     return None
 
 
@@ -101,7 +101,7 @@ def quantities(
 ) -> Quantities:
     """Give a quantity at every point that it is asked for.
 
-    Raises `NotTried` if there is none.
+    Raises `NotRun` if there is none.
     """
     data = parts[part]
     if against is None:

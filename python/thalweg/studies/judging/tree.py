@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thalweg.report.text.numbers import amount
 from thalweg.studies.claims.models import Learn, Tree
-from thalweg.studies.judging.data import NotTried, PartData
+from thalweg.studies.judging.data import NotRun, PartData
 from thalweg.studies.judging.judge import quantities
 
 SEED = 1
@@ -63,7 +63,7 @@ def learn(table: Tree, parts: Mapping[str, PartData]) -> Trees:
     """Learn every tree of a study from what an engine measured."""
     try:
         found = quantities(table.part, table.value, table.against, table.as_, parts)
-    except NotTried as reason:
+    except NotRun as reason:
         return Trees(0, {}, 0.0, [], note=str(reason))
     names = list(dict.fromkeys(name for each in table.learn for name in each.features))
     keys = found.points.select(names).to_numpy().astype(np.float64)

@@ -16,7 +16,7 @@ from thalweg.studies.claims.keys import DERIVED, number, unit
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Curve, Quantity
 from thalweg.studies.claims.models import Figure as Wanted
-from thalweg.studies.judging.data import NotTried, PartData
+from thalweg.studies.judging.data import NotRun, PartData
 from thalweg.studies.judging.estimates import SeveralPartners
 from thalweg.studies.judging.grouping import numbers as numbered
 from thalweg.studies.judging.grouping import point_text
@@ -64,11 +64,11 @@ def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
             data = each.parts.get(wanted.part)
             try:
                 if data is None:
-                    raise NotTried("it was not run")
+                    raise NotRun("it was not run")
                 rows = _rows(wanted, each.parts, data)
                 frames.append(rows.with_columns(pl.lit(each.engine.name).alias("engine")))
                 curves.append(_curves(wanted, data))
-            except (NotTried, SeveralPartners) as error:
+            except (NotRun, SeveralPartners) as error:
                 name = wanted.paper if wanted.paper and times[wanted.paper] == 1 else wanted.title
                 missing.setdefault((each.engine.name, str(error)), []).append(name)
         frames = [frame for frame in frames if frame.height]

@@ -26,7 +26,7 @@ def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> r
         engines=[each.engine.name for each in reproduced],
         claims=[_claim(claim, reproduced) for claim in claims.claims],
         figures=drawn.figures,
-        made=[_made(study, each, quick=quick) for each in reproduced if each.directories],
+        provenance=[_provenance(study, each, quick=quick) for each in reproduced if each.directories],
         sections=lessons.sections(study, reproduced, quick=quick),
         is_quick=quick,
         cautions=[caution for each in reproduced for caution in _cautions(each)],
@@ -51,18 +51,22 @@ def _judged(claim: Claim, name: str, judged: Judged) -> report.Judged:
     return report.Judged(name, judged.verdict, texts.with_interval(judged, texts.unit(claim)), judged.n, judged.note)
 
 
-def _made(study: Study, reproduced: Reproduced, *, quick: bool) -> report.Made:
+def _provenance(study: Study, reproduced: Reproduced, *, quick: bool) -> report.Provenance:
     words = ["thalweg", "reproduce", study.name]
     words += ["--engine", reproduced.engine.name] if reproduced.engine.name != engine.DEFAULT else []
     words += ["--quick"] if quick else []
-    return report.Made(
+    return report.Provenance(
         engine=reproduced.engine.name,
         version=reproduced.engine.version,
         command=shlex.join(words),
         seconds=reproduced.seconds if reproduced.is_fresh else None,
         machine=_machine(reproduced),
         experiments=reproduced.experiments,
-        scaled=[f"{part}: {tried.scaled}" for part, tried in reproduced.tried.items() if tried.scaled and tried.plan],
+        scaled=[
+            f"{part}: {planned_part.scaled}"
+            for part, planned_part in reproduced.planned_parts.items()
+            if planned_part.scaled and planned_part.plan
+        ],
         directories=[str(directory) for directory in reproduced.directories.values()],
     )
 

@@ -5,7 +5,7 @@ import polars as pl
 from thalweg import analysis
 from thalweg.report.drawing.figure import Scaled, Unit
 from thalweg.studies.claims.models import Figure
-from thalweg.studies.judging.data import NotTried, PartData, chosen
+from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 UNITS: dict[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
 
@@ -13,13 +13,13 @@ UNITS: dict[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
 def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
     """Give t_s, value and flow of the quantity, of the first point that the figure's conditions leave.
 
-    Raises `NotTried` if there is no such point.
+    Raises `NotRun` if there is no such point.
     """
-    if data.tried.why_not or data.run is None:
-        raise NotTried(data.tried.why_not or "nothing of it is complete")
+    if data.planned.why_not or data.run is None:
+        raise NotRun(data.planned.why_not or "nothing of it is complete")
     points = chosen(data.points(), figure.where)
     if not points.height:
-        raise NotTried("no such point was run")
+        raise NotRun("no such point was run")
     assert figure.quantity
     point = int(points["experiment"][0])
     typical = _repetition(data, point, figure.flows or analysis.flow_names(data.run))
@@ -31,7 +31,7 @@ def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
     if not rows:
-        raise NotTried(f"the engine records no {figure.quantity} of these flows")
+        raise NotRun(f"the engine records no {figure.quantity} of these flows")
     return pl.DataFrame(rows)
 
 

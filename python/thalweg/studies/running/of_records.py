@@ -17,7 +17,7 @@ from thalweg.report.files import put
 from thalweg.run import Outcome
 from thalweg.scratch import Scratch
 from thalweg.studies.claims import advice_measures
-from thalweg.studies.claims.planned_part import Tried
+from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.running.rounds import Pair
 
@@ -30,7 +30,7 @@ SIMULATED = "simulated"
 """Folder of the simulator's runs, beside those of the parts."""
 ANSWERS = "answers.json"
 
-Simulate = Callable[[Tried, Path, Sequence[Pair]], Outcome]
+Simulate = Callable[[PlannedPart, Path, Sequence[Pair]], Outcome]
 """Runs experiments of a plan in a directory."""
 
 Teller = Callable[[str], None]
@@ -45,7 +45,7 @@ VALUES = {
 }
 
 
-def simulated(tried: Tried, place: Path, simulate: Simulate, outcomes: list[Outcome]) -> "dict[str, Pool]":
+def simulated(planned_part: PlannedPart, place: Path, simulate: Simulate, outcomes: list[Outcome]) -> "dict[str, Pool]":
     """Run what records are drawn from below `place`, and note what came of each run.
 
     Raises `KeyboardInterrupt` if it was interrupted, `ThalwegError` if an experiment failed.
@@ -54,18 +54,20 @@ def simulated(tried: Tried, place: Path, simulate: Simulate, outcomes: list[Outc
 
     def run(kind: "PathClass", made: Plan, folder: Path, _: Path) -> Outcome:
         due = [(each.experiment, each.repetition) for each in made.experiments]
-        outcomes.append(simulate(Tried(kind.name, tried.engine, made), folder, due))
+        outcomes.append(simulate(PlannedPart(kind.name, planned_part.engine, made), folder, due))
         return outcomes[-1]
 
-    return synth.simulate(place / SIMULATED, quick=tried.is_quick, runner=run)
+    return synth.simulate(place / SIMULATED, quick=planned_part.is_quick, runner=run)
 
 
-def judged(parts: Mapping[str, Tried], pools: "Mapping[str, Pool]", place: Path, tell: Teller) -> dict[str, PartData]:
+def judged(
+    parts: Mapping[str, PlannedPart], pools: "Mapping[str, Pool]", place: Path, tell: Teller
+) -> dict[str, PartData]:
     """Make up the records of parts as often as they say, have them judged, and write the answers below `place`.
 
     Parts that ask for the same records share them.
     """
-    asked = {part: _settings(tried) for part, tried in parts.items()}
+    asked = {part: _settings(planned_part) for part, planned_part in parts.items()}
     found: dict[str, list[Answer]] = {part: [] for part in parts}
     different = list(dict.fromkeys(settings for each in asked.values() for settings in each))
     for number, settings in enumerate(different, 1):
@@ -75,52 +77,53 @@ def judged(parts: Mapping[str, Tried], pools: "Mapping[str, Pool]", place: Path,
             found[part].append(answer)
     for part, several in found.items():
         content = [
-            {"repetition": repetition, "parts": advice_measures.told(each)} for repetition, each in enumerate(several)
+            {"repetition": repetition, "parts": advice_measures.as_json(each)}
+            for repetition, each in enumerate(several)
         ]
         hint = "name another place with --out DIR"
         put(place / part / ANSWERS, json.dumps(content, indent=1) + "\n", "the answers", hint)
     return {part: _data(parts[part], several) for part, several in found.items()}
 
 
-def _settings(tried: Tried) -> "list[Settings]":
+def _settings(planned_part: PlannedPart) -> "list[Settings]":
     """Say which records a part asks for, repetition by repetition."""
     from thalweg import synth
 
-    each = tried.records
+    each = planned_part.records
     assert each
     seeds = range(1, each.repetitions + 1)
     return [synth.Settings(each.rows, seed, each.days, design=each.design) for seed in seeds]
 
 
-def _answers(settings: "Settings", parts: Sequence[Tried], pools: "Mapping[str, Pool]") -> "list[Answer]":
+def _answers(settings: "Settings", parts: Sequence[PlannedPart], pools: "Mapping[str, Pool]") -> "list[Answer]":
     """Make up records, and have them judged; they are thrown away, since the same seed makes them again."""
     from thalweg import advise, synth
 
     with Scratch("thalweg-study-") as folder:
         synth.write(synth.make(settings, pools), folder)
         places, table = [folder / synth.RECORDS], folder / synth.PREFIXES
-        questions = [_question(tried, settings) for tried in parts]
+        questions = [_question(planned_part, settings) for planned_part in parts]
         return [advise.advise(places, question, table=table) for question in questions]
 
 
-def _question(tried: Tried, settings: "Settings") -> "Question":
+def _question(planned_part: PlannedPart, settings: "Settings") -> "Question":
     from thalweg.advise import Design, Question
 
     activation = settings.activation
     at_us = None if activation is None else round(activation.timestamp() * 1e6)
-    assert tried.records
-    return Question(design=Design(tried.records.design, at_us), segments=tuple(tried.records.by))
+    assert planned_part.records
+    return Question(design=Design(planned_part.records.design, at_us), segments=tuple(planned_part.records.by))
 
 
-def _data(tried: Tried, found: "Sequence[Answer]") -> PartData:
+def _data(planned_part: PlannedPart, found: "Sequence[Answer]") -> PartData:
     """Put the answers into the tables that claims and figures are made from: a point for each part of the traffic."""
-    assert tried.records
+    assert planned_part.records
     rows = [(repetition, part, name, value) for repetition, each in enumerate(found)
             for part, name, value in advice_measures.values(each)]  # fmt: skip
     titles = {part.names: part.values for _, part, _, _ in rows}
     order = sorted(titles, key=lambda names: titles[names])
     numbers = {names: number for number, names in enumerate(order)}
-    keys = {"experiment": pl.UInt64, **dict.fromkeys(tried.records.by, pl.String)}
+    keys = {"experiment": pl.UInt64, **dict.fromkeys(planned_part.records.by, pl.String)}
     points = pl.DataFrame([(numbers[names], *names) for names in order], schema=keys, orient="row")
     values = [(numbers[part.names], repetition, None, name, value) for repetition, part, name, value in rows]
-    return PartData.of_records(tried, points, pl.DataFrame(values, schema=VALUES, orient="row"))
+    return PartData.of_records(planned_part, points, pl.DataFrame(values, schema=VALUES, orient="row"))

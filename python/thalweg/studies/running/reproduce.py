@@ -14,7 +14,7 @@ from thalweg.run import Outcome
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Claim
 from thalweg.studies.claims.needs import needed
-from thalweg.studies.claims.planned_part import Tried, prepare
+from thalweg.studies.claims.planned_part import PlannedPart, prepare
 from thalweg.studies.judging.bounds import UNJUDGED
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.judge import Judged, judge
@@ -28,7 +28,7 @@ RUNS = Path("runs") / "studies"
 class Runner(Protocol):
     """Runs experiments of a part, and shows how far it is."""
 
-    def __call__(self, tried: Tried, directory: Path, due: Sequence[Pair]) -> Outcome:
+    def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[Pair]) -> Outcome:
         """Run what is due in the directory."""
 
 
@@ -38,7 +38,7 @@ class Reproduced:
 
     study: Study
     engine: Engine
-    tried: Mapping[str, Tried]
+    planned_parts: Mapping[str, PlannedPart]
     judged: dict[str, Judged] = field(default_factory=dict)
     """By the ids of claims."""
     parts: dict[str, PartData] = field(default_factory=dict)
@@ -89,8 +89,8 @@ def plan(study: Study, engine: Engine, known: Capabilities, *, quick: bool) -> R
 
     Raises `ThalwegErrors` if what claims.toml lays over a scenario is wrong.
     """
-    tried = {part: prepare(study, part, engine, known.engines, quick=quick) for part in study.claims.parts}
-    return Reproduced(study, engine, tried)
+    planned_parts = {part: prepare(study, part, engine, known.engines, quick=quick) for part in study.claims.parts}
+    return Reproduced(study, engine, planned_parts)
 
 
 def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
@@ -111,9 +111,11 @@ def run(
     how far the parts of records are.
     """
     start, claims = clock(), planned.study.claims.claims
-    planned.parts = {part: _data(planned, part, None) for part in planned.tried}
-    schedules = {part: Schedule(tried.plan) for part, tried in planned.tried.items() if tried.plan}
-    planned.directories = {part: planned.tried[part].directory(place) for part in schedules}
+    planned.parts = {part: _data(planned, part, None) for part in planned.planned_parts}
+    schedules = {
+        part: Schedule(planned_part.plan) for part, planned_part in planned.planned_parts.items() if planned_part.plan
+    }
+    planned.directories = {part: planned.planned_parts[part].directory(place) for part in schedules}
     tolerant = {part for claim in claims if claim.judge.tolerance is not None for part in _parts(claim)}
     due = {part: schedule.first(may_stop_early=part in tolerant) for part, schedule in schedules.items()}
     drawn_from = _judge_records(planned, place, runner, tell)
@@ -137,7 +139,9 @@ def run(
 
 def _judge_records(planned: Reproduced, place: Path, runner: Runner, tell: Callable[[str], None]) -> int:
     """Make up and judge the records of all parts that are of records; give the experiments that they are drawn from."""
-    parts = {part: tried for part, tried in planned.tried.items() if tried.records is not None}
+    parts = {
+        part: planned_part for part, planned_part in planned.planned_parts.items() if planned_part.records is not None
+    }
     if not parts:
         return 0
     outcomes: list[Outcome] = []
@@ -156,13 +160,13 @@ def _parts(claim: Claim) -> set[str]:
 
 
 def _run_part(planned: Reproduced, part: str, due: Sequence[Pair], runner: Runner) -> Outcome:
-    tried, directory = planned.tried[part], planned.directories[part]
+    planned_part, directory = planned.planned_parts[part], planned.directories[part]
     before = planned.parts[part].run or _opened(directory)
     if set(due) <= finished(before):
         outcome = Outcome(experiments=len(due), present=len(due))
         run = before
     else:
-        outcome = runner(tried, directory, due)
+        outcome = runner(planned_part, directory, due)
         run = _opened(directory)
     planned.parts[part] = _data(planned, part, run)
     return outcome
@@ -170,7 +174,7 @@ def _run_part(planned: Reproduced, part: str, due: Sequence[Pair], runner: Runne
 
 def _data(planned: Reproduced, part: str, run: Run | None) -> PartData:
     claims = planned.study.claims
-    return PartData(planned.tried[part], run, claims.measures, needed(claims))
+    return PartData(planned.planned_parts[part], run, claims.measures, needed(claims))
 
 
 def _opened(directory: Path) -> Run | None:
