@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario.sweep import Value
+from thalweg.scenario.document import Value
 
 
 def parse(settings: Sequence[str]) -> dict[str, Value]:

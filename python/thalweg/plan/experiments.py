@@ -10,6 +10,7 @@ from thalweg.plan.models import Experiment, Plan
 from thalweg.plan.resolve import Resolver
 from thalweg.plan.traces import Traces
 from thalweg.scenario import Document, sweep
+from thalweg.scenario.document import Value
 
 FORMAT = 1
 
@@ -37,7 +38,7 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     )
 
 
-def _experiments(document: Document, swept: Mapping[str, Sequence[sweep.Value]]) -> tuple[list[Experiment], Traces]:
+def _experiments(document: Document, swept: Mapping[str, Sequence[Value]]) -> tuple[list[Experiment], Traces]:
     raw, traces = document.raw, Traces()
     resolver = Resolver(document.file.parent, traces)
     experiments: list[Experiment] = []

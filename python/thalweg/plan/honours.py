@@ -12,10 +12,9 @@ from pydantic import JsonValue
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep
-from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.document import Document, Raw, Value
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
-from thalweg.scenario.sweep import Value
 from thalweg.scenario.text import words
 
 NAMED = ("host", "cc_params")

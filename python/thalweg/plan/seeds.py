@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from thalweg.scenario.sweep import Value
+from thalweg.scenario.document import Value
 
 SEED_BITS = 53
 """Seeds are whole numbers that JSON readers hold exactly even where all numbers are doubles."""

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
 from thalweg.scenario import structure, sweep
-from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.document import Document, Raw, Value
 from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
@@ -21,7 +20,7 @@ from thalweg.scenario.rules import (
     rules_host,
     rules_path,
 )
-from thalweg.scenario.sweep import Assignment, Value
+from thalweg.scenario.sweep import Assignment
 
 MOST_MISTAKES = 20
 """Mistakes of single points of a sweep that are told; the others would bury them."""
@@ -227,7 +226,7 @@ def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], 
     """
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
-    in_files: dict[Any, ThalwegError] = {}
+    in_files: dict[tuple[Source | None, str], ThalwegError] = {}
     # A rule finds the same at all points where the sweep sets the same values below the keys that it reads.
     read = [_indices(swept, base, keys) for _, keys in RULES]
     known: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]

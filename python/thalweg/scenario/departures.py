@@ -1,10 +1,9 @@
 """The keys of a scenario that depart from their defaults, by the schema: a new key needs nothing here."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from thalweg.scenario.document import Raw
-from thalweg.scenario.places import Schema, name_of, resolve, schema
+from thalweg.scenario.document import Raw, TomlValue
+from thalweg.scenario.places import Schema, name_of, other_keys, resolve, schema
 from thalweg.scenario.positions import Place
 from thalweg.scenario.text.quantities import QuantityError
 from thalweg.scenario.text.texts import PARSERS
@@ -13,7 +12,7 @@ LISTS_OF_TABLES = ("flow", "background")
 """Lists whose entries have keys of their own; other lists are values."""
 
 
-def departures(raw: Raw) -> dict[str, Any]:
+def departures(raw: Raw) -> dict[str, TomlValue]:
     """Return the values that are not the defaults, by address, in the order of the file.
 
     `raw` is a checked scenario without its sweep.
@@ -24,11 +23,12 @@ def departures(raw: Raw) -> dict[str, Any]:
     return {name_of(place, raw): value for place, value in _inside(raw, schema(), ())}
 
 
-def _inside(table: Raw, node: Schema, place: Place) -> Iterator[tuple[Place, Any]]:
+def _inside(table: Raw, node: Schema, place: Place) -> Iterator[tuple[Place, TomlValue]]:
     node = _object(node)
     for key, value in table.items():
         here = (*place, key)
-        inner = node.get("properties", {}).get(key) or node["additionalProperties"]
+        inner = node.get("properties", {}).get(key) or other_keys(node)
+        assert inner is not None, "a checked scenario has no unknown keys"
         if isinstance(value, dict):
             yield from _inside(value, inner, here)
         elif not place and key in LISTS_OF_TABLES:
@@ -45,7 +45,7 @@ def _object(node: Schema) -> Schema:
     return next((each for each in branches if each.get("type") == "object"), node)
 
 
-def _is_default(value: Any, node: Schema) -> bool:
+def _is_default(value: TomlValue, node: Schema) -> bool:
     if "default" not in node:
         return False
     default, parse = node["default"], PARSERS.get(resolve(node).get("format", ""))

@@ -8,6 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from thalweg.errors import Source, ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.scenario import positions
@@ -16,8 +18,14 @@ from thalweg.scenario.positions import Place
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 """Folder of the scenarios that come with thalweg."""
 
+Value = bool | int | float | str
+"""A value that a key of a scenario can have at one point of a sweep."""
+
+TomlValue = JsonValue
+"""A value as tomllib returns it; times and dates, which TOML has and JSON has not, no key of a scenario takes."""
+
 Raw = dict[str, Any]
-"""A TOML table as tomllib gives it."""
+"""A TOML table as tomllib returns it: of `TomlValue`s, whose types `structure.check` compares with the schema."""
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,35 @@
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TypedDict, cast
 
-from thalweg.scenario.document import Raw
+from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.scenario.text.texts import EXPECTED
 
-Schema = dict[str, Any]
+Schema = TypedDict(
+    "Schema",
+    {
+        "$defs": dict[str, "Schema"],
+        "$ref": str,
+        "additionalProperties": "bool | Schema",
+        "anyOf": list["Schema"],
+        "const": str,
+        "default": TomlValue,
+        "format": str,
+        "items": "Schema",
+        "maximum": float,
+        "minimum": float,
+        "oneOf": list["Schema"],
+        "pattern": str,
+        "properties": dict[str, "Schema"],
+        "required": list[str],
+        "type": str | list[str],
+    },
+    total=False,
+)
+"""A node of the JSON Schema of the scenario: the keywords that are read."""
 
 MAX_SHOWN_BITS = 128
 """Larger whole numbers are described by their length; TOML's own have 64 bits."""
@@ -22,7 +43,7 @@ LOG10_OF_2 = 0.30103
 def schema() -> Schema:
     """Give the JSON Schema of the scenario."""
     text = files("thalweg.scenario").joinpath("scenario.schema.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
+    return cast(Schema, json.loads(text))
 
 
 def name_of(place: Place, raw: Raw) -> str:
@@ -82,7 +103,7 @@ def describe(node: Schema) -> str:
     return {"string": "a text in quotes", "boolean": "true or false", "array": "a list"}[kind]
 
 
-def show(given: Any) -> str:
+def show(given: TomlValue) -> str:
     """Write a value of the file, shortly."""
     if isinstance(given, dict):
         return "a table"
@@ -101,6 +122,12 @@ def resolve(node: Schema) -> Schema:
     while "$ref" in node:
         node = schema()["$defs"][node["$ref"].removeprefix("#/$defs/")]
     return node
+
+
+def other_keys(node: Schema) -> Schema | None:
+    """Return the schema of a table's keys that it does not list; None: there are no others."""
+    others = node.get("additionalProperties")
+    return others if isinstance(others, dict) else None
 
 
 def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
@@ -122,5 +149,5 @@ def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
         if isinstance(part, int):
             node = node.get("items", {})
         else:
-            node = node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+            node = node.get("properties", {}).get(part) or other_keys(node) or {}
     return tuple(place), resolve(node) if node else {}

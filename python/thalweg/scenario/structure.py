@@ -5,14 +5,15 @@ what was found, what was expected (from the JSON Schema) and what was probably m
 value or a table" only the branch that was meant is reported.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario.document import Document, Raw
+from thalweg.scenario.document import Document, Raw, TomlValue
 from thalweg.scenario.models import Scenario
 from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
 from thalweg.scenario.positions import Place
@@ -37,7 +38,7 @@ def check(document: Document, raw: Raw) -> dict[Place, ThalwegError]:
         found: dict[Place, ThalwegError] = {}
         for details in error.errors(include_url=False):
             place, node = walk(details["loc"])
-            found.setdefault(place, _translate(details, place, node, document, raw))
+            found.setdefault(place, _translate(_Finding(details, place, node, document, raw)))
         # `name is missing` where `nam` was found is one mistake.
         meant = addresses_meant(found.values())
         return {
@@ -83,95 +84,129 @@ def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
     return meant
 
 
-def _translate(details: ErrorDetails, place: Place, node: Schema, document: Document, raw: Raw) -> ThalwegError:
-    kind, given, context = details["type"], details["input"], details.get("ctx", {})
-    source = document.source(place)
-    name, key, header = name_of(place, raw), str(place[-1]) if place else "", header_of(place[:-1], raw)
-    if kind == "extra_forbidden":
-        known = list(_table(details["loc"][:-1]).get("properties", {}))
-        hint = _not_yet(key, place) or _belongs(key, place) or words.did_you_mean(key, known)
+@dataclass(frozen=True)
+class _Finding:
+    """What pydantic found at a place, and what the schema says there."""
+
+    details: ErrorDetails
+    place: Place
+    node: Schema
+    document: Document
+    raw: Raw
+    """The values that were checked."""
+
+    @property
+    def given(self) -> TomlValue:
+        return cast(TomlValue, self.details["input"])
+
+    @property
+    def name(self) -> str:
+        return name_of(self.place, self.raw)
+
+    @property
+    def key(self) -> str:
+        return str(self.place[-1]) if self.place else ""
+
+    @property
+    def header(self) -> str:
+        """The table around the key."""
+        return header_of(self.place[:-1], self.raw)
+
+    def error(self, code: str, *, expected: str | None, hint: str | None = None, why: str = "") -> ThalwegError:
+        """Return the error of a value that is wrong."""
+        found = show(self.given)
         return ThalwegError(
-            "unknown-key",
-            f"unknown key `{key}` in {header}",
-            place=name,
-            found=key,
-            expected=words.one_of(known),
+            code,
+            f"`{self.name}` is {found}{why}",
+            place=self.name,
+            found=found,
+            expected=expected,
             hint=hint,
-            source=source,
+            source=self.document.source(self.place),
         )
-    if kind == "missing":
-        example = f"add {_example(key, node)} to {header}" if place[1:] else f"add {_example(key, node)}"
-        return ThalwegError(
-            "missing-key",
-            f"`{key}` is missing in {header}",
-            place=name,
-            expected=describe(node),
-            hint=example,
-            source=document.source(place[:-1]),
-        )
-    found = show(given)
-    if kind == "quantity":
-        format_ = context["format"]
-        why = f": {context['why']}" if context["why"] else ""
-        return ThalwegError(
-            "bad-quantity",
-            f"`{name}` is {found}{why}",
-            place=name,
-            found=found,
-            expected=EXPECTED[format_],
-            hint=quantity_hint(given, format_, place),
-            source=source,
-        )
-    if kind == "literal_error":
-        choices = [
-            choice["const"] for branch in (node, *node.get("anyOf", ())) for choice in resolve(branch).get("oneOf", ())
-        ]
-        hint = words.did_you_mean(given, choices) if isinstance(given, str) else None
-        if str(given) in choices and not isinstance(given, str):
-            is_setting = place in document.not_in_file
-            hint = f"quotes are missing: --set '{name}=\"{given}\"'" if is_setting else f'write it in quotes: "{given}"'
-        return ThalwegError(
-            "bad-value",
-            f"`{name}` is {found}",
-            place=name,
-            found=found,
-            expected=describe(node),
-            hint=hint,
-            source=source,
-        )
-    if kind == "string_pattern_mismatch":
-        allowed = (
-            "letters, digits, dashes and underscores"
-            if "." not in node["pattern"]
-            else "letters, digits, dots, dashes and underscores"
-        )
-        return ThalwegError(
-            "bad-name",
-            f"`{name}` is {found}",
-            place=name,
-            found=found,
-            expected=f"{allowed}, beginning with a letter or digit",
-            source=source,
-        )
-    if kind in ("greater_than_equal", "less_than_equal", "finite_number"):
-        return ThalwegError(
-            "out-of-range",
-            f"`{name}` is {found}",
-            place=name,
-            found=found,
-            expected=describe(node),
-            hint=_ratio_hint(given, node),
-            source=source,
-        )
+
+
+def _unknown_key(finding: _Finding) -> ThalwegError:
+    key, place = finding.key, finding.place
+    known = list(_table(finding.details["loc"][:-1]).get("properties", {}))
     return ThalwegError(
-        "wrong-type",
-        f"`{name}` is {found}",
-        place=name,
-        found=found,
-        expected=describe(node) if node else None,
-        hint=_kind_hint(given, place, node, raw),
-        source=source,
+        "unknown-key",
+        f"unknown key `{key}` in {finding.header}",
+        place=finding.name,
+        found=key,
+        expected=words.one_of(known),
+        hint=_not_yet(key, place) or _belongs(key, place) or words.did_you_mean(key, known),
+        source=finding.document.source(place),
     )
+
+
+def _missing_key(finding: _Finding) -> ThalwegError:
+    key, place, node = finding.key, finding.place, finding.node
+    return ThalwegError(
+        "missing-key",
+        f"`{key}` is missing in {finding.header}",
+        place=finding.name,
+        expected=describe(node),
+        hint=f"add {_example(key, node)} to {finding.header}" if place[1:] else f"add {_example(key, node)}",
+        source=finding.document.source(place[:-1]),
+    )
+
+
+def _bad_quantity(finding: _Finding) -> ThalwegError:
+    context = finding.details["ctx"]
+    format_, why = context["format"], context["why"]
+    hint = quantity_hint(finding.given, format_, finding.place)
+    return finding.error("bad-quantity", expected=EXPECTED[format_], hint=hint, why=f": {why}" if why else "")
+
+
+def _bad_choice(finding: _Finding) -> ThalwegError:
+    given, node, place = finding.given, finding.node, finding.place
+    choices = [
+        choice["const"] for branch in (node, *node.get("anyOf", ())) for choice in resolve(branch).get("oneOf", ())
+    ]
+    hint = words.did_you_mean(given, choices) if isinstance(given, str) else None
+    if str(given) in choices and not isinstance(given, str):
+        is_setting = place in finding.document.not_in_file
+        hint = (
+            f"quotes are missing: --set '{finding.name}=\"{given}\"'"
+            if is_setting
+            else f'write it in quotes: "{given}"'
+        )
+    return finding.error("bad-value", expected=describe(node), hint=hint)
+
+
+def _bad_name(finding: _Finding) -> ThalwegError:
+    has_dots = "." in finding.node["pattern"]
+    allowed = f"letters, digits,{' dots,' if has_dots else ''} dashes and underscores"
+    return finding.error("bad-name", expected=f"{allowed}, beginning with a letter or digit")
+
+
+def _out_of_range(finding: _Finding) -> ThalwegError:
+    node = finding.node
+    return finding.error("out-of-range", expected=describe(node), hint=_ratio_hint(finding.given, node))
+
+
+def _wrong_type(finding: _Finding) -> ThalwegError:
+    node = finding.node
+    hint = _kind_hint(finding.given, finding.place, node, finding.raw)
+    return finding.error("wrong-type", expected=describe(node) if node else None, hint=hint)
+
+
+TRANSLATIONS: Mapping[str, Callable[[_Finding], ThalwegError]] = {
+    "extra_forbidden": _unknown_key,
+    "missing": _missing_key,
+    "quantity": _bad_quantity,
+    "literal_error": _bad_choice,
+    "string_pattern_mismatch": _bad_name,
+    "greater_than_equal": _out_of_range,
+    "less_than_equal": _out_of_range,
+    "finite_number": _out_of_range,
+}
+"""By pydantic's types of errors; all others are values of a wrong type."""
+
+
+def _translate(finding: _Finding) -> ThalwegError:
+    return TRANSLATIONS.get(finding.details["type"], _wrong_type)(finding)
 
 
 def _table(loc: tuple[int | str, ...]) -> Schema:
@@ -189,7 +224,7 @@ def _example(key: str, node: Schema) -> str:
     return f"{key} = {known.get(key) or formats.get(node.get('format', ''), '0.1')}"
 
 
-def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
+def _kind_hint(given: TomlValue, place: Place, node: Schema, raw: Raw) -> str | None:
     if "format" in node and isinstance(given, int | float) and node["format"] in EXPECTED:
         return quantity_hint(given, node["format"], place)
     if isinstance(given, dict) and place[0] == "sweep":
@@ -221,13 +256,15 @@ def _kind_hint(given: Any, place: Place, node: Schema, raw: Raw) -> str | None:
     return None
 
 
-def _ratio_hint(given: Any, node: Schema) -> str | None:
+def _ratio_hint(given: TomlValue, node: Schema) -> str | None:
     """Ask whether percent were meant where a ratio belongs."""
     is_ratio = node.get("type") in ("number", ["number", "null"]) and node.get("maximum") == 1
-    return f"did you mean {given / 100:g}?" if is_ratio and 1 < given <= 100 else None
+    if not is_ratio or not isinstance(given, int | float):
+        return None
+    return f"did you mean {given / 100:g}?" if 1 < given <= 100 else None
 
 
-def _dotted(place: Place, given: Any) -> str:
+def _dotted(place: Place, given: TomlValue) -> str:
     """Write the key that was meant where TOML made tables of its dots."""
     while isinstance(given, dict) and given:
         key = next(iter(given))

@@ -4,19 +4,16 @@ An address is a path of keys with dots, as in `path.buffer`: flows go by name (`
 by their number from 0 (`path.steps.1.rate`).
 """
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario.document import Raw
-from thalweg.scenario.places import Schema, resolve, schema
+from thalweg.scenario.document import Raw, TomlValue, Value
+from thalweg.scenario.places import Schema, other_keys, resolve, schema
 from thalweg.scenario.positions import Place
 from thalweg.scenario.text import words
-from thalweg.scenario.values import MALFORMED
+from thalweg.scenario.values import Malformed
 
-Value = bool | int | float | str
 Assignment = dict[str, Value]
 """What a point of the sweep sets: addresses and values, in the order of the file."""
 
@@ -35,7 +32,8 @@ def locate(address: str, raw: Raw) -> Place:
     keys = address.split(".")
     if keys[0] in NOT_SWEPT or (keys[0] == "flow" and keys[2:] == ["name"]):
         raise _error(address, f"`{address}` cannot be swept: it is about the whole scenario", None, None)
-    node, place, value = schema(), list[str | int](), raw
+    node, place = schema(), list[str | int]()
+    value: TomlValue | None = raw
     for position, key in enumerate(keys):
         node = _inside(node)
         part, node, choices = _step(node, key, keys[:position], value)
@@ -67,9 +65,9 @@ def is_known(address: str, base: Raw) -> bool:
     `base` is a scenario as `structure.sound` returns it.
     """
     keys = address.split(".")
-    value: Any = base
+    value: TomlValue | Malformed | None = base
     for position, key in enumerate(keys):
-        if value is MALFORMED:
+        if isinstance(value, Malformed):
             return False
         if isinstance(value, list):
             named = {flow.get("name"): flow for flow in reversed(value) if isinstance(flow, dict)}
@@ -82,7 +80,9 @@ def is_known(address: str, base: Raw) -> bool:
 
 def put(raw: Raw, place: Place, value: Value) -> Raw:
     """Give a copy of `raw` with `value` at `place`; tables on the way are made."""
-    return dict(_put(raw, place, value))
+    changed = _put(raw, place, value)
+    assert isinstance(changed, dict), "a place in a table"
+    return changed
 
 
 def points(sweep: Mapping[str, Sequence[Value]]) -> Iterator[Assignment]:
@@ -110,7 +110,7 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
     below: dict[str, list[int]] = {}
     for number, place in enumerate(places):
         below.setdefault(str(place[0]), []).append(number)
-    known: dict[tuple[str, tuple[Value, ...]], Any] = {}
+    known: dict[tuple[str, tuple[Value, ...]], TomlValue | None] = {}
     for assignment in points(swept):
         values, scenario = tuple(assignment.values()), base.copy()
         for key, numbers in below.items():
@@ -124,17 +124,18 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
         yield assignment, scenario
 
 
-def _put(inside: Any, place: Place, value: Value) -> Any:
+def _put(inside: TomlValue | None, place: Place, value: Value) -> TomlValue:
     if not place:
         return value
-    changed = copy.copy(inside) if isinstance(inside, dict | list) else {}
-    key: Any = place[0]
-    changed[key] = _put(_get(inside, key), place[1:], value)
-    return changed
+    key = place[0]
+    changed = _put(_get(inside, key), place[1:], value)
+    if isinstance(inside, list) and isinstance(key, int):
+        return [*inside[:key], changed, *inside[key + 1 :]]
+    return {**(inside if isinstance(inside, dict) else {}), str(key): changed}
 
 
-def _get(value: Any, part: str | int) -> Any:
-    if isinstance(value, dict):
+def _get(value: TomlValue | None, part: str | int) -> TomlValue | None:
+    if isinstance(value, dict) and isinstance(part, str):
         return value.get(part)
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
         return value[part]
@@ -150,7 +151,9 @@ def _inside(node: Schema) -> Schema:
     return node
 
 
-def _step(node: Schema, key: str, before: list[str], value: Any) -> tuple[str | int | None, Schema, list[str]]:
+def _step(
+    node: Schema, key: str, before: list[str], value: TomlValue | None
+) -> tuple[str | int | None, Schema, list[str]]:
     """Go one key down: the part of the place, the schema there, and the choices if there is no such key."""
     if "items" in node:
         there = value if isinstance(value, list) else []
@@ -163,8 +166,7 @@ def _step(node: Schema, key: str, before: list[str], value: Any) -> tuple[str | 
     properties = node.get("properties", {})
     if key in properties:
         return key, properties[key], []
-    others = node.get("additionalProperties")
-    if isinstance(others, dict) and key:
+    if key and (others := other_keys(node)) is not None:
         return key, others, []
     return None, {}, [each for each in properties if before or each not in NOT_SWEPT]
 

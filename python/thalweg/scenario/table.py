@@ -1,8 +1,8 @@
 """What the generated models of the scenario share."""
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict
+
+from thalweg.scenario.document import TomlValue
 
 
 class Table(BaseModel):
@@ -11,6 +11,6 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def table_or_value(given: Any) -> str:
+def table_or_value(given: TomlValue | Table) -> str:
     """Tell which branch of "a value or a table" is meant, so that only its mistakes are reported."""
     return "table" if isinstance(given, dict | Table) else "value"

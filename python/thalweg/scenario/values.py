@@ -9,11 +9,11 @@ None here.
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from thalweg.errors import ThalwegError
 from thalweg.scenario import traces
-from thalweg.scenario.document import Raw
+from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import Bdps, PacketCount, QuantityError
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 NANOS = 10**9
 
 
-class _Malformed:
+class Malformed:
     """Stands where the value of a key is wrong: the key is there, and its value is unknown."""
 
     def __bool__(self) -> bool:
@@ -32,11 +32,11 @@ class _Malformed:
         return "?"
 
 
-MALFORMED = _Malformed()
+MALFORMED = Malformed()
 """The only value of its kind."""
 
 
-def table(raw: Any, key: str) -> Raw:
+def table(raw: TomlValue, key: str) -> Raw:
     """Give the table under a key, empty if there is none."""
     value = raw.get(key) if isinstance(raw, dict) else None
     return value if isinstance(value, dict) else {}

@@ -14,7 +14,7 @@ from thalweg.engine import Algorithm, Lack
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import seeds
 from thalweg.plan.models import Experiment, Flow, LoadSizes, Plan, RepeatGap, RepeatPoisson
-from thalweg.scenario.sweep import Value
+from thalweg.scenario.document import Value
 
 HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
 FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'

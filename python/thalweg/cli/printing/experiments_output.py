@@ -83,7 +83,7 @@ def _others(scenario: Raw, swept: Raw, document: Document) -> list[list[str]]:
         is_in_row = address in ABOUT | IN_ROWS or (first == "flow" and below.partition(".")[2] in IN_FLOW_ROWS)
         if address not in swept and not is_in_row:
             is_trace = address == "path.reverse.trace"
-            rows.append([address, _trace(document.file.parent, value) if is_trace else _value(value)])
+            rows.append([address, _trace(document.file.parent, str(value)) if is_trace else _value(value)])
     return rows
 
 

@@ -1,7 +1,6 @@
 """Rules between the keys of [[flow]] and [[background]]."""
 
 from pathlib import Path
-from typing import Any
 
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
@@ -85,7 +84,7 @@ def _name(flow: Raw, index: int) -> str:
 
 
 def _names(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
-    seen: dict[Any, int] = {}
+    seen: dict[str, int] = {}
     for index, flow in flows:
         name = flow.get("name")
         if isinstance(name, str) and name in seen:

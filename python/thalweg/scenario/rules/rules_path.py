@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from thalweg.errors import ThalwegError
 from thalweg.scenario import traces, values
@@ -90,7 +89,7 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
         _trace(folder / link["trace"], (*place, "trace"), mistakes)
 
 
-def _steps(steps: list[Any], place: Place, mistakes: Mistakes) -> None:
+def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
     name = ".".join(map(str, place))
     if not steps:
         mistakes.add(

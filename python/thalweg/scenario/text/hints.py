@@ -7,8 +7,9 @@ wrong by a factor of a thousand would be an experiment that is wrong without ano
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
+from thalweg.scenario.document import TomlValue
+from thalweg.scenario.positions import Place
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.texts import PARSERS, UNITS
 
@@ -80,7 +81,7 @@ ENDLESS = ("inf", "infinite", "infinity", "endless", "none", "max", "-1")
 _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE]([+-]?\d{1,2}))?")
 
 
-def quantity_hint(given: Any, format_: str, keys: Sequence[Any] = ()) -> str | None:
+def quantity_hint(given: TomlValue, format_: str, keys: Place = ()) -> str | None:
     """Ask whether a close quantity was meant, if there is one.
 
     Args:
@@ -90,7 +91,7 @@ def quantity_hint(given: Any, format_: str, keys: Sequence[Any] = ()) -> str | N
 
     >>> quantity_hint("40", "rate"), quantity_hint("45 sec", "time"), quantity_hint(45, "time")
     ('did you mean "40Mbps"?', 'did you mean "45s"?', 'did you mean "45ms"?')
-    >>> quantity_hint(20, "time", ["duration"]), quantity_hint(0.045, "time", ["path", "rtt"])
+    >>> quantity_hint(20, "time", ("duration",)), quantity_hint(0.045, "time", ("path", "rtt"))
     ('did you mean "20s"?', 'did you mean "45ms"?')
     >>> quantity_hint(10_000_000, "rate"), quantity_hint(100, "buffer"), quantity_hint("10MB/s", "rate")
     ('did you mean "10Mbps"?', 'did you mean "100packets"?', 'did you mean "80Mbps"?')
@@ -119,7 +120,7 @@ def _is_quantity(text: str, format_: str) -> bool:
     return True
 
 
-def _without_unit(number: Decimal, format_: str, keys: Sequence[Any]) -> str | None:
+def _without_unit(number: Decimal, format_: str, keys: Place) -> str | None:
     is_whole = number == number.to_integral_value()
     if number == 0:
         return {"time": "0s", "time-or-rtt": "0s"}.get(format_)
@@ -137,7 +138,7 @@ def _without_unit(number: Decimal, format_: str, keys: Sequence[Any]) -> str | N
     return f"{_plain(number)}/s" if format_ == "arrival-rate" and number < 100_000 else None
 
 
-def _usual(format_: str, keys: Sequence[Any]) -> Sequence[tuple[str, str, str]]:
+def _usual(format_: str, keys: Place) -> Sequence[tuple[str, str, str]]:
     named = [key for key in keys if isinstance(key, str)]
     last = named[-1] if named else ""
     for key in (last, f"{'requests' if 'requests' in named else named[0] if named else ''}.{last}"):
@@ -146,7 +147,7 @@ def _usual(format_: str, keys: Sequence[Any]) -> Sequence[tuple[str, str, str]]:
     return BY_FORMAT[format_]
 
 
-def _of_unit(number: Decimal, unit: str, format_: str, keys: Sequence[Any]) -> str | None:
+def _of_unit(number: Decimal, unit: str, format_: str, keys: Place) -> str | None:
     """Repair a unit: a slip of case, another spelling, or a multiple of a unit that is known."""
     units = UNITS[format_]
     if unit == "%" and format_ == "buffer":

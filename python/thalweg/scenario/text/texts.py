@@ -1,14 +1,18 @@
 """The types of the scenario's texts: strings that are checked to be quantities, by the formats of the JSON Schema."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from thalweg.scenario.text import quantities
+from thalweg.scenario.text.quantities import Bdps, PacketCount, PerSecond, Rtts
 
-PARSERS: dict[str, Callable[[str], Any]] = {
+Quantity = int | Bdps | PacketCount | PerSecond | Rtts | None
+"""What the text of a quantity is read as; None: unlimited."""
+
+PARSERS: dict[str, Callable[[str], Quantity]] = {
     "rate": quantities.rate,
     "size": quantities.size,
     "time": quantities.time,
