@@ -5,19 +5,18 @@
 This layer imports nothing of ours but the errors.
 """
 
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
 from thalweg.scenario.check import check as _check
 from thalweg.scenario.check import overridden
 from thalweg.scenario.departures import departures
-from thalweg.scenario.document import Document, Value, read
+from thalweg.scenario.document import Document, Settings, read
 
 __all__ = ["Document", "departures", "load", "overridden"]
 
 
-def load(file: str | PathLike[str], settings: Mapping[str, Value | list[Value]] | None = None) -> Document:
+def load(file: str | PathLike[str], settings: Settings | None = None) -> Document:
     """Read and check a scenario, with `settings` in the place of its own values; a list is what a key's sweep tries.
 
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.

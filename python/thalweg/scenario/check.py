@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
 from thalweg.scenario import structure, sweep
-from thalweg.scenario.document import Document, Raw, Value
+from thalweg.scenario.document import Document, Raw, Settings, Value
 from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
@@ -283,7 +283,7 @@ def _source(place: Place, assignment: Assignment, document: Document) -> Source:
     return document.source(("sweep", key) if key else place)
 
 
-def overridden(document: Document, settings: Mapping[str, Value | list[Value]]) -> Document:
+def overridden(document: Document, settings: Settings) -> Document:
     """Give the document with settings laid over it: each replaces the value, and the sweep of its key.
 
     A list is what the sweep then tries. Raises `ThalwegErrors` if a key is unknown.

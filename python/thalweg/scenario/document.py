@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -23,6 +24,9 @@ Value = bool | int | float | str
 
 TomlValue = JsonValue
 """A value as tomllib returns it; times and dates, which TOML has and JSON has not, no key of a scenario takes."""
+
+Settings = Mapping[str, TomlValue]
+"""What replaces values of a scenario, by address; a list is what the key's sweep tries."""
 
 Raw = dict[str, Any]
 """A TOML table as tomllib returns it: of `TomlValue`s, whose types `structure.check` compares with the schema."""

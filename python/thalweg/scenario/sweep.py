@@ -78,7 +78,7 @@ def is_known(address: str, base: Raw) -> bool:
     return True
 
 
-def put(raw: Raw, place: Place, value: Value) -> Raw:
+def put(raw: Raw, place: Place, value: TomlValue) -> Raw:
     """Give a copy of `raw` with `value` at `place`; tables on the way are made."""
     changed = _put(raw, place, value)
     assert isinstance(changed, dict), "a place in a table"
@@ -124,7 +124,7 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
         yield assignment, scenario
 
 
-def _put(inside: TomlValue | None, place: Place, value: Value) -> TomlValue:
+def _put(inside: TomlValue | None, place: Place, value: TomlValue) -> TomlValue:
     if not place:
         return value
     key = place[0]

@@ -6,7 +6,9 @@ added; below 0 the treatment loses.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
 
 from thalweg.analysis import MEASURES as OF_RUNS
 from thalweg.analysis.measuring.measures import Unit
@@ -119,7 +121,7 @@ def _mean(arm: "Arm") -> float:
     return arm.mean
 
 
-def as_json(answer: "Answer") -> list[dict[str, Any]]:
+def as_json(answer: "Answer") -> list[dict[str, JsonValue]]:
     """Give what an engineer needs to check an answer: each part's verdict, reason and gains."""
     return [
         {

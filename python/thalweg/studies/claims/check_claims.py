@@ -1,17 +1,17 @@
 """Rules between the keys of a claims.toml, and between it and its scenarios."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from thalweg.analysis import MEASURES, Measure
 from thalweg.engine import DEFAULT
 from thalweg.scenario import Document
+from thalweg.scenario.document import TomlValue
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.studies.claims import expressions
-from thalweg.studies.claims.keys import DERIVED, DROPPED, decides_derived, is_one, is_range, sides
+from thalweg.studies.claims.keys import DERIVED, DROPPED, decides_derived, is_one, sides, values_of
 from thalweg.studies.claims.models import Claim, Claims, Figure, Judge, Quantity, Tree
 from thalweg.studies.claims.partners import ambiguous_keys
 from thalweg.studies.claims.shapes import Shape, shapes
@@ -168,18 +168,18 @@ def _only_of_runs(what: str, place: Place, shape: Shape, mistakes: Mistakes) -> 
         mistakes.add("bad-part", place, f"{what} needs a part with a scenario, and this one is of records")
 
 
-def _where(where: Mapping[str, Any], place: Place, shape: Shape, mistakes: Mistakes) -> None:
+def _where(where: Mapping[str, TomlValue], place: Place, shape: Shape, mistakes: Mistakes) -> None:
     for key, wanted in where.items():
         if not _key(key, (*place, key), shape, mistakes):
             continue
         swept = shape.sweep.get(key)
-        if is_range(wanted):
+        if isinstance(wanted, dict):
             limits = {"at_least", "at_most"}
             if not wanted.keys() <= limits or not all(isinstance(each, int | float) for each in wanted.values()):
                 expected = "{ at_least = NUMBER }, { at_most = NUMBER }, or both"
                 mistakes.add("bad-value", (*place, key), f"`{key}` is no range", expected=expected)
             continue
-        for value in wanted if isinstance(wanted, list) else [wanted]:
+        for value in values_of(wanted):
             if not isinstance(value, bool | int | float | str):
                 mistakes.add("wrong-type", (*place, key), f"`{key}` is {show(value)}", expected="a value of its sweep")
             elif swept is not None and value not in swept:
@@ -262,15 +262,11 @@ def _open_keys(figure: Figure, place: Place, shape: Shape, mistakes: Mistakes) -
     if figure.against is not None and figure.against.part is None:
         told |= {key for key, each in figure.against.where.items() if is_one(each) and each != DROPPED}
     for key, values in shape.sweep.items():
-        is_fixed = key in where and not isinstance(where[key], dict) and len(_listed(where[key])) == 1
+        is_fixed = key in where and not isinstance(where[key], dict) and len(values_of(where[key])) == 1
         is_derived = decides_derived(key) and any(each in DERIVED for each in (*told, *where))
         if (values is None or len(values) > 1) and key not in told and not is_fixed and not is_derived:
             hint = f'put "{key}" into `series` or `panels`, or give it a value in `where`'
             mistakes.add("open-key", place, f"the figure `{figure.id}` does not say what becomes of `{key}`", hint=hint)
-
-
-def _listed(wanted: Any) -> list[Any]:
-    return wanted if isinstance(wanted, list) else [wanted]
 
 
 def _needed(figure: Figure) -> Iterable[str]:

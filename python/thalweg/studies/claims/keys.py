@@ -1,9 +1,10 @@
 """Keys of points: those that a sweep sets, and those that follow from a point's path."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from thalweg import analysis
+from thalweg.scenario.document import TomlValue, Value
 from thalweg.studies.claims.models import Against, Quantity
 
 DERIVED = tuple(analysis.DERIVED)
@@ -13,14 +14,30 @@ DROPPED = "*"
 """In `where` of `against`: the key is not inherited."""
 
 
-def is_range(wanted: Any) -> bool:
-    """Say whether a condition asks for a range of numbers."""
-    return isinstance(wanted, Mapping)
+@dataclass(frozen=True)
+class Range:
+    """A condition that asks for a range of numbers; None: it has no such end."""
+
+    at_least: float | None
+    at_most: float | None
 
 
-def is_one(wanted: Any) -> bool:
+def range_of(wanted: TomlValue) -> Range | None:
+    """Return the range that a condition asks for; None: it asks for values."""
+    if not isinstance(wanted, dict):
+        return None
+    low, high = (end if isinstance(end, int | float) else None for end in map(wanted.get, ("at_least", "at_most")))
+    return Range(low, high)
+
+
+def values_of(wanted: TomlValue) -> list[TomlValue]:
+    """Return the values that a condition asks for, if it is not a range."""
+    return wanted if isinstance(wanted, list) else [wanted]
+
+
+def is_one(wanted: TomlValue) -> bool:
     """Say whether a condition asks for one value, so that it leaves nothing of its key open."""
-    return not isinstance(wanted, Mapping | list)
+    return not isinstance(wanted, dict | list)
 
 
 def decides_derived(key: str) -> bool:
@@ -28,17 +45,17 @@ def decides_derived(key: str) -> bool:
     return key.startswith(("path.", "host.")) or key.endswith(".count")
 
 
-def number(value: Any) -> float | None:
+def number(value: TomlValue | None) -> float | None:
     """Read a value of a sweep as a number, quantities in base units (bit/s, B, s, or as many BDPs)."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    found = analysis.quantity(value)
+    found = analysis.quantity(value) if isinstance(value, str) else None
     return found[1] if found else None
 
 
-def unit(key: str, value: Any) -> str:
+def unit(key: str, value: Value | None) -> str:
     """Give the unit of a key's number as reports have it; empty where it has none.
 
     >>> unit("path.rtt", "45ms"), unit("rate_bps", 4e7), unit("path.buffer", "1bdp")
@@ -46,7 +63,7 @@ def unit(key: str, value: Any) -> str:
     """
     if key in DERIVED:
         return next((name for end, name in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if key.endswith(end)), "")
-    found = analysis.quantity(value)
+    found = analysis.quantity(value) if isinstance(value, str) else None
     return {"rate": "bit/s", "size": "B", "time": "s"}.get(found[0], "") if found else ""
 
 

@@ -3,11 +3,24 @@
 docs/reference/studies.md tells the same to people who write studies.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
-Value = bool | int | float | str
+from thalweg.scenario.document import TomlValue
+
+
+class _Unchecked:
+    """Lets pydantic take a value as it is."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.any_schema()
+
+
+Given = dict[str, Annotated[TomlValue, _Unchecked]]
+"""Keys of a scenario and values: what they must be, `check_claims` and `scenario` know."""
 
 Kind = Literal["value", "ratio", "difference", "gain", "harm"]
 """What is made of a value and what it is held against."""
@@ -43,9 +56,9 @@ class Paper(Table):
 class Setup(Table):
     """How an engine runs a part."""
 
-    set: dict[str, Any] = {}
+    set: Given = {}
     """Laid over the scenario."""
-    quick: dict[str, Any] = {}
+    quick: Given = {}
     """Laid over it further, with --quick."""
     scaled: str | None = None
     """What differs from the paper's set-up, and why."""
@@ -72,7 +85,7 @@ class Part(Table):
     """The file, as seen from the study's folder."""
     records: Records | None = None
     about: str = ""
-    quick: dict[str, Any] = {}
+    quick: Given = {}
     """Laid over the scenario, or over `records`, with --quick."""
     engines: dict[str, Setup] = {}
 
@@ -92,7 +105,7 @@ class Quantity(Table):
 
     measure: str
     flow: str | None = None
-    where: dict[str, Any] = {}
+    where: Given = {}
     window: tuple[str, str] | None = None
 
 
@@ -101,7 +114,7 @@ class Against(Table):
 
     measure: str | None = None
     flow: str | None = None
-    where: dict[str, Any] = {}
+    where: Given = {}
     window: tuple[str, str] | None = None
     part: str | None = None
 
@@ -163,7 +176,7 @@ class Figure(Table):
     log_y: bool = False
     curves: list[Curve] = []
     quantity: Trace | None = None
-    where: dict[str, Any] = {}
+    where: Given = {}
     flows: list[str] = []
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
-from thalweg.studies.claims.keys import DERIVED, decides_derived, is_one, is_range, number
+from thalweg.scenario.document import TomlValue
+from thalweg.studies.claims.keys import DERIVED, decides_derived, is_one, number, range_of, values_of
 from thalweg.studies.claims.models import Quantity
 from thalweg.studies.claims.shapes import Shape
 
@@ -35,11 +35,12 @@ def _is_open(key: str, quantity: Quantity) -> bool:
     return key not in quantity.where or not is_one(quantity.where[key])
 
 
-def _left(wanted: Any, values: Sequence[Any]) -> Sequence[Any]:
+def _left(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
     """Give the values of a key that meet a condition."""
     if wanted is None:
         return values
-    if is_range(wanted):
-        low, high = wanted.get("at_least", float("-inf")), wanted.get("at_most", float("inf"))
+    if (limits := range_of(wanted)) is not None:
+        low = float("-inf") if limits.at_least is None else limits.at_least
+        high = float("inf") if limits.at_most is None else limits.at_most
         return [each for each in values if (known := number(each)) is not None and low <= known <= high]
-    return [each for each in values if each in (wanted if isinstance(wanted, list) else [wanted])]
+    return [each for each in values if each in values_of(wanted)]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from thalweg import engine as engines
 from thalweg import plan, scenario
@@ -13,6 +12,7 @@ from thalweg.engine import Engine
 from thalweg.errors import Source, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.scenario import Document
+from thalweg.scenario.document import Settings, TomlValue, Value
 from thalweg.studies.claims.load import CLAIMS, Study
 from thalweg.studies.claims.models import Part, Records, Setup
 from thalweg.studies.claims.shapes import quick as quick_records
@@ -33,11 +33,11 @@ class PlannedPart:
     """Why nothing of it is run."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """Points of the sweep that are left out, and why."""
-    left_out: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
     """What the sweep would set there."""
     document: Document | None = None
     """The scenario with everything laid over it."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, TomlValue] = field(default_factory=dict)
     """Keys that the scenario sweeps and that have one value here."""
     scaled: str = ""
     """What differs from the paper's set-up."""
@@ -101,7 +101,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     )
 
 
-def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, Any]:
+def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
     """Say what is laid over the scenario.
 
     What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
@@ -118,7 +118,7 @@ def _shortened(study: Study, part: str, setup: Setup | None) -> str:
     return f"in the quick set {', '.join(changed)}" if changed else ""
 
 
-def _laid_over(study: Study, part: str, settings: Mapping[str, Any]) -> Document:
+def _laid_over(study: Study, part: str, settings: Settings) -> Document:
     """Check the scenario with the settings; mistakes point to claims.toml."""
     name = study.claims.parts[part].scenario
     assert name is not None, "parts without one are not planned"

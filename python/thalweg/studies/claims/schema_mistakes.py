@@ -6,7 +6,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from thalweg.scenario.document import Raw
+from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
@@ -62,7 +62,7 @@ def _translate(details: ErrorDetails, place: Place, model: type[BaseModel], mist
         mistakes.add("wrong-type", place, f"`{name}` is {found}", found=found, expected=expected)
 
 
-def _place(loc: tuple[int | str, ...], raw: Any) -> Place:
+def _place(loc: tuple[int | str, ...], raw: TomlValue) -> Place:
     """Leave out of a location what are pydantic's names of branches."""
     place: list[int | str] = []
     for number, part in enumerate(loc):

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 
 from thalweg import analysis
 from thalweg.scenario import Document
+from thalweg.scenario.document import Value
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.studies.claims import advice_measures
 from thalweg.studies.claims.keys import DERIVED
@@ -18,7 +18,7 @@ from thalweg.studies.claims.models import Claims, Part, Records
 class Shape:
     """What a part has."""
 
-    sweep: Mapping[str, Sequence[Any] | None]
+    sweep: Mapping[str, Sequence[Value] | None]
     """Keys that tell points apart, with their values; None: what is judged tells them."""
     flows: Sequence[str] = ()
     is_of_records: bool = False
@@ -43,7 +43,7 @@ def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes)
     if part.records is None:
         if document is None:
             return Shape({})
-        sweep: dict[str, list[Any]] = document.raw.get("sweep", {})
+        sweep: dict[str, list[Value]] = document.raw.get("sweep", {})
         return Shape(sweep, [str(flow["name"]) for flow in document.raw["flow"]])
     for key in part.quick:
         if key not in Records.model_fields:

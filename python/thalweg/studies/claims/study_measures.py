@@ -5,7 +5,6 @@ algorithm had on the same path.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -51,5 +50,5 @@ def _swept(points: pl.DataFrame) -> list[str]:
     return [name for name in points.columns if "." in name]
 
 
-def _numbers(row: Mapping[str, Any]) -> dict[str, float | None]:
+def _numbers(row: Mapping[str, float | None]) -> dict[str, float | None]:
     return {name: row[name] for name in NAMES}

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
 from thalweg import analysis
 from thalweg.results import Run
+from thalweg.scenario.document import TomlValue, Value
 from thalweg.scenario.text import quantities
-from thalweg.studies.claims.keys import is_one, is_range, number
+from thalweg.studies.claims.keys import is_one, number, range_of, values_of
 from thalweg.studies.claims.models import Quantity, StudyMeasure
 from thalweg.studies.claims.needs import sources
 from thalweg.studies.claims.planned_part import PlannedPart
@@ -88,7 +88,7 @@ class PartData:
             self._points = points.join(derived, on="experiment", how="left", maintain_order="left")
         return self._points
 
-    def column(self, key: str) -> list[Any]:
+    def column(self, key: str) -> list[Value | None]:
         """Give the values that a key has among the points; empty where nothing was run."""
         return self.points()[key].to_list() if not self.is_empty and key in self.points().columns else []
 
@@ -133,7 +133,7 @@ class PartData:
         lacking = (each for each in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, each))
         return next(lacking, None)
 
-    def _no_point(self, where: Mapping[str, Any]) -> NotRun:
+    def _no_point(self, where: Mapping[str, TomlValue]) -> NotRun:
         """Say which condition no point meets."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
@@ -159,22 +159,22 @@ def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
     return frame.join(derived, on="experiment", how="left", maintain_order="left")
 
 
-def chosen(points: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
+def chosen(points: pl.DataFrame, where: Mapping[str, TomlValue]) -> pl.DataFrame:
     """Keep the points that meet all conditions."""
     for key, wanted in where.items():
         points = points.filter(_meets(points[key], wanted))
     return points
 
 
-def _meets(column: pl.Series, wanted: Any) -> pl.Series:
+def _meets(column: pl.Series, wanted: TomlValue) -> pl.Series:
     """Say which of a key's values meet a condition."""
-    if is_range(wanted):
+    if (limits := range_of(wanted)) is not None:
         known = pl.Series([number(each) for each in column.to_list()], dtype=pl.Float64)
-        low, high = (wanted.get(end) for end in ("at_least", "at_most"))
+        low, high = limits.at_least, limits.at_most
         above = known > -math.inf if low is None else known >= low - ROUNDING * abs(low)
         below = known < math.inf if high is None else known <= high + ROUNDING * abs(high)
         return above & below
-    values = wanted if isinstance(wanted, list) else [wanted]
+    values = values_of(wanted)
     if not column.dtype.is_numeric():
         return column.is_in([each for each in values if isinstance(each, bool) == (column.dtype == pl.Boolean)])
     close = pl.Series([False] * len(column), dtype=pl.Boolean)  # the type is said: there may be no row
@@ -188,7 +188,7 @@ def _seconds(text: str) -> float:
     return quantities.time(text) / 1e9
 
 
-def _text(wanted: Any) -> str:
-    if is_range(wanted):
+def _text(wanted: TomlValue) -> str:
+    if isinstance(wanted, dict):
         return " and ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in wanted.items())
-    return " or ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)
+    return " or ".join(map(str, values_of(wanted)))

@@ -6,7 +6,6 @@ two flows of the same experiments. The formulas and their sources are in docs/re
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ DRAWS = 4000
 """Draws of the propagation of distributions: the ends of a 95 % interval have 100 of them beyond each."""
 
 SEED = 20180913
-"""Of the draws: the same run gives the same interval. Any number would do."""
+"""Of the draws: the same run gives the same interval. It is an arbitrary number."""
 
 WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
 """Measures of which less is better, besides all times; harm counts the other way round there."""
@@ -283,7 +282,7 @@ def _together(
     )
     n = np.where(is_joint, rows["n"].fill_null(0).cast(pl.Int64).to_numpy(), 0)
 
-    def merged(name: str, own: Any, missing: float) -> Any:
+    def merged(name: str, own: Numbers, missing: float) -> Numbers:
         column = rows[name].cast(pl.Float64).fill_nan(None).fill_null(missing).to_numpy()
         return np.where(is_joint, column if name in ("x", "y") else column / np.maximum(n, 1), own)
 

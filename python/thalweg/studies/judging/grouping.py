@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from thalweg.report.text.labels import setting
+from thalweg.scenario.document import Value
 from thalweg.studies.claims.keys import DERIVED, decides_derived, number
 
 
@@ -16,7 +16,7 @@ from thalweg.studies.claims.keys import DERIVED, decides_derived, number
 class Group:
     """Points that become one number."""
 
-    point: Mapping[str, Any]
+    point: Mapping[str, Value | None]
     """What they share of what varies."""
     rows: npt.NDArray[np.intp]
     """Their places in the frame, along the key."""
@@ -50,7 +50,7 @@ def groups(points: pl.DataFrame, along: str | None) -> list[Group]:
     return found
 
 
-def numbers(values: Sequence[Any]) -> list[float]:
+def numbers(values: Sequence[Value | None]) -> list[float]:
     """Give the numbers of a key's values; of texts that are none, their places in the order in which they appear.
 
     >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
@@ -59,7 +59,7 @@ def numbers(values: Sequence[Any]) -> list[float]:
     found = [number(value) for value in values]
     if all(each is not None for each in found):
         return [float(each) for each in found if each is not None]
-    places: dict[Any, float] = {}
+    places: dict[Value | None, float] = {}
     return [places.setdefault(value, float(len(places))) for value in values]
 
 
@@ -69,7 +69,7 @@ def varying(points: pl.DataFrame) -> list[str]:
     return [name for name in own if points[name].n_unique() > 1]
 
 
-def point_text(point: Mapping[str, Any]) -> str:
+def point_text(point: Mapping[str, Value | None]) -> str:
     """Name a point by what varies.
 
     >>> point_text({"path.buffer": "1bdp", "flow.large.cc": "bbr"})

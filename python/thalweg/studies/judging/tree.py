@@ -8,10 +8,10 @@ accuracies are averaged. The dealing is seeded, so the same run gives the same t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import JsonValue
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
@@ -21,7 +21,7 @@ from thalweg.studies.judging.data import NotRun, PartData
 from thalweg.studies.judging.judge import quantities
 
 SEED = 1
-"""Of the dealing into folds, and of ties between splits that are equally good. Any number would do."""
+"""Of the dealing into folds, and of ties between splits that are equally good. It is an arbitrary number."""
 
 LEAF = -1
 """What scikit-learn writes for the child of a leaf."""
@@ -54,7 +54,7 @@ class Trees:
     note: str = ""
     """Why there is none."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Give it as it stands in the answer of --json."""
         return asdict(self)
 

@@ -1,7 +1,8 @@
 """What a reproduced study teaches beyond its claims: decision trees, and a policy for servers."""
 
 from collections.abc import Sequence
-from typing import Any
+
+from pydantic import JsonValue
 
 from thalweg.errors import ThalwegError
 from thalweg.report.pages.study import Section
@@ -26,7 +27,7 @@ def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> 
     return found
 
 
-def trees(study: Study, reproduced: Reproduced) -> dict[str, Any] | None:
+def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
     """Give an engine's decision trees as they stand in the answer of --json; None if the study has none."""
     if study.claims.tree is None or not reproduced.parts:
         return None

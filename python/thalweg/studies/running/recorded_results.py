@@ -1,14 +1,14 @@
 """What a study found last, per engine and size: found.json beside its claims.toml, kept in version control."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from thalweg.errors import ThalwegError
 from thalweg.report.files import replace
 from thalweg.studies.claims.load import CLAIMS, FOUND, Study
+from thalweg.studies.judging.bounds import Verdict
 from thalweg.studies.judging.judge import Judged
 from thalweg.studies.running.reproduce import Reproduced
 
@@ -17,6 +17,32 @@ DIGITS = 6
 """Significant digits that are kept: what lies below is no finding."""
 
 HELD = "holds"
+
+
+class RecordedClaim(TypedDict):
+    """What was found about a claim."""
+
+    verdict: Verdict
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    points: int
+    where: NotRequired[str]
+    note: NotRequired[str]
+
+
+class RecordedSet(TypedDict):
+    """What an engine found with the full set, or with the quick one."""
+
+    result_version: str
+    seconds: float | None
+    experiments: int
+    claims: dict[str, RecordedClaim]
+
+
+Recorded = dict[str, dict[str, RecordedSet]]
+"""By engine, then by size."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +59,7 @@ def size(*, quick: bool) -> str:
     return "quick" if quick else "full"
 
 
-def read(study: Study) -> dict[str, Any]:
+def read(study: Study) -> Recorded:
     """Read what was found last: engine, then size, then what; empty if nothing was recorded.
 
     Raises `ThalwegError` if the file is damaged.
@@ -56,10 +82,9 @@ def read(study: Study) -> dict[str, Any]:
     return engines
 
 
-def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> Mapping[str, Any] | None:
+def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> RecordedSet | None:
     """Give what was found last by this engine; None if nothing was."""
-    found: Mapping[str, Any] | None = read(study).get(reproduced.engine.name, {}).get(size(quick=quick))
-    return found
+    return read(study).get(reproduced.engine.name, {}).get(size(quick=quick))
 
 
 def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
@@ -68,14 +93,14 @@ def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
     Where some of it was there already, the time that it took is kept from before, if that was as many experiments.
     """
     engines, name = read(study), size(quick=quick)
-    before = engines.get(reproduced.engine.name, {}).get(name, {})
-    kept = before.get("seconds") if before.get("experiments") == reproduced.experiments else None
+    before = engines.get(reproduced.engine.name, {}).get(name)
+    kept = before.get("seconds") if before and before.get("experiments") == reproduced.experiments else None
     seconds = round(reproduced.seconds, 1) if reproduced.is_fresh else kept
     engines.setdefault(reproduced.engine.name, {})[name] = {
         "result_version": reproduced.engine.version,
         "seconds": seconds,
         "experiments": reproduced.experiments,
-        "claims": {id: _entry(judged) for id, judged in reproduced.judged.items()},
+        "claims": {id: _claim(judged) for id, judged in reproduced.judged.items()},
     }
     file = study.folder / FOUND
     content = {"format": FORMAT, "engines": {each: engines[each] for each in sorted(engines)}}
@@ -85,8 +110,9 @@ def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
 
 def broken(study: Study, reproduced: Reproduced, *, quick: bool) -> list[Broken]:
     """Give the claims that held when they were recorded and do not hold now."""
-    before = recorded(study, reproduced, quick=quick) or {}
-    held = [id for id, entry in before.get("claims", {}).items() if entry["verdict"] == HELD]
+    before = recorded(study, reproduced, quick=quick)
+    claims = before.get("claims", {}) if before else {}
+    held = [id for id, claim in claims.items() if claim["verdict"] == HELD]
     gone = Judged("cannot run here", note=f"{CLAIMS} has no such claim any more")
     return [
         Broken(reproduced.engine.name, id, now)
@@ -95,11 +121,21 @@ def broken(study: Study, reproduced: Reproduced, *, quick: bool) -> list[Broken]
     ]
 
 
-def _entry(judged: Judged) -> dict[str, Any]:
-    entry: dict[str, Any] = {"verdict": judged.verdict}
-    for key in ("value", "low", "high"):
-        value = getattr(judged, key)
-        entry[key] = None if value is None else float(f"{value:.{DIGITS}g}")
-    entry |= {"n": judged.n, "points": judged.points}
-    entry |= {key: text for key in ("where", "note") if (text := getattr(judged, key))}
-    return entry
+def _claim(judged: Judged) -> RecordedClaim:
+    claim = RecordedClaim(
+        verdict=judged.verdict,
+        value=_rounded(judged.value),
+        low=_rounded(judged.low),
+        high=_rounded(judged.high),
+        n=judged.n,
+        points=judged.points,
+    )
+    if judged.where:
+        claim["where"] = judged.where
+    if judged.note:
+        claim["note"] = judged.note
+    return claim
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
