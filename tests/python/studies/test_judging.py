@@ -18,7 +18,7 @@ from thalweg.studies import Judged, judge
 from thalweg.studies.claims.models import Claim, Quantity
 from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging.data import PartData
-from thalweg.studies.judging.estimates import Quantities, Side
+from thalweg.studies.judging.estimates import Centre, Quantities, Side, Sides
 from thalweg.studies.judging.reduce import along
 
 SIM = Engine("sim", "", "1", True, None, {}, frozenset())
@@ -233,9 +233,8 @@ def test_intervals_of_a_ratio_cover_the_truth_as_often_as_they_say(n: int) -> No
     value, against = _drawn(2, n, 1), _drawn(1, n, 2)
     ratio, no = value.mean / against.mean, np.zeros(TRIALS, dtype=bool)
     slopes = 1 / value.mean, 1 / against.mean
-    found = Quantities.of(
-        pl.DataFrame(), value, against, np.log(ratio), slopes, np.zeros(TRIALS), ~no, no, lambda each: each
-    )
+    sides = Sides(pl.DataFrame(), value, against, no, np.zeros(TRIALS))
+    found = Quantities.of(sides, Centre(np.log(ratio), slopes, ~no), lambda each: each)
     low, high = found.intervals(0.95)
     # Welch's interval of few values is a little too wide rather than too narrow.
     assert 0.95 - OFF < np.mean((low <= 2) & (high >= 2)) < 0.985
@@ -244,7 +243,8 @@ def test_intervals_of_a_ratio_cover_the_truth_as_often_as_they_say(n: int) -> No
 def test_draws_of_one_mean_are_students_distribution() -> None:
     mean, zero, no = np.array([2.0]), np.zeros(1), np.zeros(1, dtype=bool)
     side = Side(np.array([0]), np.array([3]), mean, np.array([0.01]), "part")
-    found = Quantities.of(pl.DataFrame(), side, None, mean, (mean * 0 + 1, zero), zero, no, no, lambda each: each)
+    centre = Centre(mean, (mean * 0 + 1, zero), no)
+    found = Quantities.of(Sides.of_one(pl.DataFrame(), side), centre, lambda each: each)
     draws = found.draws()
     assert draws is not None
     assert stats.kstest((draws[:, 0] - 2) / 0.1, stats.t(2).cdf).pvalue > 0.01

@@ -12,7 +12,7 @@ import polars as pl
 
 from thalweg.report.drawing.colours import Colour, line_colours
 from thalweg.report.drawing.figure import Figure, Scaled
-from thalweg.report.drawing.plots import Side, Spec, heatmap, marks, series, steps
+from thalweg.report.drawing.plots import Layers, Side, Spec, heatmap, marks, series, steps
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import Scale, rounded, scale_for
 
@@ -150,11 +150,13 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
         figure.kind,
         Side(_title(figure.x, x), is_text, figure.x.is_log, _ticks(figure.x, [row["x"] for row in rows], is_text)),
         Side(_title(figure.y, y), False, figure.y.is_log, _decades(figure.y, [row["y"] for row in rows])),
-        has_groups=len(rows) > len({(row["x"], row["panel"]) for row in rows}),
-        has_intervals=any(row["low"] is not None for row in rows),
-        has_bands=distinct > MOST_WHISKERS and not is_text,
-        has_points=distinct <= MOST_POINTS,
-        has_theory=bool(theory),
+        Layers(
+            groups=len(rows) > len({(row["x"], row["panel"]) for row in rows}),
+            intervals=any(row["low"] is not None for row in rows),
+            bands=distinct > MOST_WHISKERS and not is_text,
+            points=distinct <= MOST_POINTS,
+            theory=bool(theory),
+        ),
     )
     lines = _lines(names, _unique([row["series"] for row in theory]))
     return Drawing(

@@ -33,40 +33,51 @@ class Side:
     """Where ticks stand; None: where the drawing finds room."""
 
 
-def marks(
-    kind: str, x: Side, y: Side, *, has_groups: bool, has_intervals: bool, has_bands: bool, has_points: bool,
-    has_theory: bool,
-) -> Spec:  # fmt: skip
+@dataclass(frozen=True)
+class Layers:
+    """What a plot of lines, points or bars has besides these."""
+
+    groups: bool
+    """Several bars at one place."""
+    intervals: bool
+    bands: bool
+    """The intervals of lines are areas."""
+    points: bool
+    """Lines have marks at their values."""
+    theory: bool
+
+
+def marks(kind: str, x: Side, y: Side, has: Layers) -> Spec:
     """Lines, points or bars over x, with their intervals, and theory over them."""
     along = _along(x)
     up = _up(y, zero=kind == "bars" or not y.is_log)
     base: Spec = {"x": along, "y": up, "color": _COLOUR}
-    group = {"xOffset": {"field": "series", "type": "nominal", "sort": ["@names"]}} if has_groups else {}
-    measured = [{"filter": "datum.kind !== 'theory'"}] if has_theory else []
+    group = {"xOffset": {"field": "series", "type": "nominal", "sort": ["@names"]}} if has.groups else {}
+    measured = [{"filter": "datum.kind !== 'theory'"}] if has.theory else []
     bounded = [*measured, {"filter": "datum.low !== null"}]
     interval = {"y": up | {"field": "low"}, "y2": {"field": "high"}}
     layers: list[Spec] = []
     if kind == "bars":
         bar = {"type": "bar", "width": {"band": 0.82}}
         layers.append({"mark": bar, "transform": measured, "encoding": base | group | {"tooltip": _tooltip(x, y)}})
-        if has_intervals:
+        if has.intervals:
             rule = {"type": "rule", "color": "@ink", "strokeWidth": 1.2, "aria": False}
             layers.append({"mark": rule, "transform": bounded, "encoding": {"x": along, **group, **interval}})
         return _facet({"layer": layers})
-    if has_intervals and has_bands and kind == "lines":
+    if has.intervals and has.bands and kind == "lines":
         area = {"type": "area", "opacity": 0.18, "aria": False}
         layers.append({"mark": area, "transform": bounded, "encoding": base | interval})
-    elif has_intervals:
+    elif has.intervals:
         rule = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.75, "aria": False}
         layers.append({"mark": rule, "transform": bounded, "encoding": base | interval})
     if kind == "lines":
         line = {"type": "line", "strokeWidth": 1.8, "aria": False}
         layers.append({"mark": line, "transform": measured, "encoding": base | {"strokeDash": _DASH}})
-    if kind == "points" or has_points:
+    if kind == "points" or has.points:
         point = {"type": "point", "filled": True, "size": 38, "opacity": 1}
         encoding = base | {"shape": _SHAPE, "tooltip": _tooltip(x, y)}
         layers.append({"mark": point, "transform": measured, "encoding": encoding})
-    if has_theory:
+    if has.theory:
         line = {"type": "line", "strokeWidth": 1.6, "clip": True, "aria": False}
         theory = [{"filter": "datum.kind === 'theory'"}]
         layers.append({"mark": line, "transform": theory, "encoding": base | {"strokeDash": _DASH}})

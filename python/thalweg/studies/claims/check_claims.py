@@ -1,6 +1,7 @@
 """Rules between the keys of a claims.toml, and between it and its scenarios."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from thalweg.analysis import MEASURES, Measure
 from thalweg.engine import DEFAULT
@@ -20,11 +21,22 @@ from thalweg.studies.claims.study_measures import LEAST, MOST, NAMES
 DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
 
+@dataclass(frozen=True)
+class _Study:
+    """What a check reads, and where it notes mistakes."""
+
+    claims: Claims
+    shapes: Mapping[str, Shape]
+    """By the names of parts."""
+    mistakes: Mistakes
+
+
 def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> None:
     """Note every mistake."""
     known = shapes(claims, documents, mistakes)
     if mistakes.found:  # of parts: what is said of them could not be understood
         return
+    study = _Study(claims, known, mistakes)
     _ids("claims", [claim.id for claim in claims.claims], mistakes)
     _ids("figures", [figure.id for figure in claims.figures], mistakes)
     for name, measure in claims.measures.items():
@@ -36,16 +48,16 @@ def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes)
             mistakes.add("bad-expression", (*place, "expression"), f"`{name}`: {why}", expected=expected)
     for number, claim in enumerate(claims.claims):
         place = ("claims", number)
-        if _part(claim.part, (*place, "part"), claims, mistakes):
-            _quantities(claim, place, claims, known, mistakes)
+        if _part(claim.part, (*place, "part"), study):
+            _quantities(claim, place, study)
             _judge(claim.judge, (*place, "judge"), claim, known[claim.part], mistakes)
     for number, figure in enumerate(claims.figures):
         place = ("figures", number)
-        if _part(figure.part, (*place, "part"), claims, mistakes):
-            _figure(figure, place, claims, known, mistakes)
-    if claims.tree is not None and _part(claims.tree.part, ("tree", "part"), claims, mistakes):
+        if _part(figure.part, (*place, "part"), study):
+            _figure(figure, place, study)
+    if claims.tree is not None and _part(claims.tree.part, ("tree", "part"), study):
         _only_of_runs("a tree", ("tree", "part"), known[claims.tree.part], mistakes)
-        _quantities(claims.tree, ("tree",), claims, known, mistakes)
+        _quantities(claims.tree, ("tree",), study)
         for number, each in enumerate(claims.tree.learn):
             for name in each.features:
                 if name not in DERIVED:
@@ -63,15 +75,15 @@ def _ids(table: str, ids: Sequence[str], mistakes: Mistakes) -> None:
             mistakes.add("same-id", (table, number, "id"), f"two of {table} have the id `{each}`", hint="rename one")
 
 
-def _part(name: str, place: Place, claims: Claims, mistakes: Mistakes) -> bool:
-    if name not in claims.parts:
-        mistakes.add_unknown(place, "part", name, list(claims.parts))
-    return name in claims.parts
+def _part(name: str, place: Place, study: _Study) -> bool:
+    parts = study.claims.parts
+    if name not in parts:
+        study.mistakes.add_unknown(place, "part", name, list(parts))
+    return name in parts
 
 
-def _quantities(
-    claim: Claim | Figure | Tree, place: Place, claims: Claims, known: Mapping[str, Shape], mistakes: Mistakes
-) -> None:
+def _quantities(claim: Claim | Figure | Tree, place: Place, study: _Study) -> None:
+    claims, known, mistakes = study.claims, study.shapes, study.mistakes
     assert claim.value
     _quantity(claim.value, (*place, "value"), known[claim.part], claims, mistakes)
     kind = claim.judge.kind if isinstance(claim, Claim) else claim.as_
@@ -87,7 +99,7 @@ def _quantities(
         hint = 'say which with `as`, such as `as = "ratio"`, or remove `against`'
         mistakes.add("unused-key", (*place, "against"), f"`{dotted(place)}.against` is not used by a value", hint=hint)
     part = claim.against.part
-    if part is not None and not _part(part, (*place, "against", "part"), claims, mistakes):
+    if part is not None and not _part(part, (*place, "against", "part"), study):
         return
     own = {key: value for key, value in claim.against.where.items() if value != DROPPED}
     shape = known[part or claim.part]
@@ -95,27 +107,19 @@ def _quantities(
     value, against = sides(claim.value, claim.against, list(shape.sweep))
     if against != value:
         _measure(against, (*place, "against"), shape, claims, mistakes)
-    _partners(claim, value, against, place, known, claims, mistakes)
+    _partners(claim, (value, against), place, study)
 
 
-def _partners(
-    claim: Claim | Figure | Tree,
-    value: Quantity,
-    against: Quantity,
-    place: Place,
-    known: Mapping[str, Shape],
-    claims: Claims,
-    mistakes: Mistakes,
-) -> None:
+def _partners(claim: Claim | Figure | Tree, compared: tuple[Quantity, Quantity], place: Place, study: _Study) -> None:
     """Refuse what leaves it open which point another one is held against."""
     part = (claim.against and claim.against.part) or claim.part
-    setup = claims.parts[part].engines.get(DEFAULT)
+    setup = study.claims.parts[part].engines.get(DEFAULT)
     narrowed = setup.set if setup else {}  # what the simulator does not sweep, no study has to tell apart
-    own, other = known[claim.part], known[part]
-    keys = ambiguous_keys(value, against, own, other, is_same_part=part == claim.part)
+    own, other = study.shapes[claim.part], study.shapes[part]
+    keys = ambiguous_keys(*compared, own, other, is_same_part=part == claim.part)
     for key in keys:
         if key not in narrowed:
-            mistakes.add(
+            study.mistakes.add(
                 "several-partners",
                 (*place, "against"),
                 f"`{dotted(place)}.against` leaves open which {key} a point is held against",
@@ -224,8 +228,8 @@ def _judge(judge: Judge, place: Place, claim: Claim, shape: Shape, mistakes: Mis
         )
 
 
-def _figure(figure: Figure, place: Place, claims: Claims, known: Mapping[str, Shape], mistakes: Mistakes) -> None:
-    shape = known[figure.part]
+def _figure(figure: Figure, place: Place, study: _Study) -> None:
+    shape, mistakes = study.shapes[figure.part], study.mistakes
     _where(figure.where, (*place, "where"), shape, mistakes)
     for name, keys in (("series", figure.series), ("panels", figure.panels)):
         for number, key in enumerate(keys):
@@ -248,7 +252,7 @@ def _figure(figure: Figure, place: Place, claims: Claims, known: Mapping[str, Sh
         if name := getattr(figure, key):
             _key(name, (*place, key), shape, mistakes)
     if figure.value is not None:
-        _quantities(figure, place, claims, known, mistakes)
+        _quantities(figure, place, study)
         _open_keys(figure, place, shape, mistakes)
 
 

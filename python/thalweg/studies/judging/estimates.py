@@ -14,9 +14,8 @@ from scipy import special
 
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims.models import Kind
+from thalweg.studies.judging.bounds import Flags, Numbers
 from thalweg.studies.judging.data import AT, NotRun, Picked
-
-Numbers = npt.NDArray[np.float64]
 
 DRAWS = 4000
 """Draws of the propagation of distributions: the ends of a 95 % interval have 100 of them beyond each."""
@@ -52,9 +51,40 @@ class Side:
         """Degrees of freedom."""
         return np.maximum(self.n - 1, 0).astype(np.float64)
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> "Side":
+    def only(self, keep: Flags) -> "Side":
         """Keep some of the points."""
         return Side(self.experiment[keep], self.n[keep], self.mean[keep], self.variance[keep], self.part)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What a quantity is made of at every point."""
+
+    points: pl.DataFrame
+    """The points of the value's side."""
+    value: Side
+    against: Side | None
+    is_joint: Flags
+    """Points whose two sides are the same experiments."""
+    covariance: Numbers
+    """Of the means of the two sides."""
+
+    @classmethod
+    def of_one(cls, points: pl.DataFrame, value: Side) -> "Sides":
+        """Take a quantity that is held against nothing."""
+        return cls(points, value, None, np.zeros(len(value.mean), dtype=np.bool_), np.zeros(len(value.mean)))
+
+
+@dataclass(frozen=True)
+class Centre:
+    """Estimates, before `finish` makes the quantity of them."""
+
+    values: Numbers
+    """On the scale on which the uncertainty is symmetric; NaN: no value."""
+    slopes: tuple[Numbers, Numbers]
+    """How much it moves with the mean of the value, and against the mean of the other side."""
+    is_log: Flags
+    """Points whose centre is a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -73,38 +103,38 @@ class Quantities:
     """Degrees of freedom of the variance."""
     slopes: tuple[Numbers, Numbers]
     """How much the centre moves with the mean of the value, and against the mean of the other side."""
-    is_log: npt.NDArray[np.bool_]
+    is_log: Flags
     """Points whose centre is a logarithm."""
-    is_joint: npt.NDArray[np.bool_]
+    is_joint: Flags
     """Points whose two sides are the same experiments."""
     finish: Callable[[Numbers], Numbers]
     """From the ratio, the difference or the mean to the quantity itself."""
 
     @classmethod
-    def of(
-        cls,
-        points: pl.DataFrame,
-        value: Side,
-        against: Side | None,
-        centre: Numbers,
-        slopes: tuple[Numbers, Numbers],
-        covariance: Numbers,
-        is_log: npt.NDArray[np.bool_],
-        is_joint: npt.NDArray[np.bool_],
-        finish: Callable[[Numbers], Numbers],
-    ) -> "Quantities":
+    def of(cls, sides: Sides, centre: Centre, finish: Callable[[Numbers], Numbers]) -> "Quantities":
         """Propagate the uncertainty of the sides (delta method, Welch and Satterthwaite's degrees of freedom)."""
-        first = value.variance * slopes[0] ** 2
-        if against is None:
-            return cls(points, value, None, centre, first, value.df, slopes, is_log, is_joint, finish)
-        second = against.variance * slopes[1] ** 2
-        variance = np.maximum(first + second - 2 * covariance * slopes[0] * slopes[1], 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
-        fewest = np.minimum(value.df, against.df)
-        # Pairs have n - 1; two constants nothing to weigh with; one repetition on a side says nothing about that side.
-        df = np.where(is_joint | ~np.isfinite(df) | (fewest < 1), fewest, df)
-        return cls(points, value, against, centre, variance, df, slopes, is_log, is_joint, finish)
+        value, against, slopes = sides.value, sides.against, centre.slopes
+        variance, df = value.variance * slopes[0] ** 2, value.df
+        if against is not None:
+            first, second = variance, against.variance * slopes[1] ** 2
+            variance = np.maximum(first + second - 2 * sides.covariance * slopes[0] * slopes[1], 0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
+            fewest = np.minimum(value.df, against.df)
+            # Pairs have n - 1; two constants nothing to weigh with; one repetition says nothing about its side.
+            df = np.where(sides.is_joint | ~np.isfinite(df) | (fewest < 1), fewest, df)
+        return cls(
+            points=sides.points,
+            value=value,
+            against=against,
+            centre=centre.values,
+            variance=variance,
+            df=df,
+            slopes=slopes,
+            is_log=centre.is_log,
+            is_joint=sides.is_joint,
+            finish=finish,
+        )
 
     @property
     def n(self) -> npt.NDArray[np.int64]:
@@ -127,10 +157,9 @@ class Quantities:
         """Give the same values with logarithmic centres, where they are above 0: ratios will be made of them."""
         if self.against is not None or not np.all(self.centre > 0):
             return self
-        slopes = 1 / self.centre, self.slopes[1]
-        yes, no = np.ones_like(self.is_log), np.zeros_like(self.is_log)
-        zero, centre = np.zeros(len(self.centre)), np.log(self.centre)
-        return Quantities.of(self.points, self.value, None, centre, slopes, zero, yes, no, self.finish)
+        sides = Sides.of_one(self.points, self.value)
+        centre = Centre(np.log(self.centre), (1 / self.centre, self.slopes[1]), np.ones_like(self.is_log))
+        return Quantities.of(sides, centre, self.finish)
 
     def draws(self) -> Numbers | None:
         """Draw from what the repetitions leave possible: a row per draw, a column per point.
@@ -147,7 +176,7 @@ class Quantities:
         moved = _draw(self.value, chance) * self.slopes[0] - _draw(self.against, chance) * self.slopes[1]
         return self._finished(np.where(self.is_joint, joint, self.centre + moved))
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> "Quantities":
+    def only(self, keep: Flags) -> "Quantities":
         """Keep some of the points."""
         return Quantities(
             self.points.filter(pl.Series(keep)),
@@ -171,7 +200,8 @@ def of_value(picked: Picked) -> Quantities:
     """Take a quantity as it is."""
     side = _side(picked, picked.points["experiment"])
     none, zero, one = np.zeros(len(side.mean), dtype=np.bool_), np.zeros(len(side.mean)), np.ones(len(side.mean))
-    return Quantities.of(picked.points, side, None, side.mean, (one, zero), zero, none, none, lambda mean: mean)
+    centre = Centre(side.mean, (one, zero), none)
+    return Quantities.of(Sides.of_one(picked.points, side), centre, lambda mean: mean)
 
 
 def of_pair(picked: Picked, other: Picked, kind: Kind, measure: str, *, is_same: bool) -> Quantities:
@@ -187,24 +217,23 @@ def of_pair(picked: Picked, other: Picked, kind: Kind, measure: str, *, is_same:
         value, against, covariance = _together(picked, other, value, against, is_joint)
     else:
         covariance = np.zeros(len(is_joint))
-    centre, slopes, is_log = _difference(value, against) if kind == "difference" else _ratio(value, against)
-    finish = _finish(kind, measure)
-    return Quantities.of(points, value, against, centre, slopes, covariance, is_log, is_joint, finish)
+    centre = _difference(value, against) if kind == "difference" else _ratio(value, against)
+    return Quantities.of(Sides(points, value, against, is_joint, covariance), centre, _finish(kind, measure))
 
 
-def _difference(value: Side, against: Side) -> tuple[Numbers, tuple[Numbers, Numbers], npt.NDArray[np.bool_]]:
+def _difference(value: Side, against: Side) -> Centre:
     one = np.ones(len(value.mean))
-    return value.mean - against.mean, (one, one), np.zeros(len(one), dtype=np.bool_)
+    return Centre(value.mean - against.mean, (one, one), np.zeros(len(one), dtype=np.bool_))
 
 
-def _ratio(value: Side, against: Side) -> tuple[Numbers, tuple[Numbers, Numbers], npt.NDArray[np.bool_]]:
-    """Give the ratio's logarithm and its derivatives; the ratio itself where a mean is 0."""
+def _ratio(value: Side, against: Side) -> Centre:
+    """Return the ratio's logarithm and its derivatives; the ratio itself where a mean is 0."""
     is_log = (value.mean > 0) & (against.mean > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(against.mean == 0, np.nan, value.mean / against.mean)
         centre = np.where(is_log, np.log(np.where(is_log, ratio, 1)), ratio)
         slopes = np.where(is_log, 1 / value.mean, 1 / against.mean), np.where(is_log, 1, ratio) / against.mean
-    return centre, slopes, is_log
+    return Centre(centre, slopes, is_log)
 
 
 def _finish(kind: Kind, measure: str) -> Callable[[Numbers], Numbers]:
@@ -258,9 +287,7 @@ def _side(picked: Picked, experiments: pl.Series) -> Side:
     return Side(experiments.cast(pl.Int64).to_numpy(), n, mean, s2 / np.maximum(n, 1), picked.part)
 
 
-def _together(
-    picked: Picked, other: Picked, value: Side, against: Side, is_joint: npt.NDArray[np.bool_]
-) -> tuple[Side, Side, Numbers]:
+def _together(picked: Picked, other: Picked, value: Side, against: Side, is_joint: Flags) -> tuple[Side, Side, Numbers]:
     """Of points whose sides are the same experiments, take the repetitions that both have, and their covariance."""
     both = picked.values.join(other.values, on=AT, how="inner", suffix="_other")
     rows = (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from thalweg.studies.claims.models import Over, Take
-from thalweg.studies.judging.estimates import Numbers
+from thalweg.studies.judging.bounds import Numbers
 
 
 def along(take: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:
