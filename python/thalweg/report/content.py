@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -14,6 +13,7 @@ from thalweg.analysis.tables.series import spread
 from thalweg.report.text.labels import point_text
 from thalweg.report.text.numbers import Scale, scale_for
 from thalweg.results import Run, open_run
+from thalweg.results.plan_document import SweptValue, plan_document
 
 MOST_FLOWS = 40
 """Flows with names of their own of which a page can show each."""
@@ -25,7 +25,7 @@ class Point:
 
     run: int
     experiment: int
-    values: dict[str, Any]
+    values: dict[str, SweptValue | None]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Content:
         return {
             (number, entry["experiment"], flow["name"]): str(flow["cc"])
             for number, run in enumerate(self.runs)
-            for entry in run.plan["experiments"]
+            for entry in plan_document(run)["experiments"]
             for flow in entry["flows"]
         }
 

@@ -9,16 +9,16 @@ import base64
 import hashlib
 import json
 from importlib import resources
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import thalweg
 from thalweg.report import library
+from thalweg.report.json_object import JsonObject
 
 
-def render(template: str, scripts: list[str], data: Any, **values: Any) -> str:
+def render(template: str, scripts: list[str], data: JsonObject, **values: object) -> str:
     """Fill in a page's template; `scripts` are our files that run in it, `data` is what they read."""
     environment = Environment(
         loader=PackageLoader("thalweg.report", "static"),
@@ -47,7 +47,7 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _json(value: Any) -> str:
+def _json(value: JsonObject) -> str:
     """Write JSON that may stand in a script element: no text of a user can end it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":

@@ -5,9 +5,8 @@ evenly over the parallel copies of flows of that direction that are active then,
 constant between changes: steps of the rate, background that starts or stops, copies that start or end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from thalweg.analysis.tables.directions import LINKS, of_flow
 from thalweg.analysis.tables.flows import BITS, MICROSECONDS
 from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
+from thalweg.results.plan_document import BackgroundDocument, ExperimentDocument, StepDocument
 
 TOLERANCE = 0.1
 """How far a rate may be from the share, as a part of it."""
@@ -30,7 +30,7 @@ STAY_US = 1_000_000
 
 
 def convergence_times(
-    of_experiment: Sequence[Copy], planned: Mapping[str, Any], sample_interval_us: int, window: Window
+    of_experiment: Sequence[Copy], planned: ExperimentDocument, sample_interval_us: int, window: Window
 ) -> dict[str, float | None]:
     """Give the time in s that each flow took; None if it did not get there, or no share can be told.
 
@@ -53,7 +53,7 @@ class _Shares:
     """What is available to flows, from one change to the next."""
 
     def __init__(
-        self, copies: Sequence[Copy], steps: Sequence[Mapping[str, Any]], background: Sequence[Mapping[str, Any]]
+        self, copies: Sequence[Copy], steps: Sequence[StepDocument], background: Sequence[BackgroundDocument]
     ) -> None:
         self.copies = copies
         self.steps = [(step["at_ns"] / MICROSECOND_NS, float(step["rate_bps"])) for step in steps]

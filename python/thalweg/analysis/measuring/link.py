@@ -7,11 +7,11 @@ Left out: what a link that has no limit of rate could have carried; such a link 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from thalweg.analysis.tables.directions import Direction
 from thalweg.analysis.tables.flows import EXPERIMENT, MICROSECONDS
 from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
@@ -130,12 +130,12 @@ def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -
                 "drops": float(part.dropped_packets[-1] - part.dropped_packets[0]),
             }
         )
-    schema: dict[str, Any] = dict.fromkeys(EXPERIMENT, pl.UInt64)
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(EXPERIMENT, pl.UInt64)
     return pl.DataFrame(rows, schema=schema | dict.fromkeys(PATH_MEASURES, pl.Float64))
 
 
 def with_utilisation_while_active(
-    flows: pl.DataFrame, links: Mapping[str, Mapping[tuple[int, int], Bottleneck]]
+    flows: pl.DataFrame, links: Mapping[Direction, Mapping[tuple[int, int], Bottleneck]]
 ) -> pl.DataFrame:
     """Add `utilisation_while_active` to a table with `start_us`, `end_us` and `direction` per experiment and flow.
 

@@ -1,7 +1,5 @@
 """Measures of flows within a time, from what their connections had done when it began and when it ended."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
@@ -19,12 +17,12 @@ def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFram
 
     Shares and indices are those within one direction.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, int | float | str | None]] = []
     jains: list[tuple[int, int, float | None, float | None]] = []
     for (experiment, repetition), all_copies in of_experiments.items():
         active = [copy for copy in all_copies if copy.active_us(window.from_us, window.to_us) > 0]
         done = {id(copy): _done(copy, window) for copy in active}
-        everyone = {
+        everyone: dict[str, float] = {
             way: sum(done[id(copy)]["acked_bytes"] for copy in active if copy.direction == way) for way in LINKS
         }
         for flow, own in by_flow(active).items():

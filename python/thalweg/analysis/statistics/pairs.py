@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run
+from thalweg.results.plan_document import SweptValue
 
-Point = Mapping[str, Any]
+Point = Mapping[str, SweptValue]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Pair:
     first: int
     """Number of the experiment on the first side."""
     second: int
-    values: tuple[Any, Any] | None = None
+    values: tuple[SweptValue, SweptValue] | None = None
     """Within one run: the values that the key by which it is compared has on both sides."""
 
 
@@ -101,9 +101,9 @@ def within(run: Run, key: str) -> Pairing:
     return Pairing(pairs)
 
 
-def _points(run: Run, keys: Sequence[str], where: Point | None = None) -> dict[tuple[Any, ...], list[int]]:
+def _points(run: Run, keys: Sequence[str], where: Point | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
     """Give the numbers of the points by the values of some keys."""
-    found: dict[tuple[Any, ...], list[int]] = {}
+    found: dict[tuple[SweptValue, ...], list[int]] = {}
     for row in run.points().to_dicts():
         if all(row[key] == value for key, value in (where or {}).items()):
             found.setdefault(tuple(row[key] for key in keys), []).append(row["experiment"])

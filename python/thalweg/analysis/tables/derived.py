@@ -3,14 +3,22 @@
 A key that has no meaning at a point (the rate of a link without limit) is empty there.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
 from thalweg.analysis.tables.directions import LINKS, of_flow
 from thalweg.analysis.tables.flows import BITS
 from thalweg.results import Run
+from thalweg.results.plan_document import (
+    BufferDocument,
+    CapacityDocument,
+    ExperimentDocument,
+    FlowDocument,
+    LossDocument,
+    PlanDocument,
+    plan_document,
+)
 
 PACKET_BYTES = 1500
 """Bytes of a full-sized packet, IP header included: room in packets counts as room for this many bytes each."""
@@ -40,17 +48,17 @@ KEYS = {
 
 def derived(run: Run) -> pl.DataFrame:
     """Give a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
-    return derived_from(run.plan)
+    return derived_from(plan_document(run))
 
 
-def derived_from(plan: Mapping[str, Any]) -> pl.DataFrame:
+def derived_from(plan: PlanDocument) -> pl.DataFrame:
     """Give the same from a plan as it stands in run.json."""
     points = {each["experiment"]: each for each in plan["experiments"]}
     rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
 
 
-def rate_bps(capacity: Mapping[str, Any], plan: Mapping[str, Any]) -> float | None:
+def rate_bps(capacity: CapacityDocument, plan: PlanDocument) -> float | None:
     """Give the rate that a BDP counts in; None where the link has no limit."""
     if capacity["kind"] == "steps":
         return float(capacity["steps"][0]["rate_bps"])
@@ -65,12 +73,13 @@ def rates(run: Run) -> pl.DataFrame:
 
     A trace has its mean rate from the start on; a link without limit has no rate.
     """
-    points = {each["experiment"]: each for each in run.plan["experiments"]}
+    plan = plan_document(run)
+    points = {each["experiment"]: each for each in plan["experiments"]}
     rows = [
         (number, direction, at_ns // MICROSECOND_NS, rate)
         for number, point in points.items()
         for direction, link in LINKS.items()
-        for at_ns, rate in _steps(point[link]["capacity"], run.plan)
+        for at_ns, rate in _steps(point[link]["capacity"], plan)
     ]
     schema = {"experiment": pl.UInt64, "direction": pl.String, "t_us": pl.UInt64, "rate_bps": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row").sort("t_us", maintain_order=True)
@@ -78,7 +87,7 @@ def rates(run: Run) -> pl.DataFrame:
 
 def base_rtts(run: Run) -> pl.DataFrame:
     """Give each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
-    points = {each["experiment"]: each for each in run.plan["experiments"]}
+    points = {each["experiment"]: each for each in plan_document(run)["experiments"]}
     rows = [
         (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
         for number, point in points.items()
@@ -88,7 +97,7 @@ def base_rtts(run: Run) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _derive(experiment: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, float | None]:
+def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, float | None]:
     forward = experiment["forward"]
     rate = rate_bps(forward["capacity"], plan)
     rtt_s = experiment["rtt_ns"] / SECOND_NS
@@ -108,12 +117,12 @@ def _derive(experiment: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _bbr_fraction(flows: Sequence[Mapping[str, Any]]) -> float:
+def _bbr_fraction(flows: Sequence[FlowDocument]) -> float:
     of_bbr = sum(flow["count"] for flow in flows if flow["cc"].startswith("bbr"))
     return float(of_bbr / sum(flow["count"] for flow in flows))
 
 
-def _cpu(experiment: Mapping[str, Any]) -> dict[str, float | None]:
+def _cpu(experiment: ExperimentDocument) -> dict[str, float | None]:
     cpu = experiment["hosts"][experiment["flows"][0]["host"]].get("cpu")
     if cpu is None:
         return dict.fromkeys(("cpu_share", "cpu_slice_s", "cpu_period_s"))
@@ -124,18 +133,18 @@ def _cpu(experiment: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
-def _steps(capacity: Mapping[str, Any], plan: Mapping[str, Any]) -> list[tuple[int, float]]:
+def _steps(capacity: CapacityDocument, plan: PlanDocument) -> list[tuple[int, float]]:
     if capacity["kind"] == "steps":
         return [(step["at_ns"], float(step["rate_bps"])) for step in capacity["steps"]]
     rate = rate_bps(capacity, plan)
     return [] if rate is None else [(0, rate)]
 
 
-def _room_bytes(buffer: Mapping[str, Any]) -> float:
+def _room_bytes(buffer: BufferDocument) -> float:
     return float(buffer["bytes"] if buffer["kind"] == "bytes" else buffer["packets"] * PACKET_BYTES)
 
 
-def _loss(loss: Mapping[str, Any]) -> float:
+def _loss(loss: LossDocument) -> float:
     """Give the mean ratio; of two states, each weighs as much as packets are in it (Gilbert 1960, Elliott 1963)."""
     if loss["kind"] == "bernoulli":
         return float(loss["ratio"])

@@ -1,20 +1,24 @@
 """Which way flows go. What shares a link is compared within one direction, never across both."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Literal
 
 import polars as pl
 
 from thalweg.results import Run
+from thalweg.results.plan_document import BackgroundDocument, FlowDocument, plan_document
 
-LINKS = {"down": "forward", "up": "reverse"}
+Direction = Literal["down", "up"]
+Link = Literal["forward", "reverse"]
+
+LINKS: Mapping[Direction, Link] = {"down": "forward", "up": "reverse"}
 """The link that carries the data of each direction."""
 
 UP = "_up"
 """Ending of the measures of path.reverse."""
 
 
-def of_flow(flow: Mapping[str, Any]) -> str:
+def of_flow(flow: FlowDocument | BackgroundDocument) -> Direction:
     """Return the direction of a flow of the plan.
 
     >>> of_flow({"name": "upload", "up": True}), of_flow({"name": "download"})
@@ -25,7 +29,11 @@ def of_flow(flow: Mapping[str, Any]) -> str:
 
 def has_up(run: Run) -> bool:
     """Return whether flows or background traffic of the run go up."""
-    return any(each.get("up") for point in run.plan["experiments"] for each in (*point["flows"], *point["background"]))
+    return any(
+        each.get("up")
+        for point in plan_document(run)["experiments"]
+        for each in (*point["flows"], *point["background"])
+    )
 
 
 def with_direction(flows: pl.DataFrame) -> pl.DataFrame:

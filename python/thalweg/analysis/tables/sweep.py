@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-SweepValue = str | float | bool
+from thalweg.results.plan_document import SweptValue
 
 # Units by what they measure. A key whose values all measure the same is sorted by quantity ("0.5bdp" before "10bdp").
 _UNITS: dict[str, tuple[str, float]] = {
@@ -24,7 +24,7 @@ class Axis:
     """A key of the sweep with its values in the order in which they are shown."""
 
     key: str
-    values: Sequence[SweepValue]
+    values: Sequence[SweptValue]
     is_ordered: bool
     """Whether the values are numbers or quantities of one kind, sorted as such; else they stand as in the scenario."""
 
@@ -35,7 +35,7 @@ def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:
     return [axis for axis in found if len(axis.values) > 1]
 
 
-def _axis(key: str, values: list[SweepValue]) -> Axis:
+def _axis(key: str, values: list[SweptValue]) -> Axis:
     if all(isinstance(value, float) for value in values):
         return Axis(key, sorted(values), is_ordered=True)
     quantities = [quantity(value) for value in values]
@@ -46,7 +46,7 @@ def _axis(key: str, values: list[SweepValue]) -> Axis:
     return Axis(key, values, is_ordered=False)
 
 
-def quantity(value: SweepValue) -> tuple[str, float] | None:
+def quantity(value: SweptValue) -> tuple[str, float] | None:
     """Read a text as what it measures and how much, in base units (bit/s, B, s); None if it is no quantity.
 
     >>> quantity("40Mbps"), quantity("0.5bdp"), quantity("cubic")

@@ -5,11 +5,9 @@ such a text for a list. Rows of data have short names of our own (x, mean, panel
 the scenario, which may contain what Vega-Lite takes for a path.
 """
 
-from typing import Any
-
 import altair as alt
 
-Spec = dict[str, Any]
+from thalweg.report.json_object import JsonObject
 
 _DATA = alt.NamedData("rows")
 _COLOUR = alt.Color("cc:N", scale=alt.Scale(domain=["@ccs"], range=["@colours"]), legend=None)
@@ -17,12 +15,12 @@ _FLOW = alt.Color("flow:N", scale=alt.Scale(domain=["@flows"], range=["@flow_col
 _DASH = alt.StrokeDash("flow:N", scale=alt.Scale(domain=["@flows"], range=["@dashes"]), legend=None)
 
 
-def templates() -> dict[str, Spec]:
+def templates() -> dict[str, JsonObject]:
     """Give every template by name."""
     return {"bars": bars(), "cdf": cdf(), "lines": lines(), "queue": queue()}
 
 
-def bars() -> Spec:
+def bars() -> JsonObject:
     """Bars with error bars, a panel per combination of the axes that are not on x; all panels share a scale."""
     x = alt.X(
         "x:O",
@@ -45,7 +43,7 @@ def bars() -> Spec:
     return _template(chart)
 
 
-def cdf() -> Spec:
+def cdf() -> JsonObject:
     """A cumulative distribution per flow: the share of the values that are at most x."""
     chart = (
         alt.Chart(_DATA)
@@ -65,7 +63,7 @@ def cdf() -> Spec:
     return _template(chart)
 
 
-def lines() -> Spec:
+def lines() -> JsonObject:
     """Curves over time, a line per connection or per flow."""
     chart = (
         alt.Chart(_DATA)
@@ -75,7 +73,7 @@ def lines() -> Spec:
     return _template(chart)
 
 
-def queue() -> Spec:
+def queue() -> JsonObject:
     """The backlog of the bottleneck, the room that there is, and ticks where packets were dropped."""
     backlog = (
         alt.Chart(_DATA, name="backlog")
@@ -109,8 +107,8 @@ def _value() -> alt.Y:
     return alt.Y("v:Q", scale=alt.Scale(domainMin=0, nice=True), axis=axis)
 
 
-def _template(chart: Any) -> Spec:
-    spec: Spec = chart.to_dict()
+def _template(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> JsonObject:
+    spec: JsonObject = chart.to_dict()
     for key in ("config", "datasets"):
         spec.pop(key, None)
     return spec

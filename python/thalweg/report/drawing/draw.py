@@ -6,13 +6,14 @@ The template is filled in by whoever shows it: the page's script with the colour
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
+from pydantic import JsonValue
 
 from thalweg.report.drawing.colours import Colour, line_colours
 from thalweg.report.drawing.figure import Figure, Scaled
-from thalweg.report.drawing.plots import Layers, Side, Spec, heatmap, marks, series, steps
+from thalweg.report.drawing.plots import Layers, Side, heatmap, marks, series, steps
+from thalweg.report.json_object import JsonObject
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import Scale, rounded, scale_for
 
@@ -33,8 +34,6 @@ NEARLY_ALL = 0.95
 DARK = 0.6
 """From this part of the colours on, a number in a cell is white."""
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Line:
@@ -52,8 +51,8 @@ class Drawing:
     """Everything that is needed to show a figure."""
 
     kind: str
-    spec: Spec
-    rows: list[Row]
+    spec: JsonObject
+    rows: list[JsonObject]
     panels: list[str]
     lines: list[Line]
     x_domain: list[str]
@@ -77,10 +76,10 @@ def draw(figure: Figure) -> Drawing:
     return _marks(figure, table)
 
 
-def packed(drawing: Drawing) -> dict[str, Any]:
+def packed(drawing: Drawing) -> JsonObject:
     """Give a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
-    columns: dict[str, list[Any]] = {name: [row.get(name) for row in drawing.rows] for name in names}
+    columns: dict[str, list[JsonValue]] = {name: [row.get(name) for row in drawing.rows] for name in names}
     texts = {}
     for name, values in columns.items():
         if any(isinstance(value, str) for value in values):
@@ -171,7 +170,7 @@ def _low(figure: Figure, low: float, mean: float) -> float:
     return low
 
 
-def _theory(figure: Figure, panels: list[str], x: Scale, y: Scale) -> list[Row]:
+def _theory(figure: Figure, panels: list[str], x: Scale, y: Scale) -> list[JsonObject]:
     if figure.curves is None:
         return []
     found = []
@@ -299,15 +298,17 @@ def _title(side: Scaled, scale: Scale) -> str:
     return f"{side.title} ({scale.unit})" if scale.unit else side.title
 
 
-def _ticks(side: Scaled, values: list[Any], is_text: bool) -> list[float] | None:
+def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | None:
     """Put the ticks of a logarithmic axis at the values that were tried, if these are few."""
+    if is_text:
+        return None
     distinct = sorted(set(values))
-    return distinct if side.is_log and not is_text and len(distinct) <= MOST_TICKS else _decades(side, values)
+    return distinct if side.is_log and len(distinct) <= MOST_TICKS else _decades(side, values)
 
 
-def _decades(side: Scaled, values: list[Any]) -> list[float] | None:
+def _decades(side: Scaled, values: list[float]) -> list[float] | None:
     """Put the ticks of a logarithmic axis at powers of ten; where there are few, at twice and five times these too."""
-    if not side.is_log or not values or isinstance(values[0], str):
+    if not side.is_log or not values:
         return None
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     factors = (1, 2, 5) if high - low <= 2 else (1,)
@@ -315,7 +316,7 @@ def _decades(side: Scaled, values: list[Any]) -> list[float] | None:
     return [float(f"{factor}e{power}") for power in range(low, high + 1, every) for factor in factors]
 
 
-def _ordered(values: pl.Series, scale: Scale) -> dict[Any, str]:
+def _ordered(values: pl.Series, scale: Scale) -> dict[float | str, str]:
     """Write the values of a side as texts: numbers from small to large, texts in the order of their appearance, or in
     that of their type (Enum).
     """

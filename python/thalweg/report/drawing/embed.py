@@ -1,7 +1,7 @@
 """The data that the page's charts draw, once, in columns; and the descriptions of the charts."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES
@@ -10,6 +10,7 @@ from thalweg.report.content import Content
 from thalweg.report.drawing.charts import templates
 from thalweg.report.drawing.colours import PATH, colours
 from thalweg.report.drawing.layout import layout
+from thalweg.report.json_object import JsonObject
 from thalweg.report.text.findings import subject
 from thalweg.report.text.labels import key_title, setting, short_values, value_text
 from thalweg.report.text.numbers import rounded, scale_for
@@ -22,10 +23,18 @@ VALUES_BUDGET = 100_000
 FEWEST_VALUES = 12
 """Values of a distribution below which it says little."""
 
-Json = dict[str, Any]
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of bars over the sweep."""
+
+    measure: str
+    flow: str | None
+    """None: a measure of the path, or flows lie along x."""
+    title: str
 
 
-def figures(content: Content) -> list[Json]:
+def figures(content: Content) -> list[Chart]:
     """Say which bar charts there are: a measure each, and a flow each unless flows lie along x."""
     flows: Sequence[str | None] = content.flows[:MOST_FLOWS] if content.axes else [None]
     wanted: list[tuple[str, str | None]] = [
@@ -36,14 +45,10 @@ def figures(content: Content) -> list[Json]:
         is_sized = bool(content.axes) and first in content.sized_flows
         wanted += [("utilisation_while_active", first) if is_sized else ("utilisation", None), ("queueing_delay", None)]
     present = {(measure, flow) for _, _, flow, measure in content.cells} | {(key[3], None) for key in content.cells}
-    return [
-        {"measure": measure, "flow": flow, "title": subject(measure, flow)}
-        for measure, flow in wanted
-        if (measure, flow) in present
-    ]
+    return [Chart(measure, flow, subject(measure, flow)) for measure, flow in wanted if (measure, flow) in present]
 
 
-def data(content: Content) -> Json:
+def data(content: Content) -> JsonObject:
     """Give everything that the page's script reads."""
     plan = layout(content.axes, len(content.runs))
     hues = colours(content.ccs.values())
@@ -71,7 +76,7 @@ def data(content: Content) -> Json:
     }
 
 
-def _axis(axis: analysis.Axis) -> Json:
+def _axis(axis: analysis.Axis) -> JsonObject:
     title, short = short_values(axis)
     return {
         "title": key_title(axis.key),
@@ -86,8 +91,8 @@ def _with_unit(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _points(content: Content) -> tuple[Json, dict[tuple[int, int], int]]:
-    columns: Json = {
+def _points(content: Content) -> tuple[JsonObject, dict[tuple[int, int], int]]:
+    columns: JsonObject = {
         "run": [point.run for point in content.points],
         "experiment": [point.experiment for point in content.points],
         "axes": [[axis.values.index(point.values.get(axis.key)) for axis in content.axes] for point in content.points],
@@ -98,8 +103,8 @@ def _points(content: Content) -> tuple[Json, dict[tuple[int, int], int]]:
     return columns, {(point.run, point.experiment): number for number, point in enumerate(content.points)}
 
 
-def _numbers(content: Content, index: dict[tuple[int, int], int]) -> Json:
-    drawn = {figure["measure"] for figure in figures(content)}
+def _numbers(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
+    drawn = {figure.measure for figure in figures(content)}
     shown = {None, *content.flows}
     rows = [(key, cell) for key, cell in content.cells.items() if key[3] in drawn and key[2] in shown]
     return {
@@ -113,7 +118,7 @@ def _numbers(content: Content, index: dict[tuple[int, int], int]) -> Json:
     }
 
 
-def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
+def _distributions(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
     rows: list[tuple[int, int, str, list[float]]] = []
     flows = {flow: number for number, flow in enumerate(content.flows)}
     for number, run in enumerate(content.runs):
@@ -123,7 +128,7 @@ def _distributions(content: Content, index: dict[tuple[int, int], int]) -> Json:
                     rows.append((index[number, experiment], flows[flow], measure, values))
     rows = spread(rows, VALUES_BUDGET // FEWEST_VALUES)
     most = max(FEWEST_VALUES, VALUES_BUDGET // max(1, len(rows)))
-    result: Json = {"point": [], "flow": [], "measure": [], "values": []}
+    result: JsonObject = {"point": [], "flow": [], "measure": [], "values": []}
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
     units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
     largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}

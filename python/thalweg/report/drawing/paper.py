@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
+
+from pydantic import JsonValue
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.drawing.draw import Drawing, draw
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.files import cannot_write, replace
+from thalweg.report.json_object import JsonObject
 from thalweg.report.library import vega_lite
 
 Format = Literal["svg", "png", "pdf"]
@@ -26,7 +29,7 @@ LETTER = 5.6
 """Width of a letter of a label in pixels, about."""
 
 INK, MUTED, GRID = "#1a1a1a", "#444444", "#dddddd"
-CONFIG: dict[str, Any] = {
+CONFIG: JsonObject = {
     "background": "white",
     "font": "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif",
     "view": {"stroke": None},
@@ -108,25 +111,27 @@ def rendered(figure: Figure, form: str = "svg") -> bytes:
     return svg.encode()
 
 
-def specification(figure: Figure) -> dict[str, Any]:
+def specification(figure: Figure) -> JsonObject:
     """Fill in a figure's template for a printed page."""
     drawing = draw(figure)
     times = [row["x"] for row in drawing.rows] if drawing.kind == "series" else []
-    spec: dict[str, Any] = filled(
+    filled_spec = filled(
         drawing.spec,
         {
             "ink": INK,
             "names": [line.name for line in drawing.lines],
             "colours": [line.colour.light for line in drawing.lines],
-            "dashes": [line.dash for line in drawing.lines],
+            "dashes": [[*line.dash] for line in drawing.lines],
             "shapes": [line.shape for line in drawing.lines],
-            "panels": drawing.panels,
-            "x_domain": drawing.x_domain,
-            "y_domain": drawing.y_domain,
+            "panels": [*drawing.panels],
+            "x_domain": [*drawing.x_domain],
+            "y_domain": [*drawing.y_domain],
             "t_domain": [min([0.0, *times]), max(times, default=1.0)],
             "gradient": 200,
         },
     )
+    assert isinstance(filled_spec, dict), "a template is an object"
+    spec: JsonObject = filled_spec
     _size(spec, drawing)
     _add_legends(spec, drawing)
     whole = spec if len(drawing.panels) > 1 else {**spec["spec"], "$schema": spec["$schema"]}
@@ -135,19 +140,21 @@ def specification(figure: Figure) -> dict[str, Any]:
     return {**whole, "data": {"values": drawing.rows}, "title": title, "config": CONFIG}
 
 
-def filled(part: Any, values: Mapping[str, Any]) -> Any:
+def filled(part: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
     """Fill in a template as the pages' script does: `@name` stands for a value, and so does a list of just that."""
     if isinstance(part, str):
         return values[part[1:]] if part.startswith("@") else part
     if isinstance(part, list):
-        is_name = len(part) == 1 and isinstance(part[0], str) and part[0].startswith("@")
-        return values[part[0][1:]] if is_name else [filled(each, values) for each in part]
+        [first, *others] = part or [None]
+        if isinstance(first, str) and first.startswith("@") and not others:
+            return values[first[1:]]
+        return [filled(each, values) for each in part]
     if isinstance(part, dict):
         return {key: filled(value, values) for key, value in part.items()}
     return part
 
 
-def _size(spec: dict[str, Any], drawing: Drawing) -> None:
+def _size(spec: JsonObject, drawing: Drawing) -> None:
     inner = spec["spec"]
     is_single = len(drawing.panels) < 2
     columns = MOST_COLUMNS
@@ -167,7 +174,7 @@ def _size(spec: dict[str, Any], drawing: Drawing) -> None:
         spec["facet"]["header"] |= {"labelExpr": "split(datum.label, ' · ')"}
 
 
-def _add_legends(spec: dict[str, Any], drawing: Drawing) -> None:
+def _add_legends(spec: JsonObject, drawing: Drawing) -> None:
     """Put names beside colours, shapes and dashes; where there is one line, the title says what it is."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:

@@ -1,17 +1,18 @@
 """What a report draws over its sweep, and of single points, as figures: for files, and for the page's heat maps."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES, QUANTITIES
 from thalweg.report.content import Content, Point
+from thalweg.report.drawing.embed import Chart
 from thalweg.report.drawing.embed import figures as charts
-from thalweg.report.drawing.figure import Figure, Scaled
+from thalweg.report.drawing.figure import Figure, Scaled, Unit
 from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
+from thalweg.report.json_object import JsonObject
 from thalweg.report.text.labels import setting, short_values
 
 LEAST_VALUES = 3
@@ -19,7 +20,7 @@ LEAST_VALUES = 3
 MOST_POINTS = 24
 """Of more points of the sweep, the first ones have figures of their own."""
 
-UNITS: dict[str, Any] = {"bit/s": "bit/s", "s": "s", "B": "B"}
+UNITS: Mapping[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
 """Units of quantities that drawing knows prefixes for; others stand in the title."""
 
 
@@ -85,8 +86,8 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:120] or "figure"
 
 
-def _bars(content: Content, plan: Layout, chart: dict[str, Any]) -> Iterator[Figure]:
-    measure, flow = chart["measure"], chart["flow"]
+def _bars(content: Content, plan: Layout, chart: Chart) -> Iterator[Figure]:
+    measure, flow = chart.measure, chart.flow
     if plan.x is None:
         names = content.flows if flow is None and MEASURES[measure].of == "flow" else [flow]
         rows = [
@@ -100,7 +101,7 @@ def _bars(content: Content, plan: Layout, chart: dict[str, Any]) -> Iterator[Fig
         return
     axis = content.axes[plan.x]
     title, short = short_values(axis)
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[JsonObject]] = {}
     for value, text in zip(axis.values, short, strict=True):
         for point in content.points:
             if point.values.get(axis.key) != value or not content.cell(point, measure, flow):
@@ -113,19 +114,17 @@ def _bars(content: Content, plan: Layout, chart: dict[str, Any]) -> Iterator[Fig
         yield _bar_figure(chart, rows, title, chosen)
 
 
-def _bar_figure(chart: dict[str, Any], rows: list[dict[str, Any]], x: str, chosen: str) -> Figure:
-    measure = MEASURES[chart["measure"]]
+def _bar_figure(chart: Chart, rows: list[JsonObject], x: str, chosen: str) -> Figure:
+    measure = MEASURES[chart.measure]
     return Figure(
-        slug("-".join(part for part in ("bars", measure.name, chart["flow"] or "", chosen) if part)),
-        _at(chart["title"], chosen), "bars", pl.DataFrame(rows, infer_schema_length=None),
+        slug("-".join(part for part in ("bars", measure.name, chart.flow or "", chosen) if part)),
+        _at(chart.title, chosen), "bars", pl.DataFrame(rows, infer_schema_length=None),
         x=Scaled(x), y=Scaled(measure.title, measure.unit),
     )  # fmt: skip
 
 
-def _map(
-    content: Content, x: int, y: int, panels: list[int], chosen: list[int], chart: dict[str, Any]
-) -> Figure | None:
-    measure, flow = MEASURES[chart["measure"]], chart["flow"]
+def _map(content: Content, x: int, y: int, panels: list[int], chosen: list[int], chart: Chart) -> Figure | None:
+    measure, flow = MEASURES[chart.measure], chart.flow
     names = [dict(zip(content.axes[i].values, short_values(content.axes[i])[1], strict=True)) for i in (x, y)]
     keys = content.axes[x].key, content.axes[y].key
     rows = []
@@ -154,13 +153,13 @@ def _map(
         return None
     return Figure(
         slug("-".join(part for part in ("map", measure.name, flow or "") if part)),
-        chart["title"], "heatmap", pl.DataFrame(rows, infer_schema_length=None),
+        chart.title, "heatmap", pl.DataFrame(rows, infer_schema_length=None),
         x=Scaled(short_values(content.axes[x])[0]), y=Scaled(short_values(content.axes[y])[0]),
         value=Scaled(measure.title, measure.unit),
     )  # fmt: skip
 
 
-def _row(content: Content, point: Point, measure: str, flow: str | None) -> dict[str, Any]:
+def _row(content: Content, point: Point, measure: str, flow: str | None) -> JsonObject:
     cell = content.cell(point, measure, flow)
     assert cell is not None
     cc = content.ccs.get((point.run, point.experiment, flow or ""), "")

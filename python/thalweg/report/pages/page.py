@@ -3,7 +3,6 @@
 import json
 import shlex
 from datetime import UTC, datetime
-from typing import Any
 
 from thalweg import analysis
 from thalweg.report.content import Content
@@ -12,6 +11,7 @@ from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.embed import data, figures
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.drawing.sweeps import heat_maps
+from thalweg.report.json_object import JsonObject
 from thalweg.report.offline import render
 from thalweg.report.text.cautions import cautions
 from thalweg.report.text.findings import findings
@@ -21,6 +21,7 @@ from thalweg.report.text.timelines import present
 from thalweg.report.text.upkeep import lines
 from thalweg.report.text.words import flow_sentences, path_sentences, traffic_sentences
 from thalweg.results import Run
+from thalweg.results.plan_document import plan_document
 
 
 def page(content: Content) -> str:
@@ -53,7 +54,7 @@ def page(content: Content) -> str:
     )
 
 
-def _choices(maps: list[Figure]) -> list[dict[str, Any]]:
+def _choices(maps: list[Figure]) -> list[JsonObject]:
     """Let the reader choose what is too much for the panels of heat maps."""
     values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
     return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
@@ -63,18 +64,18 @@ def _title(content: Content) -> str:
     return " and ".join(dict.fromkeys(run.name for run in content.runs))
 
 
-def _scenarios(content: Content) -> list[dict[str, Any]]:
+def _scenarios(content: Content) -> list[JsonObject]:
     """Describe each different scenario once; engines do not make a scenario different."""
-    described: dict[str, dict[str, Any]] = {}
+    described: dict[str, JsonObject] = {}
     for number, run in enumerate(content.runs):
-        sweep = _sweep(run)
+        plan, sweep = plan_document(run), _sweep(run)
         entry = {
             "name": run.name,
             "about": run.plan["about"],
             "source": run.plan["source"],
-            "path": path_sentences(run.plan, run.command),
-            "flows": [each for each in flow_sentences(run.plan) if each[0] in content.flows],
-            "traffic": traffic_sentences(run.plan),
+            "path": path_sentences(plan, run.command),
+            "flows": [each for each in flow_sentences(plan) if each[0] in content.flows],
+            "traffic": traffic_sentences(plan),
             "sweep": sweep,
             "toml": run.plan["scenario_toml"],
         }
@@ -129,6 +130,6 @@ def _day(created: str) -> str:
         return created
 
 
-def _distribution_names(embedded: dict[str, Any]) -> list[str]:
+def _distribution_names(embedded: JsonObject) -> list[str]:
     present = set(embedded["distributions"]["measure"])
     return [name for name in ("completion_time", "transfer_goodput", "rtt") if name in present]

@@ -1,7 +1,6 @@
 """Markdown of a study becomes HTML: no markup of its own, no images, and links that are safe and lead somewhere."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -49,6 +48,6 @@ def _safe(tokens: Sequence[Token]) -> list[Token]:
     return kept
 
 
-def is_safe(url: Any) -> bool:
+def is_safe(url: str | float | None) -> bool:
     """Say whether a link may stand in a page."""
     return isinstance(url, str) and url.lower().startswith(SAFE)

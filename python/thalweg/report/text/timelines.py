@@ -5,7 +5,6 @@ largest value of the quantity in that experiment. That is finer than any screen.
 """
 
 import base64
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from thalweg import analysis
 from thalweg.analysis import QUANTITIES, Line, Series
 from thalweg.analysis.tables.series import spread
 from thalweg.report.content import Content
+from thalweg.report.json_object import JsonObject
 from thalweg.report.text.numbers import rounded
 
 BUDGET_BYTES = 1_700_000
@@ -35,10 +35,8 @@ UNITS: dict[str, tuple[str, float]] = {
 }  # fmt: skip
 """Units on the page, the same at every point so that points compare, and how much of the quantity's they are."""
 
-Json = dict[str, Any]
 
-
-def timelines(content: Content, index: dict[tuple[int, int], int]) -> Json:
+def timelines(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
     """Give the time series of one repetition of each point, as many points and as fine as the page has room for."""
     candidates = _candidates(content)
     flows = max(1, len(content.flows))
@@ -46,7 +44,7 @@ def timelines(content: Content, index: dict[tuple[int, int], int]) -> Json:
     around = AROUND_BYTES * len(QUANTITIES)
     chosen = spread(candidates, max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST + around))))
     limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
-    entries: list[Json] = []
+    entries: list[JsonObject] = []
     for number, run in enumerate(content.runs):
         planned = {(e["experiment"], e["repetition"]): e for e in run.plan["experiments"]}
         pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
@@ -60,7 +58,7 @@ def timelines(content: Content, index: dict[tuple[int, int], int]) -> Json:
     }
 
 
-def present(embedded: Json) -> list[Json]:
+def present(embedded: JsonObject) -> list[JsonObject]:
     """Name the quantities that some experiment has, as the page shows them."""
     names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in embedded["entries"])]
     return [{"name": name, "title": QUANTITIES[name].title, "axis": _axis(name)} for name in names]
@@ -83,7 +81,7 @@ def _candidates(content: Content) -> list[tuple[int, int, int]]:
     return found
 
 
-def _entry(content: Content, series: Series, planned: Json) -> Json:
+def _entry(content: Content, series: Series, planned: JsonObject) -> JsonObject:
     shown = {*content.flows, "queue", "queue_up"}
     kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
     lines = {name: each for name, each in kept.items() if each}
@@ -99,7 +97,7 @@ def _entry(content: Content, series: Series, planned: Json) -> Json:
     }
 
 
-def _packed(content: Content, name: str, lines: list[Line], end: float) -> Json:
+def _packed(content: Content, name: str, lines: list[Line], end: float) -> JsonObject:
     """Pack the lines of a quantity: flow and number of points of each, then all their times and values."""
     flows = {flow: number for number, flow in enumerate(content.flows)}
     size = UNITS[QUANTITIES[name].unit][1]
@@ -115,5 +113,5 @@ def _packed(content: Content, name: str, lines: list[Line], end: float) -> Json:
     }
 
 
-def _room_kb(buffer: Json) -> float | None:
+def _room_kb(buffer: JsonObject) -> float | None:
     return rounded(buffer["bytes"] / 1e3 if buffer["kind"] == "bytes" else buffer["packets"] * 1.5)

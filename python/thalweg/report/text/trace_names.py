@@ -2,13 +2,17 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
-KEYS = {"forward": "path.trace", "reverse": "path.reverse.trace"}
+from pydantic import JsonValue
+
+from thalweg.results.plan_document import PlanDocument
+
+KEYS: Mapping[Literal["forward", "reverse"], str] = {"forward": "path.trace", "reverse": "path.reverse.trace"}
 """Key of the scenario that names the trace of a direction."""
 
 
-def trace_names(plan: Mapping[str, Any], command: Sequence[str]) -> dict[str, str]:
+def trace_names(plan: PlanDocument, command: Sequence[str]) -> dict[str, str]:
     """Return the names of traces by their hashes.
 
     The sweep names a trace, or `--set` of the `command` that made the run, or the scenario.
@@ -18,18 +22,18 @@ def trace_names(plan: Mapping[str, Any], command: Sequence[str]) -> dict[str, st
     for experiment in plan["experiments"]:
         for direction, key in KEYS.items():
             capacity = experiment[direction]["capacity"]
-            if capacity["kind"] == "trace" and (name := experiment["sweep"].get(key) or named.get(key)):
-                names[capacity["trace"]] = str(name)
+            if capacity["kind"] == "trace" and (swept := experiment["sweep"].get(key) or named.get(key)):
+                names[capacity["trace"]] = str(swept)
     return names
 
 
-def _name(key: str, plan: Mapping[str, Any], command: Sequence[str]) -> str | None:
+def _name(key: str, plan: PlanDocument, command: Sequence[str]) -> str | None:
     for word in command:
         address, equals, text = word.removeprefix("--set=").partition("=")
         if equals and address == key:
             return text.strip("\"'")
     try:
-        value: Any = tomllib.loads(plan.get("scenario_toml", ""))
+        value: JsonValue = tomllib.loads(plan.get("scenario_toml", ""))
     except tomllib.TOMLDecodeError:
         return None
     for part in key.split("."):

@@ -1,23 +1,39 @@
 """A plan in words: what was tried, in sentences that are true of every point of the sweep."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 from thalweg.report.text.alternatives import amounts, optional, texts
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import amount, per_cent
 from thalweg.report.text.trace_names import trace_names
+from thalweg.results.plan_document import (
+    CapacityDocument,
+    ExperimentDocument,
+    FlowDocument,
+    HostDocument,
+    LinkDocument,
+    LoadDocument,
+    LossDocument,
+    PlanDocument,
+    RepeatDocument,
+)
 
 NS = 1e9
 """Nanoseconds in a second."""
 NO_LIMIT_BYTES = 2**31 - 1
 """A buffer as large as this (the most that Linux allows a socket) binds nobody, and is not worth a sentence."""
 
-Plan = dict[str, Any]
-Experiment = dict[str, Any]
+Direction = Literal["forward", "reverse"]
+
+SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str], ...] = (
+    ("sndbuf_max_bytes", "send"),
+    ("rcvbuf_max_bytes", "receive"),
+)
+"""Limits of a host's sockets, and what they are called."""
 
 
-def path_sentences(plan: Plan, command: Sequence[str]) -> list[str]:
+def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
     """Describe the path and its hosts; `command` is the one that made the run."""
     points, names = _points(plan), trace_names(plan, command)
     sentences = [
@@ -33,14 +49,14 @@ def path_sentences(plan: Plan, command: Sequence[str]) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def flow_sentences(plan: Plan) -> list[tuple[str, str]]:
+def flow_sentences(plan: PlanDocument) -> list[tuple[str, str]]:
     """Describe each flow: its name, and what it does."""
     points = _points(plan)
     names = list(dict.fromkeys(flow["name"] for point in points for flow in point["flows"]))
     return [(name, _flow(points, name)) for name in names]
 
 
-def traffic_sentences(plan: Plan) -> list[str]:
+def traffic_sentences(plan: PlanDocument) -> list[str]:
     """Describe the background and when everything starts and ends."""
     points = _points(plan)
     background = _background(points)
@@ -57,7 +73,7 @@ def traffic_sentences(plan: Plan) -> list[str]:
     ]
 
 
-def _points(plan: Plan) -> list[Experiment]:
+def _points(plan: PlanDocument) -> list[ExperimentDocument]:
     first = {entry["experiment"]: entry for entry in reversed(plan["experiments"])}
     return [first[number] for number in sorted(first)]
 
@@ -66,7 +82,7 @@ def _time(ns: float) -> str:
     return amount(ns / NS, "s")
 
 
-def _capacities(points: Sequence[Experiment], direction: str, names: Mapping[str, str]) -> str:
+def _capacities(points: Sequence[ExperimentDocument], direction: Direction, names: Mapping[str, str]) -> str:
     capacities = [point[direction]["capacity"] for point in points]
     if all(each["kind"] == "steps" and len(each["steps"]) == 1 for each in capacities):
         return amounts([each["steps"][0]["rate_bps"] for each in capacities], _bitrate)
@@ -81,7 +97,7 @@ def _bytes(size: float) -> str:
     return amount(size, "B")
 
 
-def _capacity(capacity: Plan, names: Mapping[str, str]) -> str:
+def _capacity(capacity: CapacityDocument, names: Mapping[str, str]) -> str:
     if capacity["kind"] == "unlimited":
         return "any rate"
     if capacity["kind"] == "trace":
@@ -91,12 +107,12 @@ def _capacity(capacity: Plan, names: Mapping[str, str]) -> str:
     return _bitrate(first["rate_bps"]) + changes
 
 
-def _discipline(link: Plan) -> str:
+def _discipline(link: LinkDocument) -> str:
     kind = str(link["queue"]["kind"])
     return "first in, first out (drop-tail)" if kind == "fifo" else kind
 
 
-def _room(experiment: Experiment, direction: str) -> str:
+def _room(experiment: ExperimentDocument, direction: Direction) -> str:
     buffer = experiment[direction]["buffer"]
     if buffer["kind"] == "packets":
         return f"{buffer['packets']} packets"
@@ -110,7 +126,7 @@ def _room(experiment: Experiment, direction: str) -> str:
     return text
 
 
-def _way_back(points: Sequence[Experiment], names: Mapping[str, str]) -> str:
+def _way_back(points: Sequence[ExperimentDocument], names: Mapping[str, str]) -> str:
     if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
         return "The way back has no limit of rate."
     has_up = any(each.get("up") for point in points for each in (*point["flows"], *point["background"]))
@@ -118,7 +134,7 @@ def _way_back(points: Sequence[Experiment], names: Mapping[str, str]) -> str:
     return f"The way back carries {_capacities(points, 'reverse', names)}{room}."
 
 
-def _order(links: Sequence[dict[str, Any]]) -> str:
+def _order(links: Sequence[LinkDocument]) -> str:
     """Return whether packets whose delay varies keep their order, at some of the points or at all."""
     allowed = {bool(link.get("allow_reordering")) for link in links if link["jitter_ns"]}
     if allowed == {True}:
@@ -126,7 +142,7 @@ def _order(links: Sequence[dict[str, Any]]) -> str:
     return "in order at some points and not at others" if len(allowed) > 1 else "in order"
 
 
-def _impairments(points: Sequence[Experiment], direction: str, where: str) -> list[str]:
+def _impairments(points: Sequence[ExperimentDocument], direction: Direction, where: str) -> list[str]:
     links = [point[direction] for point in points]
     delays = [link["reorder_delay_ns"] for link in links if link["reorder"]]
     order = _order(links)
@@ -150,7 +166,7 @@ def _ratios(ratios: Sequence[float], what: str) -> str:
     return amounts(ratios, per_cent, lambda text: f"{text} of the packets {what}") if any(ratios) else ""
 
 
-def _losses(losses: Sequence[Plan]) -> str:
+def _losses(losses: Sequence[LossDocument]) -> str:
     at_random = [loss["ratio"] for loss in losses if loss["kind"] == "bernoulli"]
     bursts = [_mean_loss(loss) for loss in losses if loss["kind"] == "gilbert_elliott"]
     ways = [_ratios(at_random, "are lost at random")]
@@ -165,7 +181,7 @@ def _losses(losses: Sequence[Plan]) -> str:
     return ", or ".join(way for way in ways if way)
 
 
-def _mean_loss(loss: Plan) -> float:
+def _mean_loss(loss: LossDocument) -> float:
     bad = loss["p"] / (loss["p"] + loss["r"]) if loss["p"] + loss["r"] else 0.0
     return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])
 
@@ -175,12 +191,12 @@ def _listed(parts: Sequence[str]) -> str:
     return "; ".join(parts) if len(parts) > 1 and any(", " in part for part in parts) else joined(list(parts))
 
 
-def _hosts(points: Sequence[Experiment]) -> list[str]:
+def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
     sentences = []
     for name in dict.fromkeys(name for point in points for name in point["hosts"]):
         hosts = [point["hosts"][name] for point in points if name in point["hosts"]]
         limits = []
-        for key, what in (("sndbuf_max_bytes", "send"), ("rcvbuf_max_bytes", "receive")):
+        for key, what in SOCKET_BUFFERS:
             sizes = [host[key] if host[key] < NO_LIMIT_BYTES else None for host in hosts]
             if text := optional(sizes, _bytes, str, "or of any size"):
                 limits.append(f"{what} buffers of up to {text}")
@@ -202,7 +218,7 @@ def _hosts(points: Sequence[Experiment]) -> list[str]:
     return sentences
 
 
-def _processors(hosts: Sequence[Plan]) -> list[str]:
+def _processors(hosts: Sequence[HostDocument]) -> list[str]:
     """Say how scarce a host's CPU is, where it is."""
     cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
     found = []
@@ -218,7 +234,7 @@ def _processors(hosts: Sequence[Plan]) -> list[str]:
     return found
 
 
-def _flow(points: Sequence[Experiment], name: str) -> str:
+def _flow(points: Sequence[ExperimentDocument], name: str) -> str:
     flows = [flow for point in points for flow in point["flows"] if flow["name"] == name]
     counts = [flow["count"] for flow in flows]
     paced = {bool(flow.get("paced")) for flow in flows}
@@ -243,12 +259,12 @@ def _more_rtt(extra_ns: Sequence[int]) -> str:
     return amounts(extra_ns, _time, lambda text: f"{text} more round-trip time") if any(extra_ns) else ""
 
 
-def _parameters(flow: Plan) -> str:
+def _parameters(flow: FlowDocument) -> str:
     parameters = ", ".join(f"{name} = {value:g}" for name, value in flow["cc_params"].items())
     return f" ({parameters})" if parameters else ""
 
 
-def _loads(loads: Sequence[Plan]) -> str:
+def _loads(loads: Sequence[LoadDocument]) -> str:
     """Say what connections carry."""
     if all(load["kind"] == "sizes" and len(load["sizes_bytes"]) == 1 for load in loads):
         return amounts([load["sizes_bytes"][0] for load in loads], _bytes, lambda text: f"{text} per connection")
@@ -257,7 +273,7 @@ def _loads(loads: Sequence[Plan]) -> str:
     return texts(map(_load, loads))
 
 
-def _load(load: Plan) -> str:
+def _load(load: LoadDocument) -> str:
     if load["kind"] == "unlimited":
         return "data without end"
     if load["kind"] == "sizes":
@@ -265,7 +281,7 @@ def _load(load: Plan) -> str:
     return _requests([load])
 
 
-def _requests(loads: Sequence[Plan]) -> str:
+def _requests(loads: Sequence[LoadDocument]) -> str:
     counts = [load["count"] for load in loads]
     times = optional(counts, str, lambda text: f"{text} times", "or until the flow stops") or "until the flow stops"
     pause = optional(
@@ -275,7 +291,7 @@ def _requests(loads: Sequence[Plan]) -> str:
     return f"{sizes} again and again on one connection, {times}{pause}"
 
 
-def _repeats(repeats: Sequence[Plan]) -> str:
+def _repeats(repeats: Sequence[RepeatDocument]) -> str:
     """Say which connections follow the first."""
     if {repeat["kind"] for repeat in repeats} == {"once"}:
         return ""
@@ -291,12 +307,12 @@ def _repeats(repeats: Sequence[Plan]) -> str:
     return f"{text}, {ends}" if ends else text
 
 
-def _end(repeat: Plan) -> str:
+def _end(repeat: RepeatDocument) -> str:
     until = [f"until {repeat['until']} has finished"] if repeat["until"] else []
     return joined(until + ([f"{repeat['count']} in all"] if repeat["count"] else []))
 
 
-def _background(points: Sequence[Experiment]) -> str:
+def _background(points: Sequence[ExperimentDocument]) -> str:
     """Say what each UDP flow does; every point has the same number of them."""
     found = []
     for same in zip(*(point["background"] for point in points), strict=True):

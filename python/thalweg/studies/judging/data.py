@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import polars as pl
 
 from thalweg import analysis
 from thalweg.results import Run
+from thalweg.results.plan_document import PlanDocument
 from thalweg.scenario.document import TomlValue, Value
 from thalweg.scenario.text import quantities
 from thalweg.studies.claims.keys import is_one, number, range_of, values_of
@@ -154,7 +156,7 @@ def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
     assert planned_part.plan
     points = {each.experiment: each.sweep for each in planned_part.plan.experiments}
     rows = [{"experiment": number, **sweep, **planned_part.fixed} for number, sweep in points.items()]
-    derived = analysis.derived_from(planned_part.plan.model_dump(mode="json"))
+    derived = analysis.derived_from(cast(PlanDocument, planned_part.plan.model_dump(mode="json")))
     frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})
     return frame.join(derived, on="experiment", how="left", maintain_order="left")
 

@@ -1,0 +1,164 @@
+"""The plan in run.json as its keys are read here; python/thalweg/plan/plan.schema.json describes all of it.
+
+Keys that depend on `kind`, or that older run directories do not have, may be missing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict, cast
+
+from thalweg.results.run import Run
+
+SweptValue = bool | int | float | str
+"""What a sweep sets a key to."""
+
+
+class StepDocument(TypedDict):
+    """A rate from a time on."""
+
+    at_ns: int
+    rate_bps: int
+
+
+class CapacityDocument(TypedDict):
+    """How much a link carries."""
+
+    kind: str
+    steps: NotRequired[Sequence[StepDocument]]
+    trace: NotRequired[str]
+
+
+class BufferDocument(TypedDict):
+    """How much a queue holds."""
+
+    kind: str
+    bytes: NotRequired[int]
+    packets: NotRequired[int]
+
+
+class QueueDocument(TypedDict):
+    """A queue discipline."""
+
+    kind: str
+
+
+class LossDocument(TypedDict):
+    """Which packets a link loses."""
+
+    kind: str
+    ratio: NotRequired[float]
+    p: NotRequired[float]
+    r: NotRequired[float]
+    loss_bad: NotRequired[float]
+    loss_good: NotRequired[float]
+
+
+class LinkDocument(TypedDict):
+    """A direction of the path."""
+
+    capacity: CapacityDocument
+    buffer: BufferDocument
+    queue: QueueDocument
+    loss: LossDocument
+    duplicate: float
+    jitter_ns: int
+    allow_reordering: NotRequired[bool]
+    reorder: float
+    reorder_delay_ns: int
+
+
+class CpuDocument(TypedDict):
+    """How much of a CPU a host has."""
+
+    slice_ns: int
+    period_ns: int
+
+
+class HostDocument(TypedDict):
+    """A host of the path."""
+
+    sndbuf_max_bytes: int
+    rcvbuf_max_bytes: int
+    delay_jitter_ns: int
+    cpu: NotRequired[CpuDocument | None]
+    co_tenants: NotRequired[int]
+    qdisc: NotRequired[str | None]
+
+
+class LoadDocument(TypedDict):
+    """What a connection carries."""
+
+    kind: str
+    sizes_bytes: NotRequired[Sequence[int]]
+    size_bytes: NotRequired[int]
+    think_ns: NotRequired[int]
+    count: NotRequired[int | None]
+
+
+class RepeatDocument(TypedDict):
+    """Which connections follow the first."""
+
+    kind: str
+    gap_ns: NotRequired[int]
+    mean_gap_ns: NotRequired[int]
+    until: NotRequired[str | None]
+    count: NotRequired[int | None]
+
+
+class FlowDocument(TypedDict):
+    """A flow."""
+
+    name: str
+    cc: str
+    cc_params: Mapping[str, float]
+    paced: NotRequired[bool]
+    start_ns: int
+    stop_ns: int | None
+    load: LoadDocument
+    repeat: RepeatDocument
+    count: int
+    extra_rtt_ns: int
+    host: str
+    up: NotRequired[bool]
+
+
+class BackgroundDocument(TypedDict):
+    """A UDP flow in the background."""
+
+    rate_bps: int
+    start_ns: int
+    stop_ns: int | None
+    up: NotRequired[bool]
+
+
+class ExperimentDocument(TypedDict):
+    """One point of the sweep, one repetition."""
+
+    experiment: int
+    repetition: int
+    sweep: Mapping[str, SweptValue]
+    seed: int
+    duration_ns: int | None
+    sample_interval_ns: int
+    start_jitter_ns: int
+    rtt_ns: int
+    forward: LinkDocument
+    reverse: LinkDocument
+    hosts: Mapping[str, HostDocument]
+    flows: Sequence[FlowDocument]
+    background: Sequence[BackgroundDocument]
+
+
+class PlanDocument(TypedDict):
+    """A plan."""
+
+    name: str
+    about: str
+    source: str
+    scenario_toml: NotRequired[str]
+    traces: Mapping[str, Sequence[int]]
+    experiments: Sequence[ExperimentDocument]
+
+
+def plan_document(run: Run) -> PlanDocument:
+    """Return the plan of a run."""
+    return cast(PlanDocument, run.plan)

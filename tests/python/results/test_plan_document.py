@@ -1,0 +1,23 @@
+"""The types of a plan in run.json name keys that its schema has."""
+
+import json
+from importlib.resources import files
+from typing import Any, is_typeddict
+
+import pytest
+from thalweg.results import plan_document
+
+SCHEMA: dict[str, Any] = json.loads(files("thalweg.plan").joinpath("plan.schema.json").read_text(encoding="utf-8"))
+
+DOCUMENTS = [each for each in vars(plan_document).values() if is_typeddict(each)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda each: each.__name__)
+def test_the_keys_are_those_of_the_schema(document: type) -> None:
+    name = document.__name__.removesuffix("Document")
+    node = SCHEMA if name == "Plan" else SCHEMA["$defs"][name]
+    known = {key for each in (node, *node.get("oneOf", ())) for key in each.get("properties", {})}
+    assert document.__annotations__.keys() <= known
+    always = set.intersection(*(set(each["required"]) for each in node.get("oneOf", [node])))
+    nullable = {key for key, value in node.get("properties", {}).items() if {"type": "null"} in value.get("anyOf", ())}
+    assert document.__required_keys__ <= always | nullable
