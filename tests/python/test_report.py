@@ -320,11 +320,17 @@ def test_background_bursts_of_loss_hosts_and_steps_are_told_too() -> None:
 
 def test_findings_name_the_best_and_the_worst_point_and_whether_it_is_noise(tmp_path: Path) -> None:
     content = Content([small(tmp_path).write()])
-    goodput = next(finding for finding in findings(content) if finding.subject == "Goodput of large")
+    goodput = next(
+        finding for finding in findings(content.sweep, content.measurements) if finding.subject == "Goodput of large"
+    )
     assert goodput.worst is not None
     assert (goodput.best.where, goodput.worst.where) == ("large cubic", "large bbr")
     assert goodput.remark == "the intervals do not overlap"
-    retransmits = next(finding for finding in findings(content) if finding.subject == "Retransmits of large")
+    retransmits = next(
+        finding
+        for finding in findings(content.sweep, content.measurements)
+        if finding.subject == "Retransmits of large"
+    )
     assert retransmits.remark == "the intervals overlap: no difference shown"
 
 
@@ -459,7 +465,7 @@ def test_what_ran_in_real_time_is_not_said_to_come_out_the_same(tmp_path: Path) 
 def test_runs_of_one_engine_are_told_apart_by_their_directories(tmp_path: Path) -> None:
     one, other = small(tmp_path / "a"), small(tmp_path / "b")
     one.directory, other.directory = tmp_path / "before", tmp_path / "after"
-    assert Content([one.write(), other.write()]).labels == ["before", "after"]
+    assert Content([one.write(), other.write()]).sweep.labels == ["before", "after"]
 
 
 def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:
@@ -473,8 +479,8 @@ def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:
 
 def test_buffers_lie_along_x_and_mixes_are_panels(tmp_path: Path) -> None:
     content = Content([large_and_medium(tmp_path / "run", repetitions=1).write()])
-    assert [axis.key for axis in content.axes] == ["flow.large.cc", "flow.medium.cc", "path.buffer"]
-    chosen = layout(content.axes, runs=1)
+    assert [axis.key for axis in content.sweep.axes] == ["flow.large.cc", "flow.medium.cc", "path.buffer"]
+    chosen = layout(content.sweep.axes, runs=1)
     assert (chosen.x, chosen.panels, chosen.chosen) == (2, [0, 1], [])
 
 

@@ -53,8 +53,9 @@ def test_the_figures_of_a_run_are_its_charts_heat_maps_and_points(tmp_path: Path
 
 
 def test_a_heat_map_needs_three_values_of_two_ordered_dimensions(tmp_path: Path) -> None:
-    assert heat_maps(Content([grid(tmp_path / "a", 3, 2).write()])) == []
-    maps = heat_maps(Content([grid(tmp_path / "b", 4, 3).write()]))
+    small, large = (Content([each.write()]) for each in (grid(tmp_path / "a", 3, 2), grid(tmp_path / "b", 4, 3)))
+    assert heat_maps(small.sweep, small.measurements) == []
+    maps = heat_maps(large.sweep, large.measurements)
     goodput = next(each for each in maps if each.id == "map-goodput-large")
     assert goodput.x.title == "rate (Mbps)"
     assert goodput.rows.height == 12

@@ -18,6 +18,9 @@ from thalweg.results.plan_document import SweptValue, plan_document
 MOST_FLOWS = 40
 """Flows with names of their own of which a page can show each."""
 
+NEGLIGIBLE = 0.01
+"""Share of transfers whose loss does not spoil a mean: a flow that goes on to the end always loses its last ones."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -39,24 +42,37 @@ class Cell:
     median: float
 
 
-class Content:
-    """The runs of a report, and what they have in common."""
+@dataclass(frozen=True)
+class LabelledRun:
+    """A run, what the report calls it, and what was measured in it."""
 
-    def __init__(self, directories: Sequence[Path]) -> None:
-        """Read the run directories."""
-        self.runs: list[Run] = [open_run(directory) for directory in directories]
-        self.labels = _labels(self.runs)
-        self.statuses: list[Status] = [analysis.status(run) for run in self.runs]
-        self.repetitions = [analysis.repetitions(run) for run in self.runs]
-        self.summaries = [
-            analysis.summary(run, values=values) for run, values in zip(self.runs, self.repetitions, strict=True)
-        ]
+    label: str
+    run: Run
+    status: Status
+    repetitions: pl.DataFrame
+    """A row per repetition, flow and measure."""
+    summary: pl.DataFrame
+    """A row per point, flow and measure."""
+
+
+class Sweep:
+    """What was tried: the points of all runs, what varies among them, and the flows at each."""
+
+    def __init__(self, runs: Sequence[Run], labels: Sequence[str]) -> None:
+        """Take runs and what the report calls them."""
+        self._runs = runs
+        self.labels = labels
+
+    @property
+    def is_of_several_runs(self) -> bool:
+        """Whether points of several runs are shown side by side."""
+        return len(self.labels) > 1
 
     @cached_property
     def axes(self) -> list[Axis]:
         """Sweep keys with more than one value, in the order of the scenario."""
-        keys = list(dict.fromkeys(key for run in self.runs for key in run.sweep_keys))
-        points = pl.concat([run.points() for run in self.runs], how="diagonal_relaxed")
+        keys = list(dict.fromkeys(key for run in self._runs for key in run.sweep_keys))
+        points = pl.concat([run.points() for run in self._runs], how="diagonal_relaxed")
         return [
             Axis(axis.key, [*axis.values, None], axis.is_ordered) if points[axis.key].null_count() else axis  # type: ignore[list-item]
             for axis in analysis.axes(points, keys)
@@ -67,14 +83,14 @@ class Content:
         """Points of the sweep, run by run."""
         return [
             Point(number, int(row.pop("experiment")), row)
-            for number, run in enumerate(self.runs)
+            for number, run in enumerate(self._runs)
             for row in run.points().iter_rows(named=True)
         ]
 
     @cached_property
     def points_side_by_side(self) -> list[Point]:
         """Points in the order of the sweep, each in all runs, if the runs have the same points; else run by run."""
-        of_runs = [[point for point in self.points if point.run == number] for number in range(len(self.runs))]
+        of_runs = [[point for point in self.points if point.run == number] for number in range(len(self._runs))]
         values = [[point.values for point in points] for points in of_runs]
         if any(each != values[0] for each in values):
             return self.points
@@ -83,12 +99,37 @@ class Content:
     @cached_property
     def all_flows(self) -> list[str]:
         """Names of the flows, in the order of the scenario."""
-        return list(dict.fromkeys(name for run in self.runs for name in analysis.flow_names(run)))
+        return list(dict.fromkeys(name for run in self._runs for name in analysis.flow_names(run)))
 
     @cached_property
     def flows(self) -> list[str]:
         """Names of the flows that are shown: of very many, some that are spread evenly."""
         return spread(self.all_flows, MOST_FLOWS)
+
+    @cached_property
+    def ccs(self) -> dict[tuple[int, int, str], str]:
+        """Congestion control by run, experiment and flow, as planned."""
+        return {
+            (number, entry["experiment"], flow["name"]): str(flow["cc"])
+            for number, run in enumerate(self._runs)
+            for entry in plan_document(run)["experiments"]
+            for flow in entry["flows"]
+        }
+
+    def text(self, point: Point) -> str:
+        """Name a point by what varies, the run included if there are several."""
+        place = point_text(point.values, self.axes)
+        if not self.is_of_several_runs:
+            return place
+        return f"{self.labels[point.run]}: {place}" if place else self.labels[point.run]
+
+
+class Measurements:
+    """Every number of a report, by point, flow and measure."""
+
+    def __init__(self, summaries: Sequence[pl.DataFrame]) -> None:
+        """Take the summary of each run."""
+        self._summaries = summaries
 
     @cached_property
     def cells(self) -> dict[tuple[int, int, str | None, str], Cell]:
@@ -97,18 +138,8 @@ class Content:
             (number, row["experiment"], row["flow"], row["measure"]): Cell(
                 row["n"], row["mean"], row["low"], row["high"], row["median"]
             )
-            for number, summary in enumerate(self.summaries)
+            for number, summary in enumerate(self._summaries)
             for row in summary.iter_rows(named=True)
-        }
-
-    @cached_property
-    def ccs(self) -> dict[tuple[int, int, str], str]:
-        """Congestion control by run, experiment and flow, as planned."""
-        return {
-            (number, entry["experiment"], flow["name"]): str(flow["cc"])
-            for number, run in enumerate(self.runs)
-            for entry in plan_document(run)["experiments"]
-            for flow in entry["flows"]
         }
 
     @cached_property
@@ -127,19 +158,34 @@ class Content:
         return {flow for _, _, flow, measure in self.cells if flow and measure == "completion_time"}
 
     def cell(self, point: Point, measure: str, flow: str | None = None) -> Cell | None:
-        """Give a measure at a point."""
+        """Return a measure at a point."""
         return self.cells.get((point.run, point.experiment, flow, measure))
 
-    def text(self, point: Point) -> str:
-        """Name a point by what varies, the run included if there are several."""
-        place = point_text(point.values, self.axes)
-        if len(self.runs) < 2:
-            return place
-        return f"{self.labels[point.run]}: {place}" if place else self.labels[point.run]
-
     def has(self, measure: str) -> bool:
-        """Say whether any point has the measure."""
+        """Return whether any point has the measure."""
         return any(key[3] == measure for key in self.cells)
+
+    def is_cut_off(self, point: Point, flow: str) -> bool:
+        """Return whether so many transfers of a flow were not completed that its completion times mislead."""
+        begun, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
+        if flow not in self.sized_flows or begun is None or completed is None:
+            return False
+        return completed.mean < (1 - NEGLIGIBLE) * begun.mean
+
+
+class Content:
+    """The runs of a report, and what they have in common. Builders receive the part of it that they show."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        """Read the run directories."""
+        runs = [open_run(directory) for directory in directories]
+        labels = _labels(runs)
+        statuses = [analysis.status(run) for run in runs]
+        repetitions = [analysis.repetitions(run) for run in runs]
+        summaries = [analysis.summary(run, values=values) for run, values in zip(runs, repetitions, strict=True)]
+        self.runs = [LabelledRun(*each) for each in zip(labels, runs, statuses, repetitions, summaries, strict=True)]
+        self.sweep = Sweep(runs, labels)
+        self.measurements = Measurements(summaries)
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from thalweg import analysis
 from thalweg.analysis import MEASURES
 from thalweg.analysis.tables.series import spread
-from thalweg.report.content import Content
+from thalweg.report.content import Content, LabelledRun, Measurements, Sweep
 from thalweg.report.drawing.charts import templates
 from thalweg.report.drawing.colours import PATH, colours
 from thalweg.report.drawing.layout import layout
@@ -34,45 +34,48 @@ class Chart:
     title: str
 
 
-def figures(content: Content) -> list[Chart]:
+def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
     """Say which bar charts there are: a measure each, and a flow each unless flows lie along x."""
-    flows: Sequence[str | None] = content.flows[:MOST_FLOWS] if content.axes else [None]
+    flows: Sequence[str | None] = sweep.flows[:MOST_FLOWS] if sweep.axes else [None]
     wanted: list[tuple[str, str | None]] = [
         (measure, flow) for measure in ("goodput", "completion_time", "retransmit_ratio") for flow in flows
     ]
-    first = content.flows[0] if content.flows else None
-    if content.axes or len(content.runs) > 1:  # of a single point they would be charts of one bar
-        is_sized = bool(content.axes) and first in content.sized_flows
+    first = sweep.flows[0] if sweep.flows else None
+    if sweep.axes or sweep.is_of_several_runs:  # of a single point they would be charts of one bar
+        is_sized = bool(sweep.axes) and first in measurements.sized_flows
         wanted += [("utilisation_while_active", first) if is_sized else ("utilisation", None), ("queueing_delay", None)]
-    present = {(measure, flow) for _, _, flow, measure in content.cells} | {(key[3], None) for key in content.cells}
+    present = {(measure, flow) for _, _, flow, measure in measurements.cells} | {
+        (key[3], None) for key in measurements.cells
+    }
     return [Chart(measure, flow, subject(measure, flow)) for measure, flow in wanted if (measure, flow) in present]
 
 
 def data(content: Content) -> JsonObject:
     """Give everything that the page's script reads."""
-    plan = layout(content.axes, len(content.runs))
-    hues = colours(content.ccs.values())
-    points, index = _points(content)
+    sweep, measurements = content.sweep, content.measurements
+    plan = layout(sweep.axes, len(content.runs))
+    hues = colours(sweep.ccs.values())
+    points, index = _points(sweep)
     return {
         "templates": templates(),
-        "runs": content.labels,
-        "axes": [_axis(axis) for axis in content.axes],
+        "runs": sweep.labels,
+        "axes": [_axis(axis) for axis in sweep.axes],
         "layout": {"x": plan.x, "panels": plan.panels, "chosen": plan.chosen},
-        "flows": content.flows,
+        "flows": sweep.flows,
         "colours": {cc: [hue.light, hue.dark] for cc, hue in hues.items()},
         "path_colour": [PATH.light, PATH.dark],
         "measures": {
             name: {
-                "title": _with_unit(measure.title, content.scales[name].unit),
-                "size": content.scales[name].size,
-                "decimals": content.scales[name].decimals,
+                "title": _with_unit(measure.title, measurements.scales[name].unit),
+                "size": measurements.scales[name].size,
+                "decimals": measurements.scales[name].decimals,
             }
             for name, measure in MEASURES.items()
         },
         "points": points,
-        "numbers": _numbers(content, index),
-        "distributions": _distributions(content, index),
-        "series": timelines(content, index),
+        "numbers": _numbers(sweep, measurements, index),
+        "distributions": _distributions(content.runs, sweep.flows, index),
+        "series": timelines(content.runs, sweep.flows, index),
     }
 
 
@@ -91,25 +94,23 @@ def _with_unit(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _points(content: Content) -> tuple[JsonObject, dict[tuple[int, int], int]]:
+def _points(sweep: Sweep) -> tuple[JsonObject, dict[tuple[int, int], int]]:
     columns: JsonObject = {
-        "run": [point.run for point in content.points],
-        "experiment": [point.experiment for point in content.points],
-        "axes": [[axis.values.index(point.values.get(axis.key)) for axis in content.axes] for point in content.points],
-        "cc": [
-            [content.ccs.get((point.run, point.experiment, flow)) for flow in content.flows] for point in content.points
-        ],
+        "run": [point.run for point in sweep.points],
+        "experiment": [point.experiment for point in sweep.points],
+        "axes": [[axis.values.index(point.values.get(axis.key)) for axis in sweep.axes] for point in sweep.points],
+        "cc": [[sweep.ccs.get((point.run, point.experiment, flow)) for flow in sweep.flows] for point in sweep.points],
     }
-    return columns, {(point.run, point.experiment): number for number, point in enumerate(content.points)}
+    return columns, {(point.run, point.experiment): number for number, point in enumerate(sweep.points)}
 
 
-def _numbers(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
-    drawn = {figure.measure for figure in figures(content)}
-    shown = {None, *content.flows}
-    rows = [(key, cell) for key, cell in content.cells.items() if key[3] in drawn and key[2] in shown]
+def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, int], int]) -> JsonObject:
+    drawn = {figure.measure for figure in figures(sweep, measurements)}
+    shown = {None, *sweep.flows}
+    rows = [(key, cell) for key, cell in measurements.cells.items() if key[3] in drawn and key[2] in shown]
     return {
         "point": [index[key[0], key[1]] for key, _ in rows],
-        "flow": [-1 if key[2] is None else content.flows.index(key[2]) for key, _ in rows],
+        "flow": [-1 if key[2] is None else sweep.flows.index(key[2]) for key, _ in rows],
         "measure": [key[3] for key, _ in rows],
         "n": [cell.n for _, cell in rows],
         "mean": [rounded(cell.mean, 7) for _, cell in rows],
@@ -118,10 +119,11 @@ def _numbers(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
     }
 
 
-def _distributions(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
+def _distributions(runs: Sequence[LabelledRun], shown: Sequence[str], index: dict[tuple[int, int], int]) -> JsonObject:
     rows: list[tuple[int, int, str, list[float]]] = []
-    flows = {flow: number for number, flow in enumerate(content.flows)}
-    for number, run in enumerate(content.runs):
+    flows = {flow: number for number, flow in enumerate(shown)}
+    for number, labelled in enumerate(runs):
+        run = labelled.run
         for frame in (analysis.transfer_distributions(run), analysis.rtt_distributions(run)):
             for experiment, flow, measure, values in frame.iter_rows():
                 if flow in flows:

@@ -1,19 +1,21 @@
 """What a report draws over its sweep, and of single points, as figures: for files, and for the page's heat maps."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES, QUANTITIES
-from thalweg.report.content import Content, Point
+from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 from thalweg.report.drawing.embed import Chart
 from thalweg.report.drawing.embed import figures as charts
 from thalweg.report.drawing.figure import Figure, Scaled, Unit
 from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
 from thalweg.report.json_object import JsonObject
 from thalweg.report.text.labels import setting, short_values
+from thalweg.results import Run
 
 LEAST_VALUES = 3
 """Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
@@ -24,42 +26,43 @@ UNITS: Mapping[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
 """Units of quantities that drawing knows prefixes for; others stand in the title."""
 
 
-def sweep_figures(content: Content) -> list[Figure]:
+def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
     """Give the bars over the sweep: a figure per measure, and per value of axes that are too many for panels."""
-    plan = layout(content.axes, len(content.runs))
-    return [figure for chart in charts(content) for figure in _bars(content, plan, chart)]
+    plan = layout(sweep.axes, len(sweep.labels))
+    return [figure for chart in charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
 
 
-def heat_maps(content: Content) -> list[Figure]:
+def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
     """Give a heat map per measure where the sweep has two ordered dimensions with enough values, else none."""
-    ordered = [i for i, axis in enumerate(content.axes) if axis.is_ordered and len(axis.values) >= LEAST_VALUES]
+    ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= LEAST_VALUES]
     if len(ordered) < 2:
         return []
-    x, y = sorted(ordered, key=lambda i: (-len(content.axes[i].values), i))[:2]
-    rest = [i for i in range(len(content.axes)) if i not in (x, y)]
+    x, y = sorted(ordered, key=lambda i: (-len(sweep.axes[i].values), i))[:2]
+    rest = [i for i in range(len(sweep.axes)) if i not in (x, y)]
     panels: list[int] = []
-    count = len(content.runs)
-    for i in sorted(rest, key=lambda i: len(content.axes[i].values)):
-        if count * len(content.axes[i].values) > MOST_PANELS:
+    count = len(sweep.labels)
+    for i in sorted(rest, key=lambda i: len(sweep.axes[i].values)):
+        if count * len(sweep.axes[i].values) > MOST_PANELS:
             break
         panels.append(i)
-        count *= len(content.axes[i].values)
-    chosen = [i for i in rest if i not in panels]
-    return [figure for chart in charts(content) if (figure := _map(content, x, y, sorted(panels), chosen, chart))]
+        count *= len(sweep.axes[i].values)
+    roles = _Roles(x, y, sorted(panels), [i for i in rest if i not in panels])
+    return [figure for chart in charts(sweep, measurements) if (figure := _map(sweep, measurements, roles, chart))]
 
 
-def point_figures(content: Content) -> Iterator[Figure]:
+def point_figures(runs: Sequence[LabelledRun], sweep: Sweep) -> Iterator[Figure]:
     """Give the distributions and time series of the first points of the sweep."""
-    points = content.points[:MOST_POINTS]
-    for number, run in enumerate(content.runs):
+    points = sweep.points[:MOST_POINTS]
+    for number, labelled in enumerate(runs):
+        run = labelled.run
         wanted = {point.experiment: point for point in points if point.run == number}
         if not wanted:
             continue
-        yield from _distributions(content, wanted, number)
-        typical = analysis.typical_repetitions(content.repetitions[number], content.flows[0]) if content.flows else {}
+        yield from _distributions(run, wanted, sweep)
+        typical = analysis.typical_repetitions(labelled.repetitions, sweep.flows[0]) if sweep.flows else {}
         pairs = [(experiment, typical[experiment]) for experiment in wanted if experiment in typical]
         for series in analysis.series(run, pairs):
-            where = content.text(wanted[series.experiment])
+            where = sweep.text(wanted[series.experiment])
             for name, lines in series.lines.items():
                 if not lines:
                     continue
@@ -86,29 +89,29 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:120] or "figure"
 
 
-def _bars(content: Content, plan: Layout, chart: Chart) -> Iterator[Figure]:
+def _bars(sweep: Sweep, measurements: Measurements, plan: Layout, chart: Chart) -> Iterator[Figure]:
     measure, flow = chart.measure, chart.flow
     if plan.x is None:
-        names = content.flows if flow is None and MEASURES[measure].of == "flow" else [flow]
+        names = sweep.flows if flow is None and MEASURES[measure].of == "flow" else [flow]
         rows = [
-            _row(content, point, measure, name) | {"x": name or "path"}
-            for point in content.points
+            _row(sweep, measurements, point, measure, name) | {"x": name or "path"}
+            for point in sweep.points
             for name in names
-            if content.cell(point, measure, name)
+            if measurements.cell(point, measure, name)
         ]
         if rows:
             yield _bar_figure(chart, rows, "flow", "")
         return
-    axis = content.axes[plan.x]
+    axis = sweep.axes[plan.x]
     title, short = short_values(axis)
     groups: dict[str, list[JsonObject]] = {}
     for value, text in zip(axis.values, short, strict=True):
-        for point in content.points:
-            if point.values.get(axis.key) != value or not content.cell(point, measure, flow):
+        for point in sweep.points:
+            if point.values.get(axis.key) != value or not measurements.cell(point, measure, flow):
                 continue
-            place = {"x": text, "panel": _settings(content, point, plan.panels)}
-            groups.setdefault(_settings(content, point, plan.chosen), []).append(
-                _row(content, point, measure, flow) | place
+            place = {"x": text, "panel": _settings(sweep, point, plan.panels)}
+            groups.setdefault(_settings(sweep, point, plan.chosen), []).append(
+                _row(sweep, measurements, point, measure, flow) | place
             )
     for chosen, rows in groups.items():
         yield _bar_figure(chart, rows, title, chosen)
@@ -123,18 +126,29 @@ def _bar_figure(chart: Chart, rows: list[JsonObject], x: str, chosen: str) -> Fi
     )  # fmt: skip
 
 
-def _map(content: Content, x: int, y: int, panels: list[int], chosen: list[int], chart: Chart) -> Figure | None:
+@dataclass(frozen=True)
+class _Roles:
+    """Roles of the axes in heat maps, by their place in the list of axes."""
+
+    x: int
+    y: int
+    panels: list[int]
+    chosen: list[int]
+
+
+def _map(sweep: Sweep, measurements: Measurements, roles: _Roles, chart: Chart) -> Figure | None:
+    x, y = roles.x, roles.y
     measure, flow = MEASURES[chart.measure], chart.flow
-    names = [dict(zip(content.axes[i].values, short_values(content.axes[i])[1], strict=True)) for i in (x, y)]
-    keys = content.axes[x].key, content.axes[y].key
+    names = [dict(zip(sweep.axes[i].values, short_values(sweep.axes[i])[1], strict=True)) for i in (x, y)]
+    keys = sweep.axes[x].key, sweep.axes[y].key
     rows = []
-    places = [{str(value): place for place, value in enumerate(content.axes[i].values)} for i in (x, y)]
+    places = [{str(value): place for place, value in enumerate(sweep.axes[i].values)} for i in (x, y)]
     order = sorted(
-        content.points,
+        sweep.points,
         key=lambda point: [place.get(str(point.values.get(key)), 0) for place, key in zip(places, keys, strict=True)],
     )
     for point in order:
-        cell = content.cell(point, measure.name, flow)
+        cell = measurements.cell(point, measure.name, flow)
         if cell is None:
             continue
         rows.append(
@@ -144,9 +158,9 @@ def _map(content: Content, x: int, y: int, panels: list[int], chosen: list[int],
                 "value": cell.mean,
                 "low": cell.low,
                 "high": cell.high,
-                "panel": _settings(content, point, panels),
-                "engine": content.labels[point.run],
-                "choice": _settings(content, point, chosen, ", "),
+                "panel": _settings(sweep, point, roles.panels),
+                "engine": sweep.labels[point.run],
+                "choice": _settings(sweep, point, roles.chosen, ", "),
             }
         )
     if not rows:
@@ -154,28 +168,27 @@ def _map(content: Content, x: int, y: int, panels: list[int], chosen: list[int],
     return Figure(
         slug("-".join(part for part in ("map", measure.name, flow or "") if part)),
         chart.title, "heatmap", pl.DataFrame(rows, infer_schema_length=None),
-        x=Scaled(short_values(content.axes[x])[0]), y=Scaled(short_values(content.axes[y])[0]),
+        x=Scaled(short_values(sweep.axes[x])[0]), y=Scaled(short_values(sweep.axes[y])[0]),
         value=Scaled(measure.title, measure.unit),
     )  # fmt: skip
 
 
-def _row(content: Content, point: Point, measure: str, flow: str | None) -> JsonObject:
-    cell = content.cell(point, measure, flow)
+def _row(sweep: Sweep, measurements: Measurements, point: Point, measure: str, flow: str | None) -> JsonObject:
+    cell = measurements.cell(point, measure, flow)
     assert cell is not None
-    cc = content.ccs.get((point.run, point.experiment, flow or ""), "")
+    cc = sweep.ccs.get((point.run, point.experiment, flow or ""), "")
     return {
-        "y": cell.mean, "low": cell.low, "high": cell.high, "engine": content.labels[point.run],
+        "y": cell.mean, "low": cell.low, "high": cell.high, "engine": sweep.labels[point.run],
         "series": "" if measure == "utilisation_while_active" else cc,
     }  # fmt: skip
 
 
-def _settings(content: Content, point: Point, axes: list[int], separator: str = " · ") -> str:
-    return separator.join(setting(content.axes[i].key, point.values.get(content.axes[i].key)) for i in axes)
+def _settings(sweep: Sweep, point: Point, axes: list[int], separator: str = " · ") -> str:
+    return separator.join(setting(sweep.axes[i].key, point.values.get(sweep.axes[i].key)) for i in axes)
 
 
-def _distributions(content: Content, wanted: dict[int, Point], number: int) -> Iterator[Figure]:
+def _distributions(run: Run, wanted: Mapping[int, Point], sweep: Sweep) -> Iterator[Figure]:
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput of transfers", "rtt": "Smoothed RTT"}
-    run = content.runs[number]
     frame = pl.concat([analysis.transfer_distributions(run), analysis.rtt_distributions(run)])
     for (experiment, measure), group in frame.group_by("experiment", "measure", maintain_order=True):
         point = wanted.get(int(str(experiment)))
@@ -189,7 +202,7 @@ def _distributions(content: Content, wanted: dict[int, Point], number: int) -> I
         if not rows:
             continue
         values = [row["value"] for row in rows]
-        where = content.text(point)
+        where = sweep.text(point)
         title = titles[str(measure)]
         yield Figure(
             slug(f"cdf-{measure}-{where}"), _at(title, where), "cdf", pl.DataFrame(rows),

@@ -2,10 +2,11 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from thalweg import analysis
-from thalweg.report.content import Content
+from thalweg.report.content import Content, LabelledRun
 from thalweg.report.drawing.colours import colours
 from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.embed import data, figures
@@ -26,30 +27,32 @@ from thalweg.results.plan_document import plan_document
 
 def page(content: Content) -> str:
     """Write the whole page."""
-    maps = heat_maps(content)
+    runs, sweep, measurements = content.runs, content.sweep, content.measurements
+    maps = heat_maps(sweep, measurements)
     drawings = [draw(figure) for figure in maps]
     embedded = data(content) | {"figures": [packed(drawing) for drawing in drawings], "choices": _choices(maps)}
     return render(
         "page.html.j2",
         ["common.js", "page.js", *(["figures.js"] if maps else [])],
         embedded,
-        content=content,
-        title=_title(content),
-        scenarios=_scenarios(content),
-        runs=[_provenance(content, number) for number in range(len(content.runs))],
-        cautions=cautions(content),
-        findings=findings(content),
-        table=table(content),
-        figures=figures(content),
+        flows=sweep.flows,
+        all_flows=sweep.all_flows,
+        title=" and ".join(dict.fromkeys(each.run.name for each in runs)),
+        scenarios=_scenarios(runs, sweep.flows),
+        runs=[_provenance(each) for each in runs],
+        cautions=cautions(runs, sweep, measurements),
+        findings=findings(sweep, measurements),
+        table=table(sweep, measurements),
+        figures=figures(sweep, measurements),
         maps=list(zip(maps, drawings, strict=True)),
-        upkeep=lines(content),
-        shares=share_lines(content),
+        upkeep=lines(runs),
+        shares=share_lines(runs),
         quantities=present(embedded["series"]),
         has_series=any(entry["curves"] for entry in embedded["series"]["entries"]),
         distributions=_distribution_names(embedded),
         cdf_titles=embedded["distributions"]["titles"],
-        has_intervals=any(cell.low is not None for cell in content.cells.values()),
-        hues=colours(content.ccs.values()),
+        has_intervals=any(cell.low is not None for cell in measurements.cells.values()),
+        hues=colours(sweep.ccs.values()),
         method=analysis.METHOD.replace("95 %", "95\N{NO-BREAK SPACE}%"),
     )
 
@@ -60,28 +63,23 @@ def _choices(maps: list[Figure]) -> list[JsonObject]:
     return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
 
 
-def _title(content: Content) -> str:
-    return " and ".join(dict.fromkeys(run.name for run in content.runs))
-
-
-def _scenarios(content: Content) -> list[JsonObject]:
+def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[JsonObject]:
     """Describe each different scenario once; engines do not make a scenario different."""
     described: dict[str, JsonObject] = {}
-    for number, run in enumerate(content.runs):
+    for labelled in runs:
+        run = labelled.run
         plan, sweep = plan_document(run), _sweep(run)
         entry = {
             "name": run.name,
             "about": run.plan["about"],
             "source": run.plan["source"],
             "path": path_sentences(plan, run.command),
-            "flows": [each for each in flow_sentences(plan) if each[0] in content.flows],
+            "flows": [each for each in flow_sentences(plan) if each[0] in flows],
             "traffic": traffic_sentences(plan),
             "sweep": sweep,
             "toml": run.plan["scenario_toml"],
         }
-        described.setdefault(json.dumps(entry, sort_keys=True), entry | {"runs": []})["runs"].append(
-            content.labels[number]
-        )
+        described.setdefault(json.dumps(entry, sort_keys=True), entry | {"runs": []})["runs"].append(labelled.label)
     return list(described.values())
 
 
@@ -96,9 +94,9 @@ def _sweep(run: Run) -> str:
     return f"Each of the {points} points of the sweep was tried {times}: {total}."
 
 
-def _provenance(content: Content, number: int) -> dict[str, str]:
+def _provenance(labelled: LabelledRun) -> dict[str, str]:
     """Say what made a run, and how to make it again."""
-    run = content.runs[number]
+    run = labelled.run
     host = run.meta.get("host") or {}
     cores = host.get("cores")
     machine = [host.get("os"), host.get("kernel"), host.get("cpu"), f"{cores} cores" if cores else None]
@@ -108,7 +106,7 @@ def _provenance(content: Content, number: int) -> dict[str, str]:
         else f"thalweg run {shlex.quote(run.name)}.toml --engine {shlex.quote(run.engine)}"
     )
     return {
-        "label": content.labels[number],
+        "label": labelled.label,
         "engine": run.engine,
         "engine_version": str(run.meta.get("engine_version", "")),
         "result_version": str(run.meta.get("result_version", "")),

@@ -17,8 +17,13 @@ def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tup
     Returns the files, and the number of points of the sweep that have no figures of their own because they are many.
     """
     content = Content(run_dirs)
-    drawn = [*sweep_figures(content), *heat_maps(content), *point_figures(content)]
-    return save(drawn, directory, form), max(0, len(content.points) - MOST_POINTS)
+    sweep, measurements = content.sweep, content.measurements
+    drawn = [
+        *sweep_figures(sweep, measurements),
+        *heat_maps(sweep, measurements),
+        *point_figures(content.runs, sweep),
+    ]
+    return save(drawn, directory, form), max(0, len(sweep.points) - MOST_POINTS)
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:

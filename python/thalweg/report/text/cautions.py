@@ -1,12 +1,12 @@
 """What a reader should know before believing the numbers."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thalweg import analysis
 from thalweg.analysis.comparing.evidence import are
-from thalweg.report.content import Content, Point
-from thalweg.report.text.table import is_cut_off
+from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 
 MOST_ITEMS = 20
 """Of more items of a list, the rest is counted."""
@@ -26,16 +26,16 @@ class Caution:
     command: str = ""
 
 
-def cautions(content: Content) -> list[Caution]:
+def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measurements) -> list[Caution]:
     """Collect the cautions of all runs."""
     found = []
-    for number in range(len(content.runs)):
-        found += _of_run(content, number)
+    for number, labelled in enumerate(runs):
+        found += _of_run(labelled, number, sweep)
     cut_off = [
-        _cut_off(content, point, flow)
-        for flow in content.all_flows
-        for point in content.points
-        if is_cut_off(content, point, flow)
+        _cut_off(sweep.text(point), flow, point, measurements)
+        for flow in sweep.all_flows
+        for point in sweep.points
+        if measurements.is_cut_off(point, flow)
     ]
     if cut_off:
         found.append(
@@ -49,14 +49,14 @@ def cautions(content: Content) -> list[Caution]:
     return found
 
 
-def _of_run(content: Content, number: int) -> list[Caution]:
-    run, status, label = content.runs[number], content.statuses[number], content.labels[number]
-    who = f"{label}: " if len(content.runs) > 1 else ""
+def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[Caution]:
+    run, status = labelled.run, labelled.status
+    who = f"{labelled.label}: " if sweep.is_of_several_runs else ""
     again = shlex.join(run.command)
     found = []
     if status.failures:
         items = [
-            f"{_place(content, number, each.experiment, each.repetition)}: {each.message} [{each.code}]"
+            f"{_place(sweep, number, each.experiment, each.repetition)}: {each.message} [{each.code}]"
             for each in status.failures
         ]
         text = f"{who}{len(items)} of {status.expected} experiments failed."
@@ -69,8 +69,7 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         found.append(Caution(text, [], "The same command goes on where it stopped.", again))
     if status.untrustworthy:
         items = [
-            f"{_place(content, number, each.experiment, each.repetition)}: {each.reason}"
-            for each in status.untrustworthy
+            f"{_place(sweep, number, each.experiment, each.repetition)}: {each.reason}" for each in status.untrustworthy
         ]
         marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
         count = f"{len(marked)} of {status.expected} experiments {are(len(marked))}"
@@ -83,26 +82,25 @@ def _of_run(content: Content, number: int) -> list[Caution]:
         found.append(Caution(text, _shortened(starved), ""))
     if copies := analysis.copies_caution(run):
         found.append(Caution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
-    elif content.summaries[number]["n"].max() == 1:
+    elif labelled.summary["n"].max() == 1:
         text = f"{who}There is one repetition: the numbers have no confidence interval."
         found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
     return found
 
 
-def _cut_off(content: Content, point: Point, flow: str) -> str:
-    begun, completed = content.cell(point, "transfers", flow), content.cell(point, "completed", flow)
+def _cut_off(where: str, flow: str, point: Point, measurements: Measurements) -> str:
+    begun, completed = measurements.cell(point, "transfers", flow), measurements.cell(point, "completed", flow)
     gone = begun.mean - completed.mean if begun and completed else 0.0
-    where = content.text(point)
     count = f"{gone:.4g} of {begun.mean if begun else 0:.4g} transfers per repetition"
     return f"{flow}, {where}: {count}" if where else f"{flow}: {count}"
 
 
-def _place(content: Content, number: int, experiment: int, repetition: int) -> str:
+def _place(sweep: Sweep, number: int, experiment: int, repetition: int) -> str:
     point = next(
-        (point for point in content.points if (point.run, point.experiment) == (number, experiment)),
+        (point for point in sweep.points if (point.run, point.experiment) == (number, experiment)),
         Point(number, experiment, {}),
     )
-    where = content.text(point)
+    where = sweep.text(point)
     return f"{where}, repetition {repetition}" if where else f"repetition {repetition}"
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from thalweg.analysis import MEASURES, Estimate, overlap
-from thalweg.report.content import Cell, Content, Point
+from thalweg.report.content import Cell, Measurements, Point, Sweep
+from thalweg.report.text.numbers import Scale
 
 PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queueing_delay_up"}
 """Measures of which less is better."""
@@ -32,21 +33,21 @@ class Finding:
     remark: str
 
 
-def findings(content: Content) -> list[Finding]:
+def findings(sweep: Sweep, measurements: Measurements) -> list[Finding]:
     """Choose what says most: per flow its completion time if it completes several transfers, else its goodput."""
     chosen: list[tuple[str, str | None]] = []
-    flows = content.flows[:MOST_FLOWS]
+    flows = sweep.flows[:MOST_FLOWS]
     for flow in flows:
-        chosen.append(("completion_time" if _completes_several(content, flow) else "goodput", flow))
+        chosen.append(("completion_time" if _completes_several(measurements, flow) else "goodput", flow))
     chosen += [("retransmit_ratio", flow) for flow in flows]
-    if content.flows and content.has("utilisation_while_active"):
-        chosen.append(("utilisation_while_active", content.flows[0]))
-    chosen += [(measure, None) for measure in ("queueing_delay", "queueing_delay_up") if content.has(measure)]
-    return [finding for measure, flow in chosen if (finding := _finding(content, measure, flow))]
+    if sweep.flows and measurements.has("utilisation_while_active"):
+        chosen.append(("utilisation_while_active", sweep.flows[0]))
+    chosen += [(measure, None) for measure in ("queueing_delay", "queueing_delay_up") if measurements.has(measure)]
+    return [finding for measure, flow in chosen if (finding := _finding(sweep, measurements, measure, flow))]
 
 
-def _completes_several(content: Content, flow: str) -> bool:
-    most = max((cell.mean for key, cell in content.cells.items() if key[2:] == (flow, "completed")), default=0.0)
+def _completes_several(measurements: Measurements, flow: str) -> bool:
+    most = max((cell.mean for key, cell in measurements.cells.items() if key[2:] == (flow, "completed")), default=0.0)
     return most > 1
 
 
@@ -62,27 +63,30 @@ def subject(measure: str, flow: str | None) -> str:
     return f"{title} of {flow}" if flow else title
 
 
-def _finding(content: Content, measure: str, flow: str | None) -> Finding | None:
-    found = [(point, cell) for point in content.points if (cell := content.cell(point, measure, flow))]
+def _finding(sweep: Sweep, measurements: Measurements, measure: str, flow: str | None) -> Finding | None:
+    found = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, measure, flow))]
     if not found:
         return None
     ranked = sorted(found, key=lambda pair: pair[1].mean, reverse=measure not in PLACED_LAST)
     best, worst = ranked[0], ranked[-1]
+
+    def extreme(point: Point, cell: Cell) -> Extreme:
+        return Extreme(_with_interval(measurements.scales[measure], cell), sweep.text(point))
+
     if len(ranked) == 1:
-        return Finding(subject(measure, flow), _extreme(content, measure, *best), None, _remark(best[1], None))
+        return Finding(subject(measure, flow), extreme(*best), None, _remark(best[1], None))
     return Finding(
         subject(measure, flow),
-        _extreme(content, measure, *best),
-        _extreme(content, measure, *worst),
+        extreme(*best),
+        extreme(*worst),
         _remark(best[1], worst[1]),
     )
 
 
-def _extreme(content: Content, measure: str, point: Point, cell: Cell) -> Extreme:
-    scale = content.scales[measure]
+def _with_interval(scale: Scale, cell: Cell) -> str:
     half = scale.half_width(cell.low, cell.high)
     unit = f" {scale.unit}" if scale.unit else ""
-    return Extreme(scale.text(cell.mean) + (f" ± {half}" if half else "") + unit, content.text(point))
+    return scale.text(cell.mean) + (f" ± {half}" if half else "") + unit
 
 
 def _remark(best: Cell, worst: Cell | None) -> str:

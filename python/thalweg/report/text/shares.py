@@ -1,10 +1,11 @@
 """How much of a CPU sending hosts got, beside what they were to get, in words and with units."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thalweg import analysis
 from thalweg.analysis import CpuShare
-from thalweg.report.content import Content
+from thalweg.report.content import LabelledRun
 from thalweg.report.text.numbers import NARROW
 
 NOTHING = "\N{EN DASH}"
@@ -25,14 +26,14 @@ class Line:
     n: int
 
 
-def share_lines(content: Content) -> list[Line]:
+def share_lines(runs: Sequence[LabelledRun]) -> list[Line]:
     """Write a line per run, host and amount; none of engines that measure nothing of it, such as the simulator."""
     found = []
-    for label, run in zip(content.labels, content.runs, strict=True):
-        for number, each in enumerate(analysis.shares(run)):
+    for labelled in runs:
+        for number, each in enumerate(analysis.shares(labelled.run)):
             found.append(
                 Line(
-                    run="" if number else label,
+                    run="" if number else labelled.label,
                     host=each.host,
                     asked=_asked(each),
                     received=_percent(each.received),

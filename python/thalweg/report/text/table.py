@@ -3,15 +3,11 @@
 from dataclasses import dataclass
 
 from thalweg.analysis import MEASURES
-from thalweg.report.content import Cell, Content, Point
+from thalweg.report.content import Cell, Measurements, Point, Sweep
 from thalweg.report.text.labels import NOTHING, key_title, value_text
 
 FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "copies_jain", "utilisation_while_active")
 PATH_MEASURES = ("utilisation", "queueing_delay", "utilisation_up", "queueing_delay_up")
-
-NEGLIGIBLE = 0.01
-"""Share of transfers whose loss does not spoil a mean: a flow that goes on to the end always loses its last ones."""
-
 
 MOST_ROWS = 1300
 """Rows that a page shows, about: more would make it heavy, and nobody reads them."""
@@ -75,18 +71,18 @@ class Table:
         return any(number.is_partial for row in self.rows for number in row.numbers)
 
 
-def table(content: Content) -> Table:
+def table(sweep: Sweep, measurements: Measurements) -> Table:
     """Fill the table; columns that no point has a value for are left out."""
-    flow_measures = [measure for measure in FLOW_MEASURES if content.has(measure)]
-    path_measures = [measure for measure in PATH_MEASURES if content.has(measure)]
+    flow_measures = [measure for measure in FLOW_MEASURES if measurements.has(measure)]
+    path_measures = [measure for measure in PATH_MEASURES if measurements.has(measure)]
     rows = []
-    points = content.points_side_by_side
-    most = max(1, MOST_ROWS // max(1, len(content.flows)))
+    points = sweep.points_side_by_side
+    most = max(1, MOST_ROWS // max(1, len(sweep.flows)))
     for point in points[:most]:
-        head = [value_text(point.values.get(axis.key)) for axis in content.axes]
-        if len(content.runs) > 1:
-            head.append(content.labels[point.run])
-        flows = [flow for flow in content.flows if (point.run, point.experiment, flow) in content.ccs]
+        head = [value_text(point.values.get(axis.key)) for axis in sweep.axes]
+        if sweep.is_of_several_runs:
+            head.append(sweep.labels[point.run])
+        flows = [flow for flow in sweep.flows if (point.run, point.experiment, flow) in sweep.ccs]
         for position, flow in enumerate(flows):
             is_first = position == 0
             rows.append(
@@ -96,45 +92,37 @@ def table(content: Content) -> Table:
                     point.experiment,
                     point.run,
                     flow,
-                    content.ccs[point.run, point.experiment, flow],
-                    _repetitions(content, point, flow),
-                    [_number(content, point, measure, flow) for measure in flow_measures],
-                    [_number(content, point, measure, None) for measure in path_measures] if is_first else [],
+                    sweep.ccs[point.run, point.experiment, flow],
+                    _repetitions(measurements, point, flow),
+                    [_number(measurements, point, measure, flow) for measure in flow_measures],
+                    [_number(measurements, point, measure, None) for measure in path_measures] if is_first else [],
                 )
             )
     counts = {row.n for row in rows}
-    headings = [key_title(axis.key) for axis in content.axes]
+    headings = [key_title(axis.key) for axis in sweep.axes]
     return Table(
-        [*headings, "engine"] if len(content.runs) > 1 else headings,
-        [_heading(content, measure) for measure in flow_measures],
-        [_heading(content, measure) for measure in path_measures],
+        [*headings, "engine"] if sweep.is_of_several_runs else headings,
+        [_heading(measurements, measure) for measure in flow_measures],
+        [_heading(measurements, measure) for measure in path_measures],
         rows,
         counts.pop() if len(counts) == 1 else None,
         max(0, len(points) - most),
     )
 
 
-def _heading(content: Content, measure: str) -> Heading:
-    return Heading(MEASURES[measure].title, content.scales[measure].unit, MEASURES[measure].about)
+def _heading(measurements: Measurements, measure: str) -> Heading:
+    return Heading(MEASURES[measure].title, measurements.scales[measure].unit, MEASURES[measure].about)
 
 
-def _repetitions(content: Content, point: Point, flow: str) -> str:
-    cell = content.cell(point, "transfers", flow)
+def _repetitions(measurements: Measurements, point: Point, flow: str) -> str:
+    cell = measurements.cell(point, "transfers", flow)
     return str(cell.n) if cell else "0"
 
 
-def _number(content: Content, point: Point, measure: str, flow: str | None) -> Number:
-    cell = content.cell(point, measure, flow)
+def _number(measurements: Measurements, point: Point, measure: str, flow: str | None) -> Number:
+    cell = measurements.cell(point, measure, flow)
     if cell is None:
         return Number(measure, NOTHING, None, None, False)
-    scale = content.scales[measure]
-    is_partial = measure == "completion_time" and flow is not None and is_cut_off(content, point, flow)
+    scale = measurements.scales[measure]
+    is_partial = measure == "completion_time" and flow is not None and measurements.is_cut_off(point, flow)
     return Number(measure, scale.text(cell.mean), scale.half_width(cell.low, cell.high), cell, is_partial)
-
-
-def is_cut_off(content: Content, point: Point, flow: str) -> bool:
-    """Say whether so many transfers of a flow that completes transfers were not completed that its times mislead."""
-    begun, completed = content.cell(point, "transfers", flow), content.cell(point, "completed", flow)
-    if flow not in content.sized_flows or begun is None or completed is None:
-        return False
-    return completed.mean < (1 - NEGLIGIBLE) * begun.mean

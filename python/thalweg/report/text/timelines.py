@@ -5,15 +5,17 @@ largest value of the quantity in that experiment. That is finer than any screen.
 """
 
 import base64
+from collections.abc import Sequence
 
 import numpy as np
 
 from thalweg import analysis
 from thalweg.analysis import QUANTITIES, Line, Series
 from thalweg.analysis.tables.series import spread
-from thalweg.report.content import Content
+from thalweg.report.content import LabelledRun
 from thalweg.report.json_object import JsonObject
 from thalweg.report.text.numbers import rounded
+from thalweg.results.plan_document import BufferDocument, ExperimentDocument, plan_document
 
 BUDGET_BYTES = 1_700_000
 """Bytes of the page that all curves together may take."""
@@ -36,24 +38,24 @@ UNITS: dict[str, tuple[str, float]] = {
 """Units on the page, the same at every point so that points compare, and how much of the quantity's they are."""
 
 
-def timelines(content: Content, index: dict[tuple[int, int], int]) -> JsonObject:
+def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> JsonObject:
     """Give the time series of one repetition of each point, as many points and as fine as the page has room for."""
-    candidates = _candidates(content)
-    flows = max(1, len(content.flows))
-    curves = flows * (len(QUANTITIES) - 1) + 1
+    candidates = _candidates(runs, flows)
+    curves = max(1, len(flows)) * (len(QUANTITIES) - 1) + 1
     around = AROUND_BYTES * len(QUANTITIES)
     chosen = spread(candidates, max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST + around))))
     limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
     entries: list[JsonObject] = []
-    for number, run in enumerate(content.runs):
-        planned = {(e["experiment"], e["repetition"]): e for e in run.plan["experiments"]}
+    for number, labelled in enumerate(runs):
+        experiments = plan_document(labelled.run)["experiments"]
+        planned = {(each["experiment"], each["repetition"]): each for each in experiments}
         pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
-        for series in analysis.series(run, pairs, limit, max(1, limit // PER_CONNECTION)):
+        for series in analysis.series(labelled.run, pairs, limit, max(1, limit // PER_CONNECTION)):
             entry = planned[series.experiment, series.repetition]
-            entries.append(_entry(content, series, entry) | {"point": index[number, series.experiment]})
+            entries.append(_entry(flows, series, entry) | {"point": index[number, series.experiment]})
     return {
         "entries": entries,
-        "first_flow": content.flows[0] if content.flows else "",
+        "first_flow": flows[0] if flows else "",
         "left_out": len(candidates) - len(chosen),
     }
 
@@ -72,17 +74,17 @@ def _axis(name: str) -> str:
     return short.get(name) or f"{words.get(name, name)} ({unit})"
 
 
-def _candidates(content: Content) -> list[tuple[int, int, int]]:
+def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple[int, int, int]]:
     """Choose run, experiment and repetition: per point the repetition that is typical of the first flow."""
     found = []
-    for number, repetitions in enumerate(content.repetitions):
-        typical = analysis.typical_repetitions(repetitions, content.flows[0]) if content.flows else {}
+    for number, labelled in enumerate(runs):
+        typical = analysis.typical_repetitions(labelled.repetitions, flows[0]) if flows else {}
         found += [(number, experiment, typical[experiment]) for experiment in sorted(typical)]
     return found
 
 
-def _entry(content: Content, series: Series, planned: JsonObject) -> JsonObject:
-    shown = {*content.flows, "queue", "queue_up"}
+def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) -> JsonObject:
+    shown = {*flows, "queue", "queue_up"}
     kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
     lines = {name: each for name, each in kept.items() if each}
     end = max((line.t_s[-1] for each in lines.values() for line in each), default=0.0)
@@ -90,28 +92,28 @@ def _entry(content: Content, series: Series, planned: JsonObject) -> JsonObject:
         "repetition": series.repetition,
         "seed": str(planned["seed"]),
         "end": end,
-        "curves": {name: _packed(content, name, each, end) for name, each in lines.items()},
+        "curves": {name: _packed(flows, name, each, end) for name, each in lines.items()},
         "drops": [rounded(moment, 6) for moment in series.drops_s],
         "room": _room_kb(planned["forward"]["buffer"]),
         "connections": [series.connections, series.connections_drawn],
     }
 
 
-def _packed(content: Content, name: str, lines: list[Line], end: float) -> JsonObject:
+def _packed(flows: Sequence[str], name: str, lines: list[Line], end: float) -> JsonObject:
     """Pack the lines of a quantity: flow and number of points of each, then all their times and values."""
-    flows = {flow: number for number, flow in enumerate(content.flows)}
+    numbers = {flow: number for number, flow in enumerate(flows)}
     size = UNITS[QUANTITIES[name].unit][1]
     top = max((max(line.value) for line in lines), default=0.0) / size
     t = np.concatenate([line.t_s for line in lines]) / (end or 1.0)
     v = np.concatenate([line.value for line in lines]) / size / (top or 1.0)
     both = np.clip(np.round(np.concatenate([t, v]) * TOP), 0, TOP).astype("<u2")
     return {
-        "flow": [flows.get(line.name, -1) for line in lines],
+        "flow": [numbers.get(line.name, -1) for line in lines],
         "points": [len(line.t_s) for line in lines],
         "top": rounded(top, 7),
         "packed": base64.b64encode(both.tobytes()).decode(),
     }
 
 
-def _room_kb(buffer: JsonObject) -> float | None:
+def _room_kb(buffer: BufferDocument) -> float | None:
     return rounded(buffer["bytes"] / 1e3 if buffer["kind"] == "bytes" else buffer["packets"] * 1.5)

@@ -1,10 +1,11 @@
 """How well engines kept up: what they measured of themselves, in words and with units."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thalweg import analysis
 from thalweg.analysis import OwnMeasure
-from thalweg.report.content import Content
+from thalweg.report.content import LabelledRun
 from thalweg.report.text.numbers import NARROW
 
 KNOWN = {
@@ -60,18 +61,18 @@ class Line:
     largest: str
 
 
-def lines(content: Content) -> list[Line]:
+def lines(runs: Sequence[LabelledRun]) -> list[Line]:
     """Write a line per run and measure; none of engines that measure nothing, such as the simulator.
 
     What hosts got of a CPU differs from point to point, and has a table of its own.
     """
     found = []
-    for label, run in zip(content.labels, content.runs, strict=True):
-        told = [each for each in analysis.measured(run) if not analysis.is_of_a_share(each.name)]
+    for labelled in runs:
+        told = [each for each in analysis.measured(labelled.run) if not analysis.is_of_a_share(each.name)]
         for number, each in enumerate(sorted(told, key=_place)):
             title = KNOWN.get(each.name, each.name)
             median, largest = (_value(each, value) for value in (each.median, each.largest))
-            found.append(Line("" if number else label, title, each.name, each.n, median, largest))
+            found.append(Line("" if number else labelled.label, title, each.name, each.n, median, largest))
     return found
 
 
