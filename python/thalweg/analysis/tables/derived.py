@@ -102,14 +102,14 @@ def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, flo
     rate = rate_bps(forward["capacity"], plan)
     rtt_s = experiment["rtt_ns"] / SECOND_NS
     bdp = None if rate is None else rate * rtt_s / BITS
-    room = _room_bytes(forward["buffer"]) if rate is not None else None
+    room = room_bytes(forward["buffer"]) if rate is not None else None
     return {
         "rate_bps": rate,
         "rtt_s": rtt_s,
         "bdp_bytes": bdp,
         "buffer_bytes": room,
         "buffer_bdp": room / bdp if room is not None and bdp else None,
-        "loss": _loss(forward["loss"]),
+        "loss": mean_loss(forward["loss"]),
         "rcvbuf_bytes": float(experiment["hosts"]["receiver"]["rcvbuf_max_bytes"]),
         "flows": float(sum(flow["count"] for flow in experiment["flows"])),
         "bbr_fraction": _bbr_fraction(experiment["flows"]),
@@ -140,12 +140,16 @@ def _steps(capacity: CapacityDocument, plan: PlanDocument) -> list[tuple[int, fl
     return [] if rate is None else [(0, rate)]
 
 
-def _room_bytes(buffer: BufferDocument) -> float:
+def room_bytes(buffer: BufferDocument) -> float:
+    """Return how much a queue holds."""
     return float(buffer["bytes"] if buffer["kind"] == "bytes" else buffer["packets"] * PACKET_BYTES)
 
 
-def _loss(loss: LossDocument) -> float:
-    """Give the mean ratio; of two states, each weighs as much as packets are in it (Gilbert 1960, Elliott 1963)."""
+def mean_loss(loss: LossDocument) -> float:
+    """Return the mean ratio of lost packets.
+
+    Of two states, each weighs as much as packets are in it (Gilbert 1960, Elliott 1963).
+    """
     if loss["kind"] == "bernoulli":
         return float(loss["ratio"])
     moves = loss["p"] + loss["r"]

@@ -11,11 +11,11 @@ from rich.text import Text
 from thalweg import printable
 from thalweg.cli.printing import evidence, output
 from thalweg.run import duration
-from thalweg.studies import UNJUDGED, Judged, Reproduced, Study, Verdict
+from thalweg.studies import UNJUDGED, ClaimVerdict, Judged, Reproduced, Study
 from thalweg.studies.claims.models import Claim
 from thalweg.studies.pages import lessons, texts
 
-STYLES: dict[Verdict, str] = {
+STYLES: dict[ClaimVerdict, str] = {
     "holds": "green",
     "does not hold": "red",
     "not settled": "yellow",

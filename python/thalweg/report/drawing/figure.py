@@ -15,11 +15,13 @@ a column that is not there is the same everywhere. x (and y of a heatmap) may be
 place on an axis, texts stand in the order in which they appear.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
+from thalweg.analysis.tables.series import Quantity
 from thalweg.errors import ThalwegError
 
 Kind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
@@ -44,6 +46,16 @@ class Scaled:
     unit: Unit = ""
     """Of numbers: they are written with a prefix that suits them (40e6 bit/s: 40 Mbit/s); empty: as they are."""
     is_log: bool = False
+
+
+PREFIXED: Mapping[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
+"""Units of quantities over time that are written with prefixes; others stand in the title."""
+
+
+def quantity_axis(quantity: Quantity) -> Scaled:
+    """Describe the axis of a quantity over time."""
+    unit = PREFIXED.get(quantity.unit, "")
+    return Scaled(quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})", unit)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from thalweg.analysis import MEASURES, QUANTITIES
 from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 from thalweg.report.drawing.embed import Chart
 from thalweg.report.drawing.embed import figures as charts
-from thalweg.report.drawing.figure import Figure, Scaled, Unit
+from thalweg.report.drawing.figure import Figure, Scaled, quantity_axis
 from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
 from thalweg.report.json_object import JsonObject
 from thalweg.report.text.labels import setting, short_values
@@ -21,9 +21,6 @@ LEAST_VALUES = 3
 """Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
 MOST_POINTS = 24
 """Of more points of the sweep, the first ones have figures of their own."""
-
-UNITS: Mapping[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
-"""Units of quantities that drawing knows prefixes for; others stand in the title."""
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
@@ -72,11 +69,9 @@ def point_figures(runs: Sequence[LabelledRun], sweep: Sweep) -> Iterator[Figure]
                     for i, line in enumerate(lines)
                     for t, value in zip(line.t_s, line.value, strict=True)
                 ]
-                unit = UNITS.get(quantity.unit, "")
-                title = quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})"
                 yield Figure(
                     slug(f"{name}-{where}"), _at(quantity.title, where), "series", pl.DataFrame(rows),
-                    y=Scaled(title, unit),
+                    y=quantity_axis(quantity),
                 )  # fmt: skip
 
 

@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.files import put
 from thalweg.report.offline import render
+from thalweg.report.text.claim_verdicts import UNJUDGED, ClaimVerdict
 from thalweg.report.text.prose import is_safe, prose
 
-Verdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
-
-SYMBOLS: dict[Verdict, str] = {
+SYMBOLS: dict[ClaimVerdict, str] = {
     "holds": "\N{CHECK MARK}",
     "does not hold": "\N{BALLOT X}",
     "not settled": "~",
@@ -22,11 +20,7 @@ SYMBOLS: dict[Verdict, str] = {
 }
 """A verdict's sign, so that it is told by word, shape and colour."""
 
-
-UNJUDGED: tuple[Verdict, ...] = ("cannot run here", "not in the quick set")
-"""Verdicts of claims of which nothing was run."""
-
-PLURALS: dict[Verdict, str] = {"holds": "hold", "does not hold": "do not hold"}
+PLURALS: dict[ClaimVerdict, str] = {"holds": "hold", "does not hold": "do not hold"}
 """Verdicts of several claims, where the words differ."""
 
 
@@ -35,7 +29,7 @@ class Judged:
     """What one engine found about a claim."""
 
     engine: str
-    verdict: Verdict
+    verdict: ClaimVerdict
     value: str = ""
     """Ours with its 95 % interval and unit, in words; empty where nothing ran."""
     n: int | None = None
@@ -150,7 +144,7 @@ class Headline:
     holds: int
     judged: int
     """Claims that could run."""
-    counts: list[tuple[Verdict, int]]
+    counts: list[tuple[ClaimVerdict, int]]
 
 
 def headlines(page: StudyPage) -> list[Headline]:

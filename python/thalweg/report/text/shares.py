@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from thalweg import analysis
 from thalweg.analysis import CpuShare
 from thalweg.report.content import LabelledRun
+from thalweg.report.text.labels import NOTHING
 from thalweg.report.text.numbers import NARROW
-
-NOTHING = "\N{EN DASH}"
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import numpy as np
 
 from thalweg import analysis
 from thalweg.analysis import QUANTITIES, Line, Series
+from thalweg.analysis.tables.derived import room_bytes
 from thalweg.analysis.tables.series import spread
 from thalweg.report.content import LabelledRun
 from thalweg.report.json_object import JsonObject
 from thalweg.report.text.numbers import rounded
-from thalweg.results.plan_document import BufferDocument, ExperimentDocument, plan_document
+from thalweg.results.plan_document import ExperimentDocument, plan_document
 
 BUDGET_BYTES = 1_700_000
 """Bytes of the page that all curves together may take."""
@@ -94,7 +95,7 @@ def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) ->
         "end": end,
         "curves": {name: _packed(flows, name, each, end) for name, each in lines.items()},
         "drops": [rounded(moment, 6) for moment in series.drops_s],
-        "room": _room_kb(planned["forward"]["buffer"]),
+        "room": rounded(room_bytes(planned["forward"]["buffer"]) / 1e3),
         "connections": [series.connections, series.connections_drawn],
     }
 
@@ -113,7 +114,3 @@ def _packed(flows: Sequence[str], name: str, lines: list[Line], end: float) -> J
         "top": rounded(top, 7),
         "packed": base64.b64encode(both.tobytes()).decode(),
     }
-
-
-def _room_kb(buffer: BufferDocument) -> float | None:
-    return rounded(buffer["bytes"] / 1e3 if buffer["kind"] == "bytes" else buffer["packets"] * 1.5)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from thalweg.analysis.tables.derived import mean_loss
 from thalweg.report.text.alternatives import amounts, optional, texts
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import amount, per_cent
@@ -168,7 +169,7 @@ def _ratios(ratios: Sequence[float], what: str) -> str:
 
 def _losses(losses: Sequence[LossDocument]) -> str:
     at_random = [loss["ratio"] for loss in losses if loss["kind"] == "bernoulli"]
-    bursts = [_mean_loss(loss) for loss in losses if loss["kind"] == "gilbert_elliott"]
+    bursts = [mean_loss(loss) for loss in losses if loss["kind"] == "gilbert_elliott"]
     ways = [_ratios(at_random, "are lost at random")]
     if bursts:
         ways.append(
@@ -179,11 +180,6 @@ def _losses(losses: Sequence[LossDocument]) -> str:
         if at_random and not any(at_random):
             ways.append("no packets are lost")
     return ", or ".join(way for way in ways if way)
-
-
-def _mean_loss(loss: LossDocument) -> float:
-    bad = loss["p"] / (loss["p"] + loss["r"]) if loss["p"] + loss["r"] else 0.0
-    return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])
 
 
 def _listed(parts: Sequence[str]) -> str:

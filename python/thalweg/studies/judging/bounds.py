@@ -1,20 +1,15 @@
 """Numbers with intervals against what a claim asks for."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.models import Judge
 
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-
-Verdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
-
-UNJUDGED: tuple[Verdict, ...] = ("cannot run here", "not in the quick set")
-"""Verdicts of claims of which nothing was run."""
 
 SLACK = 1e-9
 """Relative: a number that differs less from a bound than this differs by the arithmetic of floating point only."""
@@ -51,7 +46,7 @@ class Bounds:
         """Say how far intervals are from the nearer bound; below 0 where they pass it."""
         return np.asarray(np.minimum(low - self.at_least, self.at_most - high))
 
-    def verdict(self, centre: float, low: float, high: float) -> Verdict:
+    def verdict(self, centre: float, low: float, high: float) -> ClaimVerdict:
         """Judge one number; NaN ends are an interval without ends, a NaN number is none that could be inside."""
         if np.isnan(centre) or self.outside(np.array(low), np.array(high)).item():
             return "does not hold"

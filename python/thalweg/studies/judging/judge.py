@@ -7,10 +7,11 @@ import numpy as np
 
 from thalweg import analysis
 from thalweg.errors import ThalwegError
+from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.keys import sides
 from thalweg.studies.claims.models import Against, Claim, Judge, Kind, Quantity
 from thalweg.studies.judging import reduce
-from thalweg.studies.judging.bounds import Bounds, Numbers, Verdict
+from thalweg.studies.judging.bounds import Bounds, Numbers
 from thalweg.studies.judging.data import NotQuick, NotRun, PartData
 from thalweg.studies.judging.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.judging.grouping import Group, groups, point_text
@@ -25,7 +26,7 @@ Experiments = frozenset[tuple[str, int]]
 class Judged:
     """What an engine found about a claim."""
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     value: float | None = None
     low: float | None = None
     """End of the 95 % interval; None: there is none, with one repetition."""
@@ -75,7 +76,7 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
     return replace(judged, note=note, verdict=verdict)
 
 
-def _is_decided(judge: Judge, verdict: Verdict) -> bool:
+def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
     """Say whether a verdict stands whatever points that have no value would have."""
     if judge.along is not None:
         return False
@@ -195,7 +196,7 @@ def _every(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
     low, high = numbers.intervals(CONFIDENCE)
     outside = bounds.outside(*numbers.intervals(1 - (1 - CONFIDENCE) / many)) | np.isnan(numbers.centre)
     inside = bounds.inside(low, high) & ~np.isnan(numbers.centre)
-    verdict: Verdict = "does not hold" if outside.any() else "holds" if inside.all() else "not settled"
+    verdict: ClaimVerdict = "does not hold" if outside.any() else "holds" if inside.all() else "not settled"
     # The number that is shown: the one furthest outside, else the one whose interval comes nearest to a bound.
     margin = np.where(outside, bounds.margin(numbers.centre, numbers.centre), bounds.margin(low, high))
     rank = np.where(np.isnan(margin), -np.inf, margin)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from thalweg.analysis import CONFIDENCE
-from thalweg.report.drawing.figure import Figure, Scaled, Unit
+from thalweg.report.drawing.figure import PREFIXED, Figure, Scaled, Unit
 from thalweg.report.text.labels import joined, key_title, value_text
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.advice_measures import unit_and_title
@@ -236,4 +236,4 @@ def _unit(wanted: Wanted) -> Unit:
 
 
 def _as_unit(text: str) -> Unit:
-    return {"bit/s": "bit/s", "s": "s", "B": "B"}.get(text, "")  # type: ignore[return-value]
+    return PREFIXED.get(text, "")

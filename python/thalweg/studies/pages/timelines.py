@@ -3,11 +3,9 @@
 import polars as pl
 
 from thalweg import analysis
-from thalweg.report.drawing.figure import Scaled, Unit
+from thalweg.report.drawing.figure import Scaled, quantity_axis
 from thalweg.studies.claims.models import Figure
 from thalweg.studies.judging.data import NotRun, PartData, chosen
-
-UNITS: dict[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
 
 
 def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
@@ -38,9 +36,7 @@ def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
 def scaled(figure: Figure) -> Scaled:
     """Describe the axis of the quantity."""
     assert figure.quantity
-    quantity = analysis.QUANTITIES[figure.quantity]
-    unit = UNITS.get(quantity.unit, "")
-    return Scaled(quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})", unit)
+    return quantity_axis(analysis.QUANTITIES[figure.quantity])
 
 
 def _repetition(data: PartData, point: int, flows: list[str]) -> int:

@@ -7,8 +7,8 @@ from typing import NotRequired, TypedDict
 
 from thalweg.errors import ThalwegError
 from thalweg.report.files import replace
+from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.load import CLAIMS, FOUND, Study
-from thalweg.studies.judging.bounds import Verdict
 from thalweg.studies.judging.judge import Judged
 from thalweg.studies.running.reproduce import Reproduced
 
@@ -22,7 +22,7 @@ HELD = "holds"
 class RecordedClaim(TypedDict):
     """What was found about a claim."""
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     value: float | None
     low: float | None
     high: float | None

@@ -9,13 +9,13 @@ from typing import Protocol
 from thalweg.analysis import Evidence, copies_caution, evidence
 from thalweg.engine import Capabilities, Engine
 from thalweg.errors import Exit, ThalwegError
+from thalweg.report.text.claim_verdicts import UNJUDGED
 from thalweg.results import Run, open_run
 from thalweg.run import Outcome
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Claim
 from thalweg.studies.claims.needs import needed
 from thalweg.studies.claims.planned_part import PlannedPart, prepare
-from thalweg.studies.judging.bounds import UNJUDGED
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.judge import Judged, judge
 from thalweg.studies.running import of_records
