@@ -9,7 +9,7 @@ import polars as pl
 from thalweg.results.plan_document import SweptValue
 
 # Units by what they measure. A key whose values all measure the same is sorted by quantity ("0.5bdp" before "10bdp").
-# thalweg.scenario.text.quantities reads the same units exactly; analysis needs no scenarios, and floats are enough here.
+# thalweg.scenario.text.quantities reads the same units exactly; analysis uses no scenarios, and floats are enough.
 _UNITS: dict[str, tuple[str, float]] = {
     "bps": ("rate", 1), "kbps": ("rate", 1e3), "Mbps": ("rate", 1e6), "Gbps": ("rate", 1e9),
     "B": ("size", 1), "kB": ("size", 1e3), "MB": ("size", 1e6), "GB": ("size", 1e9),

@@ -262,13 +262,13 @@ def _open_keys(figure: Figure, place: Place, shape: Shape, mistakes: Mistakes) -
     if figure.kind not in ("lines", "bars", "heatmap"):
         return
     where = {**figure.where, **figure.value.where}
-    told = {*figure.series, *figure.panels, figure.x, figure.y}
+    distinguished = {*figure.series, *figure.panels, figure.x, figure.y}
     if figure.against is not None and figure.against.part is None:
-        told |= {key for key, each in figure.against.where.items() if is_one(each) and each != DROPPED}
+        distinguished |= {key for key, each in figure.against.where.items() if is_one(each) and each != DROPPED}
     for key, values in shape.sweep.items():
         is_fixed = key in where and not isinstance(where[key], dict) and len(values_of(where[key])) == 1
-        is_derived = decides_derived(key) and any(each in DERIVED for each in (*told, *where))
-        if (values is None or len(values) > 1) and key not in told and not is_fixed and not is_derived:
+        is_derived = decides_derived(key) and any(each in DERIVED for each in (*distinguished, *where))
+        if (values is None or len(values) > 1) and key not in distinguished and not is_fixed and not is_derived:
             hint = f'put "{key}" into `series` or `panels`, or give it a value in `where`'
             mistakes.add("open-key", place, f"the figure `{figure.id}` does not say what becomes of `{key}`", hint=hint)
 

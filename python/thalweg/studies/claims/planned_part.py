@@ -111,10 +111,10 @@ def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, Toml
 
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
-    """Say what --quick sets otherwise, but for keys of the sweep and repetitions, which are told anyway."""
-    table, told = study.claims.parts[part], {*study.documents[part].raw.get("sweep", {}), "repetitions"}
+    """Say what --quick sets otherwise, but for keys of the sweep and repetitions, which reports state anyway."""
+    table, stated = study.claims.parts[part], {*study.documents[part].raw.get("sweep", {}), "repetitions"}
     full, now = (_settings(table, setup, quick=which) for which in (False, True))
-    changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in told]
+    changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in stated]
     return f"in the quick set {', '.join(changed)}" if changed else ""
 
 

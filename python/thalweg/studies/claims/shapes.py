@@ -52,7 +52,7 @@ def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes)
         quick(part)
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
-        if details["type"] != "extra_forbidden":  # told above
+        if details["type"] != "extra_forbidden":  # noted above
             mistakes.add("wrong-type", ("parts", name, "quick", *details["loc"]), f"in parts.{name}: {details['msg']}")
     if part.engines:
         what = f"`parts.{name}` sets up engines, but records are made up from runs of the simulator alone"

@@ -52,9 +52,9 @@ def simulated(planned_part: PlannedPart, place: Path, simulate: Simulate, outcom
     """
     from thalweg import synth
 
-    def run(kind: "PathClass", made: Plan, folder: Path, _: Path) -> Outcome:
-        due = [(each.experiment, each.repetition) for each in made.experiments]
-        outcomes.append(simulate(PlannedPart(kind.name, planned_part.engine, made), folder, due))
+    def run(kind: "PathClass", plan: Plan, folder: Path, _: Path) -> Outcome:
+        due = [(each.experiment, each.repetition) for each in plan.experiments]
+        outcomes.append(simulate(PlannedPart(kind.name, planned_part.engine, plan), folder, due))
         return outcomes[-1]
 
     return synth.simulate(place / SIMULATED, quick=planned_part.is_quick, runner=run)
