@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from thalweg.report.drawing.figure import Figure, Scaled
-from thalweg.report.pages.study import Claim, Judged, Provenance, Section, StudyPage
+from thalweg.report.pages.study import PageClaim, PageVerdict, Provenance, Section, StudyPage
 
 BUFFERS = [0.5, 1.0, 2.0, 4.0, 8.0]
 LOSSES = [10 ** (-6 + step / 4) for step in range(17)]
@@ -50,16 +50,19 @@ def figures() -> list[Figure]:
 def page(**changes: Any) -> StudyPage:
     """The study's page."""
     claims = [
-        Claim("a", "Large yields.", "fig. 3", "by half", [Judged("sim", "holds", "0.52 (0.48 to 0.56)", 10)]),
-        Claim(
+        PageClaim("a", "Large yields.", "fig. 3", "by half", [PageVerdict("sim", "holds", "0.52 (0.48 to 0.56)", 10)]),
+        PageClaim(
             "b",
             "Medium wins.",
             "fig. 4",
             "2.0",
-            [Judged("sim", "does not hold", "0.9 (0.8 to 1.0)", 10), Judged("uml", "cannot run here", note="too long")],
+            [
+                PageVerdict("sim", "does not hold", "0.9 (0.8 to 1.0)", 10),
+                PageVerdict("uml", "cannot run here", note="too long"),
+            ],
             reason="The simulator has no HyStart.",
         ),
-        Claim("c", "Nothing else.", "fig. 5", "0", [Judged("uml", "not settled", "0.1 (-0.1 to 0.3)", 3)]),
+        PageClaim("c", "Nothing else.", "fig. 5", "0", [PageVerdict("uml", "not settled", "0.1 (-0.1 to 0.3)", 3)]),
     ]
     values: dict[str, Any] = {
         "name": "made-up",

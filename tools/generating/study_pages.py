@@ -9,7 +9,7 @@ from typing import Any
 from thalweg import engine
 from thalweg.run import duration
 from thalweg.studies import UNJUDGED, Judged, Study
-from thalweg.studies.claims.models import Claim, Part
+from thalweg.studies.claims.models import Claim, StudyPart
 from thalweg.studies.pages import texts
 from thalweg.studies.running import recorded_results
 
@@ -141,7 +141,7 @@ def _parts(study: Study) -> Iterator[str]:
                 yield f"    - {engine_name}, not run: {_text(setup.why_not)}"
 
 
-def _records(part: Part) -> str:
+def _records(part: StudyPart) -> str:
     """Say what records are made up."""
     assert part.records
     each = part.records

@@ -26,7 +26,7 @@ from thalweg.analysis.statistics.intervals import CONFIDENCE, METHOD, Estimate, 
 from thalweg.analysis.tables.derived import KEYS as DERIVED
 from thalweg.analysis.tables.derived import derived, derived_from
 from thalweg.analysis.tables.measured import OwnMeasure, measured
-from thalweg.analysis.tables.series import QUANTITIES, Line, Quantity, Series, series, typical_repetitions
+from thalweg.analysis.tables.series import QUANTITIES, Line, SampledQuantity, Series, series, typical_repetitions
 from thalweg.analysis.tables.status import Failure, Status, status
 from thalweg.analysis.tables.sweep import Axis, axes, quantity
 
@@ -47,7 +47,7 @@ __all__ = [
     "Line",
     "Measure",
     "OwnMeasure",
-    "Quantity",
+    "SampledQuantity",
     "Series",
     "Status",
     "axes",

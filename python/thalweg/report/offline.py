@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 import thalweg
 from thalweg.report import library
-from thalweg.report.json_object import JsonObject
+from thalweg.report.page_json import PageJson
 
 
-def render(template: str, scripts: list[str], data: JsonObject, **values: object) -> str:
+def render(template: str, scripts: list[str], data: PageJson, **values: object) -> str:
     """Fill in a page's template; `scripts` are our files that run in it, `data` is what they read."""
     environment = Environment(
         loader=PackageLoader("thalweg.report", "static"),
@@ -47,7 +47,7 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _json(value: JsonObject) -> str:
+def _json(value: PageJson) -> str:
     """Write JSON that may stand in a script element: no text of a user can end it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":

@@ -11,12 +11,12 @@ from pathlib import Path
 from thalweg.scenario.check import check as _check
 from thalweg.scenario.check import overridden
 from thalweg.scenario.departures import departures
-from thalweg.scenario.document import Document, Settings, read
+from thalweg.scenario.document import Document, Replacements, read
 
 __all__ = ["Document", "departures", "load", "overridden"]
 
 
-def load(file: str | PathLike[str], settings: Settings | None = None) -> Document:
+def load(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
     """Read and check a scenario, with `settings` in the place of its own values; a list is what a key's sweep tries.
 
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
 from thalweg.scenario import structure, sweep
-from thalweg.scenario.document import Document, Raw, Settings, Value
+from thalweg.scenario.document import Document, Raw, Replacements, Value
 from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
@@ -172,10 +172,10 @@ def _kind(value: Value) -> str:
     return "true or false" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
-Rule = Callable[[Raw, Path, Mistakes], None]
+ScenarioRule = Callable[[Raw, Path, Mistakes], None]
 """A rule gets the keys of the scenario that it reads, the folder of the scenario's files, and notes mistakes."""
 
-RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
+RULES: tuple[tuple[ScenarioRule, tuple[str, ...]], ...] = (
     (rules_path.check, ("path", "duration")),
     (rules_path.check_hosts, ("host", "flow")),
     (rules_flow.check, ("flow", "host", "duration")),
@@ -283,7 +283,7 @@ def _source(place: Place, assignment: Assignment, document: Document) -> Source:
     return document.source(("sweep", key) if key else place)
 
 
-def overridden(document: Document, settings: Settings) -> Document:
+def overridden(document: Document, settings: Replacements) -> Document:
     """Give the document with settings laid over it: each replaces the value, and the sweep of its key.
 
     A list is what the sweep then tries. Raises `ThalwegErrors` if a key is unknown.

@@ -25,7 +25,7 @@ Value = bool | int | float | str
 TomlValue = JsonValue
 """A value as tomllib returns it; times and dates, which TOML has and JSON has not, no key of a scenario takes."""
 
-Settings = Mapping[str, TomlValue]
+Replacements = Mapping[str, TomlValue]
 """What replaces values of a scenario, by address; a list is what the key's sweep tries."""
 
 Raw = dict[str, Any]

@@ -16,13 +16,13 @@ PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     "table",
     [
-        models.Part,
-        models.Records,
+        models.StudyPart,
+        models.RecordsPart,
         models.Setup,
         models.Quantity,
         models.Claim,
         models.Judge,
-        models.Figure,
+        models.PaperFigure,
         models.StudyMeasure,
     ],
 )

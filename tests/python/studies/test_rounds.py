@@ -13,7 +13,7 @@ from thalweg.run import Outcome
 from thalweg.studies import Judged, Reproduced
 from thalweg.studies.claims.models import Claim
 from thalweg.studies.claims.planned_part import PlannedPart
-from thalweg.studies.running.rounds import Pair, Schedule
+from thalweg.studies.running.rounds import ExperimentKey, Schedule
 
 
 def schedule(points: int, repetitions: int) -> Schedule:
@@ -99,11 +99,11 @@ class Runner:
     """Makes up what an engine would measure; Ctrl-C comes in the round `interrupted`."""
 
     def __init__(self, interrupted: int | None = None) -> None:
-        self.asked: list[list[Pair]] = []
-        self.done: set[Pair] = set()
+        self.asked: list[list[ExperimentKey]] = []
+        self.done: set[ExperimentKey] = set()
         self.interrupted = interrupted
 
-    def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[Pair]) -> Outcome:
+    def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[ExperimentKey]) -> Outcome:
         if len(self.asked) == self.interrupted:
             return Outcome(Exit.INTERRUPTED, experiments=len(due))
         self.asked.append(list(due))

@@ -35,7 +35,7 @@ ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not see
 
 
 @dataclass(frozen=True)
-class Value:
+class MeasuredValue:
     """A measure of one side."""
 
     cc: str | None
@@ -43,7 +43,7 @@ class Value:
     is_copied: bool
 
 
-Values = Mapping[int, Mapping[tuple[str | None, str], Value]]
+Values = Mapping[int, Mapping[tuple[str | None, str], MeasuredValue]]
 """By experiment, then flow and measure."""
 
 
@@ -150,10 +150,12 @@ def _check(names: Collection[str], known: Collection[str], place: str) -> None:
 
 
 def _values(run: Run, measures: Sequence[str]) -> Values:
-    values: dict[int, dict[tuple[str | None, str], Value]] = {}
+    values: dict[int, dict[tuple[str | None, str], MeasuredValue]] = {}
     for row in summary(run, measures).iter_rows(named=True):
         mean = Estimate(row["n"], row["mean"], row["low"], row["high"], row["median"])
-        values.setdefault(row["experiment"], {})[row["flow"], row["measure"]] = Value(row["cc"], mean, row["copies"])
+        values.setdefault(row["experiment"], {})[row["flow"], row["measure"]] = MeasuredValue(
+            row["cc"], mean, row["copies"]
+        )
     return values
 
 

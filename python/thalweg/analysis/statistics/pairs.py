@@ -8,14 +8,14 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run
 from thalweg.results.plan_document import SweptValue
 
-Point = Mapping[str, SweptValue]
+PointValues = Mapping[str, SweptValue]
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two points that are compared."""
 
-    point: Point
+    point: PointValues
     """What the sweep sets at both."""
     first: int
     """Number of the experiment on the first side."""
@@ -101,7 +101,7 @@ def within(run: Run, key: str) -> Pairing:
     return Pairing(pairs)
 
 
-def _points(run: Run, keys: Sequence[str], where: Point | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
+def _points(run: Run, keys: Sequence[str], where: PointValues | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
     """Give the numbers of the points by the values of some keys."""
     found: dict[tuple[SweptValue, ...], list[int]] = {}
     for row in run.points().to_dicts():
@@ -114,5 +114,5 @@ def _names(keys: Sequence[str]) -> str:
     return ", ".join(f"`{key}`" for key in keys)
 
 
-def _words(point: Point) -> str:
+def _words(point: PointValues) -> str:
     return ", ".join(f"{key} = {value}" for key, value in point.items()) or "points"

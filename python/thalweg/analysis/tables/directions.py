@@ -9,9 +9,9 @@ from thalweg.results import Run
 from thalweg.results.plan_document import BackgroundDocument, FlowDocument, plan_document
 
 Direction = Literal["down", "up"]
-Link = Literal["forward", "reverse"]
+LinkName = Literal["forward", "reverse"]
 
-LINKS: Mapping[Direction, Link] = {"down": "forward", "up": "reverse"}
+LINKS: Mapping[Direction, LinkName] = {"down": "forward", "up": "reverse"}
 """The link that carries the data of each direction."""
 
 UP = "_up"

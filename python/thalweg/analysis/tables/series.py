@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Quantity:
+class SampledQuantity:
     """Something that changes while an experiment runs."""
 
     title: str
@@ -42,21 +42,23 @@ class Quantity:
     """Its key in the table of the algorithm's state."""
 
 
-QUANTITIES: dict[str, Quantity] = {
-    "rate": Quantity("Rate of acknowledged bytes", "bit/s", "of a flow, all its connections together"),
-    "cwnd": Quantity("Congestion window", "packets", "of a connection", column="cwnd_packets"),
-    "inflight_bdp": Quantity(
+QUANTITIES: dict[str, SampledQuantity] = {
+    "rate": SampledQuantity("Rate of acknowledged bytes", "bit/s", "of a flow, all its connections together"),
+    "cwnd": SampledQuantity("Congestion window", "packets", "of a connection", column="cwnd_packets"),
+    "inflight_bdp": SampledQuantity(
         "In flight over BDP",
         "BDP",
         "of a connection; the BDP is that of the bottleneck's rate at that time and the flow's empty path",
         column="inflight_bdp",
     ),
-    "pacing_rate": Quantity("Pacing rate", "bit/s", "of a connection that paces", column="pacing_rate_bps"),
-    "rtt": Quantity("Smoothed round-trip time", "s", "of a connection", column="srtt_us", size=MICROSECONDS),
-    "bandwidth": Quantity("Bandwidth estimate", "bit/s", "of a connection whose algorithm has one (BBR)", key="bw_bps"),
-    "gain": Quantity("Pacing gain", "", "of a connection whose algorithm has one (BBR)", key="pacing_gain"),
-    "queue": Quantity("Queue of the bottleneck", "B", "the packet being sent is not counted"),
-    "queue_up": Quantity(
+    "pacing_rate": SampledQuantity("Pacing rate", "bit/s", "of a connection that paces", column="pacing_rate_bps"),
+    "rtt": SampledQuantity("Smoothed round-trip time", "s", "of a connection", column="srtt_us", size=MICROSECONDS),
+    "bandwidth": SampledQuantity(
+        "Bandwidth estimate", "bit/s", "of a connection whose algorithm has one (BBR)", key="bw_bps"
+    ),
+    "gain": SampledQuantity("Pacing gain", "", "of a connection whose algorithm has one (BBR)", key="pacing_gain"),
+    "queue": SampledQuantity("Queue of the bottleneck", "B", "the packet being sent is not counted"),
+    "queue_up": SampledQuantity(
         "Queue of path.reverse", "B", "where flows or UDP go up; the packet being sent is not counted"
     ),
 }

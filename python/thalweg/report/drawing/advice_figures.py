@@ -9,11 +9,11 @@ from thalweg.advise import Answer, Arm, Gain
 from thalweg.advise.answers.answer import gain
 from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
 from thalweg.records.schema import UNKNOWN_TEXT
-from thalweg.report.drawing.figure import Figure, Scaled, Unit
+from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
 
 HOUR_US = 3_600_000_000
 
-METRICS: dict[str, tuple[str, str, Unit, float]] = {
+METRICS: dict[str, tuple[str, str, AxisUnit, float]] = {
     "completion_time": ("Completion time of small transfers", "completion time", "s", 1e-6),
     "throughput": ("Throughput of large transfers", "throughput", "bit/s", 1.0),
 }

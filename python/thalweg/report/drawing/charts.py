@@ -7,7 +7,7 @@ the scenario, which may contain what Vega-Lite takes for a path.
 
 import altair as alt
 
-from thalweg.report.json_object import JsonObject
+from thalweg.report.page_json import PageJson
 
 _DATA = alt.NamedData("rows")
 _COLOUR = alt.Color("cc:N", scale=alt.Scale(domain=["@ccs"], range=["@colours"]), legend=None)
@@ -15,12 +15,12 @@ _FLOW = alt.Color("flow:N", scale=alt.Scale(domain=["@flows"], range=["@flow_col
 _DASH = alt.StrokeDash("flow:N", scale=alt.Scale(domain=["@flows"], range=["@dashes"]), legend=None)
 
 
-def templates() -> dict[str, JsonObject]:
+def templates() -> dict[str, PageJson]:
     """Give every template by name."""
     return {"bars": bars(), "cdf": cdf(), "lines": lines(), "queue": queue()}
 
 
-def bars() -> JsonObject:
+def bars() -> PageJson:
     """Bars with error bars, a panel per combination of the axes that are not on x; all panels share a scale."""
     x = alt.X(
         "x:O",
@@ -43,7 +43,7 @@ def bars() -> JsonObject:
     return _template(chart)
 
 
-def cdf() -> JsonObject:
+def cdf() -> PageJson:
     """A cumulative distribution per flow: the share of the values that are at most x."""
     chart = (
         alt.Chart(_DATA)
@@ -63,7 +63,7 @@ def cdf() -> JsonObject:
     return _template(chart)
 
 
-def lines() -> JsonObject:
+def lines() -> PageJson:
     """Curves over time, a line per connection or per flow."""
     chart = (
         alt.Chart(_DATA)
@@ -73,7 +73,7 @@ def lines() -> JsonObject:
     return _template(chart)
 
 
-def queue() -> JsonObject:
+def queue() -> PageJson:
     """The backlog of the bottleneck, the room that there is, and ticks where packets were dropped."""
     backlog = (
         alt.Chart(_DATA, name="backlog")
@@ -107,8 +107,8 @@ def _value() -> alt.Y:
     return alt.Y("v:Q", scale=alt.Scale(domainMin=0, nice=True), axis=axis)
 
 
-def _template(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> JsonObject:
-    spec: JsonObject = chart.to_dict()
+def _template(chart: alt.Chart | alt.LayerChart | alt.FacetChart) -> PageJson:
+    spec: PageJson = chart.to_dict()
     for key in ("config", "datasets"):
         spec.pop(key, None)
     return spec

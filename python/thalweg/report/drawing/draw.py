@@ -12,8 +12,8 @@ from pydantic import JsonValue
 
 from thalweg.report.drawing.colours import Colour, line_colours
 from thalweg.report.drawing.figure import Figure, Scaled
-from thalweg.report.drawing.plots import Layers, Side, heatmap, marks, series, steps
-from thalweg.report.json_object import JsonObject
+from thalweg.report.drawing.plots import Layers, PlotSide, heatmap, marks, series, steps
+from thalweg.report.page_json import PageJson
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import Scale, rounded, scale_for
 
@@ -36,7 +36,7 @@ DARK = 0.6
 
 
 @dataclass(frozen=True)
-class Line:
+class DrawnLine:
     """How a line, or a group of bars, is drawn and named."""
 
     name: str
@@ -51,10 +51,10 @@ class Drawing:
     """Everything that is needed to show a figure."""
 
     kind: str
-    spec: JsonObject
-    rows: list[JsonObject]
+    spec: PageJson
+    rows: list[PageJson]
     panels: list[str]
-    lines: list[Line]
+    lines: list[DrawnLine]
     x_domain: list[str]
     """Texts along x, where it has texts."""
     y_domain: list[str]
@@ -76,7 +76,7 @@ def draw(figure: Figure) -> Drawing:
     return _marks(figure, table)
 
 
-def packed(drawing: Drawing) -> JsonObject:
+def packed(drawing: Drawing) -> PageJson:
     """Give a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
     columns: dict[str, list[JsonValue]] = {name: [row.get(name) for row in drawing.rows] for name in names}
@@ -147,8 +147,8 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
     distinct = table["x"].n_unique()
     spec = marks(
         figure.kind,
-        Side(_title(figure.x, x), is_text, figure.x.is_log, _ticks(figure.x, [row["x"] for row in rows], is_text)),
-        Side(_title(figure.y, y), False, figure.y.is_log, _decades(figure.y, [row["y"] for row in rows])),
+        PlotSide(_title(figure.x, x), is_text, figure.x.is_log, _ticks(figure.x, [row["x"] for row in rows], is_text)),
+        PlotSide(_title(figure.y, y), False, figure.y.is_log, _decades(figure.y, [row["y"] for row in rows])),
         Layers(
             groups=len(rows) > len({(row["x"], row["panel"]) for row in rows}),
             intervals=any(row["low"] is not None for row in rows),
@@ -170,7 +170,7 @@ def _low(figure: Figure, low: float, mean: float) -> float:
     return low
 
 
-def _theory(figure: Figure, panels: list[str], x: Scale, y: Scale) -> list[JsonObject]:
+def _theory(figure: Figure, panels: list[str], x: Scale, y: Scale) -> list[PageJson]:
     if figure.curves is None:
         return []
     found = []
@@ -209,8 +209,8 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
                 "text": _with_interval(value, row["value"], row["low"], row["high"]),
             }
         )
-    sides = Side(_title(figure.x, x), True), Side(_title(figure.y, y), True)
-    spec = heatmap(*sides, Side(_title(figure.value, value), is_log=figure.value.is_log), (low, high), middle)
+    sides = PlotSide(_title(figure.x, x), True), PlotSide(_title(figure.y, y), True)
+    spec = heatmap(*sides, PlotSide(_title(figure.value, value), is_log=figure.value.is_log), (low, high), middle)
     panels = _texts(table["place"])
     # The largest value of y stands at the top, as on any other axis.
     upwards = list(reversed(up.values()))
@@ -263,7 +263,7 @@ def _steps(figure: Figure, table: pl.DataFrame) -> Drawing:
         for row in table.iter_rows(named=True)
     ]
     lines, panels = _lines(_texts(table["name"])), _texts(table["place"])
-    spec = steps(Side(_title(figure.x, x), False, figure.x.is_log, _decades(figure.x, [row["x"] for row in rows])))
+    spec = steps(PlotSide(_title(figure.x, x), False, figure.x.is_log, _decades(figure.x, [row["x"] for row in rows])))
     return Drawing(figure.kind, spec, rows, panels, lines, [], [], _description(figure, lines, panels))
 
 
@@ -284,7 +284,7 @@ def _series(figure: Figure, table: pl.DataFrame) -> Drawing:
         for row in table.iter_rows(named=True)
     ]
     lines, panels = _lines(_texts(table["name"])), _texts(table["place"])
-    spec = series(Side("time (s)"), Side(_title(figure.y, y)))
+    spec = series(PlotSide("time (s)"), PlotSide(_title(figure.y, y)))
     return Drawing(figure.kind, spec, rows, panels, lines, [], [], _description(figure, lines, panels))
 
 
@@ -346,19 +346,19 @@ def _unique(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _lines(names: list[str], theory: list[str] | None = None) -> list[Line]:
+def _lines(names: list[str], theory: list[str] | None = None) -> list[DrawnLine]:
     hues = line_colours(names)
     lines = [
-        Line(name, hues[name], PATTERNS[number // len(SHAPES) % len(PATTERNS)], SHAPES[number % len(SHAPES)])
+        DrawnLine(name, hues[name], PATTERNS[number // len(SHAPES) % len(PATTERNS)], SHAPES[number % len(SHAPES)])
         for number, name in enumerate(names)
     ]
     ink = Colour("#1a222c", "#e3e8ee")
     return lines + [
-        Line(name, ink, THEORY[number % len(THEORY)], "circle", True) for number, name in enumerate(theory or [])
+        DrawnLine(name, ink, THEORY[number % len(THEORY)], "circle", True) for number, name in enumerate(theory or [])
     ]
 
 
-def _description(figure: Figure, lines: list[Line], panels: list[str]) -> str:
+def _description(figure: Figure, lines: list[DrawnLine], panels: list[str]) -> str:
     named = [line.name for line in lines if line.name]
     of = f", with {joined(named)}" if 0 < len(named) <= 8 else ""
     parts = f" In {len(panels)} panels." if len(panels) > 1 else ""

@@ -10,7 +10,7 @@ from thalweg.report.content import Content, LabelledRun, Measurements, Sweep
 from thalweg.report.drawing.charts import templates
 from thalweg.report.drawing.colours import PATH, colours
 from thalweg.report.drawing.layout import layout
-from thalweg.report.json_object import JsonObject
+from thalweg.report.page_json import PageJson
 from thalweg.report.text.findings import subject
 from thalweg.report.text.labels import key_title, setting, short_values, value_text
 from thalweg.report.text.numbers import rounded, scale_for
@@ -50,7 +50,7 @@ def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
     return [Chart(measure, flow, subject(measure, flow)) for measure, flow in wanted if (measure, flow) in present]
 
 
-def data(content: Content) -> JsonObject:
+def data(content: Content) -> PageJson:
     """Give everything that the page's script reads."""
     sweep, measurements = content.sweep, content.measurements
     plan = layout(sweep.axes, len(content.runs))
@@ -79,7 +79,7 @@ def data(content: Content) -> JsonObject:
     }
 
 
-def _axis(axis: analysis.Axis) -> JsonObject:
+def _axis(axis: analysis.Axis) -> PageJson:
     title, short = short_values(axis)
     return {
         "title": key_title(axis.key),
@@ -94,8 +94,8 @@ def _with_unit(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _points(sweep: Sweep) -> tuple[JsonObject, dict[tuple[int, int], int]]:
-    columns: JsonObject = {
+def _points(sweep: Sweep) -> tuple[PageJson, dict[tuple[int, int], int]]:
+    columns: PageJson = {
         "run": [point.run for point in sweep.points],
         "experiment": [point.experiment for point in sweep.points],
         "axes": [[axis.values.index(point.values.get(axis.key)) for axis in sweep.axes] for point in sweep.points],
@@ -104,7 +104,7 @@ def _points(sweep: Sweep) -> tuple[JsonObject, dict[tuple[int, int], int]]:
     return columns, {(point.run, point.experiment): number for number, point in enumerate(sweep.points)}
 
 
-def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, int], int]) -> JsonObject:
+def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, int], int]) -> PageJson:
     drawn = {figure.measure for figure in figures(sweep, measurements)}
     shown = {None, *sweep.flows}
     rows = [(key, cell) for key, cell in measurements.cells.items() if key[3] in drawn and key[2] in shown]
@@ -119,7 +119,7 @@ def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, in
     }
 
 
-def _distributions(runs: Sequence[LabelledRun], shown: Sequence[str], index: dict[tuple[int, int], int]) -> JsonObject:
+def _distributions(runs: Sequence[LabelledRun], shown: Sequence[str], index: dict[tuple[int, int], int]) -> PageJson:
     rows: list[tuple[int, int, str, list[float]]] = []
     flows = {flow: number for number, flow in enumerate(shown)}
     for number, labelled in enumerate(runs):
@@ -130,7 +130,7 @@ def _distributions(runs: Sequence[LabelledRun], shown: Sequence[str], index: dic
                     rows.append((index[number, experiment], flows[flow], measure, values))
     rows = spread(rows, VALUES_BUDGET // FEWEST_VALUES)
     most = max(FEWEST_VALUES, VALUES_BUDGET // max(1, len(rows)))
-    result: JsonObject = {"point": [], "flow": [], "measure": [], "values": []}
+    result: PageJson = {"point": [], "flow": [], "measure": [], "values": []}
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
     units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
     largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}

@@ -21,13 +21,13 @@ from typing import Literal
 
 import polars as pl
 
-from thalweg.analysis.tables.series import Quantity
+from thalweg.analysis.tables.series import SampledQuantity
 from thalweg.errors import ThalwegError
 
-Kind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
-Unit = Literal["", "bit/s", "s", "B", "ratio", "count"]
+FigureKind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
+AxisUnit = Literal["", "bit/s", "s", "B", "ratio", "count"]
 
-COLUMNS: dict[Kind, tuple[str, ...]] = {
+COLUMNS: dict[FigureKind, tuple[str, ...]] = {
     "lines": ("x", "y", "low", "high"),
     "points": ("x", "y", "low", "high"),
     "bars": ("x", "y", "low", "high"),
@@ -43,16 +43,16 @@ class Scaled:
     """An axis, or the colours of a heat map: what it shows, and how."""
 
     title: str = ""
-    unit: Unit = ""
+    unit: AxisUnit = ""
     """Of numbers: they are written with a prefix that suits them (40e6 bit/s: 40 Mbit/s); empty: as they are."""
     is_log: bool = False
 
 
-PREFIXED: Mapping[str, Unit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
+PREFIXED: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
 """Units of quantities over time that are written with prefixes; others stand in the title."""
 
 
-def quantity_axis(quantity: Quantity) -> Scaled:
+def quantity_axis(quantity: SampledQuantity) -> Scaled:
     """Describe the axis of a quantity over time."""
     unit = PREFIXED.get(quantity.unit, "")
     return Scaled(quantity.title if unit or not quantity.unit else f"{quantity.title} ({quantity.unit})", unit)
@@ -65,7 +65,7 @@ class Figure:
     id: str
     """A name for files and links: letters, digits, `-` and `_`."""
     title: str
-    kind: Kind
+    kind: FigureKind
     rows: pl.DataFrame
     x: Scaled = Scaled()
     y: Scaled = Scaled()

@@ -11,8 +11,8 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.report.drawing.draw import Drawing, draw
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.files import cannot_write, replace
-from thalweg.report.json_object import JsonObject
 from thalweg.report.library import vega_lite
+from thalweg.report.page_json import PageJson
 
 Format = Literal["svg", "png", "pdf"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -29,7 +29,7 @@ LETTER = 5.6
 """Width of a letter of a label in pixels, about."""
 
 INK, MUTED, GRID = "#1a1a1a", "#444444", "#dddddd"
-CONFIG: JsonObject = {
+CONFIG: PageJson = {
     "background": "white",
     "font": "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif",
     "view": {"stroke": None},
@@ -111,7 +111,7 @@ def rendered(figure: Figure, form: str = "svg") -> bytes:
     return svg.encode()
 
 
-def specification(figure: Figure) -> JsonObject:
+def specification(figure: Figure) -> PageJson:
     """Fill in a figure's template for a printed page."""
     drawing = draw(figure)
     times = [row["x"] for row in drawing.rows] if drawing.kind == "series" else []
@@ -131,7 +131,7 @@ def specification(figure: Figure) -> JsonObject:
         },
     )
     assert isinstance(filled_spec, dict), "a template is an object"
-    spec: JsonObject = filled_spec
+    spec: PageJson = filled_spec
     _size(spec, drawing)
     _add_legends(spec, drawing)
     whole = spec if len(drawing.panels) > 1 else {**spec["spec"], "$schema": spec["$schema"]}
@@ -154,7 +154,7 @@ def filled(part: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
     return part
 
 
-def _size(spec: JsonObject, drawing: Drawing) -> None:
+def _size(spec: PageJson, drawing: Drawing) -> None:
     inner = spec["spec"]
     is_single = len(drawing.panels) < 2
     columns = MOST_COLUMNS
@@ -174,7 +174,7 @@ def _size(spec: JsonObject, drawing: Drawing) -> None:
         spec["facet"]["header"] |= {"labelExpr": "split(datum.label, ' · ')"}
 
 
-def _add_legends(spec: JsonObject, drawing: Drawing) -> None:
+def _add_legends(spec: PageJson, drawing: Drawing) -> None:
     """Put names beside colours, shapes and dashes; where there is one line, the title says what it is."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:

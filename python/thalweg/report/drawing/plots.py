@@ -8,7 +8,7 @@ shows the figure: they depend on the room that there is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thalweg.report.json_object import JsonObject
+from thalweg.report.page_json import PageJson
 
 DIVERGING = ["#0b4a8a", "#5b9bd1", "#f4f1ea", "#e8914a", "#8f3a06"]
 """Blue, through a light grey, to orange: a pair that people with any colour vision tell apart."""
@@ -22,7 +22,7 @@ _TEXT = {"field": "text", "type": "nominal"}
 
 
 @dataclass(frozen=True)
-class Side:
+class PlotSide:
     """One side of a plot: its title, and how numbers lie along it."""
 
     title: str
@@ -46,16 +46,16 @@ class Layers:
     theory: bool
 
 
-def marks(kind: str, x: Side, y: Side, has: Layers) -> JsonObject:
+def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
     """Lines, points or bars over x, with their intervals, and theory over them."""
     along = _along(x)
     up = _up(y, zero=kind == "bars" or not y.is_log)
-    base: JsonObject = {"x": along, "y": up, "color": _COLOUR}
+    base: PageJson = {"x": along, "y": up, "color": _COLOUR}
     group = {"xOffset": {"field": "series", "type": "nominal", "sort": ["@names"]}} if has.groups else {}
     measured = [{"filter": "datum.kind !== 'theory'"}] if has.theory else []
     bounded = [*measured, {"filter": "datum.low !== null"}]
     interval = {"y": up | {"field": "low"}, "y2": {"field": "high"}}
-    layers: list[JsonObject] = []
+    layers: list[PageJson] = []
     if kind == "bars":
         bar = {"type": "bar", "width": {"band": 0.82}}
         layers.append({"mark": bar, "transform": measured, "encoding": base | group | {"tooltip": _tooltip(x, y)}})
@@ -83,7 +83,7 @@ def marks(kind: str, x: Side, y: Side, has: Layers) -> JsonObject:
     return _facet({"layer": layers})
 
 
-def heatmap(x: Side, y: Side, value: Side, ends: tuple[float, float], middle: float | None) -> JsonObject:
+def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float], middle: float | None) -> PageJson:
     """Cells of two ordered sides, with the number in each; the page leaves the numbers out where there is no room."""
     along, up = (
         {
@@ -94,7 +94,7 @@ def heatmap(x: Side, y: Side, value: Side, ends: tuple[float, float], middle: fl
         }
         for name, side in (("x", x), ("y", y))
     )
-    scale: JsonObject = {"domain": list(ends), "clamp": True}
+    scale: PageJson = {"domain": list(ends), "clamp": True}
     if middle is None:
         scale |= {"range": SEQUENTIAL, "interpolate": "lab"} | ({"type": "log"} if value.is_log else {})
     else:
@@ -122,16 +122,16 @@ def heatmap(x: Side, y: Side, value: Side, ends: tuple[float, float], middle: fl
     return _facet({"layer": [cells, number]})
 
 
-def steps(x: Side) -> JsonObject:
+def steps(x: PlotSide) -> PageJson:
     """Cumulative distributions: the share of the values that are at most x."""
-    up = _up(Side("share at most x"), zero=True)
+    up = _up(PlotSide("share at most x"), zero=True)
     up |= {"scale": {"domain": [0, 1]}, "axis": {"title": "share at most x", "format": "%", "tickCount": 4}}
     mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "aria": False}
     encoding = {"x": _along(x, zero=False), "y": up, "color": _COLOUR, "strokeDash": _DASH}
     return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
 
 
-def series(x: Side, y: Side) -> JsonObject:
+def series(x: PlotSide, y: PlotSide) -> PageJson:
     """Curves over time; the page zooms by filling in another domain."""
     along = _along(x)
     along["scale"] = {"domain": ["@t_domain"], "nice": False}
@@ -143,30 +143,30 @@ def series(x: Side, y: Side) -> JsonObject:
     return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
 
 
-def _along(side: Side, zero: bool = False) -> JsonObject:
-    axis: JsonObject = {"title": side.title, "labelOverlap": "greedy", "labelSeparation": 5}
+def _along(side: PlotSide, zero: bool = False) -> PageJson:
+    axis: PageJson = {"title": side.title, "labelOverlap": "greedy", "labelSeparation": 5}
     if side.is_text:
-        domain: JsonObject = {"domain": ["@x_domain"]}
+        domain: PageJson = {"domain": ["@x_domain"]}
         return {"field": "x", "type": "ordinal", "scale": domain, "axis": axis | {"labelAngle": 0}}
     axis |= _tick_marks(side, 6)
-    scale: JsonObject = {"type": "log", "nice": False} if side.is_log else {"zero": zero, "nice": False, "padding": 6}
+    scale: PageJson = {"type": "log", "nice": False} if side.is_log else {"zero": zero, "nice": False, "padding": 6}
     return {"field": "x", "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def _up(side: Side, zero: bool) -> JsonObject:
+def _up(side: PlotSide, zero: bool) -> PageJson:
     scale = {"type": "log", "nice": False} if side.is_log else {"zero": zero, "nice": True}
     axis = {"title": side.title, "labelOverlap": "greedy"} | _tick_marks(side, 5)
     return {"field": "y", "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def _tick_marks(side: Side, count: int) -> JsonObject:
+def _tick_marks(side: PlotSide, count: int) -> PageJson:
     if side.ticks is None:
         return {"tickCount": count}
     label = "datum.value < 0.001 || datum.value >= 1e5 ? format(datum.value, '~e') : format(datum.value, '~g')"
     return {"values": list(side.ticks), "labelExpr": label}
 
 
-def _tooltip(x: Side, y: Side) -> list[JsonObject]:
+def _tooltip(x: PlotSide, y: PlotSide) -> list[PageJson]:
     kind = "ordinal" if x.is_text else "quantitative"
     return [
         {"field": "series", "type": "nominal", "title": "line"},
@@ -175,7 +175,7 @@ def _tooltip(x: Side, y: Side) -> list[JsonObject]:
     ]
 
 
-def _facet(inner: JsonObject) -> JsonObject:
+def _facet(inner: PageJson) -> PageJson:
     header = {"title": None, "labelAnchor": "start", "labelPadding": 4}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",

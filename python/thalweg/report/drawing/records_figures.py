@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from thalweg.records import MEASURES, SIZES, Algorithm, Spread, Summary
-from thalweg.report.drawing.figure import Figure, Scaled, Unit
+from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
 
 MOST_LINES = 8
 """Algorithms that have a line of their own: those with the most rows."""
@@ -23,7 +23,7 @@ RTTS = {
 """Measures that share a figure, and their panels."""
 
 SHARE_OF_ZEROS = " The curve begins at the share of those that are 0."
-UNITS: Mapping[str, Unit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "": ""}
+UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "": ""}
 
 
 def figures(summary: Summary) -> list[Figure]:

@@ -13,7 +13,7 @@ from thalweg.report.drawing.embed import Chart
 from thalweg.report.drawing.embed import figures as charts
 from thalweg.report.drawing.figure import Figure, Scaled, quantity_axis
 from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
-from thalweg.report.json_object import JsonObject
+from thalweg.report.page_json import PageJson
 from thalweg.report.text.labels import setting, short_values
 from thalweg.results import Run
 
@@ -99,7 +99,7 @@ def _bars(sweep: Sweep, measurements: Measurements, plan: Layout, chart: Chart) 
         return
     axis = sweep.axes[plan.x]
     title, short = short_values(axis)
-    groups: dict[str, list[JsonObject]] = {}
+    groups: dict[str, list[PageJson]] = {}
     for value, text in zip(axis.values, short, strict=True):
         for point in sweep.points:
             if point.values.get(axis.key) != value or not measurements.cell(point, measure, flow):
@@ -112,7 +112,7 @@ def _bars(sweep: Sweep, measurements: Measurements, plan: Layout, chart: Chart) 
         yield _bar_figure(chart, rows, title, chosen)
 
 
-def _bar_figure(chart: Chart, rows: list[JsonObject], x: str, chosen: str) -> Figure:
+def _bar_figure(chart: Chart, rows: list[PageJson], x: str, chosen: str) -> Figure:
     measure = MEASURES[chart.measure]
     return Figure(
         slug("-".join(part for part in ("bars", measure.name, chart.flow or "", chosen) if part)),
@@ -168,7 +168,7 @@ def _map(sweep: Sweep, measurements: Measurements, roles: _Roles, chart: Chart) 
     )  # fmt: skip
 
 
-def _row(sweep: Sweep, measurements: Measurements, point: Point, measure: str, flow: str | None) -> JsonObject:
+def _row(sweep: Sweep, measurements: Measurements, point: Point, measure: str, flow: str | None) -> PageJson:
     cell = measurements.cell(point, measure, flow)
     assert cell is not None
     cc = sweep.ccs.get((point.run, point.experiment, flow or ""), "")

@@ -23,7 +23,7 @@ MOST_LEFT_OUT = 20
 
 
 @dataclass(frozen=True)
-class Row:
+class AdviceRow:
     """A metric of a part."""
 
     names: Sequence[str]
@@ -98,11 +98,11 @@ def _left_out(answer: Answer) -> list[str]:
     return said
 
 
-def _rows(part: Part, answer: Answer) -> list[Row]:
+def _rows(part: Part, answer: Answer) -> list[AdviceRow]:
     return [_row(part, each, answer) for each in part.comparisons.values()]
 
 
-def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
+def _row(part: Part, comparison: Comparison, answer: Answer) -> AdviceRow:
     _, axis, unit, size = METRICS[comparison.metric]
     found = comparison.gain
     control = treatment = NOTHING
@@ -116,7 +116,7 @@ def _row(part: Part, comparison: Comparison, answer: Answer) -> Row:
     limits = tuple(reversed(comparison.receiver_limited))
     limited = [share for share in limits if share is not None]
     kinds = {answer.question.treatment: "better", answer.question.control: "worse"}
-    return Row(
+    return AdviceRow(
         names=part.names,
         verdict=comparison.verdict,
         kind=kinds.get(comparison.verdict, "none"),

@@ -12,8 +12,8 @@ from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.embed import data, figures
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.drawing.sweeps import heat_maps
-from thalweg.report.json_object import JsonObject
 from thalweg.report.offline import render
+from thalweg.report.page_json import PageJson
 from thalweg.report.text.cautions import cautions
 from thalweg.report.text.findings import findings
 from thalweg.report.text.shares import share_lines
@@ -57,15 +57,15 @@ def page(content: Content) -> str:
     )
 
 
-def _choices(maps: list[Figure]) -> list[JsonObject]:
+def _choices(maps: list[Figure]) -> list[PageJson]:
     """Let the reader choose what is too much for the panels of heat maps."""
     values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
     return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
 
 
-def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[JsonObject]:
+def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[PageJson]:
     """Describe each different scenario once; engines do not make a scenario different."""
-    described: dict[str, JsonObject] = {}
+    described: dict[str, PageJson] = {}
     for labelled in runs:
         run = labelled.run
         plan, sweep = plan_document(run), _sweep(run)
@@ -128,6 +128,6 @@ def _day(created: str) -> str:
         return created
 
 
-def _distribution_names(embedded: JsonObject) -> list[str]:
+def _distribution_names(embedded: PageJson) -> list[str]:
     present = set(embedded["distributions"]["measure"])
     return [name for name in ("completion_time", "transfer_goodput", "rtt") if name in present]

@@ -49,7 +49,7 @@ MOST_LEFT_OUT = 20
 
 
 @dataclass(frozen=True)
-class Row:
+class RecordsRow:
     """A line of a table: its heading, and its cells."""
 
     title: str
@@ -57,11 +57,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordsTable:
     """A table."""
 
     headings: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[RecordsRow]
 
 
 def write(summary: Summary, places: Sequence[Path], output: Path) -> None:
@@ -148,26 +148,28 @@ def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
     return shown
 
 
-def _algorithms(summary: Summary) -> Table:
+def _algorithms(summary: Summary) -> RecordsTable:
     """Write a column per algorithm, and a line for every measure that some of them has."""
     algorithms = list(summary.algorithms.values())
     rows = [
-        Row("Connections", [f"{each.count.connections:,}" for each in algorithms]),
-        Row("Transfers", [f"{each.count.transfers:,}" for each in algorithms]),
-        Row("Bytes acknowledged", [amount(each.acked_bytes, "B") for each in algorithms]),
+        RecordsRow("Connections", [f"{each.count.connections:,}" for each in algorithms]),
+        RecordsRow("Transfers", [f"{each.count.transfers:,}" for each in algorithms]),
+        RecordsRow("Bytes acknowledged", [amount(each.acked_bytes, "B") for each in algorithms]),
     ]
     for name, measure in MEASURES.items():
         spreads = [each.spreads.get(name) for each in algorithms]
         if name != "completion_time" and any(spreads):
             unit, texts = cells(spreads, measure.unit, is_mean=name in MEANS)
-            rows.append(Row(f"{measure.title} ({unit})", texts))
+            rows.append(RecordsRow(f"{measure.title} ({unit})", texts))
     if any(each.cpu_judged for each in algorithms):
         shares = [each.cpu_limited_share for each in algorithms]
-        rows.append(Row("Connections short of CPU", ["-" if share is None else per_cent(share) for share in shares]))
-    return Table([each.cc for each in algorithms], rows)
+        rows.append(
+            RecordsRow("Connections short of CPU", ["-" if share is None else per_cent(share) for share in shares])
+        )
+    return RecordsTable([each.cc for each in algorithms], rows)
 
 
-def _times(summary: Summary) -> Table | None:
+def _times(summary: Summary) -> RecordsTable | None:
     """Write a line per class of sizes, with the completion times of each algorithm."""
     algorithms = [each for each in summary.algorithms.values() if each.by_size]
     if not algorithms:
@@ -178,8 +180,8 @@ def _times(summary: Summary) -> Table | None:
         if any(spreads):
             unit, texts = cells(spreads, "s")
             counts = " / ".join(f"{spread.n:,}" if spread else "0" for spread in spreads)
-            rows.append(Row(f"{size.title} ({unit})", [counts, *texts]))
-    return Table(["transfers", *(each.cc for each in algorithms)], rows)
+            rows.append(RecordsRow(f"{size.title} ({unit})", [counts, *texts]))
+    return RecordsTable(["transfers", *(each.cc for each in algorithms)], rows)
 
 
 def _least(missing: Missing) -> float:

@@ -25,7 +25,7 @@ PLURALS: dict[ClaimVerdict, str] = {"holds": "hold", "does not hold": "do not ho
 
 
 @dataclass(frozen=True)
-class Judged:
+class PageVerdict:
     """What one engine found about a claim."""
 
     engine: str
@@ -39,7 +39,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Claim:
+class PageClaim:
     """A claim of the paper and what became of it."""
 
     id: str
@@ -48,7 +48,7 @@ class Claim:
     """Where in the paper, such as `fig. 3, sec. V-A`."""
     paper: str
     """The paper's value in words."""
-    judged: Sequence[Judged]
+    judged: Sequence[PageVerdict]
     """One per engine, in the order of `StudyPage.engines`."""
     asked: str = ""
     """What is asked of our value, such as `at most 0.9 at every point`."""
@@ -96,7 +96,7 @@ class StudyPage:
     story: str
     """The study's README.md; its first heading is left out, since the page has a title."""
     engines: Sequence[str]
-    claims: Sequence[Claim]
+    claims: Sequence[PageClaim]
     figures: Sequence[Figure] = ()
     provenance: Sequence[Provenance] = ()
     sections: Sequence[Section] = ()

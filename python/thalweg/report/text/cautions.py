@@ -17,7 +17,7 @@ RETRY = "--retry-untrustworthy"
 
 
 @dataclass(frozen=True)
-class Caution:
+class RunCaution:
     """One caution: what is the case, the cases one by one, and what to do."""
 
     text: str
@@ -26,7 +26,7 @@ class Caution:
     command: str = ""
 
 
-def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measurements) -> list[Caution]:
+def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measurements) -> list[RunCaution]:
     """Collect the cautions of all runs."""
     found = []
     for number, labelled in enumerate(runs):
@@ -39,7 +39,7 @@ def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measuremen
     ]
     if cut_off:
         found.append(
-            Caution(
+            RunCaution(
                 "Some transfers were cut off by the end of the experiment. Completion times are of the others, so they"
                 " are too small (marked * in the table).",
                 _shortened(cut_off),
@@ -49,7 +49,7 @@ def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measuremen
     return found
 
 
-def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[Caution]:
+def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution]:
     run, status = labelled.run, labelled.status
     who = f"{labelled.label}: " if sweep.is_of_several_runs else ""
     again = shlex.join(run.command)
@@ -60,13 +60,13 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[Caution]:
             for each in status.failures
         ]
         text = f"{who}{len(items)} of {status.expected} experiments failed."
-        found.append(Caution(text, _shortened(items), "The same command tries them again.", again))
+        found.append(RunCaution(text, _shortened(items), "The same command tries them again.", again))
     if status.not_needed:
         text = f"{who}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
-        found.append(Caution(text, [], "Points have different numbers of repetitions (n)."))
+        found.append(RunCaution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
         text = f"{who}{status.missing} of {status.expected} experiments {are(status.missing)} not there (yet)."
-        found.append(Caution(text, [], "The same command goes on where it stopped.", again))
+        found.append(RunCaution(text, [], "The same command goes on where it stopped.", again))
     if status.untrustworthy:
         items = [
             f"{_place(sweep, number, each.experiment, each.repetition)}: {each.reason}" for each in status.untrustworthy
@@ -76,15 +76,15 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[Caution]:
         text = f"{who}{count} untrustworthy and left out of the numbers."
         repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
         advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
-        found.append(Caution(text, _shortened(items), advice, repeat))
+        found.append(RunCaution(text, _shortened(items), advice, repeat))
     if starved := analysis.starved_cautions(run):
         text = f"{who}Some connections never delivered a byte. A mean over all of them hides that."
-        found.append(Caution(text, _shortened(starved), ""))
+        found.append(RunCaution(text, _shortened(starved), ""))
     if copies := analysis.copies_caution(run):
-        found.append(Caution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
+        found.append(RunCaution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
     elif labelled.summary["n"].max() == 1:
         text = f"{who}There is one repetition: the numbers have no confidence interval."
-        found.append(Caution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
+        found.append(RunCaution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
     return found
 
 

@@ -11,7 +11,7 @@ from thalweg.report.text.numbers import NARROW
 
 
 @dataclass(frozen=True)
-class Line:
+class ShareLine:
     """A host of one run, at the points where it had as much of a CPU."""
 
     run: str
@@ -25,13 +25,13 @@ class Line:
     n: int
 
 
-def share_lines(runs: Sequence[LabelledRun]) -> list[Line]:
+def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
     """Write a line per run, host and amount; none of engines that measure nothing of it, such as the simulator."""
     found = []
     for labelled in runs:
         for number, each in enumerate(analysis.shares(labelled.run)):
             found.append(
-                Line(
+                ShareLine(
                     run="" if number else labelled.label,
                     host=each.host,
                     asked=_asked(each),

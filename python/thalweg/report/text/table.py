@@ -35,7 +35,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Row:
+class NumbersRow:
     """A flow at a point."""
 
     point: list[str]
@@ -53,13 +53,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class NumbersTable:
     """The whole table."""
 
     point_headings: list[str]
     flow_headings: list[Heading]
     path_headings: list[Heading]
-    rows: list[Row]
+    rows: list[NumbersRow]
     n: str | None
     """Repetitions behind every row; None: they differ, and have a column."""
     points_left_out: int
@@ -71,7 +71,7 @@ class Table:
         return any(number.is_partial for row in self.rows for number in row.numbers)
 
 
-def table(sweep: Sweep, measurements: Measurements) -> Table:
+def table(sweep: Sweep, measurements: Measurements) -> NumbersTable:
     """Fill the table; columns that no point has a value for are left out."""
     flow_measures = [measure for measure in FLOW_MEASURES if measurements.has(measure)]
     path_measures = [measure for measure in PATH_MEASURES if measurements.has(measure)]
@@ -86,7 +86,7 @@ def table(sweep: Sweep, measurements: Measurements) -> Table:
         for position, flow in enumerate(flows):
             is_first = position == 0
             rows.append(
-                Row(
+                NumbersRow(
                     head if is_first else [],
                     len(flows) if is_first else 0,
                     point.experiment,
@@ -100,7 +100,7 @@ def table(sweep: Sweep, measurements: Measurements) -> Table:
             )
     counts = {row.n for row in rows}
     headings = [key_title(axis.key) for axis in sweep.axes]
-    return Table(
+    return NumbersTable(
         [*headings, "engine"] if sweep.is_of_several_runs else headings,
         [_heading(measurements, measure) for measure in flow_measures],
         [_heading(measurements, measure) for measure in path_measures],

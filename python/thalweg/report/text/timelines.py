@@ -14,7 +14,7 @@ from thalweg.analysis import QUANTITIES, Line, Series
 from thalweg.analysis.tables.derived import room_bytes
 from thalweg.analysis.tables.series import spread
 from thalweg.report.content import LabelledRun
-from thalweg.report.json_object import JsonObject
+from thalweg.report.page_json import PageJson
 from thalweg.report.text.numbers import rounded
 from thalweg.results.plan_document import ExperimentDocument, plan_document
 
@@ -39,14 +39,14 @@ UNITS: dict[str, tuple[str, float]] = {
 """Units on the page, the same at every point so that points compare, and how much of the quantity's they are."""
 
 
-def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> JsonObject:
+def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> PageJson:
     """Give the time series of one repetition of each point, as many points and as fine as the page has room for."""
     candidates = _candidates(runs, flows)
     curves = max(1, len(flows)) * (len(QUANTITIES) - 1) + 1
     around = AROUND_BYTES * len(QUANTITIES)
     chosen = spread(candidates, max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST + around))))
     limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
-    entries: list[JsonObject] = []
+    entries: list[PageJson] = []
     for number, labelled in enumerate(runs):
         experiments = plan_document(labelled.run)["experiments"]
         planned = {(each["experiment"], each["repetition"]): each for each in experiments}
@@ -61,7 +61,7 @@ def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tup
     }
 
 
-def present(embedded: JsonObject) -> list[JsonObject]:
+def present(embedded: PageJson) -> list[PageJson]:
     """Name the quantities that some experiment has, as the page shows them."""
     names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in embedded["entries"])]
     return [{"name": name, "title": QUANTITIES[name].title, "axis": _axis(name)} for name in names]
@@ -84,7 +84,7 @@ def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple
     return found
 
 
-def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) -> JsonObject:
+def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) -> PageJson:
     shown = {*flows, "queue", "queue_up"}
     kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
     lines = {name: each for name, each in kept.items() if each}
@@ -100,7 +100,7 @@ def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) ->
     }
 
 
-def _packed(flows: Sequence[str], name: str, lines: list[Line], end: float) -> JsonObject:
+def _packed(flows: Sequence[str], name: str, lines: list[Line], end: float) -> PageJson:
     """Pack the lines of a quantity: flow and number of points of each, then all their times and values."""
     numbers = {flow: number for number, flow in enumerate(flows)}
     size = UNITS[QUANTITIES[name].unit][1]

@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from pydantic import JsonValue
 
+from thalweg.analysis.tables.directions import LinkName
 from thalweg.results.plan_document import PlanDocument
 
-KEYS: Mapping[Literal["forward", "reverse"], str] = {"forward": "path.trace", "reverse": "path.reverse.trace"}
+KEYS: Mapping[LinkName, str] = {"forward": "path.trace", "reverse": "path.reverse.trace"}
 """Key of the scenario that names the trace of a direction."""
 
 

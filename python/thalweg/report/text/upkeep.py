@@ -49,7 +49,7 @@ UNITS = {"us": "µs", "percent": "%", "bytes": "bytes", "ppm": "ppm"}
 
 
 @dataclass(frozen=True)
-class Line:
+class UpkeepLine:
     """A measure of one run."""
 
     run: str
@@ -61,7 +61,7 @@ class Line:
     largest: str
 
 
-def lines(runs: Sequence[LabelledRun]) -> list[Line]:
+def lines(runs: Sequence[LabelledRun]) -> list[UpkeepLine]:
     """Write a line per run and measure; none of engines that measure nothing, such as the simulator.
 
     What hosts got of a CPU differs from point to point, and has a table of its own.
@@ -72,7 +72,7 @@ def lines(runs: Sequence[LabelledRun]) -> list[Line]:
         for number, each in enumerate(sorted(told, key=_place)):
             title = KNOWN.get(each.name, each.name)
             median, largest = (_value(each, value) for value in (each.median, each.largest))
-            found.append(Line("" if number else labelled.label, title, each.name, each.n, median, largest))
+            found.append(UpkeepLine("" if number else labelled.label, title, each.name, each.n, median, largest))
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from thalweg.analysis.tables.derived import mean_loss
+from thalweg.analysis.tables.directions import LinkName
 from thalweg.report.text.alternatives import amounts, optional, texts
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import amount, per_cent
@@ -24,8 +25,6 @@ NS = 1e9
 """Nanoseconds in a second."""
 NO_LIMIT_BYTES = 2**31 - 1
 """A buffer as large as this (the most that Linux allows a socket) binds nobody, and is not worth a sentence."""
-
-Direction = Literal["forward", "reverse"]
 
 SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str], ...] = (
     ("sndbuf_max_bytes", "send"),
@@ -83,7 +82,7 @@ def _time(ns: float) -> str:
     return amount(ns / NS, "s")
 
 
-def _capacities(points: Sequence[ExperimentDocument], direction: Direction, names: Mapping[str, str]) -> str:
+def _capacities(points: Sequence[ExperimentDocument], direction: LinkName, names: Mapping[str, str]) -> str:
     capacities = [point[direction]["capacity"] for point in points]
     if all(each["kind"] == "steps" and len(each["steps"]) == 1 for each in capacities):
         return amounts([each["steps"][0]["rate_bps"] for each in capacities], _bitrate)
@@ -113,7 +112,7 @@ def _discipline(link: LinkDocument) -> str:
     return "first in, first out (drop-tail)" if kind == "fifo" else kind
 
 
-def _room(experiment: ExperimentDocument, direction: Direction) -> str:
+def _room(experiment: ExperimentDocument, direction: LinkName) -> str:
     buffer = experiment[direction]["buffer"]
     if buffer["kind"] == "packets":
         return f"{buffer['packets']} packets"
@@ -143,7 +142,7 @@ def _order(links: Sequence[LinkDocument]) -> str:
     return "in order at some points and not at others" if len(allowed) > 1 else "in order"
 
 
-def _impairments(points: Sequence[ExperimentDocument], direction: Direction, where: str) -> list[str]:
+def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, where: str) -> list[str]:
     links = [point[direction] for point in points]
     delays = [link["reorder_delay_ns"] for link in links if link["reorder"]]
     order = _order(links)

@@ -9,10 +9,10 @@ from pydantic_core import PydanticCustomError
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import Bdps, PacketCount, PerSecond, Rtts
 
-Quantity = int | Bdps | PacketCount | PerSecond | Rtts | None
+ParsedQuantity = int | Bdps | PacketCount | PerSecond | Rtts | None
 """What the text of a quantity is read as; None: unlimited."""
 
-PARSERS: dict[str, Callable[[str], Quantity]] = {
+PARSERS: dict[str, Callable[[str], ParsedQuantity]] = {
     "rate": quantities.rate,
     "size": quantities.size,
     "time": quantities.time,

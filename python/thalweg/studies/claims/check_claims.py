@@ -13,7 +13,7 @@ from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import DERIVED, DROPPED, decides_derived, is_one, sides, values_of
-from thalweg.studies.claims.models import Claim, Claims, Figure, Judge, Quantity, Tree
+from thalweg.studies.claims.models import Claim, Claims, Judge, PaperFigure, Quantity, Tree
 from thalweg.studies.claims.partners import ambiguous_keys
 from thalweg.studies.claims.shapes import Shape, shapes
 from thalweg.studies.claims.study_measures import LEAST, MOST, NAMES
@@ -82,7 +82,7 @@ def _part(name: str, place: Place, study: _Study) -> bool:
     return name in parts
 
 
-def _quantities(claim: Claim | Figure | Tree, place: Place, study: _Study) -> None:
+def _quantities(claim: Claim | PaperFigure | Tree, place: Place, study: _Study) -> None:
     claims, known, mistakes = study.claims, study.shapes, study.mistakes
     assert claim.value
     _quantity(claim.value, (*place, "value"), known[claim.part], claims, mistakes)
@@ -110,7 +110,9 @@ def _quantities(claim: Claim | Figure | Tree, place: Place, study: _Study) -> No
     _partners(claim, (value, against), place, study)
 
 
-def _partners(claim: Claim | Figure | Tree, compared: tuple[Quantity, Quantity], place: Place, study: _Study) -> None:
+def _partners(
+    claim: Claim | PaperFigure | Tree, compared: tuple[Quantity, Quantity], place: Place, study: _Study
+) -> None:
     """Refuse what leaves it open which point another one is held against."""
     part = (claim.against and claim.against.part) or claim.part
     setup = study.claims.parts[part].engines.get(DEFAULT)
@@ -228,7 +230,7 @@ def _judge(judge: Judge, place: Place, claim: Claim, shape: Shape, mistakes: Mis
         )
 
 
-def _figure(figure: Figure, place: Place, study: _Study) -> None:
+def _figure(figure: PaperFigure, place: Place, study: _Study) -> None:
     shape, mistakes = study.shapes[figure.part], study.mistakes
     _where(figure.where, (*place, "where"), shape, mistakes)
     for name, keys in (("series", figure.series), ("panels", figure.panels)):
@@ -256,7 +258,7 @@ def _figure(figure: Figure, place: Place, study: _Study) -> None:
         _open_keys(figure, place, shape, mistakes)
 
 
-def _open_keys(figure: Figure, place: Place, shape: Shape, mistakes: Mistakes) -> None:
+def _open_keys(figure: PaperFigure, place: Place, shape: Shape, mistakes: Mistakes) -> None:
     """Refuse points on top of one another: every key that varies tells lines, panels or places apart."""
     assert figure.value
     if figure.kind not in ("lines", "bars", "heatmap"):
@@ -273,7 +275,7 @@ def _open_keys(figure: Figure, place: Place, shape: Shape, mistakes: Mistakes) -
             mistakes.add("open-key", place, f"the figure `{figure.id}` does not say what becomes of `{key}`", hint=hint)
 
 
-def _needed(figure: Figure) -> Iterable[str]:
+def _needed(figure: PaperFigure) -> Iterable[str]:
     match figure.kind:
         case "series":
             return ("quantity",)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from thalweg.report.drawing.figure import FigureKind
 from thalweg.scenario.document import TomlValue
 
 
@@ -19,10 +20,10 @@ class _Unchecked:
         return core_schema.any_schema()
 
 
-Given = dict[str, Annotated[TomlValue, _Unchecked]]
+UncheckedKeys = dict[str, Annotated[TomlValue, _Unchecked]]
 """Keys of a scenario and values: what they must be, `check_claims` and `scenario` know."""
 
-Kind = Literal["value", "ratio", "difference", "gain", "harm"]
+ComparisonKind = Literal["value", "ratio", "difference", "gain", "harm"]
 """What is made of a value and what it is held against."""
 
 Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
@@ -31,34 +32,32 @@ Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
 Over = Literal["every", "median", "mean", "min", "max", "share"]
 """How the numbers of several points become one."""
 
-Condition = Literal["buffer_bdp", "loss_ratio", "rtt_s"]
+PolicyCondition = Literal["buffer_bdp", "loss_ratio", "rtt_s"]
 """What a policy may ask of a destination."""
-
-Drawing = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
 
 Trace = Literal["cwnd", "rate", "inflight_bdp", "pacing_rate", "rtt", "bandwidth", "gain", "queue"]
 """Quantities over time that a figure can show."""
 
 
-class Table(BaseModel):
+class ClaimsTable(BaseModel):
     """A table of claims.toml: keys that are not declared are mistakes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class Paper(Table):
+class Paper(ClaimsTable):
     """Where the claims come from."""
 
     cite: str
     url: str | None = None
 
 
-class Setup(Table):
+class Setup(ClaimsTable):
     """How an engine runs a part."""
 
-    set: Given = {}
+    set: UncheckedKeys = {}
     """Laid over the scenario."""
-    quick: Given = {}
+    quick: UncheckedKeys = {}
     """Laid over it further, with --quick."""
     scaled: str | None = None
     """What differs from the paper's set-up, and why."""
@@ -66,7 +65,7 @@ class Setup(Table):
     """Why the engine does not run this part."""
 
 
-class Records(Table):
+class RecordsPart(ClaimsTable):
     """Records that are made up from runs of the simulator, and judged by `thalweg advise`."""
 
     by: list[str] = Field(min_length=1)
@@ -78,19 +77,19 @@ class Records(Table):
     """Each with a seed of its own: other clients, other connections."""
 
 
-class Part(Table):
+class StudyPart(ClaimsTable):
     """A scenario that is run, or records that are made up and judged."""
 
     scenario: str | None = None
     """The file, as seen from the study's folder."""
-    records: Records | None = None
+    records: RecordsPart | None = None
     about: str = ""
-    quick: Given = {}
+    quick: UncheckedKeys = {}
     """Laid over the scenario, or over `records`, with --quick."""
     engines: dict[str, Setup] = {}
 
 
-class StudyMeasure(Table):
+class StudyMeasure(ClaimsTable):
     """A measure of the study's own, made of others at the same point and repetition."""
 
     about: str
@@ -100,29 +99,29 @@ class StudyMeasure(Table):
     """Keys of the sweep: `least_` and `most_` are over the points that differ in nothing else."""
 
 
-class Quantity(Table):
+class Quantity(ClaimsTable):
     """One measure of one flow (or of the path) at some points of a part."""
 
     measure: str
     flow: str | None = None
-    where: Given = {}
+    where: UncheckedKeys = {}
     window: tuple[str, str] | None = None
 
 
-class Against(Table):
+class Against(ClaimsTable):
     """What a quantity is held against: what it does not say is as there."""
 
     measure: str | None = None
     flow: str | None = None
-    where: Given = {}
+    where: UncheckedKeys = {}
     window: tuple[str, str] | None = None
     part: str | None = None
 
 
-class Judge(Table):
+class Judge(ClaimsTable):
     """Which number is made of the quantities, and what the claim asks of it."""
 
-    kind: Kind = Field("value", alias="as")
+    kind: ComparisonKind = Field("value", alias="as")
     along: str | None = None
     take: Take | None = None
     level: float | None = None
@@ -133,7 +132,7 @@ class Judge(Table):
     tolerance: float | None = Field(None, gt=0)
 
 
-class Claim(Table):
+class Claim(ClaimsTable):
     """A sentence of the paper that can be checked."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
@@ -148,7 +147,7 @@ class Claim(Table):
     judge: Judge
 
 
-class Curve(Table):
+class Curve(ClaimsTable):
     """Theory that is drawn over a figure."""
 
     name: str
@@ -156,7 +155,7 @@ class Curve(Table):
     """An arithmetic expression over derived keys."""
 
 
-class Figure(Table):
+class PaperFigure(ClaimsTable):
     """A figure of the paper, made from our runs."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -164,10 +163,10 @@ class Figure(Table):
     title: str
     about: str = ""
     part: str
-    kind: Drawing
+    kind: FigureKind
     value: Quantity | None = None
     against: Against | None = None
-    as_: Kind = Field("value", alias="as")
+    as_: ComparisonKind = Field("value", alias="as")
     x: str | None = None
     y: str | None = None
     series: list[str] = []
@@ -176,11 +175,11 @@ class Figure(Table):
     log_y: bool = False
     curves: list[Curve] = []
     quantity: Trace | None = None
-    where: Given = {}
+    where: UncheckedKeys = {}
     flows: list[str] = []
 
 
-class Learn(Table):
+class Learn(ClaimsTable):
     """A decision tree that is to be learned."""
 
     name: str
@@ -190,14 +189,14 @@ class Learn(Table):
     """Most questions from the root to a leaf."""
 
 
-class Tree(Table):
+class Tree(ClaimsTable):
     """Decision trees learned from the points of a part: on which side of a level a quantity is."""
 
     part: str
     about: str = ""
     value: Quantity
     against: Against | None = None
-    as_: Kind = Field("value", alias="as")
+    as_: ComparisonKind = Field("value", alias="as")
     level: float = 0.0
     above: str
     """What is said of points above the level."""
@@ -210,19 +209,19 @@ class Tree(Table):
     learn: list[Learn] = Field(min_length=1)
 
 
-class Range(Table):
+class PolicyRange(ClaimsTable):
     """A condition of a policy."""
 
     at_least: float | None = None
     at_most: float | None = None
 
 
-class Rule(Table):
+class PolicyRule(ClaimsTable):
     """A rule of a policy; docs/reference/policy.md says what the agent reads of it."""
 
     name: str
     algorithm: str
-    when: dict[Condition, Range] = Field(min_length=1)
+    when: dict[PolicyCondition, PolicyRange] = Field(min_length=1)
     reason: str
     source: str
     cost: str = ""
@@ -231,23 +230,23 @@ class Rule(Table):
     """Claims that must hold for the rule to be written."""
 
 
-class Policy(Table):
+class Policy(ClaimsTable):
     """The rules for servers that follow from a study."""
 
     about: str = ""
     default: str
-    rules: list[Rule]
+    rules: list[PolicyRule]
 
 
-class Claims(Table):
+class Claims(ClaimsTable):
     """A whole claims.toml."""
 
     title: str
     about: str
     paper: Paper
     measures: dict[str, StudyMeasure] = {}
-    parts: dict[str, Part] = Field(min_length=1)
+    parts: dict[str, StudyPart] = Field(min_length=1)
     claims: list[Claim] = []
-    figures: list[Figure] = []
+    figures: list[PaperFigure] = []
     tree: Tree | None = None
     policy: Policy | None = None

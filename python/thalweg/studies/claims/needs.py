@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from thalweg.analysis import MEASURES
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import sides
-from thalweg.studies.claims.models import Claim, Claims, Figure, Quantity, StudyMeasure, Tree
+from thalweg.studies.claims.models import Claim, Claims, PaperFigure, Quantity, StudyMeasure, Tree
 from thalweg.studies.claims.study_measures import LEAST, MOST
 
 TYPICAL = "goodput"
@@ -29,7 +29,7 @@ def sources(measure: str, own: Mapping[str, StudyMeasure]) -> frozenset[str]:
 
 
 def _quantities(claims: Claims) -> Iterator[Quantity]:
-    compared: list[Claim | Figure | Tree] = [*claims.claims, *claims.figures]
+    compared: list[Claim | PaperFigure | Tree] = [*claims.claims, *claims.figures]
     for each in (*compared, *([claims.tree] if claims.tree else [])):
         if each.value is not None:
             yield from sides(each.value, each.against, ())

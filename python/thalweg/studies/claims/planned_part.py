@@ -12,9 +12,9 @@ from thalweg.engine import Engine
 from thalweg.errors import Source, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.scenario import Document
-from thalweg.scenario.document import Settings, TomlValue, Value
+from thalweg.scenario.document import Replacements, TomlValue, Value
 from thalweg.studies.claims.load import CLAIMS, Study
-from thalweg.studies.claims.models import Part, Records, Setup
+from thalweg.studies.claims.models import RecordsPart, Setup, StudyPart
 from thalweg.studies.claims.shapes import quick as quick_records
 
 DIGITS = 8
@@ -43,7 +43,7 @@ class PlannedPart:
     """What differs from the paper's set-up."""
     whole: "Callable[[], PlannedPart] | None" = None
     """Plans the full set, where this is the quick one."""
-    records: Records | None = None
+    records: RecordsPart | None = None
     """What is made up and judged, instead of a plan; None: the part is a scenario."""
     is_quick: bool = False
     """Of records: whether fewer connections are simulated to draw from."""
@@ -101,7 +101,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     )
 
 
-def _settings(part: Part, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
+def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
     """Say what is laid over the scenario.
 
     What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
@@ -118,7 +118,7 @@ def _shortened(study: Study, part: str, setup: Setup | None) -> str:
     return f"in the quick set {', '.join(changed)}" if changed else ""
 
 
-def _laid_over(study: Study, part: str, settings: Settings) -> Document:
+def _laid_over(study: Study, part: str, settings: Replacements) -> Document:
     """Check the scenario with the settings; mistakes point to claims.toml."""
     name = study.claims.parts[part].scenario
     assert name is not None, "parts without one are not planned"

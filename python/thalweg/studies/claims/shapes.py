@@ -11,7 +11,7 @@ from thalweg.scenario.document import Value
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.studies.claims import advice_measures
 from thalweg.studies.claims.keys import DERIVED
-from thalweg.studies.claims.models import Claims, Part, Records
+from thalweg.studies.claims.models import Claims, RecordsPart, StudyPart
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def shapes(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes
     return {name: _shape(name, part, documents.get(name), mistakes) for name, part in claims.parts.items()}
 
 
-def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes) -> Shape:
+def _shape(name: str, part: StudyPart, document: Document | None, mistakes: Mistakes) -> Shape:
     if (part.scenario is None) == (part.records is None):
         has = "neither a scenario nor records" if part.records is None else "both a scenario and records"
         expected = 'scenario = "FILE", or records = { by = ["class"] }'
@@ -46,8 +46,8 @@ def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes)
         sweep: dict[str, list[Value]] = document.raw.get("sweep", {})
         return Shape(sweep, [str(flow["name"]) for flow in document.raw["flow"]])
     for key in part.quick:
-        if key not in Records.model_fields:
-            mistakes.add_unknown(("parts", name, "quick", key), "key of records", key, list(Records.model_fields))
+        if key not in RecordsPart.model_fields:
+            mistakes.add_unknown(("parts", name, "quick", key), "key of records", key, list(RecordsPart.model_fields))
     try:
         quick(part)
     except ValidationError as error:
@@ -60,7 +60,7 @@ def _shape(name: str, part: Part, document: Document | None, mistakes: Mistakes)
     return Shape(dict.fromkeys(part.records.by), is_of_records=True, measures=tuple(advice_measures.MEASURES))
 
 
-def quick(part: Part) -> Records:
+def quick(part: StudyPart) -> RecordsPart:
     """Give the records of a part as they are with --quick."""
     assert part.records
-    return Records.model_validate(part.records.model_dump() | part.quick)
+    return RecordsPart.model_validate(part.records.model_dump() | part.quick)

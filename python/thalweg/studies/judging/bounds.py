@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from thalweg.analysis.tables.thin import Numbers
 from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.models import Judge
 
-Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 SLACK = 1e-9

@@ -18,7 +18,7 @@ from thalweg.studies.claims.needs import sources
 from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.claims.study_measures import compute
 
-Window = tuple[str, str] | None
+WindowTexts = tuple[str, str] | None
 
 ROUNDING = 1e-4
 """Relative: a derived key is a quotient of whole numbers, and 1 BDP may be there as 0.99999."""
@@ -58,7 +58,7 @@ class PartData:
     """Of the study's own."""
     needed: frozenset[str] | None = None
     """Measures that anybody will ask for; None: any."""
-    _values: dict[Window, pl.DataFrame] = field(default_factory=dict)
+    _values: dict[WindowTexts, pl.DataFrame] = field(default_factory=dict)
     _points: pl.DataFrame | None = None
 
     @classmethod
@@ -94,7 +94,7 @@ class PartData:
         """Give the values that a key has among the points; empty where nothing was run."""
         return self.points()[key].to_list() if not self.is_empty and key in self.points().columns else []
 
-    def values(self, window: Window = None) -> pl.DataFrame:
+    def values(self, window: WindowTexts = None) -> pl.DataFrame:
         """Give the value of every measure that is needed in every repetition, perhaps within a time window."""
         if window not in self._values:
             assert self.run

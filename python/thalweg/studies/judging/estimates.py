@@ -13,8 +13,9 @@ import polars as pl
 from scipy import special
 
 from thalweg.analysis import MEASURES
-from thalweg.studies.claims.models import Kind
-from thalweg.studies.judging.bounds import Flags, Numbers
+from thalweg.analysis.tables.thin import Numbers
+from thalweg.studies.claims.models import ComparisonKind
+from thalweg.studies.judging.bounds import Flags
 from thalweg.studies.judging.data import AT, NotRun, Picked
 
 DRAWS = 4000
@@ -204,7 +205,7 @@ def of_value(picked: Picked) -> Quantities:
     return Quantities.of(Sides.of_one(picked.points, side), centre, lambda mean: mean)
 
 
-def of_pair(picked: Picked, other: Picked, kind: Kind, measure: str, *, is_same: bool) -> Quantities:
+def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *, is_same: bool) -> Quantities:
     """Hold a quantity against another one, point by point.
 
     `is_same` says that both are the same measure of the same flow: a point is not held against itself. Raises
@@ -236,7 +237,7 @@ def _ratio(value: Side, against: Side) -> Centre:
     return Centre(centre, slopes, is_log)
 
 
-def _finish(kind: Kind, measure: str) -> Callable[[Numbers], Numbers]:
+def _finish(kind: ComparisonKind, measure: str) -> Callable[[Numbers], Numbers]:
     if kind == "gain":
         return lambda ratio: ratio - 1
     if kind == "harm":

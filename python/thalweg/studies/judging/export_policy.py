@@ -9,7 +9,7 @@ from pathlib import Path
 
 from thalweg import __version__, policy_file
 from thalweg.report.files import put
-from thalweg.studies.claims.models import Policy, Rule
+from thalweg.studies.claims.models import Policy, PolicyRule
 from thalweg.studies.judging.judge import Judged
 
 
@@ -17,7 +17,7 @@ from thalweg.studies.judging.judge import Judged
 class Decided:
     """A rule, and whether what it rests on holds."""
 
-    rule: Rule
+    rule: PolicyRule
     fails: Sequence[str]
     """Its claims that do not hold, each with its verdict; empty: the rule is in the file."""
     evidence: Sequence[str]

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thalweg import analysis
+from thalweg.analysis.tables.thin import Numbers
 from thalweg.errors import ThalwegError
 from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.keys import sides
-from thalweg.studies.claims.models import Against, Claim, Judge, Kind, Quantity
+from thalweg.studies.claims.models import Against, Claim, ComparisonKind, Judge, Quantity
 from thalweg.studies.judging import reduce
-from thalweg.studies.judging.bounds import Bounds, Numbers
+from thalweg.studies.judging.bounds import Bounds
 from thalweg.studies.judging.data import NotQuick, NotRun, PartData
 from thalweg.studies.judging.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.judging.grouping import Group, groups, point_text
@@ -98,7 +99,7 @@ def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
 
 
 def quantities(
-    part: str, value: Quantity, against: Against | None, kind: Kind, parts: Mapping[str, PartData]
+    part: str, value: Quantity, against: Against | None, kind: ComparisonKind, parts: Mapping[str, PartData]
 ) -> Quantities:
     """Give a quantity at every point that it is asked for.
 

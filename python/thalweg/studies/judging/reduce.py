@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from thalweg.analysis.tables.thin import Numbers
 from thalweg.studies.claims.models import Over, Take
-from thalweg.studies.judging.bounds import Numbers
 
 
 def along(take: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:

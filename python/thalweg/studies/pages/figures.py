@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 
 from thalweg.analysis import CONFIDENCE
-from thalweg.report.drawing.figure import PREFIXED, Figure, Scaled, Unit
+from thalweg.report.drawing.figure import PREFIXED, AxisUnit, Figure, Scaled
 from thalweg.report.text.labels import joined, key_title, value_text
 from thalweg.studies.claims import expressions
 from thalweg.studies.claims.advice_measures import unit_and_title
 from thalweg.studies.claims.keys import DERIVED, number, unit
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Curve, Quantity
-from thalweg.studies.claims.models import Figure as Wanted
+from thalweg.studies.claims.models import PaperFigure as Wanted
 from thalweg.studies.judging.data import NotRun, PartData
 from thalweg.studies.judging.estimates import SeveralPartners
 from thalweg.studies.judging.grouping import numbers as numbered
@@ -45,7 +45,7 @@ TITLES = {
 
 
 @dataclass
-class Drawn:
+class DrawnFigures:
     """Figures, and what is missing in them."""
 
     figures: list[Figure] = field(default_factory=list)
@@ -53,9 +53,9 @@ class Drawn:
     """A sentence for figures that an engine has nothing for, and why."""
 
 
-def draw(study: Study, reproduced: Sequence[Reproduced]) -> Drawn:
+def draw(study: Study, reproduced: Sequence[Reproduced]) -> DrawnFigures:
     """Draw the figures of a study with what the engines measured."""
-    drawn = Drawn()
+    drawn = DrawnFigures()
     missing: dict[tuple[str, str], list[str]] = {}
     times = Counter(wanted.paper for wanted in study.claims.figures)
     for wanted in study.claims.figures:
@@ -168,7 +168,7 @@ def _curve(wanted: Wanted, curve: Curve, points: pl.DataFrame) -> list[tuple[str
 
 
 def _figure(
-    wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | None], units: Mapping[str, Unit]
+    wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | None], units: Mapping[str, AxisUnit]
 ) -> Figure:
     theory = [curve for curve in curves if curve is not None and curve.height]
     name = "" if wanted.value is None else _title(wanted)
@@ -196,7 +196,9 @@ def _figure(
     )
 
 
-def _key_axis(key: str | None, rows: pl.DataFrame, column: str, units: Mapping[str, Unit], *, is_log: bool) -> Scaled:
+def _key_axis(
+    key: str | None, rows: pl.DataFrame, column: str, units: Mapping[str, AxisUnit], *, is_log: bool
+) -> Scaled:
     if key is None:
         return Scaled()
     if key in DERIVED:
@@ -207,9 +209,9 @@ def _key_axis(key: str | None, rows: pl.DataFrame, column: str, units: Mapping[s
     return Scaled(title[0].upper() + title[1:], units.get(key, ""), is_log)
 
 
-def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, Unit]:
+def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, AxisUnit]:
     """Give the units of keys' numbers; none where some values are times and others sizes, say."""
-    found: dict[str, Unit] = {}
+    found: dict[str, AxisUnit] = {}
     for key in filter(None, keys):
         values = (value for each in reproduced if each.parts.get(part) for value in each.parts[part].column(key))
         units = {unit(key, value) for value in values}
@@ -227,7 +229,7 @@ def _title(wanted: Wanted) -> str:
     return words.get(wanted.as_, f"Difference in {lowered}" if wanted.as_ == "difference" else title)
 
 
-def _unit(wanted: Wanted) -> Unit:
+def _unit(wanted: Wanted) -> AxisUnit:
     assert wanted.value
     if wanted.as_ == "ratio":
         return ""
@@ -235,5 +237,5 @@ def _unit(wanted: Wanted) -> Unit:
     return "ratio" if wanted.as_ in ("gain", "harm") else known[0] if known else ""
 
 
-def _as_unit(text: str) -> Unit:
+def _as_unit(text: str) -> AxisUnit:
     return PREFIXED.get(text, "")

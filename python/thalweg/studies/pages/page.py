@@ -34,8 +34,8 @@ def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> r
     )
 
 
-def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.Claim:
-    return report.Claim(
+def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.PageClaim:
+    return report.PageClaim(
         id=claim.id,
         text=claim.text.strip(),
         source=claim.source,
@@ -47,8 +47,10 @@ def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.Claim:
     )
 
 
-def _judged(claim: Claim, name: str, judged: Judged) -> report.Judged:
-    return report.Judged(name, judged.verdict, texts.with_interval(judged, texts.unit(claim)), judged.n, judged.note)
+def _judged(claim: Claim, name: str, judged: Judged) -> report.PageVerdict:
+    return report.PageVerdict(
+        name, judged.verdict, texts.with_interval(judged, texts.unit(claim)), judged.n, judged.note
+    )
 
 
 def _provenance(study: Study, reproduced: Reproduced, *, quick: bool) -> report.Provenance:

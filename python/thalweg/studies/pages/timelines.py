@@ -4,11 +4,11 @@ import polars as pl
 
 from thalweg import analysis
 from thalweg.report.drawing.figure import Scaled, quantity_axis
-from thalweg.studies.claims.models import Figure
+from thalweg.studies.claims.models import PaperFigure
 from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 
-def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
+def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
     """Give t_s, value and flow of the quantity, of the first point that the figure's conditions leave.
 
     Raises `NotRun` if there is no such point.
@@ -33,7 +33,7 @@ def timelines(figure: Figure, data: PartData) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def scaled(figure: Figure) -> Scaled:
+def scaled(figure: PaperFigure) -> Scaled:
     """Describe the axis of the quantity."""
     assert figure.quantity
     return quantity_axis(analysis.QUANTITIES[figure.quantity])

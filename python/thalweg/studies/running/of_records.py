@@ -19,7 +19,7 @@ from thalweg.scratch import Scratch
 from thalweg.studies.claims import advice_measures
 from thalweg.studies.claims.planned_part import PlannedPart
 from thalweg.studies.judging.data import PartData
-from thalweg.studies.running.rounds import Pair
+from thalweg.studies.running.rounds import ExperimentKey
 
 if TYPE_CHECKING:  # they take a second to load, and most studies do without
     from thalweg.advise import Answer, Question
@@ -30,7 +30,7 @@ SIMULATED = "simulated"
 """Folder of the simulator's runs, beside those of the parts."""
 ANSWERS = "answers.json"
 
-Simulate = Callable[[PlannedPart, Path, Sequence[Pair]], Outcome]
+Simulate = Callable[[PlannedPart, Path, Sequence[ExperimentKey]], Outcome]
 """Runs experiments of a plan in a directory."""
 
 Teller = Callable[[str], None]

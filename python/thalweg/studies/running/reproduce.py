@@ -19,16 +19,16 @@ from thalweg.studies.claims.planned_part import PlannedPart, prepare
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.judge import Judged, judge
 from thalweg.studies.running import of_records
-from thalweg.studies.running.rounds import Pair, Schedule, finished
+from thalweg.studies.running.rounds import ExperimentKey, Schedule, finished
 
 RUNS = Path("runs") / "studies"
 """Folder of the run directories and pages, in the current directory."""
 
 
-class Runner(Protocol):
+class PartRunner(Protocol):
     """Runs experiments of a part, and shows how far it is."""
 
-    def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[Pair]) -> Outcome:
+    def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[ExperimentKey]) -> Outcome:
         """Run what is due in the directory."""
 
 
@@ -101,7 +101,7 @@ def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
 def run(
     planned: Reproduced,
     place: Path,
-    runner: Runner,
+    runner: PartRunner,
     clock: Callable[[], float] = time.monotonic,
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -137,7 +137,7 @@ def run(
     planned.seconds = clock() - start
 
 
-def _judge_records(planned: Reproduced, place: Path, runner: Runner, tell: Callable[[str], None]) -> int:
+def _judge_records(planned: Reproduced, place: Path, runner: PartRunner, tell: Callable[[str], None]) -> int:
     """Make up and judge the records of all parts that are of records; give the experiments that they are drawn from."""
     parts = {
         part: planned_part for part, planned_part in planned.planned_parts.items() if planned_part.records is not None
@@ -159,7 +159,7 @@ def _parts(claim: Claim) -> set[str]:
     return {claim.part, (claim.against.part if claim.against else None) or claim.part}
 
 
-def _run_part(planned: Reproduced, part: str, due: Sequence[Pair], runner: Runner) -> Outcome:
+def _run_part(planned: Reproduced, part: str, due: Sequence[ExperimentKey], runner: PartRunner) -> Outcome:
     planned_part, directory = planned.planned_parts[part], planned.directories[part]
     before = planned.parts[part].run or _opened(directory)
     if set(due) <= finished(before):

@@ -23,7 +23,7 @@ GROWTH = 1.5
 
 WHY = "the claims' intervals are narrower than their tolerances"
 
-Pair = tuple[int, int]
+ExperimentKey = tuple[int, int]
 """An experiment's point and repetition."""
 
 
@@ -32,22 +32,22 @@ class Schedule:
     """What of a plan is due."""
 
     plan: Plan
-    asked: set[Pair] = field(default_factory=set)
+    asked: set[ExperimentKey] = field(default_factory=set)
     """What was due in the rounds until now."""
     repetitions: dict[int, int] = field(default_factory=dict)
     """How many of each point were due."""
 
     @property
-    def all(self) -> list[Pair]:
+    def all(self) -> list[ExperimentKey]:
         """Everything that is planned, in its order."""
         return [(each.experiment, each.repetition) for each in self.plan.experiments]
 
-    def first(self, *, may_stop_early: bool) -> list[Pair]:
+    def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
         """Ask for the first repetitions of every point, or for all."""
         most = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
         return self._ask(most)
 
-    def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[Pair]:
+    def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
         """Ask for more where a claim is not sure enough; nothing, where all are."""
         looked_at: set[int] = set()
         open_: set[int] = set()
@@ -75,7 +75,7 @@ class Schedule:
             counts[point] = counts.get(point, 0) + 1
         return counts
 
-    def _ask(self, wanted: Mapping[int, int]) -> list[Pair]:
+    def _ask(self, wanted: Mapping[int, int]) -> list[ExperimentKey]:
         pairs = [pair for pair in self.all if pair[1] < wanted.get(pair[0], 0) and pair not in self.asked]
         self.asked |= set(pairs)
         for point, repetition in pairs:
@@ -92,7 +92,7 @@ class Schedule:
             file.unlink(missing_ok=True)
 
 
-def finished(run: Run | None) -> set[Pair]:
+def finished(run: Run | None) -> set[ExperimentKey]:
     """Give what is complete."""
     if run is None:
         return set()

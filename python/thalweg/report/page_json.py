@@ -2,5 +2,5 @@
 
 from typing import Any
 
-JsonObject = dict[str, Any]
+PageJson = dict[str, Any]
 """A JSON object whose keys Python only writes: their types are checked by Vega-Lite's schema and the tests of pages."""
