@@ -18,7 +18,7 @@ from thalweg.studies.claims.needs import needed
 from thalweg.studies.claims.planned_part import PlannedPart, prepare
 from thalweg.studies.judging.data import PartData
 from thalweg.studies.judging.judge import Judged, judge
-from thalweg.studies.running import of_records
+from thalweg.studies.running import record_parts
 from thalweg.studies.running.rounds import ExperimentKey, Schedule, finished
 
 RUNS = Path("runs") / "studies"
@@ -146,9 +146,9 @@ def _judge_records(planned: Reproduced, place: Path, runner: PartRunner, tell: C
         return 0
     outcomes: list[Outcome] = []
     try:
-        pools = of_records.simulated(next(iter(parts.values())), place, runner, outcomes)
+        pools = record_parts.simulated(next(iter(parts.values())), place, runner, outcomes)
         planned.directories |= {part: place / part for part in parts}
-        planned.parts |= of_records.judged(parts, pools, place, tell)
+        planned.parts |= record_parts.judged(parts, pools, place, tell)
     except KeyboardInterrupt:
         outcomes.append(Outcome(Exit.INTERRUPTED))
     planned.outcomes += outcomes
