@@ -12,6 +12,16 @@ from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 
+CALLED = {
+    "PaperFigure": "Figure",
+    "PolicyRange": "Range",
+    "PolicyRule": "Rule",
+    "RecordsPart": "Records",
+    "StudyMeasure": "Made",
+    "StudyPart": "Part",
+}
+"""Tables whose class has another name than errors have for them."""
+
 
 def translate(error: ValidationError, model: type[BaseModel], raw: Raw) -> Mistakes:
     """Return what pydantic found, one mistake per place."""
@@ -59,6 +69,8 @@ def _translate(details: ErrorDetails, place: Place, model: type[BaseModel], mist
         mistakes.add("bad-name", place, f"`{name}` is {found}", found=found, expected=expected)
     else:
         expected = details["msg"][0].lower() + details["msg"][1:]
+        if kind == "model_type":
+            expected = expected.replace(context["class_name"], CALLED.get(context["class_name"], context["class_name"]))
         mistakes.add("wrong-type", place, f"`{name}` is {found}", found=found, expected=expected)
 
 
