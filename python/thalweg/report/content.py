@@ -13,7 +13,8 @@ from thalweg.analysis.tables.series import spread
 from thalweg.report.text.labels import point_text
 from thalweg.report.text.numbers import Scale, scale_for
 from thalweg.results import Run, open_run
-from thalweg.results.plan_document import SweptValue, plan_document
+from thalweg.results.plan_document import plan_document
+from thalweg.results.run import SweptValue
 
 MOST_FLOWS = 40
 """Flows with names of their own of which a page can show each."""

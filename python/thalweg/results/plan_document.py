@@ -6,10 +6,7 @@ Keys that depend on `kind`, or that older run directories do not have, may be mi
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict, cast
 
-from thalweg.results.run import Run
-
-SweptValue = bool | int | float | str
-"""What a sweep sets a key to."""
+from thalweg.results.run import Run, SweptValue
 
 
 class StepDocument(TypedDict):
