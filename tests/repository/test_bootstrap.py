@@ -127,24 +127,13 @@ def test_what_builds_a_kernel_is_named_together(kernel_machine: Path) -> None:
     assert "do this: sudo apt-get install flex bison bc xz-utils\n" in stopped(kernel_machine, "kernel")
 
 
-def test_user_mode_linux_is_asked_for_where_there_is_a_package(kernel_machine: Path) -> None:
-    program(kernel_machine, "apt-cache", '[ "$*" = "show user-mode-linux" ]')
-    assert "do this: sudo apt-get install user-mode-linux\n" in stopped(kernel_machine, "kernel")
-
-
-def test_without_a_package_of_user_mode_linux_the_tests_left_out_are_named_at_the_end(kernel_machine: Path) -> None:
+def test_the_tests_that_are_left_out_are_named_at_the_end(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert went_on(kernel_machine, "kernel") == ""
     said = went_on(kernel_machine, "left-out")
-    assert "user-mode Linux (linux.uml) is missing: the tests of queue disciplines in a guest" in said
     assert "no kernel in virtual time is built" in said
     assert "you are not root" in said
     assert "user namespaces" not in said, "this user may make them"
-
-
-def test_in_ci_no_test_may_be_left_out(kernel_machine: Path) -> None:
-    program(kernel_machine, "apt-cache", "exit 100")
-    assert "linux.uml missing" in stopped(kernel_machine, "kernel", THALWEG_CI="1")
 
 
 def test_prometheus_is_asked_for_in_ci_and_else_left_out(kernel_machine: Path) -> None:
@@ -186,7 +175,6 @@ def test_who_may_not_make_namespaces_is_told_that_the_kernel_engine_was_not_test
 
 def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
     program(kernel_machine, "id", "echo 0")
-    program(kernel_machine, "linux.uml", "exit 0")
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
     (built / "kernel.json").write_text("{}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from thalweg.errors import Exit, ThalwegError
-from thalweg.kernel import commands, fragment, store, toolchain
+from thalweg.kernel import commands, fragment, registers, store, toolchain
 from thalweg.kernel.commands import Log
 from thalweg.kernel.fragment import Fragment
 from thalweg.kernel.source import KernelSource, SourcePackage, SourceTree
@@ -71,20 +71,27 @@ def build(order: Order, listener: BuildListener) -> Built:
     Raises `ThalwegError` if something is missing, an option does not hold, another build goes on, or make fails; and
     `KeyboardInterrupt` if it was asked to end. In all these cases nothing of the build is left but its log.
     """
-    fragments = [Fragment.ours(), *([Fragment.load(order.config)] if order.config else [])]
+    registers_bytes = registers.size_bytes()
+    fragments = [Fragment.ours()]
+    if registers_bytes > registers.USUAL_BYTES:
+        fragments.append(registers.stacks())
+    if order.config:
+        fragments.append(Fragment.load(order.config))
     options = fragment.merged(fragments)
     try:
         store.place().mkdir(parents=True, exist_ok=True)
         toolchain.check(store.place(), needs_source=order.tree is None)
         listener.phase("looking at the source")
         source: KernelSource = SourceTree.find(order.tree) if order.tree else SourcePackage.find()
-        key = _key(source, options)
+        if order.tree and registers.is_too_small(order.tree, registers_bytes):
+            raise _too_small(order.tree, registers_bytes)
+        key = _key(source, options, registers_bytes)
         there = None if order.is_forced else _whole(key)
         if there:
             there.use()
             return Built(there, is_new=False, notes=[])
         with asked_to_end(), store.building() as folder:
-            return _Build(order, fragments, source, listener, folder).run(key)
+            return _Build(order, fragments, registers_bytes, source, listener, folder).run(key)
     except OSError as error:
         raise _explained(error) from error
 
@@ -95,6 +102,7 @@ class _Build:
 
     order: Order
     fragments: list[Fragment]
+    registers_bytes: int
     source: KernelSource
     listener: BuildListener
     folder: Path
@@ -107,6 +115,8 @@ class _Build:
                 size = f"{self.source.size_bytes / 1e6:.0f} MB"
                 self.listener.phase(f"fetching and unpacking {self.source.about} ({size})")
             tree, source_sha256 = self.source.unpack(self.folder, log)
+            if registers.is_too_small(tree, self.registers_bytes):
+                registers.enlarge(tree, self.registers_bytes)
             self.listener.phase("configuring")
             make = self._make(tree)
             notes = self._configure(make, tree, log)
@@ -180,10 +190,23 @@ class _Build:
         return store.keep(made, f"{release}-{key}")
 
 
-def _key(source: KernelSource, options: dict[str, str]) -> str:
+def _key(source: KernelSource, options: dict[str, str], registers_bytes: int) -> str:
     """Give what tells this kernel from every other one."""
-    parts = (RECIPE, source.identity, fragment.write(options), toolchain.compiler())
+    parts = [RECIPE, source.identity, fragment.write(options), toolchain.compiler()]
+    if registers_bytes > registers.USUAL_BYTES:
+        parts.append(str(registers_bytes))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_DIGITS]
+
+
+def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
+    """Explain that no program would run in a kernel of this source on this machine."""
+    return ThalwegError(
+        "small-registers",
+        f"this machine's programs have {registers_bytes} bytes of registers, `{tree}` saves {registers.USUAL_BYTES}",
+        place="--source",
+        expected="a newer Linux, which asks the machine",
+        hint=f"in {tree / registers.PLACE}, make HOST_FP_SIZE {registers_bytes} instead of {registers.USUAL_BYTES}",
+    )
 
 
 def _whole(key: str) -> Kernel | None:

@@ -31,6 +31,9 @@ const END: Duration = Duration::from_secs(5);
 /// Between two checks of whether the run is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What the kernel says that cannot give a program its floating-point and vector registers back.
+const SMALL_REGISTERS: &str = "ptrace set fp regs failed";
+
 /// Lines of the console that are told when a guest has died.
 const LAST_LINES: usize = 8;
 
@@ -209,6 +212,13 @@ impl Guest {
     fn with_console(&self, what: &str) -> Error {
         let console = fs::read(self.folder.join(files::CONSOLE)).unwrap_or_default();
         let console = String::from_utf8_lossy(&console);
+        if console.contains(SMALL_REGISTERS) {
+            return Error::new(
+                "small-registers",
+                "the kernel of this guest was built for processors with fewer registers than this machine's",
+                "build it for this machine: thalweg kernel build",
+            );
+        }
         // Addresses of a call trace tell nobody anything.
         let is_told = |line: &&str| !line.is_empty() && !line.contains("[<");
         let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();

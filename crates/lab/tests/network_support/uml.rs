@@ -18,7 +18,7 @@ pub fn is_in_guest(name: &str) -> bool {
     command.arg(test).args([name, "--exact", "--nocapture", "--test-threads=1"]).env(IN_GUEST, "1");
     let output = command.output().expect("python3 runs tests/uml/run-in-uml");
     if output.status.code() == Some(77) {
-        cannot_run("user-mode Linux is not installed: sudo apt-get install user-mode-linux");
+        cannot_run("no kernel in virtual time is built: thalweg kernel build");
         return false;
     }
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,0 +1,79 @@
+"""How large a processor's registers are, which Linux as a process must know when it is built.
+
+Newer ones ask the machine. Linux 6.1 saves at most 2696 bytes of a program's floating-point and vector registers, those
+of AVX-512. The machine's kernel takes them back only whole, and with AMX (Intel, since 2023) they are 11008 bytes:
+every program in the guest then ends at once. So the number in the source is made this machine's, and the guest's
+stacks, on which they are saved, become larger.
+"""
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from thalweg.kernel.fragment import Fragment
+
+USUAL_BYTES = 2696
+"""What Linux expects at most where its source has a number for it."""
+
+PLACE = Path("arch/x86/um/user-offsets.c")
+NUMBER = re.compile(rf"(DEFINE_LONGS\(HOST_FP_SIZE, ){USUAL_BYTES}(\);)")
+
+STACK_ORDER = "4"
+"""Pages of a stack as a power of two: a stack holds the registers of a program, and of one that was interrupted."""
+
+PTRACE_ATTACH, PTRACE_DETACH, PTRACE_GETREGSET = 16, 17, 0x4204
+NT_X86_XSTATE = 0x202
+
+
+class _Buffer(ctypes.Structure):
+    """A struct iovec."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def size_bytes() -> int:
+    """Ask the machine's kernel how large the registers of a program are; where it does not say, give USUAL_BYTES."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+    libc.ptrace.restype = ctypes.c_long
+    content = ctypes.create_string_buffer(1 << 16)
+    buffer = _Buffer(ctypes.cast(content, ctypes.c_void_p), len(content))
+    with subprocess.Popen([sys.executable, "-ISc", "input()"], stdin=subprocess.PIPE) as asleep:
+        try:
+            if libc.ptrace(PTRACE_ATTACH, asleep.pid, None, None) != 0:
+                return USUAL_BYTES
+            os.waitpid(asleep.pid, os.WUNTRACED)
+            is_told = libc.ptrace(PTRACE_GETREGSET, asleep.pid, NT_X86_XSTATE, ctypes.addressof(buffer)) == 0
+            libc.ptrace(PTRACE_DETACH, asleep.pid, None, None)
+            return buffer.length if is_told else USUAL_BYTES
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                asleep.send_signal(signal.SIGKILL)
+
+
+def is_too_small(tree: Path, needed_bytes: int) -> bool:
+    """Say whether a source saves fewer bytes than needed."""
+    if needed_bytes <= USUAL_BYTES:
+        return False
+    try:
+        return NUMBER.search((tree / PLACE).read_text(encoding="utf-8")) is not None
+    except FileNotFoundError:
+        return False
+
+
+def enlarge(tree: Path, needed_bytes: int) -> None:
+    """Write the number of bytes that are needed into a source of ours."""
+    text = (tree / PLACE).read_text(encoding="utf-8")
+    (tree / PLACE).write_text(NUMBER.sub(rf"\g<1>{needed_bytes}\g<2>", text), encoding="utf-8")
+
+
+def stacks() -> Fragment:
+    """Return the options for larger stacks."""
+    return Fragment(
+        "the size of registers", {"CONFIG_KERNEL_STACK_ORDER": STACK_ORDER}, {"CONFIG_KERNEL_STACK_ORDER": 1}
+    )

@@ -1,0 +1,63 @@
+"""A kernel saves as many bytes of a program's registers as the machine's own kernel asks for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg.errors import Exit
+from thalweg.kernel import registers
+
+Thalweg = Callable[..., Any]
+
+OLD = "#ifdef FP_XSTATE_MAGIC1\n\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n#else\n"
+"""Of arch/x86/um/user-offsets.c in Linux 6.1."""
+
+
+@pytest.fixture
+def old(tree: Path) -> Path:
+    """A tree that has a number for the size."""
+    (tree / registers.PLACE).parent.mkdir(parents=True)
+    (tree / registers.PLACE).write_text(OLD)
+    return tree
+
+
+def test_the_machine_tells_the_size_of_its_registers() -> None:
+    # What FXSAVE saves is the least that a 64-bit processor of this kind has.
+    assert 512 <= registers.size_bytes() < 1 << 16
+    assert registers.size_bytes() % 8 == 0
+
+
+def test_the_number_in_a_source_becomes_that_of_the_machine(old: Path) -> None:
+    assert registers.is_too_small(old, 11008)
+    registers.enlarge(old, 11008)
+    assert (old / registers.PLACE).read_text() == OLD.replace("2696", "11008")
+    assert not registers.is_too_small(old, 11008)
+
+
+@pytest.mark.parametrize("needed", [832, 2696])
+def test_on_most_machines_the_number_stays(old: Path, needed: int) -> None:
+    assert not registers.is_too_small(old, needed)
+
+
+def test_a_tree_of_ones_own_that_saves_too_little_is_refused(
+    thalweg: Thalweg, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registers, "size_bytes", lambda: 11008)
+    done = thalweg("kernel", "build", "--source", str(old))
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert f"this machine's programs have 11008 bytes of registers, `{old}` saves 2696" in done.stderr
+    assert "make HOST_FP_SIZE 11008 instead of 2696" in done.stderr
+    assert (old / registers.PLACE).read_text() == OLD, "a developer's tree is only read"
+
+
+def test_a_kernel_for_larger_registers_is_another_one_with_larger_stacks(
+    thalweg: Thalweg, tree: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size, option in ((2696, None), (11008, "CONFIG_KERNEL_STACK_ORDER=4\n")):
+        monkeypatch.setattr(registers, "size_bytes", lambda size=size: size)
+        done = thalweg("kernel", "build", "--source", str(tree))
+        assert done.stdout.startswith("built: "), done.stderr
+        config = (cache / "current" / "config").read_text()
+        assert (option or "CONFIG_HZ=1000\n") in config
+        assert ("STACK_ORDER" in config) is (option is not None)
