@@ -293,7 +293,7 @@ def test_a_key_with_one_value_is_no_axis() -> None:
 
 
 def test_every_measure_is_documented_with_its_unit_and_definition() -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/analysis.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/reference/analysis.md").read_text()
     text = " ".join(page.split())
     for measure in analysis.MEASURES.values():
         assert f"| `{measure.name}` | {measure.unit} |" in text, (
@@ -303,7 +303,7 @@ def test_every_measure_is_documented_with_its_unit_and_definition() -> None:
 
 
 def test_the_page_names_the_measures_that_can_be_taken_within_a_window() -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/analysis.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/reference/analysis.md").read_text()
     sentence = re.sub(r"\s+", " ", page.split("## Within a window")[1].split("Times count from")[0])
     named = set(re.findall(r"`([a-z_0-9]+)`", sentence))
     expected = {measure.name for measure in analysis.MEASURES.values() if measure.in_window}

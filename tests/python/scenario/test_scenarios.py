@@ -11,7 +11,7 @@ import pytest
 from thalweg import engine, plan, scenario
 from thalweg.errors import ThalwegErrors
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILES = sorted(
     file
     for file in [*ROOT.glob("scenarios/**/*.toml"), *ROOT.glob("studies/*/*.toml")]
