@@ -22,6 +22,36 @@ use rand_core::Rng;
 use thalweg_cc::{Ack, CaState};
 use thalweg_units::{Bytes, Packets, Span, Time};
 
+/// The sender as an ACK found it.
+struct Prior {
+    una: u64,
+    sacked_end: u64,
+    in_flight: Packets,
+    delivered: u64,
+    lost: u64,
+}
+
+/// The segments that an ACK takes out of the scoreboard.
+struct Acked {
+    segments: u64,
+    bytes: u64,
+    /// Send times of the first and last of those that were sent once and not acknowledged selectively before.
+    first_sent_at: Option<Time>,
+    last_sent_at: Time,
+    /// The lowest of these; `u64::MAX` if there are none.
+    reordered_from: u64,
+}
+
+/// The round-trip times that an ACK shows, where they can be told.
+struct Rtts {
+    /// Of the newest segment of all that it acknowledges, as the controller sees it.
+    newest: Option<Span>,
+    /// Of the oldest, without those that timestamps tell.
+    exact: Option<Span>,
+    /// Of the oldest of those that it acknowledges selectively.
+    sacked: Option<Span>,
+}
+
 impl Sender {
     /// An ACK has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if
     /// that can be told exactly.
@@ -30,66 +60,89 @@ impl Sender {
             return None;
         }
         let mut facts = AckFacts::new(packet.tsecr);
-        let prior_una = self.board.una();
-        let prior_sacked_end = self.board.sacked_end();
-        let prior_inflight = self.board.in_flight();
-        let prior_delivered = self.rate.delivered;
-        let prior_lost = self.board.lost_total();
+        let prior = self.prior();
         self.peer_tsval = self.peer_tsval.max(packet.tsval);
         self.work.push = Push::All;
         self.work.is_space_due = true;
 
-        if packet.next.0 < prior_una {
-            // Its blocks may still be news. As in Linux, what they tell never counts as delivered.
+        if packet.next.0 < prior.una {
             facts.is_overtaken = true;
-            if !packet.sack.is_empty() {
-                self.on_sack_blocks(now, packet, prior_una, &mut facts);
-                self.check_reordering(&facts);
-                self.alert(now, rng, prior_una, &mut facts);
-            }
+            self.on_overtaken_ack(now, packet, prior.una, &mut facts, rng);
             return None;
         }
-        if packet.next.0 > prior_una {
+        if packet.next.0 > prior.una {
             facts.is_advancing = true;
             self.episode.timeouts_in_row = 0;
         }
         if !packet.sack.is_empty() {
-            self.on_sack_blocks(now, packet, prior_una, &mut facts);
+            self.on_sack_blocks(now, packet, prior.una, &mut facts);
             self.rate.delivered += facts.out_of_order;
             self.check_reordering(&facts);
         }
         if self.board.packets_out() == 0 {
             self.update_window(packet, &mut facts);
             if facts.is_dsack {
-                self.alert(now, rng, prior_una, &mut facts);
+                self.alert(now, rng, prior.una, &mut facts);
             }
             self.on_probe_answer(now, rng, packet.next.0, &facts);
             return None;
         }
 
-        let (rtt, exact_rtt) = self.remove_acked(now, packet.next.0, prior_sacked_end, &mut facts);
+        let rtts = self.remove_acked(now, packet.next.0, &prior, &mut facts);
         self.update_window(packet, &mut facts);
         self.rack.adapt_window(facts.delivery.prior_delivered(), self.rate.delivered);
         self.on_probe_answer(now, rng, packet.next.0, &facts);
         if !facts.is_not_duplicate() || facts.is_data_sacked || facts.is_dsack || self.state != CaState::Open {
-            self.alert(now, rng, prior_una, &mut facts);
+            self.alert(now, rng, prior.una, &mut facts);
         }
         if facts.is_timer_due {
             self.reset_timer(now);
         }
-        let delivered = self.rate.delivered - prior_delivered;
-        let lost = self.board.lost_total() - prior_lost;
-        let rate = self.rate.sample(now, delivered, &facts.delivery, self.rtt.min_rtt());
-        let ack = Ack {
+        let ack = self.ack_for_controller(now, &prior, &facts, rtts.newest);
+        self.control_cwnd(now, &ack, &facts, rng);
+        rtts.exact
+    }
+
+    #[inline]
+    fn prior(&self) -> Prior {
+        Prior {
+            una: self.board.una(),
+            sacked_end: self.board.sacked_end(),
+            in_flight: self.board.in_flight(),
+            delivered: self.rate.delivered,
+            lost: self.board.lost_total(),
+        }
+    }
+
+    /// An ACK below the left edge. Its blocks may still be news. As in Linux, what they tell never counts as delivered.
+    fn on_overtaken_ack(
+        &mut self,
+        now: Time,
+        packet: &AckPacket,
+        prior_una: u64,
+        facts: &mut AckFacts,
+        rng: &mut dyn Rng,
+    ) {
+        if !packet.sack.is_empty() {
+            self.on_sack_blocks(now, packet, prior_una, facts);
+            self.check_reordering(facts);
+            self.alert(now, rng, prior_una, facts);
+        }
+    }
+
+    /// The ACK as the controller sees it, with the rate sample that it completes.
+    #[inline]
+    fn ack_for_controller(&mut self, now: Time, prior: &Prior, facts: &AckFacts, rtt: Option<Span>) -> Ack {
+        let delivered = self.rate.delivered - prior.delivered;
+        let lost = self.board.lost_total() - prior.lost;
+        Ack {
             acked: Packets(delivered),
             lost: Packets(lost),
-            prior_inflight,
+            prior_inflight: prior.in_flight,
             rtt,
             is_delayed: facts.is_delayed,
-            rate,
-        };
-        self.control_cwnd(now, &ack, &facts, rng);
-        exact_rtt
+            rate: self.rate.sample(now, delivered, &facts.delivery, self.rtt.min_rtt()),
+        }
     }
 
     /// Takes the receiver's window, which counts from the left edge. Comes after the left edge has moved.
@@ -111,22 +164,34 @@ impl Sender {
         }
     }
 
-    /// Takes the segments below `next` out of the scoreboard. Returns two round-trip times, if they can be told: of the
-    /// newest of all that this ACK acknowledges, as the controller sees it, and of the oldest, without those that timestamps
-    /// tell.
-    fn remove_acked(
-        &mut self,
-        now: Time,
-        next: u64,
-        prior_sacked_end: u64,
-        facts: &mut AckFacts,
-    ) -> (Option<Span>, Option<Span>) {
+    /// Takes the segments below `next` out of the scoreboard, and what their round-trip times tell into the estimators.
+    fn remove_acked(&mut self, now: Time, next: u64, prior: &Prior, facts: &mut AckFacts) -> Rtts {
         let prior_sacked = self.board.sacked_out();
-        let mut first_acked_at = None;
-        let mut last_acked_at = Time::ZERO;
-        let mut acked = 0;
-        let mut bytes = 0;
-        let mut reordered_from = u64::MAX;
+        let acked = self.pop_acked(now, next, facts);
+        let rtts = self.sample_rtts(now, &acked, prior_sacked, facts);
+        if facts.is_data_acked {
+            facts.is_timer_due = true;
+            // A hole was filled by something sent once.
+            if acked.reordered_from < prior.sacked_end {
+                self.rack.on_reordering(acked.reordered_from, self.board.sacked_end());
+            }
+        } else if let (Some(sacked), Some(head)) = (rtts.sacked, self.board.head()) {
+            // What was sent after the first segment's latest copy has arrived: that copy's timeout may start over.
+            facts.is_timer_due = sacked > now.since(head.sent_at);
+        }
+        if acked.segments > 0 || rtts.newest.is_some() {
+            let conn = self.conn(now);
+            self.cc.on_packets_acked(&conn, Packets(acked.segments), rtts.newest, &mut self.window);
+            self.obey_hold();
+        }
+        rtts
+    }
+
+    /// Takes the segments below `next` out of the scoreboard. Those that no SACK block has reported are delivered now.
+    #[inline]
+    fn pop_acked(&mut self, now: Time, next: u64, facts: &mut AckFacts) -> Acked {
+        let mut acked =
+            Acked { segments: 0, bytes: 0, first_sent_at: None, last_sent_at: Time::ZERO, reordered_from: u64::MAX };
         while self.board.una() < next {
             let seq = self.board.una();
             let segment = self.board.pop().expect("what is below next was sent");
@@ -134,9 +199,9 @@ impl Sender {
             if flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED)) {
                 facts.is_resent_acked = true;
             } else if !flags.has(Flags::SACKED) {
-                last_acked_at = segment.sent_at;
-                first_acked_at.get_or_insert(segment.sent_at);
-                reordered_from = reordered_from.min(seq);
+                acked.last_sent_at = segment.sent_at;
+                acked.first_sent_at.get_or_insert(segment.sent_at);
+                acked.reordered_from = acked.reordered_from.min(seq);
                 facts.is_original_acked |= seq < self.episode.high_seq;
             }
             if !flags.has(Flags::SACKED) {
@@ -147,25 +212,29 @@ impl Sender {
                 }
                 self.rate.on_delivered(seq, &segment, &mut facts.delivery);
             }
-            acked += 1;
-            bytes += u64::from(segment.len);
+            acked.segments += 1;
+            acked.bytes += u64::from(segment.len);
             facts.is_data_acked = true;
         }
-        if acked > 0 {
+        if acked.segments > 0 {
             self.board.trim();
             self.rack.trim(next);
         }
+        acked
+    }
 
-        // The oldest segment's round trip smooths, the newest one's tells the state of the path.
+    /// Samples the round-trip times: the oldest segment's smooths, the newest one's tells the state of the path.
+    #[inline]
+    fn sample_rtts(&mut self, now: Time, acked: &Acked, prior_sacked: u64, facts: &mut AckFacts) -> Rtts {
         let mut oldest = None;
         let mut newest = None;
-        if let Some(first) = first_acked_at.filter(|_| !facts.is_resent_acked) {
+        if let Some(first) = acked.first_sent_at.filter(|_| !facts.is_resent_acked) {
             oldest = Some(now.since(first));
-            newest = Some(now.since(last_acked_at));
+            newest = Some(now.since(acked.last_sent_at));
             // A lone short segment: the receiver may have waited for a second one.
-            facts.is_delayed = acked == 1
+            facts.is_delayed = acked.segments == 1
                 && prior_sacked == 0
-                && bytes < self.config.mss.0
+                && acked.bytes < self.config.mss.0
                 && facts.delivery.prior_delivered().is_some_and(|prior| prior + 1 == self.rate.delivered)
                 && !facts.is_data_sacked
                 && !facts.is_dsack;
@@ -186,23 +255,7 @@ impl Sender {
             self.rtt.sample_min(now, newest, facts.is_delayed);
             self.rtt.sample(oldest, self.board.una(), self.board.next());
         }
-
-        if facts.is_data_acked {
-            facts.is_timer_due = true;
-            // A hole was filled by something sent once.
-            if reordered_from < prior_sacked_end {
-                self.rack.on_reordering(reordered_from, self.board.sacked_end());
-            }
-        } else if let (Some(sacked), Some(head)) = (sacked, self.board.head()) {
-            // What was sent after the first segment's latest copy has arrived: that copy's timeout may start over.
-            facts.is_timer_due = sacked > now.since(head.sent_at);
-        }
-        if acked > 0 || newest.is_some() {
-            let conn = self.conn(now);
-            self.cc.on_packets_acked(&conn, Packets(acked), newest, &mut self.window);
-            self.obey_hold();
-        }
-        (newest, exact)
+        Rtts { newest, exact, sacked }
     }
 
     /// What the ACK does to cwnd.
