@@ -31,6 +31,7 @@ fn changed(mut experiment: Experiment, change: impl Fn(&mut Experiment)) -> Expe
     experiment
 }
 
+#[allow(clippy::too_many_lines, reason = "a table: a case after the other")]
 fn cases() -> Vec<Case> {
     let deep = |experiment: &mut Experiment| support::set_path(experiment, RATE, RTT, 4.0);
     let no_loss = |experiment: &mut Experiment| experiment.forward.loss = loss(0.0);

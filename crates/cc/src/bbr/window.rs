@@ -26,7 +26,7 @@ impl Bbr {
             window.cwnd = if self.recovery.is_conserving {
                 cwnd.max(conn.inflight + ack.acked)
             } else {
-                self.towards_target(conn, ack, cwnd, bw, gain, window).max(MIN_CWND)
+                self.towards_target(conn, ack, cwnd, self.bdp(bw, gain), window).max(MIN_CWND)
             };
         }
         if self.mode == Mode::ProbeRtt {
@@ -50,18 +50,10 @@ impl Bbr {
         cwnd
     }
 
-    fn towards_target(
-        &self,
-        conn: &Conn,
-        ack: &Ack,
-        cwnd: Packets,
-        bw: Bandwidth,
-        gain: Gain,
-        window: &Window,
-    ) -> Packets {
+    fn towards_target(&self, conn: &Conn, ack: &Ack, cwnd: Packets, bdp: Packets, window: &Window) -> Packets {
         let full = self.full_pipe.is_reached;
         let bunches = if full { self.aggregation.room(self.bandwidth()) } else { Packets::ZERO };
-        let target = self.with_headroom(self.bdp(bw, gain) + bunches, conn, window);
+        let target = self.with_headroom(bdp + bunches, conn, window);
         if full {
             return (cwnd + ack.acked).min(target);
         }

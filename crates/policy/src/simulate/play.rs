@@ -38,6 +38,15 @@ pub struct Simulation {
     means: Vec<[f64; 2]>,
 }
 
+/// How a connection starts: to whom, over which kind of path, and with which arm.
+struct Start {
+    prefix: Prefix,
+    kind: usize,
+    is_busy: bool,
+    arm: ArmId,
+    is_held_out: bool,
+}
+
 /// A connection that is open: when it closes, its number, and what it then tells.
 type Open = Reverse<(Time, usize)>;
 
@@ -105,7 +114,8 @@ impl Simulation {
             let arm = if is_held_out { self.arms.default() } else { weights.draw(connection.arm) };
             let (kind, _) = destination.kind(at);
             tally.add(connection, arm, is_held_out);
-            let outcome = self.outcome(connection, destination.prefix, kind, is_busy, arm, is_held_out, &player);
+            let start = Start { prefix: destination.prefix, kind, is_busy, arm, is_held_out };
+            let outcome = self.outcome(connection, &start, &player);
             open.push(Reverse((Time(at.0.saturating_add(outcome.busy.0)), number)));
             outcomes[number] = Some(outcome);
         }
@@ -113,17 +123,8 @@ impl Simulation {
     }
 
     /// What a connection comes to.
-    #[allow(clippy::too_many_arguments, reason = "all of it decides")]
-    fn outcome(
-        &self,
-        connection: &Connection,
-        prefix: Prefix,
-        kind: usize,
-        is_busy: bool,
-        arm: ArmId,
-        is_held_out: bool,
-        player: &Player,
-    ) -> Outcome {
+    fn outcome(&self, connection: &Connection, start: &Start, player: &Player) -> Outcome {
+        let &Start { prefix, kind, is_busy, arm, is_held_out } = start;
         let row_of = |arm: ArmId| {
             let rows = self.table.rows(kind, is_busy, arm.index(), connection.size);
             rows[(connection.row % rows.len() as u64) as usize]
