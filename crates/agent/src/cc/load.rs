@@ -10,8 +10,9 @@ use crate::log;
 use crate::notify;
 use crate::problem::Problem;
 use crate::requirements::{self, FILES_OF_CC};
-use libbpf_rs::{MapCore, MapType};
+use libbpf_rs::{Link, MapCore, MapType, Object};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -26,20 +27,14 @@ pub fn load(
     keep: bool,
     say: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    let is_ours = what == BBR_CPU;
-    if !is_ours {
-        check_file(what, rule)?;
-    }
-    requirements::check_files(FILES_OF_CC)?;
-    let kernel = Kernel::look()?;
-    let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { open_file(Path::new(what))? };
+    let (kernel, algorithm) = find(what, rule)?;
     let name = algorithm.name.clone();
     let earlier = Registered::find(&kernel, &name);
     check_name(&name, earlier.as_ref())?;
     let default_before = settings::default().ok();
 
     // Caught before there is anything to take back.
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
     let with_link = !keep && kernel.has_links();
     let mut object = algorithm.load(with_link)?;
@@ -48,48 +43,80 @@ pub fn load(
         earlier.unregister()?;
         say(&format!("{name}: took back what an earlier `cc load` had left registered\n"))?;
     }
-    let mut map = object
-        .maps_mut()
-        .find(|map| map.map_type() == MapType::StructOps && map.autocreate())
-        .expect("an algorithm has one such map");
-    let mut link = map.attach_struct_ops().map_err(|error| {
-        Problem::failed(
-            "kernel-refuses",
-            &name,
-            format!("the kernel does not register it: {error}"),
-            "a complete tcp_congestion_ops (ssthresh, undo_cwnd, and cong_avoid or cong_control)",
-            "sudo thalweg-agent cc list shows which names are taken",
-        )
-    })?;
+    let mut link = register(&mut object, &name)?;
     // The default may name an algorithm of an earlier loader that is gone: that one is still what it means.
     if default_before.as_deref() == Some(name.as_str()) {
         let _ = settings::set_default(&name);
     }
-    let ends = match (keep, with_link) {
+    if keep {
+        link.disconnect();
+    }
+    say(&format!("{name}: registered, {}\n{}", lifetime(keep, with_link), how_to_use(&name)))?;
+    if keep {
+        return Ok(());
+    }
+    notify::ready();
+    wait_for_end(&mut signals, &name);
+    unload::leave_default(&name, default_before.as_deref(), say)?;
+    drop(link);
+    say(&format!("{name}: taken back; connections that use it keep it until they close\n"))
+}
+
+/// The algorithm to be loaded, and the kernel that is to take it.
+///
+/// # Errors
+/// If the machine lacks something, or the file is no algorithm.
+fn find(what: &OsStr, rule: Option<&str>) -> Result<(Kernel, Algorithm), Problem> {
+    let is_ours = what == BBR_CPU;
+    if !is_ours {
+        check_file(what, rule)?;
+    }
+    requirements::check_files(FILES_OF_CC)?;
+    let kernel = Kernel::look()?;
+    let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { open_file(Path::new(what))? };
+    Ok((kernel, algorithm))
+}
+
+/// Registers the algorithm of a loaded object. It stays until the link is dropped.
+///
+/// # Errors
+/// If the kernel refuses it.
+fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
+    let mut map = object
+        .maps_mut()
+        .find(|map| map.map_type() == MapType::StructOps && map.autocreate())
+        .expect("an algorithm has one such map");
+    map.attach_struct_ops().map_err(|error| {
+        Problem::failed(
+            "kernel-refuses",
+            name,
+            format!("the kernel does not register it: {error}"),
+            "a complete tcp_congestion_ops (ssthresh, undo_cwnd, and cong_avoid or cong_control)",
+            "sudo thalweg-agent cc list shows which names are taken",
+        )
+    })
+}
+
+/// How long the registration lasts, for the user.
+fn lifetime(keep: bool, with_link: bool) -> &'static str {
+    match (keep, with_link) {
         (true, _) => "until `thalweg-agent cc unload` or the next start of the machine",
         (false, true) => "until this process ends, in whatever way (Ctrl-C, SIGTERM)",
         (false, false) => {
             "until this process is asked to end (Ctrl-C, SIGTERM); before Linux 6.4 it stays registered if the process is \
              killed, until the next `cc load` or `cc unload`"
         }
-    };
-    if keep {
-        link.disconnect();
     }
-    say(&format!("{name}: registered, {ends}\n{}", how_to_use(&name)))?;
-    if keep {
-        return Ok(());
-    }
-    notify::ready();
+}
+
+/// Waits for SIGINT or SIGTERM.
+fn wait_for_end(signals: &mut Signals, name: &str) {
     for signal in signals.forever() {
         if signal != SIGHUP {
             break;
         }
         log::info(&format!("{name}: SIGHUP; there are no settings to be read again"));
     }
-    unload::leave_default(&name, default_before.as_deref(), say)?;
-    drop(link);
-    say(&format!("{name}: taken back; connections that use it keep it until they close\n"))
 }
 
 /// Opens a user's program, after another process has shown that it can be opened.

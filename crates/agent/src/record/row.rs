@@ -103,6 +103,7 @@ impl RowBuilder {
     }
 
     /// The row of an event; of a connection that was gone when looked for, with `is_unseen`.
+    #[allow(clippy::too_many_lines, reason = "a table: a line for each column")]
     pub fn row(&mut self, event: &Event, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
