@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the recorder's programs hand over: a span of one connection's life. crates/agent/src/flow/event.rs mirrors this file;
+ * What the recorder's programs hand over: a span of one connection's life. crates/agent/src/flow/record_event.rs mirrors this file;
  * a test there compares the two. Numbers are as wide as the kernel keeps them: each byte of an event that others have to fetch
  * costs time. Those of 64 bits stand before those of 32, of which there is an even number, so that nothing is filled up.
  *

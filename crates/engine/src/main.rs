@@ -6,8 +6,8 @@
 mod arguments;
 mod capabilities;
 mod engine;
+mod engine_events;
 mod engines;
-mod events;
 mod machine;
 mod merge;
 mod plan_file;
@@ -18,7 +18,7 @@ mod schema;
 
 use arguments::{Arguments, Command, Guest, Policy};
 use clap::Parser;
-use events::{Event, Output};
+use engine_events::{Event, Output};
 use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;

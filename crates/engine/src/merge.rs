@@ -1,6 +1,6 @@
 //! `thalweg-engine merge`.
 
-use crate::events::{Event, Output};
+use crate::engine_events::{Event, Output};
 use crate::machine;
 use crate::problem::{Exit, Problem};
 use std::path::{Path, PathBuf};

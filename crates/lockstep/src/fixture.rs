@@ -6,8 +6,8 @@
 //! behaviour looks equal.
 
 use crate::algorithm::{Algorithm, Clock};
-use crate::event::{Call, Event};
 use crate::layout::Member;
+use crate::lockstep_event::{Call, Event};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

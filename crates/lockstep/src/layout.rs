@@ -1,7 +1,7 @@
 //! Where the members of a controller's own state lie in `icsk_ca_priv`, as the running kernel's type information (BTF) has
 //! it. So the recorder reads the members by name, whatever this kernel's compiler has made of the structure.
 
-use crate::event::PRIV_WORDS;
+use crate::lockstep_event::PRIV_WORDS;
 use libbpf_rs::btf::types::{Array, Int, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
 

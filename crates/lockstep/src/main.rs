@@ -3,9 +3,9 @@
 //! program for those who work on thalweg; no user needs it. How it works: docs/concepts/fidelity.md.
 
 mod algorithm;
-mod event;
 mod fixture;
 mod layout;
+mod lockstep_event;
 mod record;
 mod scene;
 
@@ -101,7 +101,7 @@ fn record(
     scene: &Scene,
     algorithm: Algorithm,
     is_stopped: &AtomicBool,
-    write: impl Fn(&[event::Event]) -> Result<String, String>,
+    write: impl Fn(&[lockstep_event::Event]) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut attempt = 1;
     loop {

@@ -1,7 +1,7 @@
 //! Recording: registers a reported controller, has the engine run a scene with it, and takes what it reports.
 
 use crate::algorithm::Algorithm;
-use crate::event::Event;
+use crate::lockstep_event::Event;
 use crate::scene::Scene;
 use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, RingBufferBuilder};
 use std::cell::RefCell;

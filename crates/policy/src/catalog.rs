@@ -1,10 +1,10 @@
 //! Policies by name.
 
 use crate::arm::ArmId;
-use crate::event::Event;
 use crate::outcome::{Class, Loss, Outcome};
 use crate::policies::{Ab, Bayes, Bpftune, Greedy, Rules, Static, Ucb};
 use crate::policy::{Explanation, Policy};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};

@@ -33,7 +33,6 @@
 
 mod arm;
 mod catalog;
-mod event;
 mod guard;
 mod math;
 mod objective;
@@ -41,6 +40,7 @@ mod outcome;
 mod places;
 mod policies;
 mod policy;
+mod policy_event;
 mod prefix;
 pub mod simulate;
 mod snapshot;
@@ -48,7 +48,6 @@ mod weights;
 
 pub use arm::{Arm, ArmId, Arms, ArmsError, MAX_ARMS};
 pub use catalog::AnyPolicy;
-pub use event::{Change, Event};
 pub use guard::{Account, ArmAccount, Difference, Guard, GuardSettings, Host};
 pub use objective::Objective;
 pub use outcome::{Class, Direction, Group, Loss, Outcome, Size};
@@ -58,6 +57,7 @@ pub use policies::{
     RulesError, Static, Ucb, UcbSettings,
 };
 pub use policy::{ArmView, Explanation, Interval, Policy};
+pub use policy_event::{Change, Event};
 pub use prefix::{Family, Prefix, PrefixError, Tree};
 pub use snapshot::{FORMAT, RestoreError, Snapshot};
 pub use weights::Weights;

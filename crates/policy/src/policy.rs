@@ -1,8 +1,8 @@
 //! What every policy does.
 
 use crate::arm::{Arm, ArmId, Arms};
-use crate::event::Event;
 use crate::outcome::{Class, Loss, Outcome};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! A connection: its two ends, and the transfers that it carries one after another.
 
-use crate::events::Alarm;
+use crate::calendar::Alarm;
 use thalweg_tcp::{Counters, Receiver, Sender};
 use thalweg_trace::Histogram;
 use thalweg_traffic::Stream;

@@ -17,7 +17,7 @@
 //! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
 use crate::backward::Backward;
-use crate::events::Alarm;
+use crate::calendar::Alarm;
 use std::collections::VecDeque;
 use thalweg_plan::plan;
 use thalweg_traffic::{Stream, up_to};

@@ -31,10 +31,10 @@
 //! ```
 
 mod backward;
+mod calendar;
 mod connection;
 mod cpu;
 mod error;
-mod events;
 mod invalid;
 mod ledger;
 mod rows;

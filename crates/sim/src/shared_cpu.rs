@@ -1,7 +1,7 @@
 //! Hosts that share their CPU: the simulation hands them tasks, and carries them out while a slice lasts.
 
+use crate::calendar::Event;
 use crate::cpu::{Cpu, Task};
-use crate::events::Event;
 use crate::simulation::Simulation;
 use thalweg_trace::Sink;
 use thalweg_units::Span;

@@ -2,10 +2,10 @@
 
 use crate::Summary;
 use crate::backward::Backward;
+use crate::calendar::{Alarm, Calendar, Event};
 use crate::connection::Connection;
 use crate::cpu::{Cpu, Task};
 use crate::error::Error;
-use crate::events::{Alarm, Calendar, Event};
 use crate::invalid;
 use crate::ledger::{Ledger, Side};
 use crate::rows::Rows;

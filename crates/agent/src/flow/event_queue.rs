@@ -1,7 +1,7 @@
 //! The events that wait in memory which the programs in the kernel write and this process reads: `struct record_slot` of
 //! `bpf/include/record_event.h` says whose a slot is when.
 
-use super::event::Event;
+use super::record_event::Event;
 use super::sys::Shared;
 use std::io;
 use std::os::fd::AsFd;

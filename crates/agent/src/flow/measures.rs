@@ -1,7 +1,7 @@
 //! Quantities that follow from the fields of an event alone.
 
-use super::event::{Event, RTT_FEW};
 use super::off_cpu::OffCpu;
+use super::record_event::{Event, RTT_FEW};
 use super::rtt::percentile_us;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -3,7 +3,6 @@
 pub mod capacity;
 pub mod cgroups;
 pub mod clock;
-pub mod event;
 pub mod event_queue;
 pub mod load_config;
 pub mod measures;
@@ -11,6 +10,7 @@ pub mod off_cpu;
 pub mod packed;
 pub mod program;
 pub mod reason;
+pub mod record_event;
 pub mod rtt;
 pub mod scan;
 pub mod sys;

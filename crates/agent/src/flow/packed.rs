@@ -3,7 +3,7 @@
 //! A bit for each says whether it is zero. Of the others as many bytes are kept as they have: seven bits in each, and one
 //! that says whether another byte follows (LEB128).
 
-use super::event::Event;
+use super::record_event::Event;
 
 /// Each number of an event has a bit of a `u128`.
 const _: () = assert!(Event::NUMBERS <= 128);
@@ -57,7 +57,7 @@ impl Packed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::event::flag;
+    use crate::flow::record_event::flag;
 
     #[test]
     fn an_event_comes_out_as_it_went_in() {

@@ -2,8 +2,8 @@
 
 use super::capacity::Capacity;
 use super::cgroups::Recorded;
-use super::event::{Counters, Settings};
 use super::load_config::LoadConfig;
+use super::record_event::{Counters, Settings};
 use crate::cc::holders::{Held, holders};
 use crate::keeper::end_orphans;
 use crate::object;

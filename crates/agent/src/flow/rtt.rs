@@ -1,6 +1,6 @@
 //! The histogram of round-trip times that the kernel's side keeps: a byte for each of eight buckets in a power of two.
 
-use super::event::{RTT_FIRST_OCTAVE, RTT_OCTAVES};
+use super::record_event::{RTT_FIRST_OCTAVE, RTT_OCTAVES};
 
 /// Buckets in a power of two.
 const PER_OCTAVE: u32 = 8;

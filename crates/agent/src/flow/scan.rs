@@ -1,8 +1,8 @@
 //! Scans all open connections: to join those that were open before recording began, to make interim rows, and to show them.
 //! A connection that a scan no longer finds is searched for in the table that the programs keep.
 
-use super::event::Event;
 use super::program::Program;
+use super::record_event::Event;
 use crate::problem::Problem;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
 use std::collections::HashSet;

@@ -2,8 +2,8 @@
 //! that were open before recording began, and those that another program has taken the calls from. Their last look stands for
 //! their end.
 
-use super::event::Event;
 use super::packed::Packed;
+use super::record_event::Event;
 use std::collections::HashMap;
 
 /// The last look at each. There can be as many as connections: they are packed.

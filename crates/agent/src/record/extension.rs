@@ -1,9 +1,9 @@
 //! The interface between the recorder and what extends it. The recorder does not know `tune`, which is built on top of it.
 
-use crate::flow::event::Event;
 use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
+use crate::flow::record_event::Event;
 use crate::problem::Problem;
 use crate::show::observable::Tuning;
 use libbpf_rs::Link;

@@ -2,8 +2,8 @@
 
 use super::attachment::Attachment;
 use super::recorder::Recorder;
-use crate::flow::event::Event;
 use crate::flow::event_queue::EventQueue;
+use crate::flow::record_event::Event;
 use crate::flow::scan::{Scanned, Scanner};
 use crate::flow::wakeup::Wakeup;
 use crate::log;

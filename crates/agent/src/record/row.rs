@@ -4,13 +4,13 @@
 use super::files::Addresses;
 use crate::flow::cgroups;
 use crate::flow::clock::Clock;
-use crate::flow::event::{Event, Kind, flag, state};
 use crate::flow::measures::{
     address, bbr_bw_bps, buffer_bdp, cpu_limited, delivery_rate_bps, delivery_rate_max_bps, is_measured,
     is_paced_by_application, known, name, p95_us, smallest_rtt_us,
 };
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::reason::Reason;
+use crate::flow::record_event::{Event, Kind, flag, state};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;

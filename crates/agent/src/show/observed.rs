@@ -5,10 +5,10 @@ use super::snapshot::{self, Counters, Open, OpenConnections, Snapshot, Usage, Wr
 use super::sorting::Selection;
 use crate::flow::cgroups;
 use crate::flow::clock::{jiffy_ns, monotonic_us};
-use crate::flow::event::{Event, flag, state};
 use crate::flow::measures::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::{Cost, Program};
+use crate::flow::record_event::{Event, flag, state};
 use crate::flow::scan::Scanner;
 use crate::flow::wakeup::Wakeup;
 use std::collections::HashMap;

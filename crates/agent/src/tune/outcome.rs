@@ -2,10 +2,10 @@
 
 use super::kernel::Choice;
 use super::wire::Slots;
-use crate::flow::event::{Event, Kind, flag};
 use crate::flow::measures;
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::reason::Reason;
+use crate::flow::record_event::{Event, Kind, flag};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};

@@ -10,8 +10,8 @@ mod tests;
 
 use crate::arguments;
 use crate::engine::Engine;
+use crate::engine_events::{Event, Output, seconds};
 use crate::engines::{self, ENGINES};
-use crate::events::{Event, Output, seconds};
 use crate::machine;
 use crate::plan_file;
 use crate::problem::{Exit, Problem};

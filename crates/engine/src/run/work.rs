@@ -2,7 +2,7 @@
 
 use super::guard;
 use crate::engine::{Engine, Failure, Job, Summary};
-use crate::events::{Event, Output, seconds};
+use crate::engine_events::{Event, Output, seconds};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,10 +1,10 @@
 //! What a host process provides to the role that it plays: commands, events, and the start of the experiment.
 
 mod commands;
-mod events;
+mod event_writer;
 
 pub use commands::CommandQueue;
-pub use events::EventWriter;
+pub use event_writer::EventWriter;
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;

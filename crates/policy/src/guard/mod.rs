@@ -15,10 +15,10 @@ mod pairs;
 
 use crate::arm::{ArmId, Arms};
 use crate::catalog::AnyPolicy;
-use crate::event::{Change, Event};
 use crate::objective::Objective;
 use crate::outcome::{Class, Direction, Group, Loss, Outcome};
 use crate::policy::{Explanation, Policy, percent};
+use crate::policy_event::{Change, Event};
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use evidence::{Evidence, Standing};

@@ -1,9 +1,9 @@
 //! A randomised comparison: chance decides who gets the treatment, and everybody gets it when the pilot is over.
 
 use crate::arm::{ArmId, Arms};
-use crate::event::Event;
 use crate::outcome::{Class, Outcome};
 use crate::policy::{Explanation, Policy, bare_views, percent};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use rand_core::{Rng, SeedableRng};

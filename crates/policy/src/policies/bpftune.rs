@@ -13,9 +13,9 @@
 //! Source: bpftune-tcp-conn(8) and src/tcp_conn_tuner.bpf.c of <https://github.com/oracle/bpftune>, read for what they do.
 
 use crate::arm::{ArmId, Arms};
-use crate::event::Event;
 use crate::outcome::{Class, Group, Loss, Outcome};
 use crate::policy::{ArmView, Explanation, Policy, bare_views, percent};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};

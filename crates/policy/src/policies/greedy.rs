@@ -1,11 +1,11 @@
 //! The best so far, and now and then another: epsilon-greedy, the baseline of every bandit.
 
 use crate::arm::Arms;
-use crate::event::Event;
 use crate::objective::Objective;
 use crate::outcome::{Class, Outcome};
 use crate::policies::ledger::Ledgers;
 use crate::policy::{Explanation, Policy, percent};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};

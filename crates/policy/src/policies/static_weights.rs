@@ -1,9 +1,9 @@
 //! Weights that never change.
 
 use crate::arm::{ArmId, Arms};
-use crate::event::Event;
 use crate::outcome::{Class, Outcome};
 use crate::policy::{Explanation, Policy, bare_views, percent};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};

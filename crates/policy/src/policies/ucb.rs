@@ -4,11 +4,11 @@
 //! the rewards' own scatter in the place of their range.
 
 use crate::arm::Arms;
-use crate::event::Event;
 use crate::objective::Objective;
 use crate::outcome::{Class, Outcome};
 use crate::policies::ledger::{Ledger, Ledgers};
 use crate::policy::{Explanation, Policy};
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};

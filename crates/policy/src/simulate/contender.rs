@@ -2,10 +2,10 @@
 
 use crate::arm::ArmId;
 use crate::catalog::AnyPolicy;
-use crate::event::Event;
 use crate::guard::{Guard, Host};
 use crate::outcome::{Class, Loss, Outcome};
 use crate::policy::Policy;
+use crate::policy_event::Event;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde_json::Value;

@@ -27,11 +27,11 @@ mod nodes;
 mod pool;
 
 use crate::arm::{Arm, ArmId, Arms};
-use crate::event::{Change, Event};
 use crate::math::Z95;
 use crate::objective::Objective;
 use crate::outcome::{Class, Direction, Group, Outcome, Size};
 use crate::policy::{ArmView, Explanation, Interval, Policy, percent};
+use crate::policy_event::{Change, Event};
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use cell::{Belief, Cell, Prior};

@@ -6,10 +6,10 @@
 //! of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
-use crate::event::Event;
 use crate::outcome::{Class, Direction, Outcome};
 use crate::places::Places;
 use crate::policy::{Explanation, Policy, bare_views};
+use crate::policy_event::Event;
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
