@@ -10,7 +10,7 @@ use thalweg_store::{ExperimentId, Merged};
 /// Something that has happened.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event<'a> {
+pub enum EngineEvent<'a> {
     /// What is about to be run.
     Plan {
         /// Experiments that were asked for.
@@ -95,17 +95,17 @@ pub enum Event<'a> {
     },
 }
 
-impl<'a> Event<'a> {
+impl<'a> EngineEvent<'a> {
     /// The event of a problem.
-    pub fn error(problem: &'a Problem) -> Event<'a> {
+    pub fn error(problem: &'a Problem) -> EngineEvent<'a> {
         let Problem { code, place, found, expected, hint, .. } = problem;
-        Event::Error { code, place, found, expected, hint, message: problem.to_string() }
+        EngineEvent::Error { code, place, found, expected, hint, message: problem.to_string() }
     }
 
     /// The event of a merge.
-    pub fn merged(merged: &Merged) -> Event<'a> {
+    pub fn merged(merged: &Merged) -> EngineEvent<'a> {
         let Merged { experiments, copied, present, missing } = *merged;
-        Event::Merged { experiments, copied, present, missing }
+        EngineEvent::Merged { experiments, copied, present, missing }
     }
 }
 
@@ -124,7 +124,7 @@ impl Output {
     ///
     /// # Errors
     /// Nobody reads any more.
-    pub fn emit(&self, event: &Event<'_>) -> io::Result<()> {
+    pub fn emit(&self, event: &EngineEvent<'_>) -> io::Result<()> {
         let mut line = serde_json::to_vec(event).expect("events are plain data");
         line.push(b'\n');
         let mut writer = self.writer.lock().expect("no thread panics while it writes an event");

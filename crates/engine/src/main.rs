@@ -18,7 +18,7 @@ mod schema;
 
 use arguments::{Arguments, Command, Guest, Policy};
 use clap::Parser;
-use engine_events::{Event, Output};
+use engine_events::{EngineEvent, Output};
 use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
     let exit = action(&output).unwrap_or_else(|problem| {
         eprintln!("thalweg-engine: {problem}\n  hint: {}", problem.hint);
         // If nobody reads events any more, the text above and the exit code still say it.
-        let _ = output.emit(&Event::error(&problem));
+        let _ = output.emit(&EngineEvent::error(&problem));
         problem.exit
     });
     exit.into()

@@ -1,6 +1,6 @@
 //! `thalweg-engine merge`.
 
-use crate::engine_events::{Event, Output};
+use crate::engine_events::{EngineEvent, Output};
 use crate::machine;
 use crate::problem::{Exit, Problem};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,6 @@ pub fn merge(out: &Path, parts: &[PathBuf], output: &Output) -> Result<Exit, Pro
         );
     }
     // The files are there, whether or not somebody still reads what we say.
-    let _ = output.emit(&Event::merged(&merged));
+    let _ = output.emit(&EngineEvent::merged(&merged));
     Ok(Exit::Finished)
 }

@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Child;
 use std::time::Duration;
 use thalweg_lab::net::{LinkKind, Network};
-use thalweg_lab::protocol::{Command, Configuration, Event, Role};
+use thalweg_lab::protocol::{Command, Configuration, HostEvent, Role};
 use thalweg_plan::plan::Experiment;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     server.wait()?;
     tell(&mut relay, &Command::Stop)?;
     let stopped = events.map_while(Result::ok).find_map(|line| match serde_json::from_str(&line) {
-        Ok(Event::Stopped { measured, untrustworthy }) => Some((measured, untrustworthy)),
+        Ok(HostEvent::Stopped { measured, untrustworthy }) => Some((measured, untrustworthy)),
         _ => None,
     });
     drop(relay.stdin.take());

@@ -1,7 +1,7 @@
 //! The process `thalweg-engine host`: one host of an experiment.
 
 use crate::error::Error;
-use crate::protocol::{Command, Configuration, Event, Role};
+use crate::protocol::{Command, Configuration, HostEvent, Role};
 use crate::stage::{CommandQueue, EventWriter, Stage, Stopped, clock_event};
 use crate::{diag, net, relay, traffic};
 
@@ -13,7 +13,7 @@ pub fn serve() -> Result<(), Error> {
     let events = EventWriter::open();
     let outcome = CommandQueue::open().and_then(|commands| play(&commands, &events));
     if let Err(error) = &outcome {
-        events.send(&Event::Failed(error.clone()));
+        events.send(&HostEvent::Failed(error.clone()));
     }
     outcome
 }
@@ -28,7 +28,7 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
     };
     let Configuration { sysctls, experiment, role } = *configuration;
     let sysctls = net::sysctl::apply(&sysctls)?;
-    let configured = move || Event::Configured {
+    let configured = move || HostEvent::Configured {
         sysctls: sysctls.clone(),
         cc: net::probe::algorithms(),
         kernel: net::probe::release(),
@@ -46,7 +46,7 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
         }
         Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
     };
-    events.send(&Event::Stopped { measured, untrustworthy });
+    events.send(&HostEvent::Stopped { measured, untrustworthy });
     // The engine has the rows before it lets us go.
     loop {
         if commands.next() == Command::Clock {

@@ -150,7 +150,7 @@ pub struct Qdisc {
 /// What a host answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Event {
+pub enum HostEvent {
     /// All is prepared.
     Configured {
         /// The kernel settings as they read now.

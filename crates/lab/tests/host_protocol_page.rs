@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use thalweg_lab::protocol::{Command, Event};
+use thalweg_lab::protocol::{Command, HostEvent};
 
 const PAGE: &str = include_str!("../../../docs/reference/host-protocol.md");
 
@@ -18,7 +18,7 @@ fn every_example_is_a_whole_command_or_event() {
         let again = if example.get("command").is_some() {
             serde_json::from_value::<Command>(example.clone()).map(|command| serde_json::to_value(command).unwrap())
         } else {
-            serde_json::from_value::<Event>(example.clone()).map(|event| serde_json::to_value(event).unwrap())
+            serde_json::from_value::<HostEvent>(example.clone()).map(|event| serde_json::to_value(event).unwrap())
         };
         let again = again.unwrap_or_else(|error| panic!("{error}: {example}"));
         assert_eq!(again, example, "what is written has other keys than what is shown");

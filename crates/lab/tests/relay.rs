@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command as Process, Stdio};
-use thalweg_lab::protocol::{Event, Port, Role};
+use thalweg_lab::protocol::{HostEvent, Port, Role};
 use thalweg_lab::relay::capture;
 use thalweg_link::{Link, Sent};
 use thalweg_traffic::Randomness;
@@ -269,7 +269,7 @@ fn without_packet_sockets_the_error_says_what_is_missing() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut relay = Program::of(command.spawn().expect("it starts"));
     relay.configure(&experiment(|_| ()), relay_of("lo"));
-    let Event::Failed(error) = relay.event() else { panic!("it carries packets") };
+    let HostEvent::Failed(error) = relay.event() else { panic!("it carries packets") };
     assert_eq!(error.code, "no-packet-socket");
     assert!(error.hint.contains("CAP_NET_RAW"), "{error}");
     relay.end();
@@ -286,7 +286,7 @@ fn an_interface_that_is_not_there_is_named() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut relay = Program::of(command.spawn().expect("it starts"));
     relay.configure(&experiment(|_| ()), relay_of("nowhere7"));
-    let Event::Failed(error) = relay.event() else { panic!("it carries packets") };
+    let HostEvent::Failed(error) = relay.event() else { panic!("it carries packets") };
     assert_eq!(error.code, "no-interface");
     assert!(error.message.contains("nowhere7"), "{error}");
     relay.end();

@@ -7,7 +7,7 @@
 
 use crate::algorithm::{Algorithm, Clock};
 use crate::layout::Member;
-use crate::lockstep_event::{Call, Event};
+use crate::lockstep_event::{Call, LockstepEvent};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -51,7 +51,7 @@ struct Origin {
 }
 
 impl Origin {
-    fn of(first: &Event) -> Origin {
+    fn of(first: &LockstepEvent) -> Origin {
         Origin {
             jiffies: first.jiffies.wrapping_sub(FIRST_JIFFIES),
             clock_s: (first.clock_ns / 1_000_000_000) as i64 - FIRST_SECOND,
@@ -91,7 +91,7 @@ impl Origin {
 ///
 /// # Errors
 /// If it is not a whole one; in words for the user.
-pub fn write(header: &Header, members: &[Member], events: &[Event]) -> Result<String, String> {
+pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
     // The kernel hands the answer to the SYN to a controller that is not initialized yet. What outlasts the initialization
     // is in what that is given.
     let position = |call| events.iter().position(|event| event.call() == Some(call));
@@ -126,7 +126,7 @@ pub fn write(header: &Header, members: &[Member], events: &[Event]) -> Result<St
 }
 
 /// Refuses what cannot be compared call by call.
-fn check(events: &[Event]) -> Result<(), String> {
+fn check(events: &[LockstepEvent]) -> Result<(), String> {
     let mut state = events[0].ca_state;
     for (number, event) in (events[0].number..).zip(events) {
         if event.flow != events[0].flow {
@@ -149,7 +149,7 @@ fn check(events: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-fn hz(first: &Event, last: &Event) -> Result<u64, String> {
+fn hz(first: &LockstepEvent, last: &LockstepEvent) -> Result<u64, String> {
     let elapsed_ns = last.clock_ns.saturating_sub(first.clock_ns).max(1);
     let measured = (last.jiffies - first.jiffies) * 1_000_000_000 / elapsed_ns;
     HZ.into_iter()
@@ -157,7 +157,7 @@ fn hz(first: &Event, last: &Event) -> Result<u64, String> {
         .ok_or_else(|| format!("the coarse clock ticked {measured} times a second, which is none of {HZ:?}"))
 }
 
-fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &Event) {
+fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &LockstepEvent) {
     // Kept in 32 bits; 0 before anything was sent.
     let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
     writer.put("jiffies", origin.jiffies(event.jiffies));
@@ -211,7 +211,7 @@ fn came_out(
     origin: &Origin,
     algorithm: Algorithm,
     call: Call,
-    event: &Event,
+    event: &LockstepEvent,
     members: &[Member],
 ) {
     writer.put("app_limited", event.app_limited_after);

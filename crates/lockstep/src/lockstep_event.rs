@@ -62,24 +62,24 @@ macro_rules! event {
         /// An event; signed members are kept as their bits.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "described in lockstep_event.h")]
-        pub struct Event {
+        pub struct LockstepEvent {
             $(pub $member: u64,)*
             pub priv_words: [u64; PRIV_WORDS],
         }
 
-        impl Event {
+        impl LockstepEvent {
             /// The members before `priv`, in order.
             #[cfg(test)]
             const MEMBERS: &[&str] = &[$(stringify!($member)),*];
 
             /// How long an event is.
             #[cfg(test)]
-            pub const BYTES: usize = 8 * (Event::MEMBERS.len() + PRIV_WORDS);
+            pub const BYTES: usize = 8 * (LockstepEvent::MEMBERS.len() + PRIV_WORDS);
 
             /// Reads an event; `None` if it is not as long as one.
-            pub fn parse(bytes: &[u8]) -> Option<Event> {
+            pub fn parse(bytes: &[u8]) -> Option<LockstepEvent> {
                 let mut words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
-                let event = Event {
+                let event = LockstepEvent {
                     $($member: words.next()?,)*
                     priv_words: {
                         let mut state = [0; PRIV_WORDS];
@@ -143,7 +143,7 @@ event! {
     cwnd_cnt_after,
 }
 
-impl Event {
+impl LockstepEvent {
     /// Which call it reports; `None` if it is one that this program does not know.
     pub fn call(&self) -> Option<Call> {
         Call::ALL.get(usize::try_from(self.call).ok()?).copied()
@@ -163,7 +163,7 @@ mod tests {
             .filter_map(|line| line.trim().strip_prefix("u64 ")?.strip_suffix(';'))
             .filter(|member| !member.starts_with("priv["))
             .collect();
-        assert_eq!(members, Event::MEMBERS);
+        assert_eq!(members, LockstepEvent::MEMBERS);
         assert!(HEADER.contains(&format!("#define LOCKSTEP_PRIV_WORDS {PRIV_WORDS}\n")));
         let calls = HEADER.lines().filter_map(|line| line.trim().strip_prefix("LOCKSTEP_")?.strip_suffix(','));
         let names: Vec<String> = calls.map(str::to_lowercase).collect();
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn an_event_of_another_length_is_refused() {
-        assert!(Event::parse(&[0; Event::BYTES]).is_some());
-        assert_eq!(Event::parse(&[0; Event::BYTES - 8]), None);
-        assert_eq!(Event::parse(&[0; Event::BYTES + 8]), None);
+        assert!(LockstepEvent::parse(&[0; LockstepEvent::BYTES]).is_some());
+        assert_eq!(LockstepEvent::parse(&[0; LockstepEvent::BYTES - 8]), None);
+        assert_eq!(LockstepEvent::parse(&[0; LockstepEvent::BYTES + 8]), None);
     }
 }

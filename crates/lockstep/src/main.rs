@@ -101,7 +101,7 @@ fn record(
     scene: &Scene,
     algorithm: Algorithm,
     is_stopped: &AtomicBool,
-    write: impl Fn(&[lockstep_event::Event]) -> Result<String, String>,
+    write: impl Fn(&[lockstep_event::LockstepEvent]) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut attempt = 1;
     loop {

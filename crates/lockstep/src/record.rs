@@ -1,7 +1,7 @@
 //! Recording: registers a reported controller, has the engine run a scene with it, and takes what it reports.
 
 use crate::algorithm::Algorithm;
-use crate::lockstep_event::Event;
+use crate::lockstep_event::LockstepEvent;
 use crate::scene::Scene;
 use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, RingBufferBuilder};
 use std::cell::RefCell;
@@ -58,7 +58,7 @@ impl Registered {
         scene: &Scene,
         algorithm: Algorithm,
         is_stopped: &AtomicBool,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<LockstepEvent>, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
         let plan = folder.path().join("plan.json");
         let json = serde_json::to_vec(&scene.plan(algorithm)).expect("a plan is JSON");
@@ -68,7 +68,7 @@ impl Registered {
         let mut ring = RingBufferBuilder::new();
         let map = self.object.maps().find(|map| map.name() == "events").ok_or("the program has no ring buffer")?;
         ring.add(&map, |bytes| {
-            events.borrow_mut().push(Event::parse(bytes));
+            events.borrow_mut().push(LockstepEvent::parse(bytes));
             0
         })
         .map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
@@ -94,7 +94,7 @@ impl Registered {
         if lost > 0 {
             return Err(format!("{lost} events were lost: the recording has gaps"));
         }
-        let events = events.into_inner().into_iter().collect::<Option<Vec<Event>>>();
+        let events = events.into_inner().into_iter().collect::<Option<Vec<LockstepEvent>>>();
         events.ok_or_else(|| "an event has an unexpected length: the program and its reader differ".to_owned())
     }
 

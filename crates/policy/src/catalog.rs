@@ -4,7 +4,7 @@ use crate::arm::ArmId;
 use crate::outcome::{Class, Loss, Outcome};
 use crate::policies::{Ab, Bayes, Bpftune, Greedy, Rules, Static, Ucb};
 use crate::policy::{Explanation, Policy};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl Policy for AnyPolicy {
         self.inner().name()
     }
 
-    fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
+    fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         self.inner_mut().observe(outcome, now)
     }
 

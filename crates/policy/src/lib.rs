@@ -57,7 +57,7 @@ pub use policies::{
     RulesError, Static, Ucb, UcbSettings,
 };
 pub use policy::{ArmView, Explanation, Interval, Policy};
-pub use policy_event::{Change, Event};
+pub use policy_event::{Change, PolicyEvent};
 pub use prefix::{Family, Prefix, PrefixError, Tree};
 pub use snapshot::{FORMAT, RestoreError, Snapshot};
 pub use weights::Weights;

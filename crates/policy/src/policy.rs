@@ -2,7 +2,7 @@
 
 use crate::arm::{Arm, ArmId, Arms};
 use crate::outcome::{Class, Loss, Outcome};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub trait Policy {
     fn name(&self) -> &'static str;
 
     /// Learns from a connection that has closed at `now`; gives what changed thereby.
-    fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event>;
+    fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent>;
 
     /// With which chance each arm is drawn for a connection of `class` to the destination `prefix` that opens at `now`.
     fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights;

@@ -7,7 +7,7 @@ use thalweg_units::Time;
 
 /// A change, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct PolicyEvent {
     /// When, since the UNIX epoch.
     pub at: Time,
     /// Where; none: on the whole host.
@@ -18,7 +18,7 @@ pub struct Event {
     pub reason: String,
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for PolicyEvent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.prefix {
             Some(prefix) => write!(out, "{prefix}: {}: {}", self.change, self.reason),

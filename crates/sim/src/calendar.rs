@@ -7,7 +7,7 @@ use thalweg_units::Time;
 /// Something that is due. What the links do is not among these: they say themselves when they are next due, which
 /// spares an entry per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Event {
+pub(crate) enum SimEvent {
     /// A series opens its next connection.
     Open { series: usize },
     /// A flow stops sending.
@@ -26,12 +26,12 @@ pub(crate) enum Event {
 
 #[derive(Debug, Default)]
 pub(crate) struct Calendar {
-    heap: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    heap: BinaryHeap<Reverse<(Time, u64, SimEvent)>>,
     entered: u64,
 }
 
 impl Calendar {
-    pub(crate) fn enter(&mut self, at: Time, event: Event) {
+    pub(crate) fn enter(&mut self, at: Time, event: SimEvent) {
         self.entered += 1;
         self.heap.push(Reverse((at, self.entered, event)));
     }
@@ -41,7 +41,7 @@ impl Calendar {
     }
 
     /// Takes the next event if it is due.
-    pub(crate) fn take(&mut self, now: Time) -> Option<Event> {
+    pub(crate) fn take(&mut self, now: Time) -> Option<SimEvent> {
         self.next().filter(|at| *at <= now)?;
         self.heap.pop().map(|Reverse((.., event))| event)
     }
@@ -56,7 +56,7 @@ pub(crate) struct Alarm {
 
 impl Alarm {
     /// Makes sure that `event` comes at `due` or earlier.
-    pub(crate) fn set(&mut self, due: Option<Time>, event: Event, calendar: &mut Calendar) {
+    pub(crate) fn set(&mut self, due: Option<Time>, event: SimEvent, calendar: &mut Calendar) {
         let Some(due) = due else { return };
         if self.set.is_none_or(|set| due < set) {
             self.set = Some(due);
@@ -82,20 +82,20 @@ mod tests {
     fn events_of_one_instant_keep_their_order() {
         let mut calendar = Calendar::default();
         for source in [3, 1, 2] {
-            calendar.enter(Time(5), Event::Background { source });
+            calendar.enter(Time(5), SimEvent::Background { source });
         }
-        calendar.enter(Time(4), Event::Stop { flow: 0 });
+        calendar.enter(Time(4), SimEvent::Stop { flow: 0 });
         assert_eq!(calendar.take(Time(3)), None);
-        assert_eq!(calendar.take(Time(9)), Some(Event::Stop { flow: 0 }));
+        assert_eq!(calendar.take(Time(9)), Some(SimEvent::Stop { flow: 0 }));
         let rest: Vec<_> = std::iter::from_fn(|| calendar.take(Time(9))).collect();
-        assert_eq!(rest, [3, 1, 2].map(|source| Event::Background { source }));
+        assert_eq!(rest, [3, 1, 2].map(|source| SimEvent::Background { source }));
     }
 
     #[test]
     fn an_alarm_enters_only_what_is_earlier_than_what_it_has() {
         let mut calendar = Calendar::default();
         let mut alarm = Alarm::default();
-        let event = Event::SenderTimer { connection: 0 };
+        let event = SimEvent::SenderTimer { connection: 0 };
         for due in [9, 12, 7] {
             alarm.set(Some(Time(due)), event, &mut calendar);
         }

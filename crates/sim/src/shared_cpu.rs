@@ -1,6 +1,6 @@
 //! Hosts that share their CPU: the simulation hands them tasks, and carries them out while a slice lasts.
 
-use crate::calendar::Event;
+use crate::calendar::SimEvent;
 use crate::cpu::{Cpu, Task};
 use crate::simulation::Simulation;
 use thalweg_trace::Sink;
@@ -31,7 +31,7 @@ impl Simulation {
         while let Some(cpu) = self.cpus[host].as_mut().filter(|cpu| !cpu.is_idle()) {
             let turn = cpu.next_turn(now);
             if turn > now {
-                cpu.alarm.set(Some(turn), Event::Cpu { host }, &mut self.calendar);
+                cpu.alarm.set(Some(turn), SimEvent::Cpu { host }, &mut self.calendar);
                 return;
             }
             if let Some(id) = cpu.sending.front().copied() {

@@ -2,7 +2,7 @@
 
 use crate::Summary;
 use crate::backward::Backward;
-use crate::calendar::{Alarm, Calendar, Event};
+use crate::calendar::{Alarm, Calendar, SimEvent};
 use crate::connection::Connection;
 use crate::cpu::{Cpu, Task};
 use crate::error::Error;
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
-use thalweg_tcp::{Kernel, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
+use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::Sink;
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
@@ -178,11 +178,11 @@ impl Simulation {
 
     fn enter_first_events(&mut self) {
         for (first, series) in self.agenda.first_opens() {
-            self.calendar.enter(first, Event::Open { series });
+            self.calendar.enter(first, SimEvent::Open { series });
         }
         for (flow, config) in self.experiment.flows.iter().enumerate() {
             if let Some(stop) = config.stop_ns {
-                self.calendar.enter(stop, Event::Stop { flow });
+                self.calendar.enter(stop, SimEvent::Stop { flow });
             }
         }
         for source in 0..self.sources.len() {
@@ -212,31 +212,31 @@ impl Simulation {
         }
     }
 
-    fn happen(&mut self, event: Event, sink: &mut dyn Sink) {
+    fn happen(&mut self, event: SimEvent, sink: &mut dyn Sink) {
         let now = self.now;
         match event {
-            Event::Open { series } => self.assign(self.ends_of(series).0, Task::Open { series }, sink),
-            Event::Stop { flow } => self.stop(flow, sink),
-            Event::Request { connection: id } => {
+            SimEvent::Open { series } => self.assign(self.ends_of(series).0, Task::Open { series }, sink),
+            SimEvent::Stop { flow } => self.stop(flow, sink),
+            SimEvent::Request { connection: id } => {
                 let Some(connection) = &self.connections[id] else { return };
                 self.assign(connection.host, Task::Request { connection: id }, sink);
             }
-            Event::SenderTimer { connection: id } => {
+            SimEvent::SenderTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let host = connection.host;
                 if connection.sender_alarm.ring(now) {
                     self.assign(host, Task::Wake { connection: id }, sink);
                 }
             }
-            Event::Cpu { host } => self.on_turn(host, sink),
-            Event::ReceiverTimer { connection: id } => {
+            SimEvent::Cpu { host } => self.on_turn(host, sink),
+            SimEvent::ReceiverTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let host = connection.receiving_host;
                 if connection.receiver_alarm.ring(now) {
                     self.assign(host, Task::Acknowledge { connection: id }, sink);
                 }
             }
-            Event::Background { source } => {
+            SimEvent::Background { source } => {
                 if self.experiment.background[source].up {
                     self.reverse.ends.sent += 1;
                     self.enter_reverse(Backward::Udp);
@@ -297,7 +297,7 @@ impl Simulation {
 
     fn enter_background(&mut self, source: usize) {
         if let Some(at) = self.sources[source].next_departure() {
-            self.calendar.enter(at, Event::Background { source });
+            self.calendar.enter(at, SimEvent::Background { source });
         }
     }
 
@@ -338,7 +338,7 @@ impl Simulation {
         self.connections.push(Some(Box::new(connection)));
         self.open.insert(id);
         if let Some(next) = opening.next {
-            self.calendar.enter(next, Event::Open { series: index });
+            self.calendar.enter(next, SimEvent::Open { series: index });
         }
         self.after_sender(id, sink);
     }
@@ -441,7 +441,7 @@ impl Simulation {
         if let Some(connection) = &mut self.connections[id] {
             // What was due while the host was away is due now.
             let due = connection.sender.next_wake().map(|due| due.max(now));
-            connection.sender_alarm.set(due, Event::SenderTimer { connection: id }, &mut self.calendar);
+            connection.sender_alarm.set(due, SimEvent::SenderTimer { connection: id }, &mut self.calendar);
         }
     }
 
@@ -458,7 +458,7 @@ impl Simulation {
         }
         let connection = self.connections[id].as_mut().expect("an open connection is there");
         let due = connection.receiver.next_wake();
-        connection.receiver_alarm.set(due, Event::ReceiverTimer { connection: id }, &mut self.calendar);
+        connection.receiver_alarm.set(due, SimEvent::ReceiverTimer { connection: id }, &mut self.calendar);
     }
 
     fn enter_forward(&mut self, packet: Forward) {
@@ -494,14 +494,14 @@ impl Simulation {
             let is_last = count.is_some_and(|count| connection.transfers_ended >= u64::from(count));
             if !is_last && !connection.is_stopped {
                 self.connections[id] = Some(connection);
-                self.calendar.enter(self.now + think_ns, Event::Request { connection: id });
+                self.calendar.enter(self.now + think_ns, SimEvent::Request { connection: id });
                 return;
             }
         }
         self.open.remove(&id);
         let index = connection.series;
         if let Some(next) = self.agenda.end(index, self.now) {
-            self.calendar.enter(next, Event::Open { series: index });
+            self.calendar.enter(next, SimEvent::Open { series: index });
         }
     }
 
@@ -528,11 +528,11 @@ impl Simulation {
 }
 
 /// The generation of Linux that a host is to behave as.
-fn kernel(host: &plan::Host) -> Kernel {
-    host.kernel.map_or_else(Kernel::default, |kernel| match kernel {
-        plan::Kernel::Linux6_1 => Kernel::Linux6_1,
-        plan::Kernel::Linux6_12 => Kernel::Linux6_12,
-        plan::Kernel::Linux6_18 => Kernel::Linux6_18,
+fn kernel(host: &plan::Host) -> KernelGeneration {
+    host.kernel.map_or_else(KernelGeneration::default, |kernel| match kernel {
+        plan::Kernel::Linux6_1 => KernelGeneration::Linux6_1,
+        plan::Kernel::Linux6_12 => KernelGeneration::Linux6_12,
+        plan::Kernel::Linux6_18 => KernelGeneration::Linux6_18,
     })
 }
 

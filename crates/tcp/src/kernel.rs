@@ -21,7 +21,7 @@ use thalweg_units::Span;
 
 /// A generation of Linux, named after a long-term kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kernel {
+pub enum KernelGeneration {
     /// Linux 6.1, up to 6.5.
     Linux6_1,
     /// Linux 6.12, from 6.10.
@@ -31,13 +31,13 @@ pub enum Kernel {
     Linux6_18,
 }
 
-impl Kernel {
+impl KernelGeneration {
     /// Bytes of memory of a piece in the send buffer besides its payload: headers and descriptors.
     pub(crate) fn piece_overhead(self) -> u64 {
         match self {
-            Kernel::Linux6_1 => 1280,
+            KernelGeneration::Linux6_1 => 1280,
             // `skb_small_head_cache`, since 6.3.
-            Kernel::Linux6_12 | Kernel::Linux6_18 => 832,
+            KernelGeneration::Linux6_12 | KernelGeneration::Linux6_18 => 832,
         }
     }
 
@@ -45,8 +45,8 @@ impl Kernel {
     /// and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
     pub(crate) fn sndbuf_per_segment(self) -> u64 {
         match self {
-            Kernel::Linux6_1 | Kernel::Linux6_12 => 4352,
-            Kernel::Linux6_18 => 2304,
+            KernelGeneration::Linux6_1 | KernelGeneration::Linux6_12 => 4352,
+            KernelGeneration::Linux6_18 => 2304,
         }
     }
 
@@ -54,15 +54,15 @@ impl Kernel {
     /// on 6.1, and one that a driver or a packet socket has allocated on later ones.
     pub(crate) fn segment_memory(self) -> u64 {
         match self {
-            Kernel::Linux6_1 => 2728,
-            Kernel::Linux6_12 | Kernel::Linux6_18 => 2304,
+            KernelGeneration::Linux6_1 => 2728,
+            KernelGeneration::Linux6_12 | KernelGeneration::Linux6_18 => 2304,
         }
     }
 
     /// Time that the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that come meanwhile are
     /// handled at the end of the write, and have the short rest of the stream sent.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
-        if self == Kernel::Linux6_1 || packets == 0 {
+        if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;
         }
         let per_packet_ns = 2_000 + ((u64::from(rng.next_u32()) * 2_001) >> 32);
@@ -71,11 +71,11 @@ impl Kernel {
 
     /// Whether it measures which part of the receive buffer is window (since 6.6), instead of halving the buffer.
     pub(crate) fn measures_window(self) -> bool {
-        self != Kernel::Linux6_1
+        self != KernelGeneration::Linux6_1
     }
 
     /// Whether the receive buffer grows by the rules of 6.16 and later.
     pub(crate) fn grows_for_gaps(self) -> bool {
-        self == Kernel::Linux6_18
+        self == KernelGeneration::Linux6_18
     }
 }

@@ -18,8 +18,8 @@
 //! The stream is cut into segments once: every segment has a number and keeps its length. Windows and everything that
 //! is in flight are counted in segments, as in Linux.
 //!
-//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then. [`Kernel`] says in what
-//! later generations differ that is modelled. Later kernels also repeat the first four SYNs at intervals of a second.
+//! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then.
+//! [`KernelGeneration`] says in what later generations differ that is modelled. Later kernels also repeat the first four SYNs at intervals of a second.
 //!
 //! # What differs from Linux
 //!
@@ -42,7 +42,7 @@ mod receiver;
 mod sender;
 mod tick;
 
-pub use kernel::Kernel;
+pub use kernel::KernelGeneration;
 pub use packet::{
     AckPacket, Data, Established, SackBlock, SackList, Seq, Syn, SynAck, Timestamp, ToReceiver, ToSender,
 };

@@ -13,8 +13,8 @@ use common::controller;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_tcp::{
-    AckPacket, Data, Established, Kernel, Receiver, ReceiverConfig, SackBlock, SackList, Sender, SenderConfig, Seq,
-    Syn, SynAck, Timestamp, ToReceiver, ToSender,
+    AckPacket, Data, Established, KernelGeneration, Receiver, ReceiverConfig, SackBlock, SackList, Sender,
+    SenderConfig, Seq, Syn, SynAck, Timestamp, ToReceiver, ToSender,
 };
 use thalweg_units::{Bytes, Span, Time};
 
@@ -26,22 +26,22 @@ const BUFFER_MAX: Bytes = Bytes(i32::MAX as u64);
 const NEAR: Span = Span::from_micros(500);
 
 /// An event of a recording.
-struct Event {
+struct RecordedEvent {
     kind: char,
     at: Time,
     numbers: Vec<u64>,
     rest: Vec<String>,
 }
 
-impl Event {
-    fn parse(line: &str) -> Event {
+impl RecordedEvent {
+    fn parse(line: &str) -> RecordedEvent {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         let kind = words.next().and_then(|word| word.chars().next()).expect("an event begins with a letter");
         let mut numbers = words.clone().map_while(|word| word.parse().ok());
         let at = Time(numbers.next().expect("then comes its time"));
         let numbers: Vec<u64> = numbers.collect();
         let rest = words.skip(1 + numbers.len()).map(str::to_owned).collect();
-        Event { kind, at, numbers, rest }
+        RecordedEvent { kind, at, numbers, rest }
     }
 
     fn timestamp(&self, place: usize) -> Timestamp {
@@ -59,15 +59,15 @@ impl Event {
     }
 }
 
-fn events(text: &str) -> Vec<Event> {
-    text.lines().map(Event::parse).collect()
+fn events(text: &str) -> Vec<RecordedEvent> {
+    text.lines().map(RecordedEvent::parse).collect()
 }
 
 /// What a sender of ours sends, given what the kernel's was given.
-fn sends(events: &[Event], cc: &str) -> Vec<(Time, u64)> {
+fn sends(events: &[RecordedEvent], cc: &str) -> Vec<(Time, u64)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut sender = Sender::new(
-        SenderConfig { sndbuf_max: BUFFER_MAX, kernel: Kernel::Linux6_1, ..Default::default() },
+        SenderConfig { sndbuf_max: BUFFER_MAX, kernel: KernelGeneration::Linux6_1, ..Default::default() },
         controller(cc),
     );
     let mut sent = Vec::new();
@@ -111,9 +111,12 @@ fn take_data(sender: &mut Sender, now: Time, rng: &mut Xoshiro256PlusPlus, sent:
 }
 
 /// What a receiver of ours acknowledges, given what the kernel's was given: when, up to where, with which blocks.
-fn acknowledges(events: &[Event]) -> Vec<(Time, AckPacket)> {
-    let mut receiver =
-        Receiver::new(ReceiverConfig { rcvbuf_max: BUFFER_MAX, kernel: Kernel::Linux6_1, ..Default::default() });
+fn acknowledges(events: &[RecordedEvent]) -> Vec<(Time, AckPacket)> {
+    let mut receiver = Receiver::new(ReceiverConfig {
+        rcvbuf_max: BUFFER_MAX,
+        kernel: KernelGeneration::Linux6_1,
+        ..Default::default()
+    });
     let mut acks = Vec::new();
     for event in events.iter().filter(|event| event.kind != 'O') {
         while let Some(due) = receiver.next_wake().filter(|due| *due <= event.at) {
@@ -168,9 +171,9 @@ fn a_cubic_sender_under_random_loss_sends_what_linux_sends_and_when() {
 #[test]
 fn a_receiver_under_random_loss_acknowledges_what_linux_acknowledges_and_when() {
     let events = events(include_str!("kernel/cubic-loss.receiver"));
-    let linux: Vec<&Event> = events.iter().filter(|event| event.kind == 'O').collect();
+    let linux: Vec<&RecordedEvent> = events.iter().filter(|event| event.kind == 'O').collect();
     let ours = acknowledges(&events);
-    let is_there = |event: &&Event| {
+    let is_there = |event: &&RecordedEvent| {
         let same = |(at, ack): &(Time, AckPacket)| {
             is_near(*at, event.at) && ack.next.0 == event.numbers[0] && ack.sack == event.blocks()
         };

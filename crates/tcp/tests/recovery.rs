@@ -6,7 +6,7 @@ use common::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 use thalweg_cc::CaState;
-use thalweg_tcp::{AckPacket, Kernel, ReceiverConfig, SenderConfig, ToReceiver};
+use thalweg_tcp::{AckPacket, KernelGeneration, ReceiverConfig, SenderConfig, ToReceiver};
 use thalweg_units::{Packets, Rate, Span, Time};
 
 /// A window of 20 segments on a path with a round trip of 20 ms, slow enough to keep segments apart.
@@ -420,7 +420,7 @@ fn lost_acks_cost_nothing_but_their_news() {
 fn beyond_a_gap_three_acks_are_sent_at_once_and_then_one_per_millisecond() {
     // 40 segments per millisecond; the quick ACKs of the beginning are over long before the gap.
     // On Linux 6.1 the receive buffer does not grow for what lies beyond it.
-    let receiver = ReceiverConfig { kernel: Kernel::Linux6_1, ..ReceiverConfig::default() };
+    let receiver = ReceiverConfig { kernel: KernelGeneration::Linux6_1, ..ReceiverConfig::default() };
     let rate = Some(Rate::from_mbps(480));
     let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(400), rate, ms(20));
     pipe.forward = drop_first([5_000]);

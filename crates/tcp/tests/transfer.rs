@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use thalweg_tcp::{Kernel, ReceiverConfig, SenderConfig, ToReceiver, ToSender};
+use thalweg_tcp::{KernelGeneration, ReceiverConfig, SenderConfig, ToReceiver, ToSender};
 use thalweg_units::{Bytes, Rate, Span};
 
 #[test]
@@ -138,7 +138,7 @@ fn a_segment_that_looks_like_the_end_of_a_write_is_acknowledged_at_once() {
 }
 
 /// Bytes that arrive per round trip where a receive buffer of 128 KiB limits the connection.
-fn received_per_round_trip(kernel: Kernel) -> u64 {
+fn received_per_round_trip(kernel: KernelGeneration) -> u64 {
     let receiver = ReceiverConfig { rcvbuf_max: Bytes(131_072), kernel, ..ReceiverConfig::default() };
     let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(1_000), None, ms(50));
     pipe.connect();
@@ -152,7 +152,7 @@ fn received_per_round_trip(kernel: Kernel) -> u64 {
 #[test]
 fn on_linux_6_1_half_of_the_receive_buffer_is_window() {
     let window = 65_536 - MSS;
-    let received = received_per_round_trip(Kernel::Linux6_1);
+    let received = received_per_round_trip(KernelGeneration::Linux6_1);
     assert!((window * 98 / 100..=65_536).contains(&received), "{received} of {window} bytes");
 }
 
@@ -160,7 +160,7 @@ fn on_linux_6_1_half_of_the_receive_buffer_is_window() {
 fn since_linux_6_6_the_window_is_what_payload_is_of_a_segments_memory() {
     // 1448 of 2304 bytes, in whole 256ths.
     let window = 131_072 * 160 / 256;
-    for kernel in [Kernel::Linux6_12, Kernel::Linux6_18] {
+    for kernel in [KernelGeneration::Linux6_12, KernelGeneration::Linux6_18] {
         let received = received_per_round_trip(kernel);
         assert!((window * 98 / 100..=window).contains(&received), "{kernel:?}: {received} of {window} bytes");
     }
@@ -206,7 +206,7 @@ fn the_window_never_shrinks() {
 }
 
 /// Bytes acknowledged per round trip, with a send buffer of 100 kB and a window of 1000 segments.
-fn sent_per_round_trip(kernel: Kernel) -> u64 {
+fn sent_per_round_trip(kernel: KernelGeneration) -> u64 {
     let limited = SenderConfig { sndbuf_max: Bytes(100_000), kernel, ..SenderConfig::default() };
     let mut pipe =
         Pipe::with(limited, ReceiverConfig::default(), Fixed::new(1_000), Some(Rate::from_mbps(100)), ms(50));
@@ -221,14 +221,14 @@ fn sent_per_round_trip(kernel: Kernel) -> u64 {
 
 #[test]
 fn a_write_that_takes_no_time_is_in_flight_as_far_as_cwnd_allows_whatever_the_send_buffer() {
-    let sent = sent_per_round_trip(Kernel::Linux6_1);
+    let sent = sent_per_round_trip(KernelGeneration::Linux6_1);
     assert!((600_000..=1_448_000).contains(&sent), "{sent} bytes");
 }
 
 #[test]
 fn a_write_that_takes_time_ends_when_an_ack_has_had_its_rest_sent() {
     // A write of 256 KiB, more than twice the buffer.
-    let sent = sent_per_round_trip(Kernel::Linux6_18);
+    let sent = sent_per_round_trip(KernelGeneration::Linux6_18);
     assert!((150_000..=330_000).contains(&sent), "{sent} bytes");
 }
 

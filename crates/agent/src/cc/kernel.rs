@@ -10,22 +10,22 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A kernel that can register algorithms in eBPF, seen by a process that may.
-pub struct Kernel {
+pub struct StructOpsKernel {
     /// Its types.
     pub btf: Btf<'static>,
 }
 
-impl Kernel {
+impl StructOpsKernel {
     /// Looks at the running kernel.
     ///
     /// # Errors
     /// The first thing that is missing.
-    pub fn look() -> Result<Kernel, Problem> {
+    pub fn look() -> Result<StructOpsKernel, Problem> {
         requirements::check_version()?;
         check_rights()?;
         let btf = requirements::read_btf()?;
         check_struct_ops(&btf)?;
-        Ok(Kernel { btf })
+        Ok(StructOpsKernel { btf })
     }
 
     /// Does the kernel take a registration back when its loader ends (from Linux 6.4)?

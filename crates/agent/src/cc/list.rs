@@ -1,6 +1,6 @@
 //! `cc list`: which algorithms connections can use here.
 
-use super::kernel::{self, Kernel};
+use super::kernel::{self, StructOpsKernel};
 use super::registered::Registered;
 use super::settings;
 use super::stale::{self, StaleDefault, stale_defaults};
@@ -34,7 +34,7 @@ pub fn list(json: bool) -> Result<String, Problem> {
     let default = settings::default().map_err(settings::unreadable)?;
     // A kernel that cannot register any has none.
     let ebpf: Option<Vec<String>> = kernel::check_rights().is_ok().then(|| {
-        let registered = Kernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
+        let registered = StructOpsKernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
         registered.into_iter().filter(Registered::is_registered).map(|one| one.name).collect()
     });
     let algorithms = available.into_iter().map(|name| Algorithm {

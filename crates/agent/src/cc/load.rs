@@ -1,6 +1,6 @@
 //! `cc load`: registers an algorithm, and waits.
 
-use super::kernel::Kernel;
+use super::kernel::StructOpsKernel;
 use super::object::Algorithm;
 use super::registered::{Registered, State};
 use super::rehearsal::rehearse;
@@ -66,13 +66,13 @@ pub fn load(
 ///
 /// # Errors
 /// If the machine lacks something, or the file is no algorithm.
-fn find(what: &OsStr, rule: Option<&str>) -> Result<(Kernel, Algorithm), Problem> {
+fn find(what: &OsStr, rule: Option<&str>) -> Result<(StructOpsKernel, Algorithm), Problem> {
     let is_ours = what == BBR_CPU;
     if !is_ours {
         check_file(what, rule)?;
     }
     requirements::check_files(FILES_OF_CC)?;
-    let kernel = Kernel::look()?;
+    let kernel = StructOpsKernel::look()?;
     let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { open_file(Path::new(what))? };
     Ok((kernel, algorithm))
 }

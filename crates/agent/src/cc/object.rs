@@ -1,6 +1,6 @@
 //! A compiled BPF program that holds one congestion controller: opened, prepared for the running kernel, loaded.
 
-use super::kernel::Kernel;
+use super::kernel::StructOpsKernel;
 use super::{BBR_CPU, DEFAULT_RULE, RULES};
 use crate::problem::Problem;
 use crate::{libbpf_log, object};
@@ -31,7 +31,7 @@ impl Algorithm {
     ///
     /// # Errors
     /// If the kernel lacks what it needs.
-    pub fn bbr_cpu(kernel: &Kernel, rule: Option<&str>) -> Result<Algorithm, Problem> {
+    pub fn bbr_cpu(kernel: &StructOpsKernel, rule: Option<&str>) -> Result<Algorithm, Problem> {
         kernel.need_bbr()?;
         let arguments = kernel.cong_control_arguments()?;
         let rule = rule.unwrap_or(DEFAULT_RULE);

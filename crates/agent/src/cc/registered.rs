@@ -2,7 +2,7 @@
 //! their counters lie.
 
 use super::holders::{self, Held, Holder};
-use super::kernel::Kernel;
+use super::kernel::StructOpsKernel;
 use super::object::text;
 use crate::problem::Problem;
 use libbpf_rs::btf::types::{FuncProto, MemberAttr, Ptr, Struct};
@@ -43,7 +43,7 @@ const READY: u32 = 3;
 
 impl Registered {
     /// All that there are, by name; of those with the same name the registered one first.
-    pub fn all(kernel: &Kernel) -> Vec<Registered> {
+    pub fn all(kernel: &StructOpsKernel) -> Vec<Registered> {
         let Some(layout) = Layout::of(kernel) else { return Vec::new() };
         let programs: Vec<(u32, Vec<u32>)> =
             ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
@@ -79,7 +79,7 @@ impl Registered {
     }
 
     /// The one of this name that new connections get.
-    pub fn find(kernel: &Kernel, name: &str) -> Option<Registered> {
+    pub fn find(kernel: &StructOpsKernel, name: &str) -> Option<Registered> {
         Registered::all(kernel).into_iter().find(|one| one.name == name && one.is_registered())
     }
 
@@ -98,7 +98,7 @@ impl Registered {
     }
 
     /// Is it still registered in the way in which it was?
-    pub fn is_still_registered(&self, kernel: &Kernel) -> bool {
+    pub fn is_still_registered(&self, kernel: &StructOpsKernel) -> bool {
         Registered::find(kernel, &self.name).is_some_and(|now| now.map == self.map && now.state == self.state)
     }
 
@@ -130,7 +130,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(kernel: &Kernel) -> Option<Layout> {
+    fn of(kernel: &StructOpsKernel) -> Option<Layout> {
         let value: Struct<'_> = kernel.btf.type_by_name("bpf_struct_ops_tcp_congestion_ops")?;
         let operations: Struct<'_> = kernel.btf.type_by_name("tcp_congestion_ops")?;
         let offset = |attributes| match attributes {

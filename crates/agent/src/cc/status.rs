@@ -1,7 +1,7 @@
 //! `cc status`: what the algorithms in eBPF are doing.
 
 use super::counters::{Counters, rule_of};
-use super::kernel::Kernel;
+use super::kernel::StructOpsKernel;
 use super::registered::{Registered, State};
 use super::stale::{self, StaleDefault, stale_defaults};
 use crate::problem::Problem;
@@ -31,7 +31,7 @@ struct Algorithm {
 /// If the kernel cannot have any, or this process may not look.
 pub fn status(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
-    let kernel = Kernel::look()?;
+    let kernel = StructOpsKernel::look()?;
     let algorithms = Registered::all(&kernel).iter().map(look).collect();
     let status = Status { algorithms, stale_defaults: stale_defaults()? };
     if json {

@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::holders::Holder;
-use super::kernel::Kernel;
+use super::kernel::StructOpsKernel;
 use super::registered::{Registered, State};
 use super::settings;
 use crate::problem::Problem;
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// # Errors
 /// If it is not registered by eBPF, or somebody else holds it.
 pub fn unload(name: &str, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
-    let kernel = Kernel::look()?;
+    let kernel = StructOpsKernel::look()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
     leave_default(name, None, say)?;
     let holders = registered.holders();
@@ -70,7 +70,7 @@ pub fn leave_default(
 }
 
 /// Asks the agent that holds a registration to end, and waits until that is gone.
-fn end(kernel: &Kernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
+fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
     let name = &registered.name;
     if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {
         return Err(Problem::failed(

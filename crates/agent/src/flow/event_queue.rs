@@ -1,7 +1,7 @@
 //! The events that wait in memory which the programs in the kernel write and this process reads: `struct record_slot` of
 //! `bpf/include/record_event.h` says whose a slot is when.
 
-use super::record_event::Event;
+use super::record_event::RecordEvent;
 use super::sys::Shared;
 use std::io;
 use std::os::fd::AsFd;
@@ -43,8 +43,8 @@ impl EventQueue {
     }
 
     /// Takes all events that are there. One that is still being written, and those behind it, are there next time.
-    pub fn take(&mut self, take: &mut dyn FnMut(&Event)) {
-        let mut bytes = [0; Event::BYTES];
+    pub fn take(&mut self, take: &mut dyn FnMut(&RecordEvent)) {
+        let mut bytes = [0; RecordEvent::BYTES];
         // No more than there is room for: others write meanwhile.
         for _ in 0..SLOTS {
             let slot = (self.read % SLOTS) as usize * SLOT_BYTES;
@@ -55,7 +55,7 @@ impl EventQueue {
             // One of another length is from another program: there is none.
             let event = bytes.get_mut(..length as usize).and_then(|bytes| {
                 self.slots.read(slot + EVENT_AT, bytes);
-                Event::parse(bytes)
+                RecordEvent::parse(bytes)
             });
             self.read += 1;
             if self.read % BATCH == 0 {
@@ -137,7 +137,7 @@ mod tests {
         };
         assert_eq!(members("record_slot"), ["u64 number", "u64 bytes", "struct record_event event", "u64 unused[2]"]);
         assert_eq!(members("record_progress"), ["u64 taken", "u64 unused[7]", "u64 read"]);
-        assert_eq!(SLOT_BYTES, EVENT_AT + Event::BYTES + 2 * 8);
+        assert_eq!(SLOT_BYTES, EVENT_AT + RecordEvent::BYTES + 2 * 8);
         assert!(SLOTS.is_power_of_two() && SLOT_BYTES % 64 == 0);
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn events_are_taken_in_their_order_round_after_round() {
         let (mut writer, mut events) = both();
         assert!(taken(&mut events).is_empty());
-        let lengths = [Event::BYTES, Event::SHORT_BYTES, Event::TRANSFER_BYTES];
+        let lengths = [RecordEvent::BYTES, RecordEvent::SHORT_BYTES, RecordEvent::TRANSFER_BYTES];
         let mut number = 0;
         for count in [1, 3, SLOTS - 1, SLOTS, 5, SLOTS, SLOTS] {
             let written: Vec<u64> = (number..number + count).collect();
@@ -161,18 +161,18 @@ mod tests {
     #[test]
     fn where_all_slots_are_full_there_is_room_again_once_they_were_read() {
         let (mut writer, mut events) = both();
-        let fit = (0..SLOTS + 9).filter(|number| writer.write(*number, Event::SHORT_BYTES)).count();
+        let fit = (0..SLOTS + 9).filter(|number| writer.write(*number, RecordEvent::SHORT_BYTES)).count();
         assert_eq!(fit as u64, SLOTS);
         assert_eq!(taken(&mut events).len() as u64, SLOTS);
-        assert!(writer.write(7, Event::SHORT_BYTES));
+        assert!(writer.write(7, RecordEvent::SHORT_BYTES));
         assert_eq!(taken(&mut events), [7]);
     }
 
     #[test]
     fn an_event_that_is_still_being_written_holds_up_those_behind_it() {
         let (mut writer, mut events) = both();
-        let first = writer.take(1, Event::SHORT_BYTES).unwrap();
-        assert!(writer.write(2, Event::SHORT_BYTES));
+        let first = writer.take(1, RecordEvent::SHORT_BYTES).unwrap();
+        assert!(writer.write(2, RecordEvent::SHORT_BYTES));
         assert!(taken(&mut events).is_empty());
         writer.submit(first);
         assert_eq!(taken(&mut events), [1, 2]);
@@ -181,7 +181,9 @@ mod tests {
     #[test]
     fn an_event_of_another_length_is_none_and_holds_up_nothing() {
         let (mut writer, mut events) = both();
-        for (connection, length) in [(1, Event::BYTES - 8), (2, Event::BYTES + 8), (3, usize::MAX), (4, Event::BYTES)] {
+        for (connection, length) in
+            [(1, RecordEvent::BYTES - 8), (2, RecordEvent::BYTES + 8), (3, usize::MAX), (4, RecordEvent::BYTES)]
+        {
             assert!(writer.write(connection, length));
         }
         assert_eq!(taken(&mut events), [4]);

@@ -1,7 +1,7 @@
 //! Quantities that follow from the fields of an event alone.
 
 use super::off_cpu::OffCpu;
-use super::record_event::{Event, RTT_FEW};
+use super::record_event::{RTT_FEW, RecordEvent};
 use super::rtt::percentile_us;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -54,7 +54,7 @@ pub fn known(value: impl Into<u64>) -> Option<u64> {
 }
 
 /// The kernel's minimum of a connection that has had no sample is the largest number.
-pub fn smallest_rtt_us(event: &Event) -> Option<u64> {
+pub fn smallest_rtt_us(event: &RecordEvent) -> Option<u64> {
     known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
 }
 
@@ -64,7 +64,7 @@ pub fn is_measured(jiffies: u32) -> bool {
 }
 
 /// The 95th percentile of the round-trip times, in microseconds.
-pub fn p95_us(event: &Event) -> Option<u64> {
+pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
     // 95 % of so few are no fewer than all.
     if event.rtt_samples < RTT_FEW {
@@ -74,7 +74,7 @@ pub fn p95_us(event: &Event) -> Option<u64> {
 }
 
 /// The largest round-trip time beyond the smallest, in units of the smallest.
-pub fn buffer_bdp(event: &Event) -> Option<f64> {
+pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     let smallest = smallest_rtt_us(event)?;
     let largest = known(event.rtt_max_us)?;
     Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
@@ -82,7 +82,7 @@ pub fn buffer_bdp(event: &Event) -> Option<f64> {
 
 /// Did the application, and not the network, set the pace? The rounds after the first tell, if most of them were
 /// app-limited: then a completion time says nothing of the network.
-pub fn is_paced_by_application(event: &Event) -> bool {
+pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
@@ -90,7 +90,7 @@ pub fn is_paced_by_application(event: &Event) -> bool {
 /// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU for so
 /// much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was in
 /// PROBE_BW for too few round trips, or too short for the account of the time away.
-pub fn cpu_limited(event: &Event, off_cpu: &OffCpu) -> Option<bool> {
+pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_looks < BBR_LOOKS {
         return None;
     }
@@ -105,12 +105,12 @@ pub fn cpu_limited(event: &Event, off_cpu: &OffCpu) -> Option<bool> {
 }
 
 /// The kernel's last sample of the delivery rate.
-pub fn delivery_rate_bps(event: &Event) -> Option<u64> {
+pub fn delivery_rate_bps(event: &RecordEvent) -> Option<u64> {
     rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes)
 }
 
 /// The largest sample that the application did not limit.
-pub fn delivery_rate_max_bps(event: &Event) -> Option<u64> {
+pub fn delivery_rate_max_bps(event: &RecordEvent) -> Option<u64> {
     rate_bps(event.rate_max_packets, event.rate_max_interval_us, event.mss_bytes)
 }
 
@@ -126,7 +126,7 @@ fn rate_bps(packets: u32, interval_us: u32, mss_bytes: u32) -> Option<u64> {
 }
 
 /// BBR's bandwidth in bits per second.
-pub fn bbr_bw_bps(event: &Event) -> u64 {
+pub fn bbr_bw_bps(event: &RecordEvent) -> u64 {
     let bits = u128::from(event.bbr_bw) * u128::from(event.mss_bytes) * 8 * 1_000_000;
     u64::try_from(bits >> BBR_BW_SHIFT).unwrap_or(u64::MAX)
 }

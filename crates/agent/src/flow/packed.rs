@@ -3,10 +3,10 @@
 //! A bit for each says whether it is zero. Of the others as many bytes are kept as they have: seven bits in each, and one
 //! that says whether another byte follows (LEB128).
 
-use super::record_event::Event;
+use super::record_event::RecordEvent;
 
 /// Each number of an event has a bit of a `u128`.
-const _: () = assert!(Event::NUMBERS <= 128);
+const _: () = assert!(RecordEvent::NUMBERS <= 128);
 
 /// An event, packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Packed(Box<[u8]>);
 
 impl Packed {
     /// Packs an event.
-    pub fn new(event: &Event) -> Packed {
+    pub fn new(event: &RecordEvent) -> Packed {
         let (mut present, mut at) = (0u128, 0);
         let mut bytes = vec![0; size_of::<u128>()];
         event.tell(&mut |mut number| {
@@ -31,11 +31,11 @@ impl Packed {
     }
 
     /// The event.
-    pub fn event(&self) -> Event {
+    pub fn event(&self) -> RecordEvent {
         let (present, bytes) = self.0.split_at(size_of::<u128>());
         let present = u128::from_ne_bytes(present.try_into().expect("16 bytes"));
         let mut bytes = bytes.iter();
-        Event::of((0..Event::NUMBERS).map(|at| {
+        RecordEvent::of((0..RecordEvent::NUMBERS).map(|at| {
             let (mut number, mut shift, mut more) = (0, 0, present >> at & 1 == 1);
             while more {
                 let byte = bytes.next().expect("a byte for each that is announced");
@@ -62,20 +62,22 @@ mod tests {
     #[test]
     fn an_event_comes_out_as_it_went_in() {
         let mut chance = 1u64;
-        let numbers: Vec<u64> = (0..Event::NUMBERS as u64)
+        let numbers: Vec<u64> = (0..RecordEvent::NUMBERS as u64)
             .map(|at| {
                 chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at);
                 if at % 3 == 0 { 0 } else { chance >> (at % 64) }
             })
             .collect();
-        for event in [Event::of(numbers), Event::of(vec![u64::MAX; Event::NUMBERS]), Event::default()] {
+        for event in
+            [RecordEvent::of(numbers), RecordEvent::of(vec![u64::MAX; RecordEvent::NUMBERS]), RecordEvent::default()]
+        {
             assert_eq!(Packed::new(&event).event(), event);
         }
     }
 
     #[test]
     fn a_look_at_a_busy_connection_takes_little() {
-        let look = Event {
+        let look = RecordEvent {
             kind: 2,
             flags: flag::JOINED | flag::BLIND,
             connection: 81_234_567,
@@ -107,10 +109,10 @@ mod tests {
             rate_packets: 100,
             rate_interval_us: 23_456,
             bbr_looks: 5_000,
-            ..Event::default()
+            ..RecordEvent::default()
         };
         let packed = Packed::new(&look);
-        assert!(packed.bytes() <= 140, "{} of {}", packed.bytes(), Event::BYTES);
+        assert!(packed.bytes() <= 140, "{} of {}", packed.bytes(), RecordEvent::BYTES);
         assert_eq!(packed.event(), look);
     }
 }

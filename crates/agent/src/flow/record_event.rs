@@ -33,7 +33,7 @@ impl Kind {
     const ALL: [Kind; 5] = [Kind::Close, Kind::Interim, Kind::Look, Kind::Transfer, Kind::Gone];
 }
 
-/// Bits of [`Event::flags`].
+/// Bits of [`RecordEvent::flags`].
 pub mod flag {
     /// This side has opened it.
     pub const OUTGOING: u32 = 1;
@@ -138,20 +138,20 @@ macro_rules! event {
         #[repr(C)]
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs, reason = "described in record_event.h")]
-        pub struct Event {
+        pub struct RecordEvent {
             $(pub $member: $kind,)*
         }
 
-        impl Event {
+        impl RecordEvent {
             /// The members, what their numbers are, and how many bytes they have, in order.
             #[cfg(test)]
             const MEMBERS: &[(&str, &str, usize)] =
                 &[$((stringify!($member), <$kind as Member>::WORD, size_of::<$kind>())),*];
 
-            fn read(whole: &[u8; Event::BYTES]) -> Event {
+            fn read(whole: &[u8; RecordEvent::BYTES]) -> RecordEvent {
                 let mut bytes = &whole[..];
                 // In the order in which they are written here.
-                Event { $($member: Member::read(&mut bytes),)* }
+                RecordEvent { $($member: Member::read(&mut bytes),)* }
             }
 
             /// How many numbers an event has.
@@ -163,9 +163,9 @@ macro_rules! event {
             }
 
             /// The event of these numbers.
-            pub fn of(numbers: impl IntoIterator<Item = u64>) -> Event {
+            pub fn of(numbers: impl IntoIterator<Item = u64>) -> RecordEvent {
                 let mut numbers = numbers.into_iter();
-                Event { $($member: Member::make(&mut numbers),)* }
+                RecordEvent { $($member: Member::make(&mut numbers),)* }
             }
         }
     };
@@ -242,24 +242,25 @@ event! {
     rtt_histogram: [u64; RTT_OCTAVES],
 }
 
-impl Event {
+impl RecordEvent {
     /// How long an event is.
-    pub const BYTES: usize = size_of::<Event>();
+    pub const BYTES: usize = size_of::<RecordEvent>();
 
     /// How long that of a transfer is: the rest stays zero.
-    pub const TRANSFER_BYTES: usize = std::mem::offset_of!(Event, received_bytes);
+    pub const TRANSFER_BYTES: usize = std::mem::offset_of!(RecordEvent, received_bytes);
 
     /// How long that of a connection of few round trips is.
-    pub const SHORT_BYTES: usize = std::mem::offset_of!(Event, rtt_histogram);
+    pub const SHORT_BYTES: usize = std::mem::offset_of!(RecordEvent, rtt_histogram);
 
     /// Reads an event; `None` if it is not as long as one.
-    pub fn parse(bytes: &[u8]) -> Option<Event> {
-        let is_event = matches!(bytes.len(), Event::BYTES | Event::SHORT_BYTES | Event::TRANSFER_BYTES);
+    pub fn parse(bytes: &[u8]) -> Option<RecordEvent> {
+        let is_event =
+            matches!(bytes.len(), RecordEvent::BYTES | RecordEvent::SHORT_BYTES | RecordEvent::TRANSFER_BYTES);
         is_event.then(|| {
             // As long as the longest: then all members are where the compiler knows.
-            let mut whole = [0; Event::BYTES];
+            let mut whole = [0; RecordEvent::BYTES];
             whole[..bytes.len()].copy_from_slice(bytes);
-            Event::read(&whole)
+            RecordEvent::read(&whole)
         })
     }
 
@@ -269,12 +270,12 @@ impl Event {
     }
 
     /// The last transfer in a connection that has closed, as an event of its own.
-    pub fn last_transfer(&self) -> Option<Event> {
+    pub fn last_transfer(&self) -> Option<RecordEvent> {
         if self.kind() != Some(Kind::Close) || self.last_sent_bytes == 0 {
             return None;
         }
         let complete = if self.last_is_complete == 0 { 0 } else { flag::COMPLETE };
-        Some(Event {
+        Some(RecordEvent {
             kind: Kind::Transfer as u32,
             flags: self.flags & (flag::OUTGOING | flag::JOINED | reason::MASK) | complete,
             start_us: self.last_start_us,
@@ -303,7 +304,7 @@ impl Event {
             cc_at_open: self.cc_at_open,
             cc: self.cc,
             rtt_smoothed_us: self.rtt_smoothed_us,
-            ..Event::default()
+            ..RecordEvent::default()
         })
     }
 
@@ -426,8 +427,10 @@ mod tests {
 
     #[test]
     fn the_mirror_has_the_members_of_the_header_in_their_order() {
-        let mirrored: Vec<(String, String, usize)> =
-            Event::MEMBERS.iter().map(|(name, word, bytes)| ((*name).to_owned(), (*word).to_owned(), *bytes)).collect();
+        let mirrored: Vec<(String, String, usize)> = RecordEvent::MEMBERS
+            .iter()
+            .map(|(name, word, bytes)| ((*name).to_owned(), (*word).to_owned(), *bytes))
+            .collect();
         assert_eq!(members("record_event"), mirrored);
         assert_eq!(names("record_settings"), Settings::MEMBERS);
         assert_eq!(names("record_counters"), Counters::MEMBERS);
@@ -446,23 +449,27 @@ mod tests {
 
     #[test]
     fn nothing_is_filled_up_between_the_members() {
-        assert_eq!(Event::MEMBERS.iter().map(|(.., bytes)| bytes).sum::<usize>(), Event::BYTES);
-        assert!([Event::BYTES, Event::SHORT_BYTES, Event::TRANSFER_BYTES].iter().all(|bytes| bytes % 8 == 0));
+        assert_eq!(RecordEvent::MEMBERS.iter().map(|(.., bytes)| bytes).sum::<usize>(), RecordEvent::BYTES);
+        assert!(
+            [RecordEvent::BYTES, RecordEvent::SHORT_BYTES, RecordEvent::TRANSFER_BYTES]
+                .iter()
+                .all(|bytes| bytes % 8 == 0)
+        );
     }
 
     #[test]
     fn a_member_is_read_from_where_it_stands() {
-        let mut bytes = vec![0; Event::BYTES];
+        let mut bytes = vec![0; RecordEvent::BYTES];
         bytes[8..16].copy_from_slice(&7u64.to_ne_bytes());
-        let at = std::mem::offset_of!(Event, last_app_limited_samples);
+        let at = std::mem::offset_of!(RecordEvent, last_app_limited_samples);
         bytes[at..at + 4].copy_from_slice(&9u32.to_ne_bytes());
-        let last = Event::BYTES - 8;
+        let last = RecordEvent::BYTES - 8;
         bytes[last..].copy_from_slice(&11u64.to_ne_bytes());
-        let mut expected = Event { start_us: 7, last_app_limited_samples: 9, ..Event::default() };
+        let mut expected = RecordEvent { start_us: 7, last_app_limited_samples: 9, ..RecordEvent::default() };
         expected.rtt_histogram[RTT_OCTAVES - 1] = 11;
-        assert_eq!(Event::parse(&bytes), Some(expected.clone()));
+        assert_eq!(RecordEvent::parse(&bytes), Some(expected.clone()));
         expected.rtt_histogram = [0; RTT_OCTAVES];
-        assert_eq!(Event::parse(&bytes[..Event::SHORT_BYTES]), Some(expected));
+        assert_eq!(RecordEvent::parse(&bytes[..RecordEvent::SHORT_BYTES]), Some(expected));
     }
 
     #[test]
@@ -484,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_read_from_the_flags() {
-        let event = |flags| Event { flags, ..Event::default() };
+        let event = |flags| RecordEvent { flags, ..RecordEvent::default() };
         let chosen = event(flag::OUTGOING | reason::flags(Reason::Treated, Some(3)) | reason::SHARED);
         assert_eq!((chosen.reason(), chosen.slot(), chosen.is(reason::SHARED)), (Reason::Treated, Some(3), true));
         let held = event(reason::flags(Reason::HeldOut, None));
@@ -494,16 +501,16 @@ mod tests {
 
     #[test]
     fn an_event_of_another_length_is_refused() {
-        assert!(Event::parse(&[0; Event::BYTES]).is_some());
-        assert!(Event::parse(&[0; Event::SHORT_BYTES]).is_some());
-        assert!(Event::parse(&[0; Event::TRANSFER_BYTES]).is_some());
-        assert_eq!(Event::parse(&[0; Event::BYTES - 8]), None);
-        assert_eq!(Event::parse(&[0; Event::BYTES + 8]), None);
+        assert!(RecordEvent::parse(&[0; RecordEvent::BYTES]).is_some());
+        assert!(RecordEvent::parse(&[0; RecordEvent::SHORT_BYTES]).is_some());
+        assert!(RecordEvent::parse(&[0; RecordEvent::TRANSFER_BYTES]).is_some());
+        assert_eq!(RecordEvent::parse(&[0; RecordEvent::BYTES - 8]), None);
+        assert_eq!(RecordEvent::parse(&[0; RecordEvent::BYTES + 8]), None);
     }
 
     #[test]
     fn the_last_transfer_of_a_connection_is_an_event_of_its_own() {
-        let close = Event {
+        let close = RecordEvent {
             flags: flag::OUTGOING,
             connection: 7,
             transfer: 2,
@@ -515,15 +522,15 @@ mod tests {
             last_end_us: 30,
             last_sent_bytes: 4_000,
             last_acked_bytes: 3_900,
-            ..Event::default()
+            ..RecordEvent::default()
         };
         let transfer = close.last_transfer().expect("there was one");
         assert_eq!((transfer.kind(), transfer.flags), (Some(Kind::Transfer), flag::OUTGOING | flag::COMPLETE));
         assert_eq!((transfer.connection, transfer.transfer, transfer.local_port), (7, 2, 443));
         assert_eq!((transfer.start_us, transfer.end_us), (10, 30));
         assert_eq!((transfer.sent_bytes, transfer.acked_bytes, transfer.received_bytes), (4_000, 3_900, 0));
-        assert_eq!(Event { last_sent_bytes: 0, ..close.clone() }.last_transfer(), None);
-        assert_eq!(Event { kind: Kind::Interim as u32, ..close }.last_transfer(), None);
+        assert_eq!(RecordEvent { last_sent_bytes: 0, ..close.clone() }.last_transfer(), None);
+        assert_eq!(RecordEvent { kind: Kind::Interim as u32, ..close }.last_transfer(), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! A connection that a scan no longer finds is searched for in the table that the programs keep.
 
 use super::program::Program;
-use super::record_event::Event;
+use super::record_event::RecordEvent;
 use crate::problem::Problem;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
 use std::collections::HashSet;
@@ -90,7 +90,7 @@ impl Scanner {
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
-    pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&Event) + Send)) -> io::Result<Scanned> {
+    pub fn walk(&self, shows_all: bool, take: &mut (dyn FnMut(&RecordEvent) + Send)) -> io::Result<Scanned> {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         maps.number = maps.number.wrapping_add(1).max(1);
         maps.publish(if shows_all { SHOWS_ALL } else { 0 }, false)?;
@@ -118,7 +118,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn walk_all(&self, take: &mut dyn FnMut(&Event)) -> io::Result<Scanned> {
+    fn walk_all(&self, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<Scanned> {
         let mut scanned = Scanned::default();
         read(&self.walk, take)?;
         scanned.seen.extend(thalweg_netns::own().ok().and_then(|number| u32::try_from(number).ok()));
@@ -133,7 +133,7 @@ impl Scanner {
 }
 
 /// The events of an iterator: that over connections goes over those of the network namespace in which this thread is.
-fn read(link: &Link, take: &mut dyn FnMut(&Event)) -> io::Result<()> {
+fn read(link: &Link, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<()> {
     let mut iter = Iter::new(link).map_err(io::Error::other)?;
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut filled = 0;
@@ -145,8 +145,8 @@ fn read(link: &Link, take: &mut dyn FnMut(&Event)) -> io::Result<()> {
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
             Err(error) => return Err(error),
         }
-        let whole = filled - filled % Event::BYTES;
-        buffer[..whole].chunks_exact(Event::BYTES).filter_map(Event::parse).for_each(|event| take(&event));
+        let whole = filled - filled % RecordEvent::BYTES;
+        buffer[..whole].chunks_exact(RecordEvent::BYTES).filter_map(RecordEvent::parse).for_each(|event| take(&event));
         buffer.copy_within(whole..filled, 0);
         filled -= whole;
     }

@@ -3,7 +3,7 @@
 //! their end.
 
 use super::packed::Packed;
-use super::record_event::Event;
+use super::record_event::RecordEvent;
 use std::collections::HashMap;
 
 /// The last look at each. There can be as many as connections: they are packed.
@@ -14,12 +14,12 @@ pub struct Untracked {
 
 impl Untracked {
     /// A look at one of them.
-    pub fn take(&mut self, event: &Event) {
+    pub fn take(&mut self, event: &RecordEvent) {
         self.last.insert(event.connection, Packed::new(event));
     }
 
     /// The last look at a connection that has ended, if it was one of them.
-    pub fn remove(&mut self, connection: u64) -> Option<Event> {
+    pub fn remove(&mut self, connection: u64) -> Option<RecordEvent> {
         // So it is nearly always.
         if self.is_empty() {
             return None;
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_last_look_at_a_connection_is_kept_until_it_has_ended() {
-        let look = |connection: u64, end_us: u64| Event { connection, end_us, ..Event::default() };
+        let look = |connection: u64, end_us: u64| RecordEvent { connection, end_us, ..RecordEvent::default() };
         let mut untracked = Untracked::default();
         untracked.take(&look(1, 10));
         untracked.take(&look(2, 11));

@@ -9,7 +9,7 @@ use crate::flow::cgroups::{Fate, Paths, Recorded};
 use crate::flow::program::check_alone;
 use crate::log;
 use crate::problem::Problem;
-use crate::show::observed::{Kernel, Observed};
+use crate::show::observed::{LoadedPrograms, Observed};
 use libbpf_rs::Link;
 use libbpf_rs::query::LinkTypeInfo;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -23,7 +23,7 @@ const CHECK: Duration = Duration::from_millis(200);
 
 /// The program, and where it is attached.
 pub struct Attachment<'a> {
-    kernel: &'a Kernel,
+    kernel: &'a LoadedPrograms,
     observed: &'a Observed,
     mount: PathBuf,
     paths: Paths,
@@ -41,7 +41,7 @@ impl<'a> Attachment<'a> {
     /// # Errors
     /// If it does not let it, or the extension reports an error.
     pub fn new(
-        kernel: &'a Kernel,
+        kernel: &'a LoadedPrograms,
         observed: &'a Observed,
         mount: PathBuf,
         paths: Paths,

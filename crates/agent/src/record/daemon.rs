@@ -29,7 +29,7 @@ use crate::notify;
 use crate::problem::Problem;
 use crate::show::metrics::Metrics;
 use crate::show::observable::Observable;
-use crate::show::observed::{Kernel, Observed};
+use crate::show::observed::{LoadedPrograms, Observed};
 use crate::show::snapshot::Snapshot;
 use crate::show::tally::Tally;
 use crate::show::{http, socket};
@@ -148,7 +148,7 @@ impl Opened {
 
 /// The programs in the kernel, not yet attached, and the maps that they share with this process.
 struct Loaded {
-    kernel: Kernel,
+    kernel: LoadedPrograms,
     events: EventQueue,
     waker: MapHandle,
 }
@@ -169,7 +169,7 @@ impl Loaded {
             )
         })?;
         let waker = program.map("waker")?;
-        Ok(Loaded { kernel: Kernel { program, scanner }, events, waker })
+        Ok(Loaded { kernel: LoadedPrograms { program, scanner }, events, waker })
     }
 }
 

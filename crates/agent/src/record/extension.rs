@@ -3,7 +3,7 @@
 use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
-use crate::flow::record_event::Event;
+use crate::flow::record_event::RecordEvent;
 use crate::problem::Problem;
 use crate::show::observable::Tuning;
 use libbpf_rs::Link;
@@ -77,7 +77,7 @@ pub trait Extension {
     fn opened(&mut self) {}
 
     /// Receives a connection that has closed, or its last sample if the kernel does not report the close.
-    fn take(&mut self, _event: &Event, _off_cpu: &OffCpu) {}
+    fn take(&mut self, _event: &RecordEvent, _off_cpu: &OffCpu) {}
 
     /// Called five times a second.
     fn tick(&mut self, _off_cpu: &OffCpu) {}

@@ -5,7 +5,7 @@ use super::files::{Health, Writer};
 use super::row::RowBuilder;
 use crate::flow::clock::Clock;
 use crate::flow::off_cpu::OffCpu;
-use crate::flow::record_event::{Event, Kind, flag};
+use crate::flow::record_event::{Kind, RecordEvent, flag};
 use crate::flow::untracked::Untracked;
 use crate::show::observed::Observed;
 use crate::show::snapshot;
@@ -35,7 +35,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// An event.
-    pub fn take(&mut self, event: &Event) {
+    pub fn take(&mut self, event: &RecordEvent) {
         match event.kind() {
             // Nobody has told of its end. What was seen of it last tells more than what is kept.
             Some(Kind::Gone) => {
@@ -60,7 +60,7 @@ impl Recorder {
         }
     }
 
-    fn row(&mut self, event: &Event, is_unseen: bool) {
+    fn row(&mut self, event: &RecordEvent, is_unseen: bool) {
         let row = self.row_builder.row(event, &self.clock, is_unseen);
         self.observed.count_row(row.kind);
         self.tally.take(&row);
@@ -87,7 +87,7 @@ impl Recorder {
     }
 
     /// Recording ends: a connection that is open has an interim row now.
-    pub fn take_last(&mut self, event: &Event) {
+    pub fn take_last(&mut self, event: &RecordEvent) {
         self.row(event, false);
     }
 

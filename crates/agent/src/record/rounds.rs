@@ -3,7 +3,7 @@
 use super::attachment::Attachment;
 use super::recorder::Recorder;
 use crate::flow::event_queue::EventQueue;
-use crate::flow::record_event::Event;
+use crate::flow::record_event::RecordEvent;
 use crate::flow::scan::{Scanned, Scanner};
 use crate::flow::wakeup::Wakeup;
 use crate::log;
@@ -139,8 +139,12 @@ impl<'a> Rounds<'a> {
 
     /// A walk takes a second where connections are many, in which the room for events can fill: they are fetched meanwhile. And
     /// it can make more rows than there is memory for: where many wait for the disk, it waits as well.
-    fn go(&self, shows_all: bool, take: &mut dyn FnMut(&mut Recorder, &Event)) -> Result<io::Result<Scanned>, Problem> {
-        let (sender, batches) = sync_channel::<Vec<Event>>(BATCHES);
+    fn go(
+        &self,
+        shows_all: bool,
+        take: &mut dyn FnMut(&mut Recorder, &RecordEvent),
+    ) -> Result<io::Result<Scanned>, Problem> {
+        let (sender, batches) = sync_channel::<Vec<RecordEvent>>(BATCHES);
         let (scanner, patient_until) = (self.scanner, Instant::now() + MAX_WAIT);
         // What is moved into it goes when it returns, so that a walk whose batches nobody takes any more does not wait.
         thread::scope(move |scope| {

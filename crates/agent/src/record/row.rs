@@ -10,7 +10,7 @@ use crate::flow::measures::{
 };
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::reason::Reason;
-use crate::flow::record_event::{Event, Kind, flag, state};
+use crate::flow::record_event::{Kind, RecordEvent, flag, state};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl RowBuilder {
 
     /// The row of an event; of a connection that was gone when looked for, with `is_unseen`.
     #[allow(clippy::too_many_lines, reason = "a table: a line for each column")]
-    pub fn row(&mut self, event: &Event, clock: &Clock, is_unseen: bool) -> RecordRow {
+    pub fn row(&mut self, event: &RecordEvent, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
         // What its socket alone knows.
@@ -129,7 +129,7 @@ impl RowBuilder {
             connection.filter(|event| !is_joined && event.marks > at as u32).map(|event| event.acked_after_bytes[at])
         };
         let number = |value: u32| Some(u64::from(value));
-        let of_socket = |value: fn(&Event) -> u32| open.map(|event| u64::from(value(event)));
+        let of_socket = |value: fn(&RecordEvent) -> u32| open.map(|event| u64::from(value(event)));
         RecordRow {
             end_us,
             connection: event.connection,
@@ -226,7 +226,7 @@ impl RowBuilder {
     }
 
     /// What was chosen for it: of those that are held out, what they have kept.
-    fn assigned_cc(&mut self, event: &Event) -> Option<Arc<str>> {
+    fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Arc<str>> {
         match (event.reason(), event.slot()) {
             (Reason::Refused, _) => None,
             (_, Some(slot)) => self.arms.get(slot).cloned(),
@@ -244,7 +244,7 @@ impl RowBuilder {
     }
 }
 
-fn kind_name(event: &Event) -> &'static str {
+fn kind_name(event: &RecordEvent) -> &'static str {
     match event.kind() {
         Some(Kind::Transfer) => "transfer",
         Some(Kind::Close | Kind::Gone) => "close",
@@ -259,7 +259,7 @@ fn untouched_because(reason: Reason) -> Option<&'static str> {
 
 /// How a connection has closed: an error tells of the other side or of a time-out; without one, the last state tells whose FIN came
 /// first, and any other state that this side has sent none.
-fn closed_by(event: &Event) -> Option<&'static str> {
+fn closed_by(event: &RecordEvent) -> Option<&'static str> {
     if event.kind() != Some(Kind::Close) {
         return None;
     }

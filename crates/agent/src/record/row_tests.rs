@@ -21,7 +21,7 @@ fn assembler_with(addresses: Addresses, off_cpu: OffCpu) -> RowBuilder {
     )
 }
 
-fn row(event: &Event) -> RecordRow {
+fn row(event: &RecordEvent) -> RecordRow {
     row_builder(Addresses::Whole).row(event, &Clock::now(), false)
 }
 
@@ -38,8 +38,8 @@ fn ip(bytes: &[u8]) -> [u64; 2] {
 }
 
 /// 192.0.2.1:443 has answered 198.51.100.7:50000 for two seconds.
-fn close() -> Event {
-    Event {
+fn close() -> RecordEvent {
+    RecordEvent {
         kind: Kind::Close as u32,
         connection: 77,
         start_us: 1_000_000,
@@ -65,7 +65,7 @@ fn close() -> Event {
         rate_interval_us: 20_000,
         marks: 1,
         acked_after_bytes: [600_000, 0, 0, 0],
-        ..Event::default()
+        ..RecordEvent::default()
     }
 }
 
@@ -102,17 +102,17 @@ fn how_it_has_closed_follows_from_the_error_and_the_last_state() {
         (110, state::LAST_ACK, "timeout"),
         (113, ESTABLISHED, "timeout"),
     ] {
-        assert_eq!(row(&Event { error, state, ..close() }).close, Some(expected), "{error} {state}");
+        assert_eq!(row(&RecordEvent { error, state, ..close() }).close, Some(expected), "{error} {state}");
     }
-    assert_eq!(row(&Event { kind: Kind::Interim as u32, ..close() }).close, None);
+    assert_eq!(row(&RecordEvent { kind: Kind::Interim as u32, ..close() }).close, None);
     let untracked =
-        row_builder(Addresses::Whole).row(&Event { kind: Kind::Look as u32, ..close() }, &Clock::now(), true);
+        row_builder(Addresses::Whole).row(&RecordEvent { kind: Kind::Look as u32, ..close() }, &Clock::now(), true);
     assert_eq!((untracked.kind, untracked.close), ("close", Some("unseen")));
 }
 
 /// 100 kB in 80 ms.
-fn transfer() -> Event {
-    Event {
+fn transfer() -> RecordEvent {
+    RecordEvent {
         kind: Kind::Transfer as u32,
         flags: flag::COMPLETE,
         transfer: 3,
@@ -131,39 +131,39 @@ fn a_transfer_has_a_completion_time_if_it_has_ended_and_the_network_has_set_the_
     assert_eq!((done.kind, done.transfer), ("transfer", Some(3)));
     assert_eq!((done.fct_us, done.goodput_bps), (Some(80_000), Some(10e6)));
     assert_eq!((done.received_bytes, done.mss_bytes), (None, None), "of a connection, not of a transfer");
-    let paced = row(&Event { app_limited_samples: 2, ..transfer() });
+    let paced = row(&RecordEvent { app_limited_samples: 2, ..transfer() });
     assert_eq!((paced.fct_us, paced.duration_us), (None, Some(80_000)));
-    let cut_off = row(&Event { flags: 0, ..transfer() });
+    let cut_off = row(&RecordEvent { flags: 0, ..transfer() });
     assert_eq!((cut_off.fct_us, cut_off.goodput_bps), (None, None));
-    let of_unknown_begin = row(&Event { start_us: 0, ..transfer() });
+    let of_unknown_begin = row(&RecordEvent { start_us: 0, ..transfer() });
     assert_eq!((of_unknown_begin.fct_us, of_unknown_begin.start_us), (None, None));
     // One round more says nothing yet: the end of a small object is always app-limited.
-    assert!(row(&Event { rtt_samples: 2, app_limited_samples: 1, ..transfer() }).fct_us.is_some());
+    assert!(row(&RecordEvent { rtt_samples: 2, app_limited_samples: 1, ..transfer() }).fct_us.is_some());
 }
 
 #[test]
 fn addresses_and_ports_are_kept_as_the_operator_wants() {
-    let truncated = |event: &Event| row_builder(Addresses::Truncated).row(event, &Clock::now(), false);
+    let truncated = |event: &RecordEvent| row_builder(Addresses::Truncated).row(event, &Clock::now(), false);
     let incoming = truncated(&close());
     assert_eq!((incoming.remote_address.as_deref(), incoming.remote_port), (Some("198.51.100.0/24"), None));
-    let outgoing = truncated(&Event { flags: flag::OUTGOING, ..close() });
+    let outgoing = truncated(&RecordEvent { flags: flag::OUTGOING, ..close() });
     assert_eq!((outgoing.direction, outgoing.remote_port), (Some("out"), Some(50_000)));
 }
 
 #[test]
 fn ipv4_on_a_socket_of_ipv6_is_ipv4() {
     let mapped = |last: u8| ip(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]);
-    let event = Event { family: 10, local_address: mapped(1), remote_address: mapped(2), ..close() };
+    let event = RecordEvent { family: 10, local_address: mapped(1), remote_address: mapped(2), ..close() };
     let told = row(&event);
     assert_eq!((told.ip_version, told.remote_address.as_deref()), (Some(4), Some("192.0.2.2")));
     let real = ip(&[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-    let told = row(&Event { family: 10, local_address: real, remote_address: real, ..close() });
+    let told = row(&RecordEvent { family: 10, local_address: real, remote_address: real, ..close() });
     assert_eq!((told.ip_version, told.local_address.as_deref()), (Some(6), Some("2001:db8::1")));
 }
 
 #[test]
 fn what_is_not_known_of_a_joined_connection_is_empty() {
-    let joined = Event {
+    let joined = RecordEvent {
         kind: Kind::Interim as u32,
         flags: flag::JOINED | flag::BLIND,
         cc_at_open: [0; 2],
@@ -181,9 +181,9 @@ fn what_is_not_known_of_a_joined_connection_is_empty() {
 }
 
 /// BBR, with less than a BDP under way at all looks.
-fn bbr() -> Event {
+fn bbr() -> RecordEvent {
     // One packet in 100 us, rounded down by less than 2^-24 packets per us.
-    Event { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
+    RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
 }
 
 #[test]
@@ -191,30 +191,30 @@ fn bbr_is_told_of_where_it_runs() {
     let told = row(&bbr());
     assert!(told.bbr_bw_bps.unwrap().abs_diff(115_840_000) < 1_000, "{:?}", told.bbr_bw_bps);
     assert_eq!(told.bbr_min_rtt_us, Some(20_000));
-    assert_eq!(row(&Event { bbr_min_rtt_us: u32::MAX, ..bbr() }).bbr_min_rtt_us, None);
+    assert_eq!(row(&RecordEvent { bbr_min_rtt_us: u32::MAX, ..bbr() }).bbr_min_rtt_us, None);
     let other = row(&close());
     assert_eq!((other.bbr_bw_bps, other.bbr_min_rtt_us, other.cpu_limited), (None, None, None));
 }
 
 #[test]
 fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
-    let judged = |event: &Event, off_cpu| {
+    let judged = |event: &RecordEvent, off_cpu| {
         assembler_with(Addresses::Whole, OffCpu::with_share(off_cpu)).row(event, &Clock::now(), false).cpu_limited
     };
     assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is under way for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
     // One that has collapsed takes what little is under way for a BDP.
-    let full = Event { bbr_short_looks: 4, ..bbr() };
+    let full = RecordEvent { bbr_short_looks: 4, ..bbr() };
     assert_eq!((judged(&full, 0.15), judged(&full, 0.25)), (Some(false), Some(true)));
-    assert_eq!(judged(&Event { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");
-    assert_eq!(judged(&Event { bbr_looks: 9, ..bbr() }, 0.5), None);
-    assert_eq!(judged(&Event { start_us: 2_900_000, ..bbr() }, 0.5), None, "too short to tell");
+    assert_eq!(judged(&RecordEvent { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");
+    assert_eq!(judged(&RecordEvent { bbr_looks: 9, ..bbr() }, 0.5), None);
+    assert_eq!(judged(&RecordEvent { start_us: 2_900_000, ..bbr() }, 0.5), None, "too short to tell");
     assert_eq!(judged(&close(), 0.5), None, "another algorithm");
 }
 
 #[test]
 fn the_95th_percentile_of_few_round_trips_is_the_largest() {
-    let mut event = Event { rtt_samples: 19, ..close() };
+    let mut event = RecordEvent { rtt_samples: 19, ..close() };
     assert_eq!(row(&event).rtt_p95_us, Some(50_000));
     // All in the bucket around 30 ms.
     event.rtt_histogram[9] = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 20, 0]);
@@ -225,7 +225,7 @@ fn the_95th_percentile_of_few_round_trips_is_the_largest() {
 
 #[test]
 fn of_a_connection_whose_end_nobody_told_there_is_what_was_kept() {
-    let gone = Event {
+    let gone = RecordEvent {
         kind: Kind::Gone as u32,
         family: 0,
         cc: [0; 2],

@@ -8,7 +8,7 @@ use crate::flow::clock::{jiffy_ns, monotonic_us};
 use crate::flow::measures::{address, cpu_limited, delivery_rate_bps, known, name, smallest_rtt_us};
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::{Cost, Program};
-use crate::flow::record_event::{Event, flag, state};
+use crate::flow::record_event::{RecordEvent, flag, state};
 use crate::flow::scan::Scanner;
 use crate::flow::wakeup::Wakeup;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub struct Observed {
     /// What does not change while it runs.
     fixed: Snapshot,
     listen: OnceLock<String>,
-    kernel: OnceLock<Kernel>,
+    kernel: OnceLock<LoadedPrograms>,
     tuning: Option<Arc<dyn Tuning>>,
     wakeup: Wakeup,
     writer: Mutex<Writer>,
@@ -59,7 +59,7 @@ struct Looks {
 }
 
 /// The programs at work.
-pub struct Kernel {
+pub struct LoadedPrograms {
     /// They.
     pub program: Arc<Program>,
     /// Goes over connections.
@@ -111,7 +111,7 @@ impl Observed {
     }
 
     /// The programs are in the kernel.
-    pub fn started(&self, kernel: Kernel) -> &Kernel {
+    pub fn started(&self, kernel: LoadedPrograms) -> &LoadedPrograms {
         self.kernel.get_or_init(|| kernel)
     }
 
@@ -249,14 +249,14 @@ fn program(cost: Cost) -> snapshot::Program {
 }
 
 /// Nothing within a jiffy or two: what came at once would be taken for a rate.
-fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &Event) -> Option<f64> {
+fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &RecordEvent) -> Option<f64> {
     let fresh_us = FRESH.as_micros() as u64;
     let least_us = 2 * jiffy_ns() / 1_000;
     let passed_us = event.end_us.checked_sub(looked_us).filter(|us| (least_us..fresh_us).contains(us))?;
     Some(8e6 * event.acked_bytes.saturating_sub(acked_bytes) as f64 / passed_us as f64)
 }
 
-fn open(event: &Event, cgroup: Option<String>, goodput_bps: Option<f64>, off_cpu: &OffCpu) -> Open {
+fn open(event: &RecordEvent, cgroup: Option<String>, goodput_bps: Option<f64>, off_cpu: &OffCpu) -> Open {
     let endpoint = |words, port: u32| {
         address(event.family, words)
             .map(|address| SocketAddr::new(address, port as u16).to_string())

@@ -9,7 +9,7 @@
 //! CPU becomes short, all rows that this concerns come first.
 
 use super::decisions::{ByDestination, Closed, Decisions};
-use super::kernel::{Kernel, Row, RowKey};
+use super::kernel::{Row, RowKey, TuneKernel};
 use super::log::Log;
 use super::setup::Setup;
 use crate::flow::reason::Reason;
@@ -19,7 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
 use std::sync::Arc;
-use thalweg_policy::{ArmId, Change, Class, Direction, Event, Family, Guard, Host, Outcome, Prefix, Tree, Weights};
+use thalweg_policy::{
+    ArmId, Change, Class, Direction, Family, Guard, Host, Outcome, PolicyEvent, Prefix, Tree, Weights,
+};
 use thalweg_units::{Span, Time};
 
 /// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so many.
@@ -138,7 +140,7 @@ impl Brain {
     ///
     /// # Errors
     /// If the kernel does not take the operator's words: without them, it would choose where it must not.
-    pub fn begin(&mut self, now: Time, kernel: &mut dyn Kernel) -> Result<(), Problem> {
+    pub fn begin(&mut self, now: Time, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         for &(prefix, what) in &self.setup.overrides {
             kernel.set_override(prefix, what)?;
         }
@@ -162,7 +164,7 @@ impl Brain {
         &mut self,
         setup: Setup,
         now: Time,
-        kernel: &mut dyn Kernel,
+        kernel: &mut dyn TuneKernel,
     ) -> Result<Option<&'static str>, Problem> {
         let is_said = |prefix: &Prefix| setup.overrides.iter().any(|(of, _)| of == prefix);
         let before: BTreeSet<Prefix> = self.setup.overrides.iter().map(|(of, _)| *of).collect();
@@ -219,7 +221,7 @@ impl Brain {
     }
 
     /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if known.
-    pub fn tick(&mut self, now: Time, away: Option<f64>, kernel: &mut dyn Kernel) {
+    pub fn tick(&mut self, now: Time, away: Option<f64>, kernel: &mut dyn TuneKernel) {
         self.look_at_host(now, away);
         if let Some(decisions) = kernel.decisions() {
             self.decisions = decisions;
@@ -277,13 +279,13 @@ impl Brain {
         }
     }
 
-    fn note_change(&mut self, netns: u32, event: Event) {
+    fn note_change(&mut self, netns: u32, event: PolicyEvent) {
         let name = self.names.get(&netns).cloned();
         self.log.add(Some(netns), name, netns == self.own, event);
     }
 
     /// A change of a network is one of all destinations in it.
-    fn spread(&mut self, netns: u32, event: &Event) {
+    fn spread(&mut self, netns: u32, event: &PolicyEvent) {
         let Some(around) = event.prefix else { return };
         if matches!(event.change, Change::PathChanged) {
             return;
@@ -318,14 +320,14 @@ impl Brain {
         let name = self.setup.arms.arm(arm).name.clone();
         let reason =
             "the kernel did not let it be set for a connection; after it is there again, restart this agent".to_owned();
-        let event = Event { at: now, prefix: None, change: Change::LeftOut { arm: name }, reason };
+        let event = PolicyEvent { at: now, prefix: None, change: Change::LeftOut { arm: name }, reason };
         self.log.add(None, None, true, event);
         self.told_all = Time::ZERO;
         self.urgent.extend(&self.told);
     }
 
     /// Writes the row of a destination or of a network, or takes it away where nothing is known of it any more.
-    fn tell(&mut self, key: RowKey, now: Time, kernel: &mut dyn Kernel) {
+    fn tell(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
         let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
         let row = guard.and_then(|guard| Some(self.row(guard, self.stands_for(guard, key.prefix)?, now)));
         match row {
@@ -371,7 +373,7 @@ impl Brain {
 
     /// Writes the rows of destinations that are not known yet: of every namespace that has news, and now and then of all, since time
     /// changes them as well (a withdrawal that ends, a pilot that is over).
-    fn tell_namespaces(&mut self, now: Time, kernel: &mut dyn Kernel) {
+    fn tell_namespaces(&mut self, now: Time, kernel: &mut dyn TuneKernel) {
         if now.since(self.told_all) >= ALL_EVERY || now < self.told_all {
             self.told_all = now;
             self.namespaces.values_mut().for_each(|namespace| namespace.has_news = true);

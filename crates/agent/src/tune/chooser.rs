@@ -2,7 +2,7 @@
 
 use super::arms::Offer;
 use super::brain::Brain;
-use super::kernel::Kernel;
+use super::kernel::TuneKernel;
 use super::metrics;
 use super::options::Options;
 use super::setup::Setup;
@@ -66,7 +66,7 @@ impl Chooser {
     ///
     /// # Errors
     /// If the learned state cannot be opened, or the kernel refuses a row.
-    pub fn begin(&mut self, kernel: &mut dyn Kernel) -> Result<(), Problem> {
+    pub fn begin(&mut self, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
         let mut brain = locked(&self.shared.brain);
         let (state, learned) = State::open(&brain.setup.state)?;
         go_on(&mut brain, &state, learned)?;
@@ -86,7 +86,7 @@ impl Chooser {
     }
 
     /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if it is known.
-    pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn Kernel) {
+    pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         let lines = {
             let found = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
                 self.looked = Instant::now();
@@ -114,7 +114,7 @@ impl Chooser {
     ///
     /// # Errors
     /// If they cannot be read: the earlier ones stay.
-    pub fn reload(&mut self, kernel: &mut dyn Kernel) -> Result<Vec<String>, Problem> {
+    pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
         let mut brain = locked(&self.shared.brain);
         let (setup, stay) = brain.setup.again(&self.options, &Offer::look()?)?;
         let mut lines = setup.lines();

@@ -1,7 +1,7 @@
 //! A substitute for the kernel's side in tests of the daemon's side.
 
 use super::decisions::Decisions;
-use super::kernel::{Kernel, Override, Row, RowKey};
+use super::kernel::{Override, Row, RowKey, TuneKernel};
 use crate::problem::Problem;
 use std::collections::BTreeMap;
 use thalweg_policy::Prefix;
@@ -17,11 +17,11 @@ pub struct FakeKernel {
     pub overrides: Vec<(Prefix, Override)>,
     /// Number of heartbeats.
     pub beats: u64,
-    /// Returned by [`Kernel::decisions`].
+    /// Returned by [`TuneKernel::decisions`].
     pub decisions: Decisions,
 }
 
-impl Kernel for FakeKernel {
+impl TuneKernel for FakeKernel {
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem> {
         self.rows.insert(key, row.clone());
         Ok(())

@@ -69,7 +69,7 @@ pub enum Override {
 }
 
 /// The side that chooses.
-pub trait Kernel {
+pub trait TuneKernel {
     /// New connections to this destination get these chances.
     ///
     /// # Errors

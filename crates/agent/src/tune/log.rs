@@ -3,7 +3,7 @@
 use crate::log::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use thalweg_policy::{Change, Event};
+use thalweg_policy::{Change, PolicyEvent};
 use thalweg_units::{Span, Time};
 
 /// Changes that are kept.
@@ -23,7 +23,7 @@ pub struct Logged {
     pub netns_name: Option<String>,
     /// The change.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: PolicyEvent,
 }
 
 impl Logged {
@@ -52,7 +52,7 @@ pub struct Log {
 
 impl Log {
     /// Adds a change; it names its network namespace if that is not the agent's own.
-    pub fn add(&mut self, netns: Option<u32>, name: Option<String>, is_own: bool, event: Event) {
+    pub fn add(&mut self, netns: Option<u32>, name: Option<String>, is_own: bool, event: PolicyEvent) {
         *self.counts.entry(kind(&event.change)).or_default() += 1;
         let logged = Logged { netns, netns_name: name.filter(|_| !is_own), event };
         self.write(&logged, is_own);
@@ -141,9 +141,9 @@ fn kind(change: &Change) -> &'static str {
 mod tests {
     use super::*;
 
-    fn event(second: u64, change: Change) -> Event {
+    fn event(second: u64, change: Change) -> PolicyEvent {
         let prefix = Some("192.0.2.0/24".parse().unwrap());
-        Event { at: Time(second * 1_000_000_000), prefix, change, reason: "why not".to_owned() }
+        PolicyEvent { at: Time(second * 1_000_000_000), prefix, change, reason: "why not".to_owned() }
     }
 
     fn preferred() -> Change {

@@ -1,7 +1,7 @@
 //! The maps through which the daemon reaches the kernel's side (bpf/flow/choose.h).
 
 use super::decisions::Decisions;
-use super::kernel::{Choice, Kernel, Override, Row, RowKey};
+use super::kernel::{Choice, Override, Row, RowKey, TuneKernel};
 use super::wire::{self, Slots};
 use crate::flow::clock::monotonic_us;
 use crate::flow::program::Program;
@@ -25,7 +25,7 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Those of programs that were loaded with this choice. Nothing is chosen before the first [`Kernel::beat`].
+    /// Those of programs that were loaded with this choice. Nothing is chosen before the first [`TuneKernel::beat`].
     ///
     /// # Errors
     /// If there are no more file descriptors.
@@ -60,7 +60,7 @@ fn refusal(what: impl Display, error: impl Display) -> Problem {
     )
 }
 
-impl Kernel for Maps {
+impl TuneKernel for Maps {
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem> {
         let lengths = &self.lengths[usize::from(key.prefix.family() == Family::V6)];
         if !lengths.contains(&key.prefix.length()) {

@@ -5,7 +5,7 @@ use super::wire::Slots;
 use crate::flow::measures;
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::reason::Reason;
-use crate::flow::record_event::{Event, Kind, flag};
+use crate::flow::record_event::{Kind, RecordEvent, flag};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
@@ -45,7 +45,7 @@ impl Outcomes {
     ///
     /// Connections of one peer that are open at the same time share an arm and a path: one of them is counted, the first that ends
     /// after it has carried enough, and the others tell nothing. So is one whose algorithm somebody has changed.
-    pub fn take(&mut self, event: &Event, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
+    pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
         }
@@ -63,7 +63,7 @@ impl Outcomes {
     }
 
     /// Has it at its end what was drawn for it, or the default where there was nothing to draw?
-    fn treated(&self, event: &Event, arm: ArmId) -> Group {
+    fn treated(&self, event: &RecordEvent, arm: ArmId) -> Group {
         let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
         let is_kept = match drawn {
             Some(drawn) => drawn == arm,
@@ -73,7 +73,7 @@ impl Outcomes {
     }
 
     /// Is it to be counted beside its peer's other connections? What carried too little takes nobody's place.
-    fn counts(&mut self, event: &Event, remote: IpAddr) -> bool {
+    fn counts(&mut self, event: &RecordEvent, remote: IpAddr) -> bool {
         let peer = (event.netns, remote);
         if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {
             return false;
@@ -94,7 +94,7 @@ impl Outcomes {
         self.counted_us.retain(|_, end_us| *end_us > middle);
     }
 
-    fn outcome(&self, event: &Event, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
+    fn outcome(&self, event: &RecordEvent, prefix: Prefix, arm: ArmId, group: Group, off_cpu: &OffCpu) -> Outcome {
         let span = |us: u64| Span::from_micros(us);
         // One transfer, and no more, of which the network set the pace.
         let transfer = event.last_transfer().filter(|transfer| {
@@ -155,8 +155,8 @@ mod tests {
     }
 
     /// A connection for which the second slot was drawn: with dctcp the last, that is bbr.
-    fn closed(start_us: u64, end_us: u64) -> Event {
-        Event {
+    fn closed(start_us: u64, end_us: u64) -> RecordEvent {
+        RecordEvent {
             kind: Kind::Close as u32,
             flags: reason::flags(Reason::Treated, Some(1)),
             start_us,
@@ -178,11 +178,11 @@ mod tests {
             last_start_us: start_us + 10,
             last_end_us: end_us - 10,
             last_sent_bytes: 60_000,
-            ..Event::default()
+            ..RecordEvent::default()
         }
     }
 
-    fn group_of(outcomes: &mut Outcomes, event: &Event) -> Option<Group> {
+    fn group_of(outcomes: &mut Outcomes, event: &RecordEvent) -> Option<Group> {
         outcomes.take(event, &OffCpu::default()).map(|(_, outcome)| outcome.group)
     }
 
@@ -211,26 +211,26 @@ mod tests {
 
     #[test]
     fn several_transfers_have_no_completion_time() {
-        let event = Event { transfer: 1, ..closed(1_000, 31_000) };
+        let event = RecordEvent { transfer: 1, ..closed(1_000, 31_000) };
         assert_eq!(outcomes().take(&event, &OffCpu::default()).unwrap().1.completion, None);
-        let event = Event { last_is_complete: 0, ..closed(1_000, 31_000) };
+        let event = RecordEvent { last_is_complete: 0, ..closed(1_000, 31_000) };
         assert_eq!(outcomes().take(&event, &OffCpu::default()).unwrap().1.completion, None);
     }
 
     #[test]
     fn who_was_left_alone_or_changed_its_algorithm_teaches_nothing() {
         let mut outcomes = outcomes();
-        let changed = Event { cc: words("cubic"), ..closed(1_000, 31_000) };
+        let changed = RecordEvent { cc: words("cubic"), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &changed), Some(Group::Untouched));
-        let left = Event { flags: reason::flags(Reason::Application, None), ..closed(1_000, 31_000) };
+        let left = RecordEvent { flags: reason::flags(Reason::Application, None), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &left), Some(Group::Untouched));
-        let held = Event { flags: reason::flags(Reason::HeldOut, None), ..closed(1_000, 31_000) };
+        let held = RecordEvent { flags: reason::flags(Reason::HeldOut, None), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &held), Some(Group::HeldOut));
         for none in [
-            Event { flags: 0, ..closed(1_000, 31_000) },
-            Event { flags: flag::JOINED, ..closed(1_000, 31_000) },
-            Event { kind: Kind::Interim as u32, ..closed(1_000, 31_000) },
-            Event { cc: words("vegas"), ..closed(1_000, 31_000) },
+            RecordEvent { flags: 0, ..closed(1_000, 31_000) },
+            RecordEvent { flags: flag::JOINED, ..closed(1_000, 31_000) },
+            RecordEvent { kind: Kind::Interim as u32, ..closed(1_000, 31_000) },
+            RecordEvent { cc: words("vegas"), ..closed(1_000, 31_000) },
         ] {
             assert_eq!(group_of(&mut outcomes, &none), None, "{none:?}");
         }
@@ -239,12 +239,12 @@ mod tests {
     #[test]
     fn of_a_peers_connections_that_overlap_one_is_counted() {
         let mut outcomes = outcomes();
-        let tiny = Event { acked_bytes: 500, ..closed(1_000, 20_000) };
+        let tiny = RecordEvent { acked_bytes: 500, ..closed(1_000, 20_000) };
         assert_eq!(group_of(&mut outcomes, &tiny), Some(Group::Treated), "it is too small to matter to anybody");
         assert_eq!(group_of(&mut outcomes, &closed(2_000, 30_000)), Some(Group::Treated));
         assert_eq!(group_of(&mut outcomes, &closed(3_000, 40_000)), Some(Group::Untouched));
         assert_eq!(group_of(&mut outcomes, &closed(30_000, 40_000)), Some(Group::Treated));
-        let other = Event { netns: 6, ..closed(3_000, 41_000) };
+        let other = RecordEvent { netns: 6, ..closed(3_000, 41_000) };
         assert_eq!(group_of(&mut outcomes, &other), Some(Group::Treated), "another namespace's is another peer");
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let mut outcomes = outcomes();
         for number in 0..2 * PEERS as u64 {
             let address = u64::from_ne_bytes([10, 9, (number >> 8) as u8, number as u8, 0, 0, 0, 0]);
-            let event = Event {
+            let event = RecordEvent {
                 remote_address: [address, 0],
                 netns: (number >> 16) as u32,
                 ..closed(number + 1, number + 1_000)

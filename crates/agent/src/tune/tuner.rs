@@ -2,7 +2,7 @@
 //! tell to the daemon.
 
 use super::chooser::Chooser;
-use super::kernel::{Choice, Kernel};
+use super::kernel::{Choice, TuneKernel};
 use super::maps::Maps;
 use super::outcome::Outcomes;
 use super::wire::{self, Slots};
@@ -13,7 +13,7 @@ use crate::flow::measures;
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
 use crate::flow::reason::Reason;
-use crate::flow::record_event::Event;
+use crate::flow::record_event::RecordEvent;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::record::Extension;
@@ -109,7 +109,7 @@ impl Extension for Tuner {
         self.is_open = true;
     }
 
-    fn take(&mut self, event: &Event, off_cpu: &OffCpu) {
+    fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) {
         if self.maps.is_none() {
             return;
         }

@@ -10,7 +10,7 @@ use thalweg_plan::plan;
 use thalweg_trace::Sink;
 
 /// The engine `kernel`.
-pub struct Kernel;
+pub struct KernelEngine;
 
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 2;
@@ -35,7 +35,7 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     honours(NOT_HONOURED, OWN, &[&machine.release().to_string_lossy()])
 });
 
-impl Engine for Kernel {
+impl Engine for KernelEngine {
     fn name(&self) -> &'static str {
         "kernel"
     }

@@ -8,7 +8,7 @@ mod vm;
 use crate::engine::Engine;
 
 /// Every engine, the default first.
-pub const ENGINES: &[&dyn Engine] = &[&sim::Sim, &kernel::Kernel, &uml::Uml, &vm::Vm];
+pub const ENGINES: &[&dyn Engine] = &[&sim::SimEngine, &kernel::KernelEngine, &uml::UmlEngine, &vm::VmEngine];
 
 /// The engine of this name.
 pub fn find(name: &str) -> Option<&'static dyn Engine> {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use thalweg_trace::Sink;
 
 /// The engine `sim`.
-pub struct Sim;
+pub struct SimEngine;
 
-impl Engine for Sim {
+impl Engine for SimEngine {
     fn name(&self) -> &'static str {
         thalweg_sim::NAME
     }

@@ -3,11 +3,11 @@
 use super::kernel::{controller, honours, in_lab, this_program, unavailable};
 use crate::engine::{Controller, Engine, Failure, Job, Summary};
 use std::sync::LazyLock;
-use thalweg_lab::guest::{self, Kernel, Traits};
+use thalweg_lab::guest::{self, Traits, UmlKernel};
 use thalweg_trace::Sink;
 
 /// The engine `uml`.
-pub struct Uml;
+pub struct UmlEngine;
 
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 3;
@@ -35,9 +35,9 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 });
 
 /// The kernel, and what it has; why not, in words.
-static FOUND: LazyLock<Result<(Kernel, Traits), String>> = LazyLock::new(|| {
+static FOUND: LazyLock<Result<(UmlKernel, Traits), String>> = LazyLock::new(|| {
     let find = || {
-        let kernel = Kernel::find()?;
+        let kernel = UmlKernel::find()?;
         let engine = std::env::current_exe().map_err(|error| {
             thalweg_lab::Error::new(
                 "no-program",
@@ -51,7 +51,7 @@ static FOUND: LazyLock<Result<(Kernel, Traits), String>> = LazyLock::new(|| {
     find().map_err(|error: thalweg_lab::Error| unavailable(&error))
 });
 
-impl Engine for Uml {
+impl Engine for UmlEngine {
     fn name(&self) -> &'static str {
         "uml"
     }

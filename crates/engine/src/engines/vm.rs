@@ -9,7 +9,7 @@ use thalweg_lab::vm::Guests;
 use thalweg_trace::Sink;
 
 /// The engine `vm`.
-pub struct Vm;
+pub struct VmEngine;
 
 /// Version of what this engine makes of what the kernels do: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 1;
@@ -57,7 +57,7 @@ fn guests_controller(name: String) -> Controller {
     Controller { about: "This kernel's BBR, for senders that share a CPU.".to_owned(), name, params }
 }
 
-impl Engine for Vm {
+impl Engine for VmEngine {
     fn name(&self) -> &'static str {
         "vm"
     }

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::arguments;
 use crate::engine::Engine;
-use crate::engine_events::{Event, Output, seconds};
+use crate::engine_events::{EngineEvent, Output, seconds};
 use crate::engines::{self, ENGINES};
 use crate::machine;
 use crate::plan_file;
@@ -69,7 +69,7 @@ fn execute(
     let is_pending = |index: &usize| !directory.was_present(&directory.run().experiments[*index].id);
     let pending: Vec<usize> = chosen.iter().copied().filter(is_pending).collect();
     let present = chosen.len() - pending.len();
-    let begin = Event::Plan { experiments: chosen.len(), present, pending: pending.len(), threads };
+    let begin = EngineEvent::Plan { experiments: chosen.len(), present, pending: pending.len(), threads };
     let is_heard = output.emit(&begin).is_ok();
     let work = Work::new(engine, directory, &pending, output, interrupted);
     if is_heard {
@@ -80,15 +80,15 @@ fn execute(
         Some(Halt::Store(error)) => return Err(error.into()),
         None if is_heard && !interrupted.load(Ordering::Relaxed) => {}
         _ => {
-            directory.note(&Event::Interrupted)?;
+            directory.note(&EngineEvent::Interrupted)?;
             directory.sync()?;
             // Whoever interrupted us may have stopped reading too.
-            let _ = output.emit(&Event::Interrupted);
+            let _ = output.emit(&EngineEvent::Interrupted);
             return Ok(Exit::Interrupted);
         }
     }
     directory.sync()?;
     // All is done and on the disk, whether or not somebody still reads that.
-    let _ = output.emit(&Event::Done { finished, failed, present, seconds: seconds(start.elapsed()) });
+    let _ = output.emit(&EngineEvent::Done { finished, failed, present, seconds: seconds(start.elapsed()) });
     Ok(if failed == 0 { Exit::Finished } else { Exit::Failed })
 }

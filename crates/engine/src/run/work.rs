@@ -2,7 +2,7 @@
 
 use super::guard;
 use crate::engine::{Engine, Failure, Job, Summary};
-use crate::engine_events::{Event, Output, seconds};
+use crate::engine_events::{EngineEvent, Output, seconds};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -96,7 +96,7 @@ impl<'a> Work<'a> {
     fn do_one(&self, index: usize) -> Result<(), Halt> {
         let run = self.directory.run();
         let (id, experiment) = (&run.experiments[index], &run.plan.experiments[index]);
-        self.say(&Event::Started(id))?;
+        self.say(&EngineEvent::Started(id))?;
         let start = Instant::now();
         let outcome = guard::catch(|| {
             let mut tables = self.directory.begin(&id.id, &experiment.sweep, experiment.has_up_flows())?;
@@ -129,9 +129,9 @@ impl<'a> Work<'a> {
     fn finish(&self, id: &ExperimentId, summary: &Summary, start: Instant) -> Result<(), Halt> {
         self.finished.fetch_add(1, Ordering::Relaxed);
         for reason in &summary.untrustworthy {
-            self.say(&Event::Untrustworthy { id, reason })?;
+            self.say(&EngineEvent::Untrustworthy { id, reason })?;
         }
-        self.say(&Event::Finished {
+        self.say(&EngineEvent::Finished {
             id,
             seconds: seconds(start.elapsed()),
             simulated_s: summary.simulated.as_secs_f64(),
@@ -142,7 +142,7 @@ impl<'a> Work<'a> {
 
     fn fail(&self, id: &ExperimentId, code: &str, message: &str) -> Result<(), Halt> {
         self.failed.fetch_add(1, Ordering::Relaxed);
-        self.say(&Event::Failed { id, code, message })
+        self.say(&EngineEvent::Failed { id, code, message })
     }
 
     fn describe_bug(&self, index: usize, said: &str) -> String {
@@ -164,7 +164,7 @@ impl<'a> Work<'a> {
     }
 
     /// Notes an event in the journal and tells it to whoever started us.
-    fn say(&self, event: &Event<'_>) -> Result<(), Halt> {
+    fn say(&self, event: &EngineEvent<'_>) -> Result<(), Halt> {
         self.directory.note(event)?;
         self.output.emit(event).map_err(|_| Halt::Unheard)
     }

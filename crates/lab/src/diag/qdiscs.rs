@@ -41,7 +41,7 @@ struct Followed {
     /// What the kernel counts of a packet beyond the bytes of IP.
     overhead_bytes: i64,
     /// What the latest dump said; nothing if that was before this one.
-    told: Option<Told>,
+    told: Option<QdiscMessage>,
     count: Count,
 }
 
@@ -54,7 +54,7 @@ struct Key {
 
 /// An answer about a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct QdiscMessage {
     key: Key,
     /// Handle of the one that it is a child of, as far as it is one.
     parent: u32,
@@ -152,9 +152,9 @@ impl Counters {
         self.followed[place].count
     }
 
-    fn dump(&mut self, each: &mut dyn FnMut(Told)) -> Result<Consistency, Error> {
+    fn dump(&mut self, each: &mut dyn FnMut(QdiscMessage)) -> Result<Consistency, Error> {
         self.netlink.dump("queue disciplines", &refused, &mut |body| {
-            each(Told::parse(body)?);
+            each(QdiscMessage::parse(body)?);
             Ok(())
         })
     }
@@ -184,7 +184,7 @@ pub(super) fn parse_handle(handle: &str) -> Option<u32> {
 }
 
 /// The overhead of the size table that counts for a queue discipline: its own, or that of the nearest above it.
-fn overhead(all: &[Told], mut key: Key) -> i32 {
+fn overhead(all: &[QdiscMessage], mut key: Key) -> i32 {
     // Each step goes up one level; there are no more levels than queue disciplines.
     for _ in 0..all.len() {
         let Some(told) = all.iter().find(|told| told.key == key) else { break };
@@ -198,7 +198,7 @@ fn overhead(all: &[Told], mut key: Key) -> i32 {
 
 impl Count {
     /// Takes over what the kernel tells. Counters of 32 bits go on where they start again at 0.
-    pub(super) fn follow(&mut self, told: &Told, overhead_bytes: i64) {
+    pub(super) fn follow(&mut self, told: &QdiscMessage, overhead_bytes: i64) {
         let payload = |bytes: u64, packets: u64| {
             let overhead = i128::from(packets) * i128::from(overhead_bytes);
             u64::try_from(i128::from(bytes) - overhead).unwrap_or_default()
@@ -213,14 +213,14 @@ impl Count {
     }
 }
 
-impl Told {
+impl QdiscMessage {
     /// Reads `struct tcmsg` and the attributes behind it.
-    pub(super) fn parse(body: &[u8]) -> Result<Told, Malformed> {
+    pub(super) fn parse(body: &[u8]) -> Result<QdiscMessage, Malformed> {
         let cut = "a queue discipline's message is cut short";
         let at = |offset| u32_at(body, offset).ok_or(cut);
         let key = Key { interface: at(4)?, handle: at(8)? };
         let parent = at(12)?;
-        let mut told = Told {
+        let mut told = QdiscMessage {
             key,
             parent,
             size_table_overhead: None,

@@ -1,7 +1,7 @@
 //! Bytes that the kernel never wrote, and a message that it did.
 
 use super::netlink::{Consistency, Progress, attributes, read_datagram};
-use super::qdiscs::{Count, Told, parse_handle};
+use super::qdiscs::{Count, QdiscMessage, parse_handle};
 use super::{CcInfo, Socket, TcpInfo, state_key};
 use proptest::prelude::*;
 
@@ -156,7 +156,7 @@ fn qdisc(kind: &[u8], packets: u32, drops: u32, own: &[u8]) -> Vec<u8> {
 fn counters_of_32_bits_go_on_where_they_start_again() {
     let mut count = Count::default();
     for (drops, dropped_packets) in [(10, 10), (u32::MAX, u64::from(u32::MAX)), (4, (1 << 32) + 4)] {
-        count.follow(&Told::parse(&qdisc(b"tbf\0", 5, drops, &[])).expect("it is whole"), 14);
+        count.follow(&QdiscMessage::parse(&qdisc(b"tbf\0", 5, drops, &[])).expect("it is whole"), 14);
         let (sent_bytes, backlog_bytes) = (5 * 1500, 2 * 1500);
         let (sent_packets, backlog_packets, marked_packets) = (5, 2, 0);
         let expected =
@@ -170,7 +170,7 @@ fn marks_are_read_from_what_each_kind_tells() {
     for (kind, offset) in [(&b"codel\0"[..], 24), (b"fq_codel\0", 12), (b"pie\0", 36), (b"red\0", 12)] {
         let mut count = Count::default();
         let own = structure(60, &[(offset, 77)]);
-        count.follow(&Told::parse(&qdisc(kind, 5, 0, &own)).expect("it is whole"), 14);
+        count.follow(&QdiscMessage::parse(&qdisc(kind, 5, 0, &own)).expect("it is whole"), 14);
         assert_eq!(count.marked_packets, 77, "{kind:?}");
     }
 }
@@ -189,7 +189,7 @@ proptest! {
         let _ = read(&bytes);
         let _ = Socket::parse(&bytes);
         let _ = TcpInfo::parse(&bytes);
-        let _ = Told::parse(&bytes);
+        let _ = QdiscMessage::parse(&bytes);
         let _ = attributes(&bytes).count();
     }
 
@@ -219,8 +219,8 @@ proptest! {
         cut in 0..40usize,
     ) {
         let body = qdisc(&kind, packets, drops, &own);
-        Count::default().follow(&Told::parse(&body).expect("it is whole"), i64::from(overhead));
-        let _ = Told::parse(&body[..body.len() - cut]);
+        Count::default().follow(&QdiscMessage::parse(&body).expect("it is whole"), i64::from(overhead));
+        let _ = QdiscMessage::parse(&body[..body.len() - cut]);
     }
 
     #[test]

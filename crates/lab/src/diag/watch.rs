@@ -10,7 +10,7 @@
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
-use crate::protocol::{Command, Event, Qdisc, Qdiscs, QueueReport};
+use crate::protocol::{Command, HostEvent, Qdisc, Qdiscs, QueueReport};
 use crate::stage::{Stage, Stopped};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -62,7 +62,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     watcher.sampling = Span(cpu_time().saturating_sub(cpu_before));
     watcher.sample(&clock)?;
     for row in watcher.rows.drain(..) {
-        stage.events.buffer(&Event::Queue(row));
+        stage.events.buffer(&HostEvent::Queue(row));
     }
     Ok(watcher.stopped(clock.now()))
 }

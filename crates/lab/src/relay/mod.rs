@@ -25,7 +25,7 @@ mod thread;
 mod trust;
 
 use crate::error::Error;
-use crate::protocol::{Event, Port};
+use crate::protocol::{HostEvent, Port};
 use crate::stage::{Stage, Stopped};
 use capture::Recorder;
 use direction::{Direction, Samples};
@@ -116,7 +116,7 @@ fn report(
     let reverse = reverse.finish(end, &mut recorder);
     let backlog_bytes = forward.iter().map(|row| row.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
     for row in forward.into_iter().chain(reverse) {
-        stage.events.buffer(&Event::Queue(row));
+        stage.events.buffer(&HostEvent::Queue(row));
     }
     let is_recorded = recorder.is_some();
     let not_captured = recorder.map_or(Ok(0), Recorder::finish)?;

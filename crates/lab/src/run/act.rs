@@ -5,7 +5,7 @@ use super::guest::Guest;
 use super::{Failure, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
-use crate::protocol::{Command, Configuration, Event, Outgoing, Role};
+use crate::protocol::{Command, Configuration, HostEvent, Outgoing, Role};
 use crate::vm::contention;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ pub struct Play<'a> {
 
 /// What hosts say of themselves at their end.
 #[derive(Debug, Default)]
-struct Told {
+struct HostReports {
     measured: BTreeMap<String, f64>,
     untrustworthy: Vec<String>,
 }
@@ -90,7 +90,7 @@ impl<'a> Play<'a> {
         let until = Instant::now() + patience;
         while !awaited.is_empty() {
             match crew.hear(Some(until))? {
-                Some((number, Event::Configured { sysctls, .. })) => {
+                Some((number, HostEvent::Configured { sysctls, .. })) => {
                     awaited.remove(&number);
                     match machines.get(number) {
                         Some(_) => {
@@ -133,7 +133,7 @@ impl<'a> Play<'a> {
             let (measured, untrustworthy) = guest.leave(&mut self.crew)?;
             told.add(measured, untrustworthy);
         }
-        let Told { measured, untrustworthy } = told;
+        let HostReports { measured, untrustworthy } = told;
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
@@ -151,7 +151,7 @@ impl<'a> Play<'a> {
         // Without flows, only the duration ends it.
         while experiment.flows.is_empty() || !under_way.is_empty() {
             match self.crew.hear(end)? {
-                Some((number, Event::Over { flow })) if self.sending.contains(&number) => {
+                Some((number, HostEvent::Over { flow })) if self.sending.contains(&number) => {
                     under_way.remove(flow.as_str());
                     for other in self.sending.iter().filter(|other| **other != number) {
                         self.crew.tell(*other, &Command::Over { flow: flow.clone() });
@@ -168,8 +168,8 @@ impl<'a> Play<'a> {
     /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver. What
     /// goes up has ended by itself when the duration is over: a connection that a host closes earlier than the receiver does is
     /// a path's delay away.
-    fn end(&mut self, take: &mut Take<'_>) -> Result<Told, Failure> {
-        let mut told = Told::default();
+    fn end(&mut self, take: &mut Take<'_>) -> Result<HostReports, Failure> {
+        let mut told = HostReports::default();
         let (router, receiver) = (self.senders, self.senders + 1);
         for together in [Vec::from_iter(0..self.senders), vec![router], vec![receiver]] {
             for number in &together {
@@ -178,12 +178,12 @@ impl<'a> Play<'a> {
             let mut awaited = BTreeSet::from_iter(together);
             while !awaited.is_empty() {
                 match self.crew.hear_within(TELL)? {
-                    Some((number, Event::Stopped { measured, untrustworthy })) => {
+                    Some((number, HostEvent::Stopped { measured, untrustworthy })) => {
                         awaited.remove(&number);
                         told.add(measured, untrustworthy);
                     }
                     // Flows may still end while the command to stop is on its way.
-                    Some((_, Event::Over { .. })) => {}
+                    Some((_, HostEvent::Over { .. })) => {}
                     Some((number, event)) => {
                         let name = self.crew.name(number);
                         take(event).map_err(|event| unexpected_of(name, &event))?;
@@ -196,7 +196,7 @@ impl<'a> Play<'a> {
     }
 }
 
-impl Told {
+impl HostReports {
     /// Adds what a host says. What several hosts have counted or spent is added up; of times, of errors of clocks and of
     /// shares of a processor, the largest counts.
     fn add(&mut self, measured: BTreeMap<String, f64>, untrustworthy: Vec<String>) {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn counts_of_several_hosts_are_added_of_times_the_longest_counts_and_a_reason_is_told_once() {
-        let mut told = Told::default();
+        let mut told = HostReports::default();
         let of = |late: f64, failed: f64| {
             [("start_lateness_p99_us", late), ("connections_failed", failed)]
                 .map(|(name, value)| (name.to_owned(), value))

@@ -4,7 +4,7 @@ use super::Failure;
 use super::crew::{Crew, unexpected};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
-use crate::protocol::{Command, Event};
+use crate::protocol::{Command, HostEvent};
 use crate::vm::contention::{self, Contention};
 use crate::vm::{Asked, CLOCK_QUESTIONS, Comparison, Machine};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ fn compare(crew: &mut Crew<'_>, number: usize) -> Result<Comparison, Failure> {
         let from_ns = monotonic_ns();
         crew.tell(number, &Command::Clock);
         match crew.hear_within(PATIENCE)? {
-            Some((who, Event::Clock { monotonic_ns: guest_ns })) if who == number => {
+            Some((who, HostEvent::Clock { monotonic_ns: guest_ns })) if who == number => {
                 asked.push(Asked { from_ns, until_ns: monotonic_ns(), guest_ns });
             }
             Some((who, event)) => return Err(unexpected(crew, who, &event).into()),

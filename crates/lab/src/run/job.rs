@@ -1,7 +1,7 @@
 //! An experiment that is to be run, and what comes of it.
 
 use crate::error::Error;
-use crate::protocol::Event;
+use crate::protocol::HostEvent;
 use crate::vm::Guests;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct Performance {
 }
 
 /// Takes what a host reports; gives back what is no report of a row.
-pub type Take<'a> = dyn FnMut(Event) -> Result<(), Event> + 'a;
+pub type Take<'a> = dyn FnMut(HostEvent) -> Result<(), HostEvent> + 'a;
 
 /// What came out besides the rows.
 #[derive(Clone, Debug, PartialEq)]

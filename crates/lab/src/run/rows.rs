@@ -1,7 +1,7 @@
 //! What hosts report, as rows of the tables.
 
 use crate::diag;
-use crate::protocol::{Connection, Event, FlowReport, QueueReport, SampleReport, StateReport};
+use crate::protocol::{Connection, FlowReport, HostEvent, QueueReport, SampleReport, StateReport};
 use crate::relay::capture::Captured;
 use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
@@ -56,21 +56,21 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// Gives it back if it is not the report of a row of this experiment.
-    pub fn take(&mut self, event: Event) -> Result<(), Event> {
+    pub fn take(&mut self, event: HostEvent) -> Result<(), HostEvent> {
         match event {
-            Event::Flow(report) if self.has(report.of) => self.transfers.push(*report),
-            Event::Sample(report) if self.has(report.of) && usize::from(report.ca_state) < CA_STATES.len() => {
+            HostEvent::Flow(report) if self.has(report.of) => self.transfers.push(*report),
+            HostEvent::Sample(report) if self.has(report.of) && usize::from(report.ca_state) < CA_STATES.len() => {
                 let row = self.sample(*report);
                 self.sink.sample(row);
             }
-            Event::State(report) => match diag::state_key(&report.key) {
+            HostEvent::State(report) => match diag::state_key(&report.key) {
                 Some(key) if self.has(report.of) => {
                     let row = self.state(&report, key);
                     self.sink.state(row);
                 }
-                _ => return Err(Event::State(report)),
+                _ => return Err(HostEvent::State(report)),
             },
-            Event::Queue(report) => {
+            HostEvent::Queue(report) => {
                 let row = self.queue(&report);
                 self.sink.queue(row);
             }

@@ -1,6 +1,6 @@
 //! Events on standard output, from any thread.
 
-use crate::protocol::Event;
+use crate::protocol::HostEvent;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,13 +17,13 @@ impl EventWriter {
     }
 
     /// Writes an event and everything in the buffer.
-    pub fn send(&self, event: &Event) {
+    pub fn send(&self, event: &HostEvent) {
         self.buffer(event);
         self.flush();
     }
 
     /// Writes one of many events to a buffer, which [`EventWriter::send`] empties.
-    pub fn buffer(&self, event: &Event) {
+    pub fn buffer(&self, event: &HostEvent) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         // An engine that has exited has closed our standard input, too, which ends this process.
         let _ =

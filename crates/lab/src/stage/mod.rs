@@ -8,7 +8,7 @@ pub use event_writer::EventWriter;
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::error::Error;
-use crate::protocol::{Command, Event};
+use crate::protocol::{Command, HostEvent};
 use std::collections::BTreeMap;
 
 /// The commands and events of a host process, as its role uses them.
@@ -18,7 +18,7 @@ pub struct Stage<'a> {
     /// Events.
     pub events: &'a EventWriter,
     /// Returns the event that reports the host's configuration.
-    pub(crate) configured: &'a dyn Fn() -> Event,
+    pub(crate) configured: &'a dyn Fn() -> HostEvent,
 }
 
 /// What a role reports at its end, besides rows.
@@ -57,6 +57,6 @@ impl Stage<'_> {
 }
 
 /// Returns the event with the present reading of this machine's clock.
-pub(crate) fn clock_event() -> Event {
-    Event::Clock { monotonic_ns: monotonic_ns() }
+pub(crate) fn clock_event() -> HostEvent {
+    HostEvent::Clock { monotonic_ns: monotonic_ns() }
 }

@@ -6,7 +6,7 @@
 //! weight to full queues in which a flow gets little through. `rtt_min` is the kernel's own minimum (`tcpi_min_rtt`),
 //! which is the connection's, also for its later transfers.
 
-use crate::protocol::{self, Event, FlowReport, SampleReport, StateReport};
+use crate::protocol::{self, FlowReport, HostEvent, SampleReport, StateReport};
 use crate::stage::EventWriter;
 use crate::traffic::sampling::Sample;
 use crate::traffic::socket::ports::Who;
@@ -35,7 +35,7 @@ pub(super) fn tell(
 ) {
     fill_in_rtts(&mut transfers, samples);
     for transfer in transfers {
-        events.buffer(&Event::Flow(Box::new(transfer.report)));
+        events.buffer(&HostEvent::Flow(Box::new(transfer.report)));
     }
     for sample in samples {
         let who = sample.who;
@@ -43,7 +43,7 @@ pub(super) fn tell(
         let of = protocol::Connection { flow, copy, connection: who.connection.into() };
         let of_syn = syn_retransmits.get(&who).copied().unwrap_or(0);
         let t_us = sample.at.as_micros();
-        events.buffer(&Event::Sample(Box::new(SampleReport {
+        events.buffer(&HostEvent::Sample(Box::new(SampleReport {
             of,
             t_us,
             cwnd_packets: sample.cwnd_packets.into(),
@@ -59,7 +59,7 @@ pub(super) fn tell(
             ca_state: sample.ca_state,
         })));
         sample.cc.report(&mut |key, value| {
-            events.buffer(&Event::State(StateReport { of, t_us, key: key.to_owned(), value }));
+            events.buffer(&HostEvent::State(StateReport { of, t_us, key: key.to_owned(), value }));
         });
     }
 }

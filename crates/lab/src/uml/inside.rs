@@ -5,7 +5,7 @@
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
 use crate::net::{probe, sysctl};
-use crate::protocol::Event;
+use crate::protocol::HostEvent;
 use crate::run::{self, Failure, Job};
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
@@ -121,7 +121,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         guests: None,
     };
     let mut failure = None;
-    let mut take = |event: Event| -> Result<(), Event> {
+    let mut take = |event: HostEvent| -> Result<(), HostEvent> {
         if let Err(error) = mouth.say(&Word::Row(event)) {
             failure.get_or_insert(error);
         }

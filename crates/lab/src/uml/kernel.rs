@@ -25,7 +25,7 @@ const TRAITS: &str = "traits.json";
 
 /// A kernel that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct UmlKernel {
     /// The program.
     pub program: PathBuf,
     /// Its release, such as `6.1.192`.
@@ -57,18 +57,18 @@ const FORMAT: u64 = 1;
 /// Version of the questions that traits answer.
 const TRAITS_FORMAT: u64 = 1;
 
-impl Kernel {
+impl UmlKernel {
     /// The kernel of this user.
     ///
     /// # Errors
     /// `no-kernel`: none is built. `bad-kernel`: what is there is not what was built.
-    pub fn find() -> Result<Kernel, Error> {
+    pub fn find() -> Result<UmlKernel, Error> {
         if let Some(folder) = std::env::var_os(FOLDER) {
-            return Kernel::open(Path::new(&folder));
+            return UmlKernel::open(Path::new(&folder));
         }
         let folder = cache::folder().map(|cache| cache.join("uml/current"));
         match folder.filter(|folder| folder.join("kernel.json").exists()) {
-            Some(folder) => Kernel::open(&folder),
+            Some(folder) => UmlKernel::open(&folder),
             None => Err(Error::new("no-kernel", "no user-mode Linux kernel is built", BUILD)),
         }
     }
@@ -77,7 +77,7 @@ impl Kernel {
     ///
     /// # Errors
     /// `bad-kernel`: it is none that was built here.
-    pub fn open(folder: &Path) -> Result<Kernel, Error> {
+    pub fn open(folder: &Path) -> Result<UmlKernel, Error> {
         let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
         // A later build must not change under an experiment.
         let folder = folder.canonicalize().map_err(|error| bad(format!("{}: {error}", folder.display())))?;
@@ -94,7 +94,7 @@ impl Kernel {
             let is_not = format!("{} is not what was built: its SHA-256 is {sha256}", program.display());
             return Err(bad(format!("{is_not}, and kernel.json says {linux_sha256}")));
         }
-        Ok(Kernel { program, release, sha256, folder })
+        Ok(UmlKernel { program, release, sha256, folder })
     }
 
     /// What tells it apart from others: release, and the first digits of its checksum.
@@ -107,7 +107,7 @@ impl Kernel {
     ///
     /// # Errors
     /// Those of `ask`.
-    pub fn traits(&self, ask: impl FnOnce(&Kernel) -> Result<Traits, Error>) -> Result<Traits, Error> {
+    pub fn traits(&self, ask: impl FnOnce(&UmlKernel) -> Result<Traits, Error>) -> Result<Traits, Error> {
         let short = &self.sha256[..SHORT];
         let elsewhere = cache::folder().map(|cache| cache.join(format!("uml-traits/{short}.json")));
         let places: Vec<PathBuf> = [self.folder.join(TRAITS)].into_iter().chain(elsewhere).collect();

@@ -12,7 +12,7 @@
 //! experiment is not disturbed by the machine, however busy that is, and takes as long as its packets need.
 //!
 //! [`keeper`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of the
-//! guest; `outside` asks for an experiment and takes what comes; [`Kernel`] finds the kernel that was built.
+//! guest; `outside` asks for an experiment and takes what comes; [`UmlKernel`] finds the kernel that was built.
 
 mod folder;
 pub mod inside;
@@ -22,11 +22,11 @@ mod outside;
 mod seat;
 mod sys;
 
-pub use kernel::Kernel;
+pub use kernel::UmlKernel;
 pub use outside::{probe, run};
 
 use crate::error::Error;
-use crate::protocol::Event;
+use crate::protocol::HostEvent;
 use crate::run::Performance;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +81,7 @@ pub(crate) enum Word {
     /// Lines for `commands.log`.
     Log(String),
     /// A row.
-    Row(Event),
+    Row(HostEvent),
     /// The experiment has run to its end.
     Done(Performance),
     /// The guest cannot do what it was told.

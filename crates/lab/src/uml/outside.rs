@@ -2,7 +2,7 @@
 
 use super::folder::remove_left;
 use super::keeper::{Answer, Order};
-use super::{Kernel, Task, Traits, Word, files};
+use super::{Task, Traits, UmlKernel, Word, files};
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
 use crate::run::{Failure, Job, Outcome, Performance, Rows};
@@ -47,7 +47,7 @@ const MOST_MEMORY_MIB: u64 = 4096;
 ///
 /// # Errors
 /// The guest cannot be started, dies, or cannot run the experiment; or `is_cancelled` said so.
-pub fn run(kernel: &Kernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+pub fn run(kernel: &UmlKernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let task = Task::Run {
         experiment: Box::new(job.experiment.clone()),
         id: job.id.to_owned(),
@@ -79,7 +79,7 @@ pub fn run(kernel: &Kernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Sink)
 ///
 /// # Errors
 /// It does not boot, or cannot say.
-pub fn probe(kernel: &Kernel, engine: &Path) -> Result<Traits, Error> {
+pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
     let told = |failure| match failure {
         Failure::Failed(error) => error,
         Failure::Cancelled => Error::new("bad-guest", "the guest was stopped", "please report it"),
@@ -105,7 +105,7 @@ struct Guest {
 
 impl Guest {
     fn start(
-        kernel: &Kernel,
+        kernel: &UmlKernel,
         engine: &Path,
         memory_mib: u64,
         task: &Task,

@@ -9,7 +9,7 @@ use crate::algorithms::Algorithm;
 use crate::algorithms::bbr_cpu::BBR_CPU;
 use crate::error::Error;
 use crate::net::{self, probe, sysctl};
-use crate::protocol::Event;
+use crate::protocol::HostEvent;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
@@ -152,7 +152,7 @@ fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
             let shaped = connected.and_then(|()| qdisc.map_or(Ok(()), |qdisc| set_qdisc(&mut modules, qdisc)));
             match shaped {
                 Ok(()) => play(port),
-                Err(error) => say(port, &Event::Failed(error)),
+                Err(error) => say(port, &HostEvent::Failed(error)),
             }
         }
     }

@@ -19,6 +19,6 @@ pub mod inside;
 mod machine;
 mod order;
 
-pub use image::Kernel;
+pub use image::VmKernel;
 pub use machine::{Accelerator, Guests, Machine};
 pub(crate) use machine::{Asked, CLOCK_QUESTIONS, Comparison, last_lines};

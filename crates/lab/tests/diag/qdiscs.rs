@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 use thalweg_lab::host;
-use thalweg_lab::protocol::{Command, Configuration, Event, Qdisc, Qdiscs, QueueReport, Role};
+use thalweg_lab::protocol::{Command, Configuration, HostEvent, Qdisc, Qdiscs, QueueReport, Role};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
@@ -63,7 +63,7 @@ impl Host {
     }
 
     /// The next event; what the test runner prints around them is skipped.
-    fn next(&mut self) -> Event {
+    fn next(&mut self) -> HostEvent {
         loop {
             let line = self.lines.next().expect("the host goes on").expect("it writes text");
             if let Some(start) = line.find('{') {
@@ -74,7 +74,7 @@ impl Host {
 
     fn begin(&mut self) {
         match self.next() {
-            Event::Configured { .. } => self.tell(&Command::Start { at_monotonic_ns: None }),
+            HostEvent::Configured { .. } => self.tell(&Command::Start { at_monotonic_ns: None }),
             other => panic!("expected `configured`, found {other:?}"),
         }
     }
@@ -84,8 +84,8 @@ impl Host {
         let mut rows = Vec::new();
         loop {
             match self.next() {
-                Event::Queue(row) => rows.push(row),
-                Event::Stopped { measured, untrustworthy } => return (rows, measured, untrustworthy),
+                HostEvent::Queue(row) => rows.push(row),
+                HostEvent::Stopped { measured, untrustworthy } => return (rows, measured, untrustworthy),
                 other => panic!("expected rows, found {other:?}"),
             }
         }
@@ -322,7 +322,7 @@ fn a_command_that_fails_ends_the_run_with_what_it_said() {
     }
     let mut host = Host::start(watch(0, "tc qdisc delete dev nowhere root"));
     host.begin();
-    let Event::Failed(error) = host.next() else { panic!("expected a failure") };
+    let HostEvent::Failed(error) = host.next() else { panic!("expected a failure") };
     assert_eq!(error.code, "command-failed");
     assert!(error.message.contains("`tc qdisc delete dev nowhere root`"), "{error}");
     assert!(error.message.contains("Cannot find device"), "{error}");
@@ -336,7 +336,7 @@ fn a_queue_discipline_that_is_not_there_is_named() {
     for (interface, handle) in [("out", "7:"), ("nowhere", "1:")] {
         let forward = Some(Qdisc { queue: name(interface, handle), loss: None });
         let mut host = Host::start(Qdiscs { forward, ..Qdiscs::default() });
-        let Event::Failed(error) = host.next() else { panic!("expected a failure") };
+        let HostEvent::Failed(error) = host.next() else { panic!("expected a failure") };
         assert_eq!(error.code, "no-qdisc");
         assert!(error.message.contains(&format!("interface {interface} has no queue discipline {handle}")), "{error}");
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use thalweg_lab::clock::monotonic_ns;
 use thalweg_lab::net::{LinkKind, Network};
-use thalweg_lab::protocol::{Command, Configuration, Event, QueueReport, Role};
+use thalweg_lab::protocol::{Command, Configuration, HostEvent, QueueReport, Role};
 use thalweg_plan::plan::Experiment;
 
 /// How long anything may take before a test fails. Everything takes a few seconds at most.
@@ -29,7 +29,7 @@ pub struct Path {
 
 /// What a relay told at its end.
 #[derive(Debug)]
-pub struct Told {
+pub struct RelayReports {
     pub forward: Vec<QueueReport>,
     pub reverse: Vec<QueueReport>,
     pub measured: BTreeMap<String, f64>,
@@ -95,7 +95,7 @@ impl Path {
         let role = Role::Relay { senders, receiver, traces: BTreeMap::new(), capture };
         let mut relay = Program::of(network.spawn("router", &[example("host").into()], false).expect("it starts"));
         relay.configure(experiment, role);
-        assert!(matches!(relay.event(), Event::Configured { .. }));
+        assert!(matches!(relay.event(), HostEvent::Configured { .. }));
         relay.tell(&Command::Start { at_monotonic_ns: Some(monotonic_ns()) });
         Some(Path { network, relay })
     }
@@ -125,21 +125,21 @@ impl Path {
     }
 
     /// Stops the relay, then the receiver's program, and ends the network. Returns what the program said since.
-    pub fn stop(mut self, receiver: Program) -> (Told, Vec<String>) {
+    pub fn stop(mut self, receiver: Program) -> (RelayReports, Vec<String>) {
         self.relay.tell(&Command::Stop);
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
         let (measured, untrustworthy) = loop {
             match self.relay.event() {
-                Event::Queue(row) if row.is_forward => forward.push(row),
-                Event::Queue(row) => reverse.push(row),
-                Event::Stopped { measured, untrustworthy } => break (measured, untrustworthy),
+                HostEvent::Queue(row) if row.is_forward => forward.push(row),
+                HostEvent::Queue(row) => reverse.push(row),
+                HostEvent::Stopped { measured, untrustworthy } => break (measured, untrustworthy),
                 other => panic!("{other:?}"),
             }
         };
         self.relay.end();
         let said = receiver.end();
         self.network.close().expect("nothing is left");
-        (Told { forward, reverse, measured, untrustworthy }, said)
+        (RelayReports { forward, reverse, measured, untrustworthy }, said)
     }
 }
 
@@ -158,7 +158,7 @@ impl Program {
     }
 
     /// Its next event, if it is a host.
-    pub fn event(&self) -> Event {
+    pub fn event(&self) -> HostEvent {
         let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }

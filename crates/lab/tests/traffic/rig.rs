@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use thalweg_lab::clock::monotonic_ns;
-use thalweg_lab::protocol::{self, Configuration, Event, FlowReport, Outgoing, Role, SampleReport, StateReport};
+use thalweg_lab::protocol::{self, Configuration, FlowReport, HostEvent, Outgoing, Role, SampleReport, StateReport};
 use thalweg_lab::stage::Stopped;
 use thalweg_plan::plan::Experiment;
 
@@ -96,7 +96,7 @@ impl Rig {
         let mut host = Host::spawn(&self.sender);
         host.configure(experiment, Self::role(&flows, false));
         match host.next() {
-            Event::Failed(error) => error,
+            HostEvent::Failed(error) => error,
             other => panic!("expected a failure, found {other:?}"),
         }
     }
@@ -173,7 +173,7 @@ impl Namespace {
         let mut host = Host::spawn(self);
         host.configure(experiment, role);
         match host.next() {
-            Event::Configured { .. } => host,
+            HostEvent::Configured { .. } => host,
             other => panic!("expected to be configured, found {other:?}"),
         }
     }
@@ -201,7 +201,7 @@ pub fn skip<T>(why: &str) -> Option<T> {
 pub struct Host {
     child: Child,
     input: Option<ChildStdin>,
-    events: Receiver<Event>,
+    events: Receiver<HostEvent>,
     over: Vec<String>,
 }
 
@@ -245,7 +245,7 @@ impl Host {
         self.tell(&protocol::Command::Start { at_monotonic_ns: Some(monotonic_ns() + 20_000_000) });
     }
 
-    fn next(&self) -> Event {
+    fn next(&self) -> HostEvent {
         match self.events.recv_timeout(PATIENCE) {
             Ok(event) => event,
             Err(RecvTimeoutError::Timeout) => panic!("the host has said nothing for {PATIENCE:?}"),
@@ -257,7 +257,7 @@ impl Host {
     pub fn wait_for(&mut self, flow: &str) {
         while !self.over.iter().any(|over| over == flow) {
             match self.next() {
-                Event::Over { flow } => self.over.push(flow),
+                HostEvent::Over { flow } => self.over.push(flow),
                 other => panic!("expected a flow to be over, found {other:?}"),
             }
         }
@@ -271,7 +271,7 @@ impl Host {
         let end = Instant::now() + Duration::from_nanos(duration.0) + Duration::from_millis(50);
         while self.over.len() < experiment.flows.len() || experiment.flows.is_empty() {
             match self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Event::Over { flow }) => self.over.push(flow),
+                Ok(HostEvent::Over { flow }) => self.over.push(flow),
                 Ok(other) => panic!("expected a flow to be over, found {other:?}"),
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => panic!("the host has ended"),
@@ -285,11 +285,11 @@ impl Host {
         let mut outcome = Outcome::default();
         loop {
             match self.next() {
-                Event::Over { .. } => {}
-                Event::Flow(row) => outcome.flows.push(*row),
-                Event::Sample(row) => outcome.samples.push(*row),
-                Event::State(row) => outcome.states.push(row),
-                Event::Stopped { measured, untrustworthy } => {
+                HostEvent::Over { .. } => {}
+                HostEvent::Flow(row) => outcome.flows.push(*row),
+                HostEvent::Sample(row) => outcome.samples.push(*row),
+                HostEvent::State(row) => outcome.states.push(row),
+                HostEvent::Stopped { measured, untrustworthy } => {
                     outcome.stopped = Stopped { measured, untrustworthy };
                     outcome.flows.sort_by_key(|row| (row.of, row.transfer));
                     return outcome;

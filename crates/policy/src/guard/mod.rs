@@ -18,7 +18,7 @@ use crate::catalog::AnyPolicy;
 use crate::objective::Objective;
 use crate::outcome::{Class, Direction, Group, Loss, Outcome};
 use crate::policy::{Explanation, Policy, percent};
-use crate::policy_event::{Change, Event};
+use crate::policy_event::{Change, PolicyEvent};
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use evidence::{Evidence, Standing};
@@ -165,7 +165,7 @@ impl Guard {
     }
 
     /// Takes note of the host's state.
-    pub fn set_host(&mut self, host: Host, now: Time) -> Option<Event> {
+    pub fn set_host(&mut self, host: Host, now: Time) -> Option<PolicyEvent> {
         if std::mem::replace(&mut self.host, host) == host {
             return None;
         }
@@ -174,11 +174,11 @@ impl Guard {
         } else {
             (Change::CpuFree, "the host gets its CPU")
         };
-        Some(Event { at: now, prefix: None, change, reason: reason.to_owned() })
+        Some(PolicyEvent { at: now, prefix: None, change, reason: reason.to_owned() })
     }
 
     /// Learns from a connection that has closed.
-    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
+    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         if outcome.arm.index() >= self.arms.len() {
             return Vec::new();
         }
@@ -212,7 +212,7 @@ impl Guard {
         incoming: &Weights,
         outgoing: &Weights,
         now: Time,
-    ) -> Option<Event> {
+    ) -> Option<PolicyEvent> {
         let destination = self.destinations.get_mut(&prefix)?;
         let weights = match destination.news.take()? {
             Direction::In => incoming,
@@ -228,7 +228,7 @@ impl Guard {
             to: self.arms.arm(most).name.clone(),
         };
         let reason = self.reason(prefix, now, self.policy.explain(prefix, now).sentence);
-        Some(Event { at: now, prefix: Some(prefix), change, reason })
+        Some(PolicyEvent { at: now, prefix: Some(prefix), change, reason })
     }
 
     /// With which chance a connection that opens at `now` is held out, and each arm drawn if it is not.
@@ -336,7 +336,7 @@ impl Guard {
     }
 
     /// Adds a pair to the evidence about a destination and all around it.
-    fn weigh(&mut self, prefix: Prefix, distance: f64, now: Time, events: &mut Vec<Event>) {
+    fn weigh(&mut self, prefix: Prefix, distance: f64, now: Time, events: &mut Vec<PolicyEvent>) {
         let scale = self.destinations.get_mut(&prefix).map_or(1.0, |found| found.stratum.scale_before(distance));
         let prefixes: Vec<Prefix> = self.settings.tree.ancestors(prefix).chain([prefix]).collect();
         for prefix in prefixes {
@@ -360,7 +360,7 @@ impl Guard {
                     (Change::HoldoutRestored, format!("the advantage is not certain any more: {difference}"))
                 }
             };
-            events.push(Event { at: now, prefix: Some(prefix), change, reason });
+            events.push(PolicyEvent { at: now, prefix: Some(prefix), change, reason });
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Outcome};
 use crate::policy::{Explanation, Policy, bare_views, percent};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use rand_core::{Rng, SeedableRng};
@@ -64,7 +64,7 @@ impl Policy for Ab {
         "ab"
     }
 
-    fn observe(&mut self, _outcome: &Outcome, _now: Time) -> Vec<Event> {
+    fn observe(&mut self, _outcome: &Outcome, _now: Time) -> Vec<PolicyEvent> {
         Vec::new()
     }
 

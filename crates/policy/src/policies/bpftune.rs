@@ -15,7 +15,7 @@
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Group, Loss, Outcome};
 use crate::policy::{ArmView, Explanation, Policy, bare_views, percent};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ impl Policy for Bpftune {
         "bpftune"
     }
 
-    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<Event> {
+    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<PolicyEvent> {
         let key = self.key(outcome.prefix);
         let (arms, settings) = (self.arms.len(), self.settings);
         let host =

@@ -5,7 +5,7 @@ use crate::objective::Objective;
 use crate::outcome::{Class, Outcome};
 use crate::policies::ledger::Ledgers;
 use crate::policy::{Explanation, Policy, percent};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ impl Policy for Greedy {
         "epsilon-greedy"
     }
 
-    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<Event> {
+    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<PolicyEvent> {
         self.ledgers.learn(outcome);
         Vec::new()
     }

@@ -9,7 +9,7 @@ use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
 use crate::places::Places;
 use crate::policy::{Explanation, Policy, bare_views};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -336,7 +336,7 @@ impl Policy for Rules {
         "rules"
     }
 
-    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<Event> {
+    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<PolicyEvent> {
         let is_loss_based = self.arms.arm(outcome.arm).is_loss_based;
         self.seen.entry(outcome.prefix).or_default().add(outcome, is_loss_based);
         Vec::new()

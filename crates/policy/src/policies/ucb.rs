@@ -8,7 +8,7 @@ use crate::objective::Objective;
 use crate::outcome::{Class, Outcome};
 use crate::policies::ledger::{Ledger, Ledgers};
 use crate::policy::{Explanation, Policy};
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl Policy for Ucb {
         "ucb"
     }
 
-    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<Event> {
+    fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<PolicyEvent> {
         self.ledgers.learn(outcome);
         Vec::new()
     }

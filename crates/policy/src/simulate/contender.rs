@@ -5,7 +5,7 @@ use crate::catalog::AnyPolicy;
 use crate::guard::{Guard, Host};
 use crate::outcome::{Class, Loss, Outcome};
 use crate::policy::Policy;
-use crate::policy_event::Event;
+use crate::policy_event::PolicyEvent;
 use crate::prefix::Prefix;
 use crate::weights::Weights;
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl Contender {
 }
 
 impl Player {
-    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
+    pub fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         match self {
             Player::Bare(policy) => policy.observe(outcome, now),
             Player::Guarded(guard) => guard.observe(outcome, now),

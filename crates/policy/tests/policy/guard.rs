@@ -2,8 +2,8 @@
 
 use crate::made_up::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix};
 use thalweg_policy::{
-    AnyPolicy, Arms, Change, Class, Event, Group, Guard, GuardSettings, Host, Loss, Objective, Outcome, Prefix, Static,
-    Weights,
+    AnyPolicy, Arms, Change, Class, Group, Guard, GuardSettings, Host, Loss, Objective, Outcome, PolicyEvent, Prefix,
+    Static, Weights,
 };
 use thalweg_policy::{Bpftune, BpftuneSettings};
 use thalweg_units::{Packets, Span};
@@ -26,7 +26,7 @@ fn play(
     medians_ms: [f64; 2],
     seconds: std::ops::Range<u64>,
     luck: &mut Luck,
-) -> Vec<Event> {
+) -> Vec<PolicyEvent> {
     let mut events = Vec::new();
     for second in seconds {
         let (now, prefix) = (at(START + second), to[(luck.unit() * to.len() as f64) as usize]);
@@ -44,7 +44,7 @@ fn destinations(n: u8) -> Vec<Prefix> {
     (0..n).map(|number| prefix(&format!("10.{}.{number}.0/24", number % 3))).collect()
 }
 
-fn is_withdrawal(event: &Event) -> bool {
+fn is_withdrawal(event: &PolicyEvent) -> bool {
     matches!(event.change, Change::Withdrawn { .. })
 }
 

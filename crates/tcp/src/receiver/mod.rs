@@ -11,7 +11,7 @@ mod delack;
 mod reassembly;
 mod window;
 
-use crate::kernel::Kernel;
+use crate::kernel::KernelGeneration;
 use crate::packet::{AckPacket, Data, Seq, SynAck, Timestamp, ToReceiver, ToSender};
 use crate::tick::expiry;
 use ack_policy::AckPolicy;
@@ -37,12 +37,12 @@ pub struct ReceiverConfig {
     /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). A part of it is window.
     pub rcvbuf_max: Bytes,
     /// Generation of its kernel.
-    pub kernel: Kernel,
+    pub kernel: KernelGeneration,
 }
 
 impl Default for ReceiverConfig {
     fn default() -> ReceiverConfig {
-        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20), kernel: Kernel::default() }
+        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20), kernel: KernelGeneration::default() }
     }
 }
 

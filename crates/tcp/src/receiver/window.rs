@@ -5,11 +5,11 @@
 //! on what payload is of the memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The window opens by two
 //! segments for each that arrives until it reaches what the buffer allows, and never shrinks.
 //!
-//! Approximations: a full segment beyond a gap takes what [`Kernel::segment_memory`] says, and others in proportion.
+//! Approximations: a full segment beyond a gap takes what [`KernelGeneration::segment_memory`] says, and others in proportion.
 //! What is in order takes none, since the application reads at once; hence the window never closes. Segments
 //! beyond the window or without room in the buffer are not refused: the sender keeps to the window.
 
-use crate::kernel::Kernel;
+use crate::kernel::KernelGeneration;
 use crate::packet::{Data, Timestamp};
 use thalweg_units::{Bytes, Span, Time};
 
@@ -39,7 +39,7 @@ pub(super) struct Selected {
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     mss: u64,
-    kernel: Kernel,
+    kernel: KernelGeneration,
     /// Which part of the buffer is window, in 256ths, where that is measured.
     ratio: u64,
     buffer: u64,
@@ -71,7 +71,7 @@ pub(super) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    pub fn new(mss: Bytes, buffer_max: Bytes, kernel: Kernel) -> ReceiveWindow {
+    pub fn new(mss: Bytes, buffer_max: Bytes, kernel: KernelGeneration) -> ReceiveWindow {
         // The window must hold two segments, or the sender waits for delayed ACKs.
         let buffer_max = buffer_max.0.max(4 * mss.0);
         let buffer = BUFFER_INITIAL.min(buffer_max);

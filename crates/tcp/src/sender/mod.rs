@@ -49,7 +49,7 @@ mod work;
 pub use counters::Counters;
 pub use info::Info;
 
-use crate::kernel::Kernel;
+use crate::kernel::KernelGeneration;
 use crate::packet::{Timestamp, ToSender};
 use episode::Episode;
 use pacer::Pacer;
@@ -83,12 +83,12 @@ pub struct SenderConfig {
     /// Whether segments leave at the pacing rate even if the controller does not pace.
     pub is_paced: bool,
     /// Generation of its kernel.
-    pub kernel: Kernel,
+    pub kernel: KernelGeneration,
 }
 
 impl Default for SenderConfig {
     fn default() -> SenderConfig {
-        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false, kernel: Kernel::default() }
+        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false, kernel: KernelGeneration::default() }
     }
 }
 

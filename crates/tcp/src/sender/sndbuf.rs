@@ -1,12 +1,12 @@
 //! The send buffer, and how the application writes into it.
 //!
-//! The buffer starts at 45 or 85 KiB ([`Kernel::sndbuf_per_segment`](crate::Kernel)) and grows to what holds a multiple of cwnd
-//! ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An application that found it full
+//! The buffer starts at 45 or 85 KiB ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)) and grows to what
+//! holds a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An application that found it full
 //! is woken by an ACK after which a third of it is free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has offered,
 //! in whole segments. In memory, a piece and each burst in flight take their payload and what
-//! [`Kernel::piece_overhead`](crate::Kernel) says.
+//! [`KernelGeneration::piece_overhead`](crate::KernelGeneration) says.
 //!
 //! The application sends while it writes, as `tcp_sendmsg` does:
 //!

@@ -8,7 +8,7 @@
 use super::Failure;
 use crate::error::Error;
 use crate::net::holder::wait_for;
-use crate::protocol::{Command, Event};
+use crate::protocol::{Command, HostEvent};
 use crate::vm;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ struct Member {
 }
 
 enum Said {
-    Event(Event),
+    Event(HostEvent),
     /// No event.
     Nonsense(String),
     /// Nothing more.
@@ -132,7 +132,7 @@ impl<'a> Crew<'a> {
     ///
     /// # Errors
     /// A host cannot go on, or somebody asked to stop.
-    pub fn hear(&mut self, until: Option<Instant>) -> Result<Option<(usize, Event)>, Failure> {
+    pub fn hear(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.heard()? {
             Some((number, said)) => self.understand(number, said).map(Some),
             None => self.wait(until),
@@ -143,7 +143,7 @@ impl<'a> Crew<'a> {
     ///
     /// # Errors
     /// As [`Crew::hear`].
-    pub fn hear_within(&mut self, patience: Duration) -> Result<Option<(usize, Event)>, Failure> {
+    pub fn hear_within(&mut self, patience: Duration) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.heard()? {
             Some((number, said)) => self.understand(number, said).map(Some),
             None => self.wait(Some(Instant::now() + patience)),
@@ -169,7 +169,7 @@ impl<'a> Crew<'a> {
         if (self.is_cancelled)() { Err(Failure::Cancelled) } else { Ok(()) }
     }
 
-    fn wait(&mut self, until: Option<Instant>) -> Result<Option<(usize, Event)>, Failure> {
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
         loop {
             self.look()?;
             let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
@@ -182,9 +182,9 @@ impl<'a> Crew<'a> {
         }
     }
 
-    fn understand(&mut self, number: usize, said: Said) -> Result<(usize, Event), Failure> {
+    fn understand(&mut self, number: usize, said: Said) -> Result<(usize, HostEvent), Failure> {
         match said {
-            Said::Event(Event::Failed(error)) => Err(error.into()),
+            Said::Event(HostEvent::Failed(error)) => Err(error.into()),
             Said::Event(event) => Ok((number, event)),
             Said::Nonsense(line) => Err(self.nonsense(number, &line).into()),
             Said::End => Err(self.obituary(number).into()),
@@ -248,12 +248,12 @@ impl Drop for Crew<'_> {
 }
 
 /// Returns the error for an event that a host reports at the wrong time.
-pub fn unexpected(crew: &Crew<'_>, number: usize, event: &Event) -> Error {
+pub fn unexpected(crew: &Crew<'_>, number: usize, event: &HostEvent) -> Error {
     unexpected_of(crew.name(number), event)
 }
 
 /// The same for the host of this name.
-pub fn unexpected_of(name: &str, event: &Event) -> Error {
+pub fn unexpected_of(name: &str, event: &HostEvent) -> Error {
     Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
 }
 

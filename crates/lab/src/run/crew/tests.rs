@@ -23,11 +23,11 @@ fn crew<'a>(is_cancelled: &'a dyn Fn() -> bool, scripts: &[&str]) -> Crew<'a> {
     crew
 }
 
-fn hear(crew: &mut Crew<'_>) -> Result<Option<(usize, Event)>, Failure> {
+fn hear(crew: &mut Crew<'_>) -> Result<Option<(usize, HostEvent)>, Failure> {
     crew.hear(Some(Instant::now() + LONG))
 }
 
-fn error(heard: Result<Option<(usize, Event)>, Failure>) -> Error {
+fn error(heard: Result<Option<(usize, HostEvent)>, Failure>) -> Error {
     match heard {
         Err(Failure::Failed(error)) => error,
         other => panic!("expected an error, found {other:?}"),
@@ -39,7 +39,7 @@ fn what_hosts_are_told_reaches_them_and_what_they_say_has_their_number() {
     let echo = r#"read line; case $line in *stop*) echo '{"event":"over","flow":"large"}';; esac; read end"#;
     let mut crew = crew(&|| false, &["read end", echo]);
     crew.tell(1, &Command::Stop);
-    let over = Event::Over { flow: "large".to_owned() };
+    let over = HostEvent::Over { flow: "large".to_owned() };
     assert_eq!(hear(&mut crew).unwrap(), Some((1, over)));
 }
 
@@ -100,7 +100,7 @@ fn somebody_who_asks_to_stop_is_heard_while_hosts_talk_without_end() {
     let mut crew = Crew::new(&|| true);
     let events = 0..3 * AT_ONCE;
     for _ in events.clone() {
-        crew.say.send((0, Said::Event(Event::Over { flow: "large".to_owned() }))).unwrap();
+        crew.say.send((0, Said::Event(HostEvent::Over { flow: "large".to_owned() }))).unwrap();
     }
     assert_eq!(events.take_while(|_| hear(&mut crew).is_ok()).count(), AT_ONCE);
 }

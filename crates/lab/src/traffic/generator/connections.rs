@@ -28,7 +28,7 @@ const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
+pub(super) enum GeneratorEvent {
     /// A series opens its next connection.
     Open { series: usize },
     /// A connection's application has finished thinking.
@@ -45,7 +45,7 @@ pub(super) enum Event {
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) agenda: Agenda,
-    pub(super) timers: Timers<Event>,
+    pub(super) timers: Timers<GeneratorEvent>,
     pub(super) epoll: OwnedFd,
     /// Transfers that have ended, in that order.
     pub(super) ended: Vec<Ended>,
@@ -65,7 +65,7 @@ impl Connections {
     /// None yet.
     pub(super) fn new(
         agenda: Agenda,
-        timers: Timers<Event>,
+        timers: Timers<GeneratorEvent>,
         ports: Arc<Ports>,
         epoll: OwnedFd,
         clock: Clock,
@@ -89,15 +89,15 @@ impl Connections {
     /// Enters what the plan says will happen.
     pub(super) fn enter_first_events(&mut self, flows: &[usize], end: Option<Time>) {
         for (at, series) in self.agenda.first_opens() {
-            self.timers.enter(at, Event::Open { series });
+            self.timers.enter(at, GeneratorEvent::Open { series });
         }
         for flow in flows {
             if let Some(stop) = self.agenda.flow(*flow).stop_ns {
-                self.timers.enter(stop, Event::Stop { flow: *flow });
+                self.timers.enter(stop, GeneratorEvent::Stop { flow: *flow });
             }
         }
         if let Some(end) = end {
-            self.timers.enter(end, Event::End);
+            self.timers.enter(end, GeneratorEvent::End);
         }
     }
 
@@ -105,7 +105,7 @@ impl Connections {
     pub(super) fn open(&mut self, series: usize, due: Time) -> Result<(), Error> {
         let Some(opening) = self.agenda.open(series, due) else { return Ok(()) };
         if let Some(next) = opening.next {
-            self.timers.enter(next, Event::Open { series });
+            self.timers.enter(next, GeneratorEvent::Open { series });
         }
         let start = self.clock.now();
         self.account.opened(start.since(due));
@@ -240,7 +240,7 @@ impl Connections {
         connection.is_watched = true;
         let will_have_stamp = connection.has_stamps() && !connection.is_stopped;
         let pause = if will_have_stamp { LOOK_FOR_LOST_STAMP } else { LOOK.scale(1 + self.open / 64, 1) };
-        self.timers.enter(self.clock.now() + pause, Event::Look { id });
+        self.timers.enter(self.clock.now() + pause, GeneratorEvent::Look { id });
     }
 
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
@@ -265,7 +265,7 @@ impl Connections {
             self.close(id, at);
             return Ok(());
         }
-        self.timers.enter(at + think, Event::Request { id });
+        self.timers.enter(at + think, GeneratorEvent::Request { id });
         self.after(id, None)
     }
 
@@ -316,7 +316,7 @@ impl Connections {
         let series = connection.series;
         drop(connection);
         if let Some(next) = self.agenda.end(series, at) {
-            self.timers.enter(next, Event::Open { series });
+            self.timers.enter(next, GeneratorEvent::Open { series });
         }
     }
 

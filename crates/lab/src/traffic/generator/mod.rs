@@ -17,10 +17,10 @@ mod connections;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::protocol::{Command, Event as Told};
+use crate::protocol::{Command, HostEvent};
 use crate::stage::{Stage, Stopped};
 use crate::traffic::beside::Prepared;
-use crate::traffic::generator::connections::{Connections, Event};
+use crate::traffic::generator::connections::{Connections, GeneratorEvent};
 use crate::traffic::socket::ports::{Ports, Who};
 use crate::traffic::socket::{algorithm, limits};
 use crate::traffic::timers::Timers;
@@ -137,19 +137,19 @@ impl Generator<'_> {
             }
             while let Some(flow) = self.connections.agenda.next_over() {
                 let flow = self.connections.agenda.flow(flow).name.clone();
-                self.stage.events.send(&Told::Over { flow });
+                self.stage.events.send(&HostEvent::Over { flow });
             }
         }
     }
 
-    fn on_timer(&mut self, due: Time, event: Event) -> Result<(), Error> {
+    fn on_timer(&mut self, due: Time, event: GeneratorEvent) -> Result<(), Error> {
         match event {
-            Event::End => self.finish(due),
+            GeneratorEvent::End => self.finish(due),
             _ if self.is_over => {}
-            Event::Open { series } => self.connections.open(series, due)?,
-            Event::Request { id } => self.connections.request(id, due)?,
-            Event::Look { id } => self.connections.look(id)?,
-            Event::Stop { flow } => self.connections.stop(flow)?,
+            GeneratorEvent::Open { series } => self.connections.open(series, due)?,
+            GeneratorEvent::Request { id } => self.connections.request(id, due)?,
+            GeneratorEvent::Look { id } => self.connections.look(id)?,
+            GeneratorEvent::Stop { flow } => self.connections.stop(flow)?,
         }
         Ok(())
     }

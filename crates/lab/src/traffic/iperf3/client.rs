@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::diag::{Sampler, TcpInfo};
 use crate::error::Error;
-use crate::protocol::{self, Event as Told, FlowReport};
+use crate::protocol::{self, FlowReport, HostEvent};
 use crate::stage::{Stage, Stopped};
 use crate::traffic::beside::Prepared;
 use crate::traffic::iperf3::report::{Report, StreamReport};
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum Iperf3Event {
     Start(usize),
     /// Whether a flow's connections are there is looked at.
     Look(usize),
@@ -131,13 +131,13 @@ impl Clients<'_> {
     fn run(&mut self, flows: &[usize]) -> Result<(), Error> {
         let mut timers = Timers::new(self.clock)?;
         for flow in flows {
-            timers.enter(self.experiment.flows[*flow].start_ns, Event::Start(*flow));
+            timers.enter(self.experiment.flows[*flow].start_ns, Iperf3Event::Start(*flow));
             if let Some(stop) = self.experiment.flows[*flow].stop_ns {
-                timers.enter(stop, Event::Stop(*flow));
+                timers.enter(stop, Iperf3Event::Stop(*flow));
             }
         }
         if let Some(duration) = self.experiment.duration_ns {
-            timers.enter(Time::ZERO + duration, Event::End);
+            timers.enter(Time::ZERO + duration, Iperf3Event::End);
         }
         loop {
             timers.arm()?;
@@ -152,20 +152,20 @@ impl Clients<'_> {
             self.take_reports();
             while let Some((_, event)) = timers.due() {
                 match event {
-                    Event::Start(flow) if !self.is_over => {
+                    Iperf3Event::Start(flow) if !self.is_over => {
                         self.start(flow)?;
-                        timers.enter(self.clock.now() + LOOK, Event::Look(flow));
+                        timers.enter(self.clock.now() + LOOK, Iperf3Event::Look(flow));
                     }
-                    Event::Look(flow) if !self.is_over && self.is_waiting(flow) => {
+                    Iperf3Event::Look(flow) if !self.is_over && self.is_waiting(flow) => {
                         self.look()?;
-                        timers.enter(self.clock.now() + LOOK, Event::Look(flow));
+                        timers.enter(self.clock.now() + LOOK, Iperf3Event::Look(flow));
                     }
-                    Event::Stop(flow) => self.interrupt(&[flow])?,
-                    Event::End => {
+                    Iperf3Event::Stop(flow) => self.interrupt(&[flow])?,
+                    Iperf3Event::End => {
                         self.is_over = true;
                         self.interrupt(flows)?;
                     }
-                    Event::Start(_) | Event::Look(_) => {}
+                    Iperf3Event::Start(_) | Iperf3Event::Look(_) => {}
                 }
             }
             if stage.commands.is_stopped() {
@@ -212,7 +212,7 @@ impl Clients<'_> {
         let Some(client) = self.of.get_mut(&flow) else { return };
         client.report = Some(Report::read(printed));
         if !self.is_over {
-            self.stage.events.send(&Told::Over { flow: self.experiment.flows[flow].name.clone() });
+            self.stage.events.send(&HostEvent::Over { flow: self.experiment.flows[flow].name.clone() });
         }
     }
 

@@ -13,7 +13,7 @@
 
 use super::archive::Archive;
 use super::elf;
-use super::kernel::Kernel;
+use super::kernel::VmKernel;
 use super::modules::{DEVICES, Module};
 use crate::algorithms;
 use crate::cache;
@@ -80,7 +80,7 @@ impl Base {
 ///
 /// # Errors
 /// `bad-guest`: something that belongs into it cannot be read.
-pub(in crate::vm) fn base(kernel: &Kernel, engine: &Path) -> Result<Base, Error> {
+pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Error> {
     let failed = |error: io::Error| {
         let message = format!("the file system of guests cannot be made: {error}");
         Error::new("bad-guest", message, "see whether this file can be read, and is whole")
@@ -118,7 +118,7 @@ pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Ve
 }
 
 /// Programs are told apart by place, size and time: reading all of them each time would take longer than the rest.
-fn key(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
+fn key(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(RECIPE);
     hasher.update(&kernel.sha256);
@@ -130,7 +130,7 @@ fn key(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
     Ok(cache::hexadecimal(hasher)[..32].to_owned())
 }
 
-fn make(kernel: &Kernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>> {
+fn make(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "run", "tmp"] {
         archive.folder(folder);

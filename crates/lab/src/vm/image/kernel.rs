@@ -25,7 +25,7 @@ const SHORT: usize = 12;
 
 /// A kernel that a guest can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct VmKernel {
     /// The image.
     pub image: PathBuf,
     /// Its release as the image tells it, such as `6.1.0-56-cloud-amd64`.
@@ -46,24 +46,24 @@ struct Description {
 /// The format of `kernel.json` that is read here.
 const FORMAT: u64 = 1;
 
-impl Kernel {
+impl VmKernel {
     /// The kernel of this user.
     ///
     /// # Errors
     /// `no-kernel`: there is none. `bad-kernel`: what is there cannot be run.
-    pub fn find() -> Result<Kernel, Error> {
+    pub fn find() -> Result<VmKernel, Error> {
         let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(image) = named(IMAGE) {
-            return Kernel::known(&image, named(MODULES).as_deref());
+            return VmKernel::known(&image, named(MODULES).as_deref());
         }
         let folder = cache::folder().map(|cache| cache.join("vm/current"));
         match folder.filter(|folder| folder.join("kernel.json").exists()) {
-            Some(folder) => Kernel::fetched(&folder),
+            Some(folder) => VmKernel::fetched(&folder),
             None => Err(Error::new("no-kernel", "there is no kernel for guests", FETCH)),
         }
     }
 
-    fn fetched(folder: &Path) -> Result<Kernel, Error> {
+    fn fetched(folder: &Path) -> Result<VmKernel, Error> {
         let file = folder.join("kernel.json");
         let bad = |found: String| Error::new("bad-kernel", found, format!("fetch it again: {FETCH} --force"));
         let named = |error: &dyn std::fmt::Display| bad(format!("{}: {error}", file.display()));
@@ -74,31 +74,31 @@ impl Kernel {
         if format != FORMAT {
             return Err(bad(format!("{} has the format {format}, expected {FORMAT}", file.display())));
         }
-        Kernel::known(&folder.join(image), Some(&folder.join(modules)))
+        VmKernel::known(&folder.join(image), Some(&folder.join(modules)))
     }
 
-    /// The same as [`Kernel::open`], but what is known of these files is not read again.
-    fn known(image: &Path, modules: Option<&Path>) -> Result<Kernel, Error> {
+    /// The same as [`VmKernel::open`], but what is known of these files is not read again.
+    fn known(image: &Path, modules: Option<&Path>) -> Result<VmKernel, Error> {
         let kept = cache::folder().map(|cache| cache.join("vm/identities"));
-        Kernel::open_with(image, modules, kept.as_deref())
+        VmKernel::open_with(image, modules, kept.as_deref())
     }
 
     /// An image, and the folder with its modules.
     ///
     /// # Errors
     /// `bad-kernel`: it is no image, or the modules cannot be read.
-    pub fn open(image: &Path, modules: Option<&Path>) -> Result<Kernel, Error> {
-        Kernel::open_with(image, modules, None)
+    pub fn open(image: &Path, modules: Option<&Path>) -> Result<VmKernel, Error> {
+        VmKernel::open_with(image, modules, None)
     }
 
-    fn open_with(image: &Path, modules: Option<&Path>, kept: Option<&Path>) -> Result<Kernel, Error> {
+    fn open_with(image: &Path, modules: Option<&Path>, kept: Option<&Path>) -> Result<VmKernel, Error> {
         let hint = "name an image for x86-64, such as arch/x86/boot/bzImage or /boot/vmlinuz: --kernel IMAGE";
         let bad = |found: String| Error::new("bad-kernel", format!("{}: {found}", image.display()), hint);
         let modules = modules.map_or_else(|| Ok(Modules::default()), Modules::find)?;
         let identity = Identity::of(image, &modules, kept).map_err(|error| bad(error.to_string()))?;
         let Identity { release, sha256 } = identity;
         let image = std::path::absolute(image).unwrap_or_else(|_| image.to_owned());
-        Ok(Kernel { image, release, modules, sha256 })
+        Ok(VmKernel { image, release, modules, sha256 })
     }
 
     /// What tells it apart from others: release, and the first digits of its checksum.
@@ -119,22 +119,22 @@ mod tests {
         fs::write(&file, image("6.1.0-mine (me@here) #1")).unwrap();
         fs::create_dir(&modules).unwrap();
         fs::write(modules.join("tcp_bbr.ko"), "one").unwrap();
-        let one = Kernel::open(&file, Some(&modules)).unwrap();
+        let one = VmKernel::open(&file, Some(&modules)).unwrap();
         assert_eq!(one.release, "6.1.0-mine");
         assert!(one.version().starts_with("6.1.0-mine ") && one.version().len() == "6.1.0-mine ".len() + SHORT);
         fs::write(modules.join("tcp_bbr.ko"), "two").unwrap();
-        assert_ne!(Kernel::open(&file, Some(&modules)).unwrap().version(), one.version());
+        assert_ne!(VmKernel::open(&file, Some(&modules)).unwrap().version(), one.version());
         fs::write(modules.join("snd_hda.ko"), "noise").unwrap();
         fs::write(modules.join("tcp_bbr.ko"), "one").unwrap();
-        assert_eq!(Kernel::open(&file, Some(&modules)).unwrap().version(), one.version());
+        assert_eq!(VmKernel::open(&file, Some(&modules)).unwrap().version(), one.version());
     }
 
     #[test]
     fn what_is_no_image_is_refused_with_what_would_be_one() {
-        let error = Kernel::open(Path::new("/etc/passwd"), None).unwrap_err();
+        let error = VmKernel::open(Path::new("/etc/passwd"), None).unwrap_err();
         assert_eq!(error.code, "bad-kernel");
         assert!(error.message.contains("/etc/passwd: it is no image") && error.hint.contains("bzImage"), "{error}");
-        let error = Kernel::open(Path::new("/no/such/image"), None).unwrap_err();
+        let error = VmKernel::open(Path::new("/no/such/image"), None).unwrap_err();
         assert!(error.message.contains("/no/such/image: No such file"), "{error}");
     }
 }

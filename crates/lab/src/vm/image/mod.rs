@@ -8,7 +8,7 @@ mod kernel;
 pub(super) mod modules;
 pub(super) mod qdisc;
 
-pub use kernel::Kernel;
+pub use kernel::VmKernel;
 
 /// Reads any bytes as a program.
 pub(crate) fn fuzz_elf(bytes: &[u8]) {

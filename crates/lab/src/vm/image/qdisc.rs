@@ -1,7 +1,7 @@
 //! The queue discipline that a guest's interface is to have. Its module comes with the order: few guests want one.
 
 use super::initramfs;
-use super::kernel::Kernel;
+use super::kernel::VmKernel;
 use crate::algorithms::File;
 use crate::net::Place;
 use crate::vm::order::Qdisc;
@@ -11,7 +11,7 @@ use std::io;
 ///
 /// # Errors
 /// A module cannot be read.
-pub(in crate::vm) fn needed(kernel: &Kernel, place: &Place) -> io::Result<(Option<Qdisc>, Vec<File>)> {
+pub(in crate::vm) fn needed(kernel: &VmKernel, place: &Place) -> io::Result<(Option<Qdisc>, Vec<File>)> {
     let Some(name) = &place.qdisc else { return Ok((None, Vec::new())) };
     let module = kernel.modules.qdisc(name);
     let (modules, files) = kernel

@@ -7,7 +7,7 @@ use crate::algorithms::{self, Algorithm};
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
 use crate::vm::image::initramfs::{self, Base};
-use crate::vm::image::{Kernel, qdisc};
+use crate::vm::image::{VmKernel, qdisc};
 use crate::vm::order::Order;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,7 +19,7 @@ use thalweg_plan::plan::{Experiment, Flow};
 /// Everything that guests are started with.
 #[derive(Debug)]
 pub struct Guests {
-    kernel: Kernel,
+    kernel: VmKernel,
     base: Base,
     found: probe::Found,
 }
@@ -32,7 +32,7 @@ impl Guests {
     /// `bad-kernel`).
     pub fn open(engine: &Path) -> Result<Guests, Error> {
         probe::machine()?;
-        let kernel = Kernel::find()?;
+        let kernel = VmKernel::find()?;
         let base = initramfs::base(&kernel, engine)?;
         let found = probe::ask(&kernel, &base).inspect_err(|_| base.discard())?;
         Ok(Guests { kernel, base, found })

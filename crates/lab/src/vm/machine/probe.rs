@@ -5,7 +5,7 @@ use super::sys;
 use crate::cache;
 use crate::error::Error;
 use crate::net::{holder, probe};
-use crate::vm::image::Kernel;
+use crate::vm::image::VmKernel;
 use crate::vm::image::initramfs::{self, Base};
 use crate::vm::order::{Order, Traits};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub(super) fn machine() -> Result<(), Error> {
 ///
 /// # Errors
 /// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
-pub(super) fn ask(kernel: &Kernel, base: &Base) -> Result<Found, Error> {
+pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<Found, Error> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", base.key)));
     let kept = place.as_ref().and_then(|place| serde_json::from_slice::<Found>(&fs::read(place).ok()?).ok());
@@ -77,7 +77,7 @@ pub(super) fn ask(kernel: &Kernel, base: &Base) -> Result<Found, Error> {
 }
 
 /// On the processor itself if a guest runs there.
-fn boot(kernel: &Kernel, base: &Base) -> Result<(Accelerator, Traits), Error> {
+fn boot(kernel: &VmKernel, base: &Base) -> Result<(Accelerator, Traits), Error> {
     let is_kvm_there = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
     if is_kvm_there {
         if let Ok(traits) = boot_on(Accelerator::Kvm, ON_KVM, kernel, base) {
@@ -87,7 +87,7 @@ fn boot(kernel: &Kernel, base: &Base) -> Result<(Accelerator, Traits), Error> {
     boot_on(Accelerator::Tcg, ON_TCG, kernel, base).map(|traits| (Accelerator::Tcg, traits))
 }
 
-fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &Kernel, base: &Base) -> Result<Traits, Error> {
+fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base: &Base) -> Result<Traits, Error> {
     let started = |error: io::Error| {
         Error::new("no-guest", format!("a guest cannot be started: {error}"), "close other programs, then try again")
     };

@@ -74,7 +74,7 @@ pub(super) struct Posterior {
 
 /// What a destination has found of an arm, for its networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct GainEstimate {
     /// From 0 to 1: how far the gain is known.
     pub weight: f64,
     /// Gain over the default.
@@ -94,7 +94,7 @@ pub(super) struct Cell {
     freedom: f64,
     rising: f64,
     falling: f64,
-    told: Vec<Told>,
+    told: Vec<GainEstimate>,
     at: Time,
 }
 
@@ -115,7 +115,7 @@ impl Cell {
             freedom: 0.0,
             rising: 0.0,
             falling: 0.0,
-            told: vec![Told::default(); arms],
+            told: vec![GainEstimate::default(); arms],
             at: Time::ZERO,
         }
     }
@@ -136,7 +136,7 @@ impl Cell {
     }
 
     /// What its networks were last told.
-    pub fn told(&self) -> &[Told] {
+    pub fn told(&self) -> &[GainEstimate] {
         &self.told
     }
 
@@ -227,18 +227,23 @@ impl Cell {
     }
 
     /// Gives what its networks were told before, and what they are told now.
-    pub fn retell(&mut self, default: ArmId) -> (Vec<Told>, Vec<Told>) {
+    pub fn retell(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
         let reference = self.arms[default.index()];
         let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(LEAST_NOISE);
         let tell = |(number, arm): (usize, &Rewards)| {
             if number == default.index() || arm.n < LEAST_COUNT || reference.n < LEAST_COUNT {
-                return Told::default();
+                return GainEstimate::default();
             }
             // Of n and m connections: as good as nm / (n + m) pairs.
             let pairs = arm.n * reference.n / (arm.n + reference.n);
-            Told { weight: pairs / (pairs + 1.0), gain: arm.mean - reference.mean, variance: noise / pairs, noise }
+            GainEstimate {
+                weight: pairs / (pairs + 1.0),
+                gain: arm.mean - reference.mean,
+                variance: noise / pairs,
+                noise,
+            }
         };
-        let now: Vec<Told> = self.arms.iter().enumerate().map(tell).collect();
+        let now: Vec<GainEstimate> = self.arms.iter().enumerate().map(tell).collect();
         (std::mem::replace(&mut self.told, now.clone()), now)
     }
 }

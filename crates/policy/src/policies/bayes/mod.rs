@@ -31,7 +31,7 @@ use crate::math::Z95;
 use crate::objective::Objective;
 use crate::outcome::{Class, Direction, Group, Outcome, Size};
 use crate::policy::{ArmView, Explanation, Interval, Policy, percent};
-use crate::policy_event::{Change, Event};
+use crate::policy_event::{Change, PolicyEvent};
 use crate::prefix::{Prefix, Tree};
 use crate::weights::Weights;
 use cell::{Belief, Cell, Prior};
@@ -240,7 +240,7 @@ impl Policy for Bayes {
         "bayes"
     }
 
-    fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<Event> {
+    fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent> {
         let Some(reward) = self.objective.reward(outcome) else { return Vec::new() };
         if outcome.group == Group::Untouched || outcome.arm.index() >= self.arms.len() {
             return Vec::new();
@@ -266,7 +266,7 @@ impl Policy for Bayes {
         }
         self.evict();
         surprise.map_or_else(Vec::new, |surprise| {
-            vec![Event { at: now, prefix: Some(prefix), change: Change::PathChanged, reason: surprise }]
+            vec![PolicyEvent { at: now, prefix: Some(prefix), change: Change::PathChanged, reason: surprise }]
         })
     }
 

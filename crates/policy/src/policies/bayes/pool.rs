@@ -4,7 +4,7 @@
 //! the mean follows, and how much destinations differ by more than their noise explains. When a destination has learned more, what it
 //! said before is taken out and what it says now put in: so a network forgets what its destinations forget.
 
-use super::cell::{Gain, Prior, Told};
+use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
 
 /// A network with so many destinations is believed as much as the networks around it.
@@ -27,7 +27,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, told: &Told, sign: f64) {
+    fn add(&mut self, told: &GainEstimate, sign: f64) {
         let weight = sign * told.weight;
         self.weight += weight;
         self.gain += weight * told.gain;
@@ -43,14 +43,14 @@ impl Pool {
     }
 
     /// Puts what a destination says now in the place of what it said before.
-    pub fn replace(&mut self, before: &[Told], after: &[Told]) {
+    pub fn replace(&mut self, before: &[GainEstimate], after: &[GainEstimate]) {
         self.0.iter_mut().zip(before).for_each(|(sums, told)| sums.add(told, -1.0));
         self.0.iter_mut().zip(after).for_each(|(sums, told)| sums.add(told, 1.0));
     }
 
     /// Moves what larger networks say towards what this one says, as far as it is to be believed. What the destination itself has
     /// told is left out: it would be counted twice.
-    pub fn inform(&self, prior: &mut Prior, own: Option<&[Told]>) {
+    pub fn inform(&self, prior: &mut Prior, own: Option<&[GainEstimate]>) {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {
             let mut sums = *sums;
