@@ -28,7 +28,7 @@ RUST: Mapping[str, set[str]] = {
     "plan": {"units"},
     "trace": {"units"},
     "cc": {"units"},
-    "link": {"units", "plan"},
+    "link": {"units", "plan", "trace"},
     "tcp": {"units", "cc"},
     "traffic": {"units", "plan"},
     "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},

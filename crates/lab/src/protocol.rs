@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use thalweg_plan::plan::Experiment;
+use thalweg_trace::{QueueCounters, QueueRow};
 use thalweg_units::Span;
 
 /// What a host is told.
@@ -98,6 +99,9 @@ pub enum Role {
         watch: Qdiscs,
     },
 }
+
+/// The directions of the path, as the tables name them.
+pub const LINKS: [&str; 2] = ["forward", "reverse"];
 
 /// A flow that a host sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,12 +266,14 @@ pub struct QueueReport {
     /// Whether it is the link from sender to receiver.
     pub is_forward: bool,
     pub t_us: u64,
-    pub backlog_bytes: u64,
-    pub backlog_packets: u64,
-    pub dropped_packets: u64,
-    pub lost_packets: u64,
-    pub marked_packets: u64,
-    pub sent_packets: u64,
-    pub sent_bytes: u64,
-    pub capacity_bytes: Option<u64>,
+    #[serde(flatten)]
+    pub counters: QueueCounters,
+}
+
+impl QueueReport {
+    /// The row of an experiment's table.
+    pub fn row(&self, experiment: u64, repetition: u64) -> QueueRow {
+        let link = LINKS[usize::from(!self.is_forward)];
+        QueueRow::new(experiment, repetition, link, self.t_us, self.counters)
+    }
 }

@@ -8,6 +8,7 @@ use crate::queue::{Fifo, Item};
 use crate::stats::Stats;
 use rand_core::Rng;
 use thalweg_plan::plan;
+use thalweg_trace::QueueCounters;
 use thalweg_units::{Bytes, Chance, Packets, Span, Time};
 
 /// One direction of a path.
@@ -167,6 +168,24 @@ impl<P: Clone> Link<P> {
     /// What the link could have carried from 0 to `now`; nothing if it has no limit.
     pub fn capacity_bytes(&self, now: Time) -> Option<Bytes> {
         self.capacity.bytes_until(now)
+    }
+
+    /// The counters at `now` as the table `queue` has them.
+    ///
+    /// # Panics
+    /// As [`Link::stats`].
+    pub fn queue_counters(&mut self, now: Time) -> QueueCounters {
+        let stats = self.stats(now);
+        QueueCounters {
+            backlog_bytes: stats.backlog_bytes.0,
+            backlog_packets: stats.backlog_packets.0,
+            dropped_packets: stats.dropped.0,
+            lost_packets: stats.lost.0,
+            marked_packets: stats.marked.0,
+            sent_packets: stats.sent_packets.0,
+            sent_bytes: stats.sent_bytes.0,
+            capacity_bytes: self.capacity_bytes(now).map(|bytes| bytes.0),
+        }
     }
 
     /// Does everything that is due by `now`, short of handing over what has arrived.

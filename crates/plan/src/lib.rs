@@ -7,7 +7,10 @@
 //! - [`plan`]: the resolved experiments. Quantities are integers whose unit is in the key, nothing is optional that has a
 //!   default, every experiment has its own seed.
 //!
+//! [`labels`] are what the rows of tables take from an experiment.
+//!
 //! Going from the first to the second (defaults, units, sweeps, seeds, cross-checks) happens once, in the Python package.
 
+pub mod labels;
 pub mod plan;
 pub mod scenario;

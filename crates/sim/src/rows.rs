@@ -1,43 +1,21 @@
 //! Rows for the tables, made from what the simulation knows.
 
 use crate::connection::{Connection, Transfer};
-use std::sync::Arc;
 use thalweg_link::Link;
+use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::Experiment;
 use thalweg_tcp::Info;
 use thalweg_trace::{FlowRow, QueueRow, SampleRow, Sink, StateRow};
 use thalweg_units::{Packets, Rate, Span, Time};
 
-/// What every row of a flow's connections starts with.
-#[derive(Clone, Debug)]
-struct Labels {
-    flow: Arc<str>,
-    cc: Arc<str>,
-    host: Arc<str>,
-    direction: Option<&'static str>,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    experiment: u64,
-    repetition: u64,
-    flows: Vec<Labels>,
+    labels: RowLabels,
 }
 
 impl Rows {
     pub(crate) fn new(experiment: &Experiment) -> Rows {
-        let has_up = experiment.has_up_flows();
-        let labels = experiment.flows.iter().map(|flow| Labels {
-            flow: flow.name.as_str().into(),
-            cc: flow.cc.as_str().into(),
-            host: flow.host.as_str().into(),
-            direction: has_up.then_some(flow.direction()),
-        });
-        Rows {
-            experiment: experiment.experiment.into(),
-            repetition: experiment.repetition.into(),
-            flows: labels.collect(),
-        }
+        Rows { labels: RowLabels::of(experiment) }
     }
 
     /// A transfer that ends at `now`, complete or not.
@@ -49,7 +27,7 @@ impl Rows {
         transfer: &Transfer,
         now: Time,
     ) -> FlowRow {
-        let Labels { flow, cc, host, direction } = self.flows[flow].clone();
+        let FlowLabels { flow, cc, host, direction } = self.labels.flows[flow].clone();
         let (before, after) = (&transfer.before, connection.sender.info(now).counters);
         let acked = connection.sender.acked().saturating_sub(transfer.offset);
         let acked = transfer.size.map_or(acked, |size| acked.min(size));
@@ -57,8 +35,8 @@ impl Rows {
         let lasted = now.since(transfer.start);
         let goodput_bps = if lasted == Span::ZERO { 0.0 } else { acked.0 as f64 * 8.0 / lasted.as_secs_f64() };
         FlowRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
+            experiment: self.labels.experiment,
+            repetition: self.labels.repetition,
             flow,
             copy,
             connection: connection.number,
@@ -90,9 +68,9 @@ impl Rows {
     /// A connection at `now`: what every algorithm has, and what only its own has.
     pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time, sink: &mut dyn Sink) {
         let info: Info = connection.sender.info(now);
-        let flow = &self.flows[flow].flow;
+        let flow = &self.labels.flows[flow].flow;
         let (experiment, repetition, number, t_us) =
-            (self.experiment, self.repetition, connection.number, now.as_micros());
+            (self.labels.experiment, self.labels.repetition, connection.number, now.as_micros());
         let bps = |rate: Option<Rate>| rate.map(|rate| rate.0);
         let us = |span: Option<Span>| span.map(Span::as_micros);
         sink.sample(SampleRow {
@@ -122,20 +100,6 @@ impl Rows {
 
     /// A direction of the path at `now`.
     pub(crate) fn queue<P: Clone>(&self, name: &'static str, link: &mut Link<P>, now: Time) -> QueueRow {
-        let stats = link.stats(now);
-        QueueRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
-            link: name,
-            t_us: now.as_micros(),
-            backlog_bytes: stats.backlog_bytes.0,
-            backlog_packets: stats.backlog_packets.0,
-            dropped_packets: stats.dropped.0,
-            lost_packets: stats.lost.0,
-            marked_packets: stats.marked.0,
-            sent_packets: stats.sent_packets.0,
-            sent_bytes: stats.sent_bytes.0,
-            capacity_bytes: link.capacity_bytes(now).map(|bytes| bytes.0),
-        }
+        QueueRow::new(self.labels.experiment, self.labels.repetition, name, now.as_micros(), link.queue_counters(now))
     }
 }

@@ -7,12 +7,14 @@
 //! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never fall.
 
 mod histogram;
+mod queue_counters;
 mod records;
 mod row;
 mod sink;
 mod tables;
 
 pub use histogram::Histogram;
+pub use queue_counters::QueueCounters;
 pub use records::{RECORDS, RecordRow};
 pub use row::{Column, Columns, Kind, Row, Table, Value};
 pub use sink::{Memory, Nothing, Sink};

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::process;
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Capacity, Experiment};
+use thalweg_trace::QueueCounters;
 use thalweg_units::{Span, Time};
 
 /// A change of the path that took effect later than this would be seen in the results: samples are 10 ms apart by default.
@@ -165,9 +166,8 @@ impl Watcher {
         for direction in &self.directions {
             let queue = self.counters.count(direction.queue);
             let loss = direction.loss.map_or(Count::default(), |place| self.counters.count(place));
-            self.rows.push(QueueReport {
-                is_forward: direction.is_forward,
-                t_us: now.as_micros(),
+            let capacity = direction.link.as_ref().and_then(|link| link.capacity_bytes(now));
+            let counters = QueueCounters {
                 backlog_bytes: queue.backlog_bytes,
                 backlog_packets: queue.backlog_packets,
                 dropped_packets: queue.dropped_packets,
@@ -175,8 +175,9 @@ impl Watcher {
                 marked_packets: queue.marked_packets,
                 sent_packets: queue.sent_packets,
                 sent_bytes: queue.sent_bytes,
-                capacity_bytes: direction.link.as_ref().and_then(|link| link.capacity_bytes(now)).map(|bytes| bytes.0),
-            });
+                capacity_bytes: capacity.map(|bytes| bytes.0),
+            };
+            self.rows.push(QueueReport { is_forward: direction.is_forward, t_us: now.as_micros(), counters });
         }
         Ok(now)
     }

@@ -6,9 +6,10 @@
 use super::capture::{Captured, Recorder, fate};
 use super::packet::Packet;
 use crate::protocol::QueueReport;
-use thalweg_link::{Link, Stats};
+use thalweg_link::Link;
+use thalweg_trace::QueueCounters;
 use thalweg_traffic::{Outbox, Stream};
-use thalweg_units::{Bytes, Span, Time};
+use thalweg_units::{Span, Time};
 
 /// A direction.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub(super) struct Direction {
 pub(super) struct Samples {
     interval: Span,
     next: Option<Time>,
-    taken: Vec<(Time, Stats, Option<Bytes>)>,
+    taken: Vec<(Time, QueueCounters)>,
 }
 
 impl Samples {
@@ -96,24 +97,12 @@ impl Direction {
             self.sample(now);
         }
         let is_forward = self.is_forward;
-        let row = |(at, stats, capacity): &(Time, Stats, Option<Bytes>)| QueueReport {
-            is_forward,
-            t_us: at.as_micros(),
-            backlog_bytes: stats.backlog_bytes.0,
-            backlog_packets: stats.backlog_packets.0,
-            dropped_packets: stats.dropped.0,
-            lost_packets: stats.lost.0,
-            marked_packets: stats.marked.0,
-            sent_packets: stats.sent_packets.0,
-            sent_bytes: stats.sent_bytes.0,
-            capacity_bytes: capacity.map(|bytes| bytes.0),
-        };
+        let row = |&(at, counters): &(Time, QueueCounters)| QueueReport { is_forward, t_us: at.as_micros(), counters };
         self.samples.taken.iter().map(row).collect()
     }
 
     fn sample(&mut self, at: Time) {
-        let stats = self.link.stats(at);
-        self.samples.taken.push((at, stats, self.link.capacity_bytes(at)));
+        self.samples.taken.push((at, self.link.queue_counters(at)));
     }
 
     fn enter(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {

@@ -114,7 +114,7 @@ fn report(
     let packet_time = capacity.map_or(Span::ZERO, |capacity| end.since(Time::ZERO).scale(MTU.0, capacity.0));
     let forward = forward.finish(end, &mut recorder);
     let reverse = reverse.finish(end, &mut recorder);
-    let backlog_bytes = forward.iter().map(|row| row.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
+    let backlog_bytes = forward.iter().map(|row| row.counters.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
     for row in forward.into_iter().chain(reverse) {
         stage.events.buffer(&HostEvent::Queue(row));
     }

@@ -1,55 +1,29 @@
 //! What hosts report, as rows of the tables.
 
 use crate::diag;
-use crate::protocol::{Connection, FlowReport, HostEvent, QueueReport, SampleReport, StateReport};
+use crate::protocol::{Connection, FlowReport, HostEvent, LINKS, SampleReport, StateReport};
 use crate::relay::capture::Captured;
 use std::sync::Arc;
+use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::Experiment;
-use thalweg_trace::{FlowRow, PacketRow, QueueRow, SampleRow, Sink, StateRow};
+use thalweg_trace::{FlowRow, PacketRow, SampleRow, Sink, StateRow};
 
 /// States of loss recovery, by the numbers that the kernel gives them (enum tcp_ca_state in include/uapi/linux/tcp.h).
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 
-/// Directions of the path.
-const LINKS: [&str; 2] = ["forward", "reverse"];
-
 /// Makes rows and hands them over. Rows of flows wait until all hosts have said whether the experiment can be believed.
 pub struct Rows<'a> {
-    experiment: u64,
-    repetition: u64,
-    flows: Vec<Labels>,
+    labels: RowLabels,
     sink: &'a mut dyn Sink,
     transfers: Vec<FlowReport>,
     /// Packets that have left each direction's queue so far.
     sent: [u64; 2],
 }
 
-/// What every row of a flow's connections has.
-struct Labels {
-    flow: Arc<str>,
-    cc: Arc<str>,
-    host: Arc<str>,
-    direction: Option<&'static str>,
-}
-
 impl<'a> Rows<'a> {
     /// No rows yet.
     pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
-        let has_up = experiment.has_up_flows();
-        let labels = experiment.flows.iter().map(|flow| Labels {
-            flow: flow.name.as_str().into(),
-            cc: flow.cc.as_str().into(),
-            host: flow.host.as_str().into(),
-            direction: has_up.then_some(flow.direction()),
-        });
-        Rows {
-            experiment: experiment.experiment.into(),
-            repetition: experiment.repetition.into(),
-            flows: labels.collect(),
-            sink,
-            transfers: Vec::new(),
-            sent: [0; 2],
-        }
+        Rows { labels: RowLabels::of(experiment), sink, transfers: Vec::new(), sent: [0; 2] }
     }
 
     /// Takes what a host reports.
@@ -71,7 +45,9 @@ impl<'a> Rows<'a> {
                 _ => return Err(HostEvent::State(report)),
             },
             HostEvent::Queue(report) => {
-                let row = self.queue(&report);
+                let link = usize::from(!report.is_forward);
+                self.sent[link] = self.sent[link].max(report.counters.sent_packets);
+                let row = report.row(self.labels.experiment, self.labels.repetition);
                 self.sink.queue(row);
             }
             other => return Err(other),
@@ -82,8 +58,8 @@ impl<'a> Rows<'a> {
     /// Hands over the row of a recorded packet.
     pub fn packet(&mut self, packet: Captured) {
         self.sink.packet(PacketRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
+            experiment: self.labels.experiment,
+            repetition: self.labels.repetition,
             link: LINKS[usize::from(!packet.is_forward)],
             t_us: packet.t.as_micros(),
             number: packet.number,
@@ -106,16 +82,16 @@ impl<'a> Rows<'a> {
     }
 
     fn has(&self, of: Connection) -> bool {
-        of.flow < self.flows.len()
+        of.flow < self.labels.flows.len()
     }
 
     fn flow(&self, report: FlowReport, untrustworthy: Option<Arc<str>>) -> FlowRow {
-        let Labels { flow, cc, host, direction } = &self.flows[report.of.flow];
+        let FlowLabels { flow, cc, host, direction } = &self.labels.flows[report.of.flow];
         let lasted_us = report.end_us.saturating_sub(report.start_us);
         let goodput_bps = if lasted_us == 0 { 0.0 } else { report.acked_bytes as f64 * 8.0 / (lasted_us as f64 / 1e6) };
         FlowRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
+            experiment: self.labels.experiment,
+            repetition: self.labels.repetition,
             flow: flow.clone(),
             copy: report.of.copy,
             connection: report.of.connection,
@@ -147,9 +123,9 @@ impl<'a> Rows<'a> {
 
     fn sample(&self, report: SampleReport) -> SampleRow {
         SampleRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
-            flow: self.flows[report.of.flow].flow.clone(),
+            experiment: self.labels.experiment,
+            repetition: self.labels.repetition,
+            flow: self.labels.flows[report.of.flow].flow.clone(),
             copy: report.of.copy,
             connection: report.of.connection,
             t_us: report.t_us,
@@ -169,33 +145,14 @@ impl<'a> Rows<'a> {
 
     fn state(&self, report: &StateReport, key: &'static str) -> StateRow {
         StateRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
-            flow: self.flows[report.of.flow].flow.clone(),
+            experiment: self.labels.experiment,
+            repetition: self.labels.repetition,
+            flow: self.labels.flows[report.of.flow].flow.clone(),
             copy: report.of.copy,
             connection: report.of.connection,
             t_us: report.t_us,
             key,
             value: report.value,
-        }
-    }
-
-    fn queue(&mut self, report: &QueueReport) -> QueueRow {
-        let link = usize::from(!report.is_forward);
-        self.sent[link] = self.sent[link].max(report.sent_packets);
-        QueueRow {
-            experiment: self.experiment,
-            repetition: self.repetition,
-            link: LINKS[link],
-            t_us: report.t_us,
-            backlog_bytes: report.backlog_bytes,
-            backlog_packets: report.backlog_packets,
-            dropped_packets: report.dropped_packets,
-            lost_packets: report.lost_packets,
-            marked_packets: report.marked_packets,
-            sent_packets: report.sent_packets,
-            sent_bytes: report.sent_bytes,
-            capacity_bytes: report.capacity_bytes,
         }
     }
 }

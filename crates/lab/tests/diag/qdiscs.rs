@@ -10,8 +10,9 @@ use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 use thalweg_lab::host;
-use thalweg_lab::protocol::{Command, Configuration, HostEvent, Qdisc, Qdiscs, QueueReport, Role};
+use thalweg_lab::protocol::{Command, Configuration, HostEvent, Qdisc, Qdiscs, Role};
 use thalweg_plan::plan::Experiment;
+use thalweg_trace::QueueRow;
 use thalweg_units::Span;
 
 /// Longest wait for what takes a moment.
@@ -79,12 +80,12 @@ impl Host {
         }
     }
 
-    fn stop(&mut self) -> (Vec<QueueReport>, BTreeMap<String, f64>, Vec<String>) {
+    fn stop(&mut self) -> (Vec<QueueRow>, BTreeMap<String, f64>, Vec<String>) {
         self.tell(&Command::Stop);
         let mut rows = Vec::new();
         loop {
             match self.next() {
-                HostEvent::Queue(row) => rows.push(row),
+                HostEvent::Queue(report) => rows.push(report.row(0, 0)),
                 HostEvent::Stopped { measured, untrustworthy } => return (rows, measured, untrustworthy),
                 other => panic!("expected rows, found {other:?}"),
             }
@@ -221,7 +222,7 @@ fn rows_agree_with_tc(counted_bytes: u64) {
     let (rows, measured, _) = host.stop();
     let tc = said();
     let last = rows.last().expect("there are rows");
-    assert!(rows.iter().all(|row| row.is_forward));
+    assert!(rows.iter().all(|row| row.link == "forward"));
     assert!(rows.windows(2).all(|two| two[0].t_us < two[1].t_us && two[0].sent_packets <= two[1].sent_packets));
 
     let number = |key: &str| tc[key].as_u64().unwrap_or_else(|| panic!("tc says no {key}: {tc}"));
@@ -265,7 +266,7 @@ fn drops_of_the_discipline_in_front_are_random_losses() {
     let (rows, measured, untrustworthy) = host.stop();
     let last = rows.last().expect("there are rows");
     assert!(drops > 0);
-    assert_eq!((last.is_forward, last.lost_packets, last.dropped_packets), (false, drops, 0));
+    assert_eq!((last.link, last.lost_packets, last.dropped_packets), ("reverse", drops, 0));
     assert_eq!(last.capacity_bytes, None, "the link is unlimited");
     assert_eq!(measured.get("qdisc_change_lateness_worst_us"), None, "there was no command");
     assert_eq!(untrustworthy, Vec::<String>::new());

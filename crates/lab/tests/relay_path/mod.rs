@@ -11,8 +11,9 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use thalweg_lab::clock::monotonic_ns;
 use thalweg_lab::net::{LinkKind, Network};
-use thalweg_lab::protocol::{Command, Configuration, HostEvent, QueueReport, Role};
+use thalweg_lab::protocol::{Command, Configuration, HostEvent, Role};
 use thalweg_plan::plan::Experiment;
+use thalweg_trace::QueueRow;
 
 /// How long anything may take before a test fails. Everything takes a few seconds at most.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,8 +31,8 @@ pub struct Path {
 /// What a relay told at its end.
 #[derive(Debug)]
 pub struct RelayReports {
-    pub forward: Vec<QueueReport>,
-    pub reverse: Vec<QueueReport>,
+    pub forward: Vec<QueueRow>,
+    pub reverse: Vec<QueueRow>,
     pub measured: BTreeMap<String, f64>,
     pub untrustworthy: Vec<String>,
 }
@@ -130,8 +131,8 @@ impl Path {
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
         let (measured, untrustworthy) = loop {
             match self.relay.event() {
-                HostEvent::Queue(row) if row.is_forward => forward.push(row),
-                HostEvent::Queue(row) => reverse.push(row),
+                HostEvent::Queue(report) if report.is_forward => forward.push(report.row(0, 0)),
+                HostEvent::Queue(report) => reverse.push(report.row(0, 0)),
                 HostEvent::Stopped { measured, untrustworthy } => break (measured, untrustworthy),
                 other => panic!("{other:?}"),
             }

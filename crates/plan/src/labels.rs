@@ -1,0 +1,46 @@
+//! What the rows of an experiment's tables say about where they belong.
+
+use crate::plan::Experiment;
+use std::sync::Arc;
+
+/// The labels of an experiment's rows.
+#[derive(Clone, Debug)]
+pub struct RowLabels {
+    /// Number of the sweep point.
+    pub experiment: u64,
+    /// Number of the repetition.
+    pub repetition: u64,
+    /// Of each flow, in the order of the plan.
+    pub flows: Vec<FlowLabels>,
+}
+
+/// The labels of the rows of a flow's connections.
+#[derive(Clone, Debug)]
+pub struct FlowLabels {
+    /// Name of the flow.
+    pub flow: Arc<str>,
+    /// Its congestion control.
+    pub cc: Arc<str>,
+    /// Its host.
+    pub host: Arc<str>,
+    /// Its direction; nothing where no flow of the experiment goes up.
+    pub direction: Option<&'static str>,
+}
+
+impl RowLabels {
+    /// The labels of this experiment.
+    pub fn of(experiment: &Experiment) -> RowLabels {
+        let has_up = experiment.has_up_flows();
+        let flows = experiment.flows.iter().map(|flow| FlowLabels {
+            flow: flow.name.as_str().into(),
+            cc: flow.cc.as_str().into(),
+            host: flow.host.as_str().into(),
+            direction: has_up.then_some(flow.direction()),
+        });
+        RowLabels {
+            experiment: experiment.experiment.into(),
+            repetition: experiment.repetition.into(),
+            flows: flows.collect(),
+        }
+    }
+}
