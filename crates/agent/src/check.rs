@@ -2,7 +2,6 @@
 
 use crate::cc;
 use crate::flow::cgroups::mount_point;
-use crate::problem::Problem;
 use crate::record::RIGHTS;
 use crate::requirements::{self, release};
 use crate::tune::Offer;
@@ -12,6 +11,7 @@ use libbpf_rs::{MapHandle, MapType};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
+use thalweg_store::Problem;
 
 /// The commands that have needs.
 const COMMANDS: [&str; 3] = ["record", "tune", "cc"];

@@ -5,7 +5,6 @@
 //! daemon nor a new start of the machine leaves anything. A new daemon ends the keeper of a dead one and begins by itself.
 
 use crate::cc::holders::{Held, Holder, holders};
-use crate::problem::Problem;
 use crate::signals::Signals;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 
 /// The command of the agent that is a keeper.
 pub const COMMAND: &str = "tune-keeper";

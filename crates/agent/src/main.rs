@@ -16,7 +16,6 @@ mod libbpf_log;
 mod log;
 mod notify;
 mod object;
-mod problem;
 mod record;
 mod requirements;
 mod show;
@@ -26,11 +25,11 @@ mod tune;
 
 use arguments::{Arguments, Cc, Command};
 use clap::Parser;
-use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use text::printable;
+use thalweg_store::{Exit, Problem};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();

@@ -1,9 +1,9 @@
 //! Compiled BPF programs: opened, loaded, and what was said about them.
 
 use crate::libbpf_log;
-use crate::problem::Problem;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use std::path::Path;
+use thalweg_store::Problem;
 
 /// How many of the log's last lines an error shows: the verifier's reason is at the end.
 const SHOWN_LINES: usize = 12;
@@ -53,4 +53,20 @@ pub fn load(open: OpenObject, place: &str) -> Result<Object, Problem> {
             "what the program needs may not be in this kernel: compare `uname -r` with its documentation",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libbpf_rs::ErrorExt;
+    use rustix::io::Errno;
+    use thalweg_store::Exit;
+
+    #[test]
+    fn the_cause_of_an_error_of_libbpf_counts() {
+        let error = libbpf_rs::Error::from_raw_os_error(Errno::MFILE.raw_os_error()).context("failed to open object");
+        let problem = Problem::missing("no-btf", "this kernel", error, "type information", "boot another kernel");
+        assert_eq!((problem.exit, problem.code), (Exit::Exhausted, "too-few-descriptors"), "{problem}");
+        assert!(problem.found.contains("failed to open object: Too many open files"), "{problem}");
+    }
 }

@@ -1,10 +1,9 @@
 //! What the machine must have for programs in eBPF: a kernel that is new enough, its types, and the rights to load them.
 
-use crate::problem::Problem;
 use libbpf_rs::btf::Btf;
 use std::fs;
 use std::path::Path;
-use thalweg_store::{Shortage, raise_open_files};
+use thalweg_store::{Problem, Shortage, raise_open_files};
 
 /// The oldest kernel that the programs are made for and tested on.
 const FLOOR: (u32, u32) = (6, 1);

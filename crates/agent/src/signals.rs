@@ -1,10 +1,10 @@
 //! Signals of a daemon: SIGINT and SIGTERM end it, SIGHUP has it read its settings again.
 
-use crate::problem::Problem;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use thalweg_store::Problem;
 
 /// What signals have asked for.
 #[derive(Clone, Debug)]

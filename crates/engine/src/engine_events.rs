@@ -1,11 +1,10 @@
 //! What a command says on standard output while it works: a JSON object per line.
 
-use crate::problem::Problem;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Mutex;
-use thalweg_store::{ExperimentId, Merged};
+use thalweg_store::{ExperimentId, Merged, Problem};
 
 /// Something that has happened.
 #[derive(Debug, Serialize)]
@@ -99,7 +98,7 @@ impl<'a> EngineEvent<'a> {
     /// The event of a problem.
     pub fn error(problem: &'a Problem) -> EngineEvent<'a> {
         let Problem { code, place, found, expected, hint, .. } = problem;
-        EngineEvent::Error { code, place, found, expected, hint, message: problem.to_string() }
+        EngineEvent::Error { code, place, found, expected, hint, message: problem.sentence() }
     }
 
     /// The event of a merge.

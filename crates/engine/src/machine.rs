@@ -1,8 +1,7 @@
 //! Facts about this machine and about how we were called, for run.json, and the resources that a run needs.
 
-use crate::problem::{Exit, Problem};
 use std::fs;
-use thalweg_store::{Host, Shortage, raise_open_files};
+use thalweg_store::{Exit, Host, Problem, Shortage, raise_open_files};
 
 /// Environment variable with the command that the user gave, as a JSON array of its words.
 const COMMAND: &str = "THALWEG_COMMAND";
@@ -28,7 +27,7 @@ pub fn experiments_that_fit() -> Result<usize, Problem> {
     let Some(limit) = raise_open_files() else { return Ok(usize::MAX) };
     match limit.saturating_sub(OPEN_FILES) / OPEN_FILES_OF_EXPERIMENT {
         0 => Err(Problem {
-            exit: Exit::Temporary,
+            exit: Exit::Exhausted,
             code: Shortage::Descriptors.code(),
             place: "the limit of open files".to_owned(),
             found: limit.to_string(),

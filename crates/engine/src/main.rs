@@ -12,18 +12,17 @@ mod machine;
 mod merge;
 mod plan_file;
 mod policy;
-mod problem;
 mod run;
 mod schema;
 
 use arguments::{Arguments, Command, Guest, Policy};
 use clap::Parser;
 use engine_events::{EngineEvent, Output};
-use problem::{Exit, Problem};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use thalweg_lab::{guest, vm};
+use thalweg_store::{Exit, Problem};
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
@@ -85,7 +84,7 @@ fn exit_of(part: &str, outcome: Result<(), impl std::fmt::Display>) -> ExitCode 
 fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
     let output = Output::new(std::io::stdout());
     let exit = action(&output).unwrap_or_else(|problem| {
-        eprintln!("thalweg-engine: {problem}\n  hint: {}", problem.hint);
+        eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
         // If nobody reads events any more, the text above and the exit code still say it.
         let _ = output.emit(&EngineEvent::error(&problem));
         problem.exit

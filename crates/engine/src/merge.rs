@@ -2,8 +2,8 @@
 
 use crate::engine_events::{EngineEvent, Output};
 use crate::machine;
-use crate::problem::{Exit, Problem};
 use std::path::{Path, PathBuf};
+use thalweg_store::{Exit, Problem};
 
 /// Joins run directories.
 pub fn merge(out: &Path, parts: &[PathBuf], output: &Output) -> Result<Exit, Problem> {

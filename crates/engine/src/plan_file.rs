@@ -1,13 +1,12 @@
 //! Reading a plan, and refusing one that cannot be run.
 
-use crate::problem::{Exit, Problem};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use thalweg_plan::plan::{Capacity, Experiment, FORMAT, Plan, SweepValue};
-use thalweg_store::RunFile;
+use thalweg_store::{Exit, Problem, RunFile};
 use thalweg_trace::{FlowRow, Row};
 
 /// Reads the plan in `path` (`-`: standard input), or the plan of the run.json in `path`.

@@ -20,7 +20,8 @@
 //! `docs/reference/run-directory.md` says the same to those who read run directories.
 //!
 //! What makes files complete or absent serves others, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of
-//! any table in any folder, [`Lock`] says whose folder it is.
+//! any table in any folder, [`Lock`] says whose folder it is. [`Problem`] and [`Exit`] are what the commands of all binaries end
+//! with.
 
 mod atomic;
 mod column;
@@ -33,6 +34,7 @@ mod layout;
 mod lock;
 mod merge;
 mod order;
+mod problem;
 mod publish;
 mod repeats;
 mod rows;
@@ -50,10 +52,11 @@ pub use id::{Id, experiment_id};
 pub use journal::now;
 pub use lock::Lock;
 pub use merge::{Merged, merge};
+pub use problem::{Exit, Problem};
 pub use repeats::Repeats;
 pub use rows::Rows;
 pub use rows_file::RowsFile;
 pub use run_file::{ExperimentId, Host, RunFile};
-pub use shortage::{EXIT_TEMPORARY, Shortage, raise_open_files};
+pub use shortage::{Shortage, raise_open_files};
 pub use stored::StoredRows;
 pub use tables::{Health, Tables};

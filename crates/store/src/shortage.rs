@@ -24,9 +24,6 @@ pub enum Shortage {
     Quota,
 }
 
-/// Exit code of a program that stopped because of a [`Shortage`]: `EX_TEMPFAIL` of sysexits.h, "try again later".
-pub const EXIT_TEMPORARY: u8 = 75;
-
 /// Raises the soft limit of open files to the hard limit and returns the limit in effect; `None` if it is unlimited.
 pub fn raise_open_files() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);

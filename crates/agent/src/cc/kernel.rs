@@ -1,6 +1,5 @@
 //! What the running kernel has of that which an algorithm in eBPF needs.
 
-use crate::problem::Problem;
 use crate::requirements::{self, NET_ADMIN, SYS_ADMIN};
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
@@ -8,6 +7,7 @@ use libbpf_rs::btf::{Btf, BtfType};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use thalweg_store::Problem;
 
 /// A kernel that can register algorithms in eBPF, seen by a process that may.
 pub struct StructOpsKernel {

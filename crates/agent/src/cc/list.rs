@@ -4,9 +4,9 @@ use super::kernel::{self, StructOpsKernel};
 use super::registered::Registered;
 use super::settings;
 use super::stale::{self, StaleDefault, stale_defaults};
-use crate::problem::Problem;
 use crate::requirements::{self, FILES_OF_CC};
 use serde::Serialize;
+use thalweg_store::Problem;
 
 #[derive(Serialize)]
 struct Algorithms {

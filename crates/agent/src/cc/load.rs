@@ -8,13 +8,13 @@ use super::{BBR_CPU, settings, unload};
 use crate::files;
 use crate::log;
 use crate::notify;
-use crate::problem::Problem;
 use crate::requirements::{self, FILES_OF_CC};
 use libbpf_rs::{Link, MapCore, MapType, Object};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsStr;
 use std::path::Path;
+use thalweg_store::Problem;
 
 /// Registers an algorithm by its name or from a file. With `keep` it returns then and the registration stays; without, it
 /// waits until it is told to end (SIGINT, SIGTERM) and takes the registration back.

@@ -2,12 +2,12 @@
 
 use super::kernel::StructOpsKernel;
 use super::{BBR_CPU, DEFAULT_RULE, RULES};
-use crate::problem::Problem;
 use crate::{libbpf_log, object};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{MapType, Object, OpenObject};
 use std::ffi::OsStr;
+use thalweg_store::Problem;
 
 /// `bbr_cpu` as the agent carries it.
 const BBR_CPU_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o"));

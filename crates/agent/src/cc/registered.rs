@@ -4,10 +4,10 @@
 use super::holders::{self, Held, Holder};
 use super::kernel::StructOpsKernel;
 use super::object::text;
-use crate::problem::Problem;
 use libbpf_rs::btf::types::{FuncProto, MemberAttr, Ptr, Struct};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ReferencesType};
+use thalweg_store::Problem;
 
 /// How the kernel knows an algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@
 
 use super::object::Algorithm;
 use crate::object;
-use crate::problem::Problem;
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 
 /// The hidden command of the process.
 pub const COMMAND: &str = "cc-rehearse";

@@ -1,8 +1,8 @@
 //! The kernel's settings of congestion control, as /proc shows them: of the network namespace that the agent runs in.
 
-use crate::problem::Problem;
 use std::fs;
 use std::io;
+use thalweg_store::Problem;
 
 const FOLDER: &str = "/proc/sys/net/ipv4";
 

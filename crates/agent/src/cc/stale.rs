@@ -1,9 +1,9 @@
 //! Defaults that name an algorithm which was taken back. The kernel's setting holds on to it, so that new connections still get it.
 
 use super::settings;
-use crate::problem::Problem;
 use crate::text::on_one_line;
 use serde::Serialize;
+use thalweg_store::Problem;
 
 /// Such a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

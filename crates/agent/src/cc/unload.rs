@@ -5,9 +5,9 @@ use super::holders::Holder;
 use super::kernel::StructOpsKernel;
 use super::registered::{Registered, State};
 use super::settings;
-use crate::problem::Problem;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 
 /// How long a loader has to take its algorithm back after it was asked to.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,6 +1,5 @@
 //! cgroups: which one is recorded, and what the numbers of the others stand for.
 
-use crate::problem::Problem;
 use rustix::fs::{Access, AtFlags, accessat};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -8,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 
 /// The folders are read again for a number that is not known, but no more often than this.
 const LEAST_WAIT: Duration = Duration::from_secs(1);

@@ -7,13 +7,13 @@ use super::record_event::{Counters, Settings};
 use crate::cc::holders::{Held, holders};
 use crate::keeper::end_orphans;
 use crate::object;
-use crate::problem::Problem;
 use libbpf_rs::query::{LinkInfo, LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgramInfo};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ProgramAttachType, ProgramInput, ProgramType};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use thalweg_store::Problem;
 
 /// As the agent carries it.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));

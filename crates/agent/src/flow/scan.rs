@@ -3,13 +3,13 @@
 
 use super::program::Program;
 use super::record_event::RecordEvent;
-use crate::problem::Problem;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use thalweg_store::Problem;
 
 /// The purpose of a scan, as bpf/flow/record.bpf.c numbers it.
 const SHOWS_ALL: u32 = 1;

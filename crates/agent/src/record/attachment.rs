@@ -8,7 +8,6 @@ use super::extension::Extension;
 use crate::flow::cgroups::{Fate, Paths, Recorded};
 use crate::flow::program::check_alone;
 use crate::log;
-use crate::problem::Problem;
 use crate::show::observed::{LoadedPrograms, Observed};
 use libbpf_rs::Link;
 use libbpf_rs::query::LinkTypeInfo;
@@ -17,6 +16,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 
 /// How often it is checked where nothing tells of a change.
 const CHECK: Duration = Duration::from_millis(200);

@@ -26,7 +26,6 @@ use crate::flow::untracked::Untracked;
 use crate::flow::wakeup::Wakeup;
 use crate::log;
 use crate::notify;
-use crate::problem::Problem;
 use crate::show::metrics::Metrics;
 use crate::show::observable::Observable;
 use crate::show::observed::{LoadedPrograms, Observed};
@@ -39,6 +38,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
+use thalweg_store::Problem;
 
 /// Records until a signal ends it.
 ///

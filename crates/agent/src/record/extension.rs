@@ -4,10 +4,10 @@ use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
 use crate::flow::record_event::RecordEvent;
-use crate::problem::Problem;
 use crate::show::observable::Tuning;
 use libbpf_rs::Link;
 use std::sync::Arc;
+use thalweg_store::Problem;
 
 /// An extension of the recorder. Its methods are called in the recorder's thread; by default they change nothing.
 pub trait Extension {

@@ -6,12 +6,12 @@ use crate::flow::capacity::Capacity;
 use crate::flow::cgroups::{Paths, Recorded, mount_point};
 use crate::flow::program::{check_alone, check_no_other_tuner};
 use crate::flow::record_event::Settings;
-use crate::problem::Problem;
 use crate::requirements::{self, BPF, FILES_OF_RECORDER, NET_ADMIN, PERFMON, SYS_ADMIN};
 use crate::show::observed::now_us;
 use crate::show::snapshot::Snapshot;
 use std::path::PathBuf;
 use std::time::Duration;
+use thalweg_store::Problem;
 
 /// The rights that recording takes, one of each. The kernel takes the last of each for the others.
 pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];

@@ -7,7 +7,6 @@ use crate::flow::record_event::RecordEvent;
 use crate::flow::scan::{Scanned, Scanner};
 use crate::flow::wakeup::Wakeup;
 use crate::log;
-use crate::problem::Problem;
 use crate::signals::Signals;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use rustix::buffer::spare_capacity;
@@ -19,6 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 
 /// How often events are fetched. The kernel's side wakes this thread when a quarter of their room is full.
 const TICK: Duration = Duration::from_millis(200);

@@ -5,11 +5,11 @@
 use super::metrics::Metrics;
 use super::observable::Observable;
 use super::serve::{self, Endpoint};
-use crate::problem::Problem;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use thalweg_store::Problem;
 
 /// Where the metrics are served unless told otherwise.
 pub const DEFAULT: &str = "127.0.0.1:9477";

@@ -1,8 +1,8 @@
 use super::*;
-use crate::problem::Exit;
 use crate::show::fixture;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use thalweg_store::Exit;
 
 fn start() -> Server {
     Server::start("127.0.0.1:0", Arc::new(Metrics::new()), Arc::new(fixture::agent())).unwrap()

@@ -6,7 +6,6 @@ use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
 use super::sorting::{MOST, Selection};
 use crate::log;
-use crate::problem::Problem;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::de::DeserializeOwned;
@@ -19,6 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use thalweg_store::Problem;
 
 /// Where an agent answers unless told otherwise.
 pub const DEFAULT: &str = "/run/thalweg/agent.sock";

@@ -1,5 +1,4 @@
 use super::*;
-use crate::problem::Exit;
 use crate::show::fixture;
 use crate::show::snapshot::{OpenConnections, Snapshot};
 use crate::show::sorting::SortBy;
@@ -7,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::sync::Mutex;
 use std::time::Instant;
+use thalweg_store::Exit;
 
 fn start(path: &Path) -> Result<Server, Problem> {
     Server::start(path, Arc::new(fixture::agent()))

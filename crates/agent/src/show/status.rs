@@ -4,10 +4,10 @@ use super::observable::Request;
 use super::snapshot::Snapshot;
 use super::socket;
 use super::words::{age, bytes, count};
-use crate::problem::Problem;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
+use thalweg_store::Problem;
 
 /// The status of the agent on a socket, as text or JSON.
 ///

@@ -8,13 +8,13 @@ use super::table::{self, COLUMNS};
 use super::terminal::Terminal;
 use super::words::count;
 use crate::log;
-use crate::problem::Problem;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use thalweg_store::Problem;
 
 /// How often the table is made anew.
 const INTERVAL: Duration = Duration::from_secs(2);

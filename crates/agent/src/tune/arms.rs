@@ -1,9 +1,9 @@
 //! Which algorithms there are to choose from.
 
 use crate::cc::settings;
-use crate::problem::Problem;
 use std::io;
 use thalweg_policy::MAX_ARMS;
+use thalweg_store::Problem;
 
 /// Algorithms that take any loss for the end of the world unless routers on the way mark packets (ECN): only within data centres.
 pub const NEED_ECN: [&str; 2] = ["dctcp", "prague"];

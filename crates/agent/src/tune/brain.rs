@@ -14,7 +14,6 @@ use super::log::Log;
 use super::setup::Setup;
 use crate::flow::reason::Reason;
 use crate::log;
-use crate::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use thalweg_policy::{
     ArmId, Change, Class, Direction, Family, Guard, Host, Outcome, PolicyEvent, Prefix, Tree, Weights,
 };
+use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
 /// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so many.

@@ -10,7 +10,6 @@ use super::state::{Learned, State};
 use super::view::{Saved, Status};
 use crate::flow::reason::Reason;
 use crate::log;
-use crate::problem::Problem;
 use crate::show::observable::Tuning;
 use crate::show::observed::now_us;
 use serde_json::{Value, json};
@@ -19,6 +18,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use thalweg_policy::{Outcome, Prefix, PrefixError};
+use thalweg_store::Problem;
 use thalweg_units::Time;
 
 /// How often it is looked for network namespaces that are new: until then nothing is chosen in them.

@@ -2,12 +2,12 @@
 
 use super::kernel::Override;
 use crate::files;
-use crate::problem::Problem;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thalweg_policy::{AbUnit, Arms, BpftuneSettings, GreedySettings, Prefix, UcbSettings};
+use thalweg_store::Problem;
 use thalweg_units::Bytes;
 
 /// What a file says.

@@ -2,9 +2,9 @@
 
 use super::decisions::Decisions;
 use super::kernel::{Override, Row, RowKey, TuneKernel};
-use crate::problem::Problem;
 use std::collections::BTreeMap;
 use thalweg_policy::Prefix;
+use thalweg_store::Problem;
 
 /// Records the calls that it receives.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,9 @@
 //! What the daemon tells the kernel's side (bpf/flow/choose.h): with which chance each destination gets each algorithm.
 
 use super::decisions::Decisions;
-use crate::problem::Problem;
 use std::time::Duration;
 use thalweg_policy::{ArmId, Arms, Prefix, Weights};
+use thalweg_store::Problem;
 use thalweg_units::Bytes;
 
 /// What the programs are told before the kernel takes them.

@@ -5,12 +5,12 @@ use super::explain::Explained;
 use super::options::Look;
 use super::view::Status;
 use super::watchdog::Watchdog;
-use crate::problem::Problem;
 use crate::show::observable::Request;
 use crate::show::socket;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::Path;
+use thalweg_store::Problem;
 
 /// Prints the answer, as text or JSON. Where a watchdog stands in for an agent that was killed, the status says so.
 ///

@@ -5,11 +5,11 @@ use super::kernel::{Choice, Override, Row, RowKey, TuneKernel};
 use super::wire::{self, Slots};
 use crate::flow::clock::monotonic_us;
 use crate::flow::program::Program;
-use crate::problem::Problem;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::fmt::Display;
 use std::time::Duration;
 use thalweg_policy::{Family, Prefix};
+use thalweg_store::Problem;
 
 /// The maps of the programs at work.
 pub struct Maps {

@@ -36,7 +36,6 @@ mod view;
 mod watchdog;
 mod wire;
 
-use crate::problem::Problem;
 use crate::record::record_with;
 use crate::signals::Signals;
 use chooser::Chooser;
@@ -44,6 +43,7 @@ use kernel::{Choice, LossRule};
 use setup::Setup;
 use std::time::Duration;
 use thalweg_policy::Family;
+use thalweg_store::Problem;
 use tuner::Tuner;
 
 pub use arms::Offer;

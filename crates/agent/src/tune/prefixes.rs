@@ -6,13 +6,13 @@
 //! in it is not understood.
 
 use crate::files;
-use crate::problem::Problem;
 use flate2::read::GzDecoder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::{Path, PathBuf};
 use thalweg_policy::{Places, Prefix, Tree};
+use thalweg_store::Problem;
 
 /// What others call columns of ours.
 const NAMES: [(&str, &str); 7] = [

@@ -5,7 +5,6 @@ use super::config::{self, Config, TreeKeys, unknown_arm};
 use super::kernel::Override;
 use super::options::{DEFAULT_STATE, Options};
 use super::prefixes;
-use crate::problem::Problem;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,6 +15,7 @@ use thalweg_policy::{
     Ab, AbUnit, AnyPolicy, Arm, ArmId, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy,
     GreedySettings, Guard, GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
 };
+use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
 /// The policies that have a name.

@@ -11,7 +11,6 @@
 use super::brain::Brain;
 use crate::files::{self, NOFOLLOW};
 use crate::log;
-use crate::problem::Problem;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thalweg_policy::{Guard, Snapshot};
-use thalweg_store::{Pending, remove_temporary};
+use thalweg_store::{Pending, Problem, remove_temporary};
 use thalweg_units::Time;
 
 /// Version of the file. What was learned has one of its own.

@@ -15,13 +15,13 @@ use crate::flow::program::Program;
 use crate::flow::reason::Reason;
 use crate::flow::record_event::RecordEvent;
 use crate::keeper::Keeper;
-use crate::problem::Problem;
 use crate::record::Extension;
 use crate::show::observable::Tuning;
 use libbpf_rs::Link;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use thalweg_store::Problem;
 
 /// The host's time off CPU is that of so long.
 const AWAY_US: u64 = 10_000_000;

@@ -1,10 +1,10 @@
 //! Which experiments of a plan are wanted now: `--shard` and `--due`.
 
 use crate::arguments;
-use crate::problem::{Exit, Problem};
 use std::collections::BTreeSet;
 use std::path::Path;
 use thalweg_plan::plan::Plan;
+use thalweg_store::{Exit, Problem};
 
 /// The places in the plan of the experiments that are to be run.
 pub fn chosen(options: &arguments::Run, plan: &Plan) -> Result<Vec<usize>, Problem> {

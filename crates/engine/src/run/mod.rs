@@ -14,11 +14,10 @@ use crate::engine_events::{EngineEvent, Output, seconds};
 use crate::engines::{self, ENGINES};
 use crate::machine;
 use crate::plan_file;
-use crate::problem::{Exit, Problem};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use thalweg_store::{RunDirectory, RunFile};
+use thalweg_store::{Exit, Problem, RunDirectory, RunFile};
 use work::{Halt, Work};
 
 /// Runs what is missing of a plan.

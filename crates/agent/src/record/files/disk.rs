@@ -6,7 +6,6 @@ use super::rotation::Rule;
 use super::settings::{FOLDER_MODE, Settings};
 use super::{Health, Rows};
 use crate::log;
-use crate::problem::Problem;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::DirBuilder;
@@ -14,7 +13,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-use thalweg_store::{Error, Lock, Repeats, RowsFile, remove_temporary};
+use thalweg_store::{Error, Lock, Problem, Repeats, RowsFile, remove_temporary};
 
 /// How long files stay as they are after they could not be merged: to write a large file again and again helps no disk.
 const MERGE_AGAIN: Duration = Duration::from_secs(60);

@@ -1,7 +1,6 @@
 //! The key of hashed addresses: a file that is made on first use, and that only its owner may read.
 
 use crate::files;
-use crate::problem::Problem;
 use hmac::{Hmac, Mac};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::Sha256;
@@ -10,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use thalweg_store::Problem;
 
 /// Where the key is unless --key says otherwise: not among the records, so that whoever copies them does not copy it.
 pub const DEFAULT_KEY: &str = "/var/lib/thalweg/address.key";

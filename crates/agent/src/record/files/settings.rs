@@ -1,8 +1,8 @@
 //! What a writer of records is told.
 
-use crate::problem::Problem;
 use std::path::PathBuf;
 use std::time::Duration;
+use thalweg_store::Problem;
 
 /// Rights on folders that are made here: records are not for everybody.
 pub const FOLDER_MODE: u32 = 0o750;

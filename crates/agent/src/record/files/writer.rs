@@ -5,11 +5,11 @@ use super::settings::Settings;
 use super::waiting::Waiting;
 use super::worker::work;
 use super::{GROUP_ROWS, Health, Rows, TRANSFER};
-use crate::problem::Problem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 use thalweg_trace::RecordRow;
 
 /// Rows that are put into columns together. As many stay in the CPU's first cache.

@@ -1,7 +1,7 @@
 use super::super::Key;
-use crate::problem::Exit;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use thalweg_store::Exit;
 
 #[test]
 fn a_key_is_made_once_for_its_owner_alone_and_found_again() {

@@ -12,7 +12,6 @@ mod trouble;
 mod writing;
 
 use super::{Rows, Settings, Writer};
-use crate::problem::Problem;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row as Stored};
 use std::fs::{self, File};
@@ -20,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use thalweg_store::Problem;
 use thalweg_trace::{RecordRow, Row, Value};
 
 /// How long anything may take on a busy machine.

@@ -1,7 +1,7 @@
 use super::super::Settings;
 use super::super::disk::Disk;
-use crate::problem::Exit;
 use std::time::Duration;
+use thalweg_store::Exit;
 
 #[test]
 fn settings_that_make_no_sense_are_refused_and_leave_nothing_behind() {

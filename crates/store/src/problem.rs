@@ -1,24 +1,28 @@
 //! What stops a command, and how the process then ends.
 
-use crate::text::printable;
+use crate::error::Error;
+use crate::shortage::Shortage;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
-use thalweg_store::{EXIT_TEMPORARY, Shortage};
 
-/// How the process ends. The codes are those of `thalweg` (docs/reference/exit-codes.md).
+/// How the process of `thalweg-engine` or `thalweg-agent` ends. The codes are those of `thalweg` (docs/reference/exit-codes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All that was asked for is done.
     Finished,
-    /// Something was tried and failed.
+    /// Something was tried and failed: an experiment, for one.
     Failed,
-    /// The command line is wrong, or a file that it names.
+    /// The command line is wrong, or a file that it names; or a run directory is of another plan.
     Refused,
+    /// A run directory cannot be written.
+    NotWritable,
     /// Something is missing on this machine.
     Missing,
-    /// A resource is used up: the same command can succeed later.
+    /// A resource is used up (open files, processes, memory): the same command can succeed later.
     Exhausted,
+    /// Somebody asked to stop.
+    Interrupted,
 }
 
 impl From<Exit> for ExitCode {
@@ -27,8 +31,11 @@ impl From<Exit> for ExitCode {
             Exit::Finished => 0,
             Exit::Failed => 1,
             Exit::Refused => 2,
+            Exit::NotWritable => 3,
             Exit::Missing => 4,
-            Exit::Exhausted => EXIT_TEMPORARY,
+            // `EX_TEMPFAIL` of sysexits.h: "try again later".
+            Exit::Exhausted => 75,
+            Exit::Interrupted => 130,
         })
     }
 }
@@ -71,6 +78,11 @@ impl Problem {
         Problem::new(Exit::Missing, code, place, found, expected, hint)
     }
 
+    /// The problem in a sentence, without what to do about it.
+    pub fn sentence(&self) -> String {
+        format!("{}: found {}, expected {}", self.place, self.found, self.expected)
+    }
+
     fn new(
         exit: Exit,
         code: &'static str,
@@ -110,15 +122,35 @@ fn shortage(found: &str) -> Option<Shortage> {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Problem { code, place, found, expected, hint, .. } = self;
-        let text = format!("{place}: found {found}; expected {expected} [{code}]\n  hint: {hint}");
-        out.write_str(&printable(&text))
+        write!(out, "{place}: found {found}; expected {expected} [{code}]\n  hint: {hint}")
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let exit = match error {
+            Error::OtherRun { .. } | Error::OtherPart { .. } | Error::NotARun { .. } | Error::BadRunFile { .. } => {
+                Exit::Refused
+            }
+            Error::Shortage { shortage, .. } if !matches!(shortage, Shortage::Disk | Shortage::Quota) => {
+                Exit::Exhausted
+            }
+            _ => Exit::NotWritable,
+        };
+        Problem {
+            exit,
+            code: error.code(),
+            place: error.place(),
+            found: error.found(),
+            expected: error.expected(),
+            hint: error.hint(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use libbpf_rs::ErrorExt;
     use rustix::io::Errno;
 
     fn refused(errno: Errno) -> Problem {
@@ -148,13 +180,5 @@ mod tests {
         }
         let other = refused(Errno::NOENT);
         assert_eq!((other.exit, other.code), (Exit::Refused, "broken-object"), "{other}");
-    }
-
-    #[test]
-    fn the_cause_of_an_error_of_libbpf_counts() {
-        let error = libbpf_rs::Error::from_raw_os_error(Errno::MFILE.raw_os_error()).context("failed to open object");
-        let problem = Problem::missing("no-btf", "this kernel", error, "type information", "boot another kernel");
-        assert_eq!((problem.exit, problem.code), (Exit::Exhausted, "too-few-descriptors"), "{problem}");
-        assert!(problem.found.contains("failed to open object: Too many open files"), "{problem}");
     }
 }
