@@ -1,10 +1,8 @@
 //! What an engine is, what it is given, and what comes out.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use thalweg_plan::plan::Experiment;
+pub use thalweg_lab::run::{Failure, Job, Outcome, Performance};
+
 use thalweg_trace::Sink;
-use thalweg_units::Span;
 
 /// What carries the packets.
 pub trait Engine: Sync {
@@ -42,23 +40,7 @@ pub trait Engine: Sync {
     }
 
     /// Runs an experiment, and stops soon after it is cancelled.
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure>;
-}
-
-/// An experiment that is to be run.
-pub struct Job<'a> {
-    /// The experiment.
-    pub experiment: &'a Experiment,
-    /// Its id.
-    pub id: &'a str,
-    /// The plan's capacity traces.
-    pub traces: &'a BTreeMap<String, Vec<u64>>,
-    /// Asked now and then: whether to stop.
-    pub is_cancelled: &'a dyn Fn() -> bool,
-    /// Takes what the engine does to the machine, in whole lines, for `commands.log`.
-    pub log: &'a dyn Fn(&str),
-    /// Where recorded packets are to be captured, if they are.
-    pub capture: Option<&'a Path>,
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure>;
 }
 
 /// A congestion control that an engine has.
@@ -86,31 +68,4 @@ impl Lack {
     pub fn of(name: &str, why: thalweg_lab::Error) -> Lack {
         Lack { name: name.to_owned(), why: why.message, hint: why.hint }
     }
-}
-
-/// What came out besides the tables.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// How long the experiment took on its own clock.
-    pub simulated: Span,
-    /// Packets that passed the bottleneck.
-    pub packets: u64,
-    /// What the engine measured of itself, by names that carry their units.
-    pub measured: BTreeMap<String, f64>,
-    /// Why the experiment should not be believed; nothing if the engine has found no reason.
-    pub untrustworthy: Vec<String>,
-}
-
-/// Why there are no tables.
-#[derive(Clone, Debug)]
-pub enum Failure {
-    /// `is_cancelled` said so.
-    Cancelled,
-    /// Something is wrong with the experiment.
-    Failed {
-        /// Short name of the reason.
-        code: String,
-        /// The reason.
-        message: String,
-    },
 }

@@ -10,7 +10,7 @@ pub struct Error {
     pub code: String,
     /// What could not be done, and what was found instead, in a sentence without a full stop.
     pub message: String,
-    /// What to type or to change.
+    /// What to type or to change; empty where the message says it.
     pub hint: String,
 }
 
@@ -18,6 +18,11 @@ impl Error {
     /// An error.
     pub fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error { code: code.to_owned(), message: message.into(), hint: hint.into() }
+    }
+
+    /// What went wrong and what to do about it, where there is one text for both.
+    pub fn sentence(&self) -> String {
+        if self.hint.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.hint) }
     }
 }
 

@@ -1,11 +1,11 @@
 //! This machine's own TCP, in network namespaces.
 
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Summary};
-use std::path::{Path, PathBuf};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::{self, BBR_CPU};
 use thalweg_lab::net::probe;
-use thalweg_lab::run;
+use thalweg_lab::run::{self, HostSetup};
 use thalweg_plan::plan;
 use thalweg_trace::Sink;
 
@@ -50,7 +50,7 @@ impl Engine for KernelEngine {
     }
 
     fn why_not(&self) -> Option<String> {
-        probe::namespaces().and_then(|()| probe::usable_algorithms()).err().map(|error| in_one(&error))
+        probe::namespaces().and_then(|()| probe::usable_algorithms()).err().map(|error| error.sentence())
     }
 
     fn controllers(&self) -> Vec<Controller> {
@@ -80,42 +80,15 @@ impl Engine for KernelEngine {
         true
     }
 
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
-        let engine = this_program()?;
-        run::run(&in_lab(job, &engine, false), sink).map(Summary::from).map_err(Failure::from)
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+        let setup = HostSetup { engine: &this_program()?, is_virtual_time: false, guests: None };
+        run::run(job, setup, sink)
     }
-}
-
-/// The experiment in the words of the lab, which lends its hosts to every engine with a real kernel.
-pub(super) fn in_lab<'a>(job: &'a Job<'a>, engine: &'a Path, is_virtual_time: bool) -> run::Job<'a> {
-    let Job { experiment, id, traces, is_cancelled, log, capture } = *job;
-    run::Job { experiment, id, traces, engine, is_cancelled, log, capture, is_virtual_time, guests: None }
-}
-
-impl From<run::Outcome> for Summary {
-    fn from(outcome: run::Outcome) -> Summary {
-        let run::Outcome { lasted, packets, measured, untrustworthy } = outcome;
-        Summary { simulated: lasted, packets, measured, untrustworthy }
-    }
-}
-
-impl From<run::Failure> for Failure {
-    fn from(failure: run::Failure) -> Failure {
-        match failure {
-            run::Failure::Cancelled => Failure::Cancelled,
-            run::Failure::Failed(error) => Failure::Failed { message: in_one(&error), code: error.code },
-        }
-    }
-}
-
-/// What went wrong and what to do about it: events have one text for both.
-pub(super) fn in_one(error: &thalweg_lab::Error) -> String {
-    format!("{}; {}", error.message, error.hint)
 }
 
 /// Why an engine with a kernel of its own cannot run. Where that kernel is what is missing, the command that gets it says all.
 pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
-    if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { in_one(error) }
+    if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { error.sentence() }
 }
 
 /// What the simulator honours but for `not_honoured`, and what only this engine does. Of the generations of kernels, those of
@@ -139,10 +112,15 @@ pub(super) fn controller(name: String) -> Controller {
     Controller { about: about.to_owned(), name, params: Vec::new() }
 }
 
+/// Why an experiment fails on an engine that cannot run.
+pub(super) fn cannot_run(why: &str) -> Failure {
+    thalweg_lab::Error::new("engine-unavailable", why, "").into()
+}
+
 /// The program that plays hosts: ourselves.
 pub(super) fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| Failure::Failed {
-        code: "no-program".to_owned(),
-        message: format!("the path of thalweg-engine cannot be found: {error}; call it by its whole path"),
+    std::env::current_exe().map_err(|error| {
+        let message = format!("the path of thalweg-engine cannot be found: {error}");
+        thalweg_lab::Error::new("no-program", message, "call it by its whole path").into()
     })
 }

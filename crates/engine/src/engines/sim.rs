@@ -1,6 +1,6 @@
 //! The simulator. It needs nothing of the machine, and the same experiment gives the same tables.
 
-use crate::engine::{Controller, Engine, Failure, Job, Summary};
+use crate::engine::{Controller, Engine, Failure, Job, Outcome, Performance};
 use std::collections::BTreeMap;
 use thalweg_trace::Sink;
 
@@ -39,16 +39,18 @@ impl Engine for SimEngine {
         thalweg_sim::HONOURS
     }
 
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
         match thalweg_sim::run(job.experiment, job.traces, sink, job.is_cancelled) {
-            Ok(summary) => Ok(Summary {
-                simulated: summary.simulated,
+            Ok(summary) => Ok(Outcome {
                 packets: summary.packets,
-                measured: BTreeMap::new(),
-                untrustworthy: Vec::new(),
+                performance: Performance {
+                    lasted: summary.simulated,
+                    measured: BTreeMap::new(),
+                    untrustworthy: Vec::new(),
+                },
             }),
             Err(thalweg_sim::Error::Cancelled) => Err(Failure::Cancelled),
-            Err(error) => Err(Failure::Failed { code: "invalid-experiment".to_owned(), message: error.to_string() }),
+            Err(error) => Err(thalweg_lab::Error::new("invalid-experiment", error.to_string(), "").into()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
-use super::kernel::{controller, honours, in_lab, this_program, unavailable};
-use crate::engine::{Controller, Engine, Failure, Job, Summary};
+use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
+use crate::engine::{Controller, Engine, Failure, Job, Outcome};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Traits, UmlKernel};
 use thalweg_trace::Sink;
@@ -78,11 +78,8 @@ impl Engine for UmlEngine {
         &HONOURS
     }
 
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
-        let (kernel, traits) = FOUND
-            .as_ref()
-            .map_err(|why| Failure::Failed { code: "engine-unavailable".to_owned(), message: why.clone() })?;
-        let engine = this_program()?;
-        guest::run(kernel, traits, &in_lab(job, &engine, true), sink).map(Summary::from).map_err(Failure::from)
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+        let (kernel, traits) = FOUND.as_ref().map_err(|why| cannot_run(why))?;
+        guest::run(kernel, traits, job, &this_program()?, sink)
     }
 }

@@ -1,10 +1,10 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
-use super::kernel::{controller, honours, in_lab, this_program, unavailable};
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Summary};
+use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome};
 use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::BBR_CPU;
-use thalweg_lab::run;
+use thalweg_lab::run::{self, HostSetup};
 use thalweg_lab::vm::Guests;
 use thalweg_trace::Sink;
 
@@ -99,12 +99,9 @@ impl Engine for VmEngine {
         true
     }
 
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
-        let guests = FOUND
-            .as_ref()
-            .map_err(|why| Failure::Failed { code: "engine-unavailable".to_owned(), message: why.clone() })?;
-        let engine = this_program()?;
-        let job = run::Job { guests: Some(guests), ..in_lab(job, &engine, false) };
-        run::run(&job, sink).map(Summary::from).map_err(Failure::from)
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+        let guests = FOUND.as_ref().map_err(|why| cannot_run(why))?;
+        let setup = HostSetup { engine: &this_program()?, is_virtual_time: false, guests: Some(guests) };
+        run::run(job, setup, sink)
     }
 }

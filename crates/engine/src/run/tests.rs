@@ -1,7 +1,7 @@
 //! What a run does when an experiment misbehaves: with engines that misbehave on purpose.
 
 use super::*;
-use crate::engine::{Controller, Failure, Job, Summary};
+use crate::engine::{Controller, Failure, Job, Outcome, Performance};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
     fn honours(&self) -> &'static [&'static str] {
         &[]
     }
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
         let repetition = job.experiment.repetition;
         sink.queue(QueueRow {
             experiment: 0,
@@ -52,7 +52,7 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
         });
         self.0(repetition, job.is_cancelled)?;
         let (measured, untrustworthy) = (BTreeMap::new(), Vec::new());
-        Ok(Summary { simulated: Span::from_secs(1), packets: 2, measured, untrustworthy })
+        Ok(Outcome { packets: 2, performance: Performance { lasted: Span::from_secs(1), measured, untrustworthy } })
     }
 }
 
@@ -81,7 +81,7 @@ impl Engine for Doubtful {
     fn records(&self) -> bool {
         true
     }
-    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Summary, Failure> {
+    fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
         (job.log)(&format!("# {}\nip link add {}\n", job.id, job.experiment.repetition));
         if let Some(capture) = job.capture {
             std::fs::write(capture, "capture").unwrap();
@@ -96,11 +96,13 @@ impl Engine for Doubtful {
                 backlog_bytes: 0,
             });
         }
-        Ok(Summary {
-            simulated: Span::from_secs(1),
+        Ok(Outcome {
             packets: 2,
-            measured: BTreeMap::from([("relay_lateness_p99_us".to_owned(), 5000.0)]),
-            untrustworthy: vec!["the relay was late".to_owned(), "packets were missed".to_owned()],
+            performance: Performance {
+                lasted: Span::from_secs(1),
+                measured: BTreeMap::from([("relay_lateness_p99_us".to_owned(), 5000.0)]),
+                untrustworthy: vec!["the relay was late".to_owned(), "packets were missed".to_owned()],
+            },
         })
     }
 }
@@ -195,7 +197,7 @@ fn what_failed_is_tried_again_and_what_finished_is_not() {
     let temporary = tempfile::tempdir().unwrap();
     let (exit, events) =
         run_all(&open(temporary.path(), 3), &AtomicBool::new(false), |repetition, _| match repetition {
-            2 => Err(Failure::Failed { code: "invalid-experiment".to_owned(), message: "rtt: found 0".to_owned() }),
+            2 => Err(thalweg_lab::Error::new("invalid-experiment", "rtt: found 0", "").into()),
             _ => Ok(()),
         });
     assert_eq!(exit, Exit::Failed);

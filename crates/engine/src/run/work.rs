@@ -1,7 +1,7 @@
 //! Experiments, several at a time. Each runs on one thread; what it gives does not depend on the others.
 
 use super::guard;
-use crate::engine::{Engine, Failure, Job, Summary};
+use crate::engine::{Engine, Failure, Job, Outcome};
 use crate::engine_events::{EngineEvent, Output, seconds};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -113,30 +113,30 @@ impl<'a> Work<'a> {
                 capture: capture.as_deref(),
             };
             match self.engine.run(&job, &mut tables) {
-                Ok(summary) => tables.commit().map(|()| Ok(summary)),
+                Ok(outcome) => tables.commit().map(|()| Ok(outcome)),
                 Err(failure) => tables.discard().map(|()| Err(failure)),
             }
         });
         match outcome {
-            Ok(Ok(Ok(summary))) => self.finish(id, &summary, start),
+            Ok(Ok(Ok(outcome))) => self.finish(id, &outcome, start),
             Ok(Ok(Err(Failure::Cancelled))) => Ok(()),
-            Ok(Ok(Err(Failure::Failed { code, message }))) => self.fail(id, &code, &message),
+            Ok(Ok(Err(Failure::Failed(error)))) => self.fail(id, &error.code, &error.sentence()),
             Ok(Err(error)) => Err(Halt::Store(error)),
             Err(said) => self.fail(id, "bug", &self.describe_bug(index, &said)),
         }
     }
 
-    fn finish(&self, id: &ExperimentId, summary: &Summary, start: Instant) -> Result<(), Halt> {
+    fn finish(&self, id: &ExperimentId, outcome: &Outcome, start: Instant) -> Result<(), Halt> {
         self.finished.fetch_add(1, Ordering::Relaxed);
-        for reason in &summary.untrustworthy {
+        for reason in &outcome.performance.untrustworthy {
             self.say(&EngineEvent::Untrustworthy { id, reason })?;
         }
         self.say(&EngineEvent::Finished {
             id,
             seconds: seconds(start.elapsed()),
-            simulated_s: summary.simulated.as_secs_f64(),
-            packets: summary.packets,
-            measured: &summary.measured,
+            simulated_s: outcome.performance.lasted.as_secs_f64(),
+            packets: outcome.packets,
+            measured: &outcome.performance.measured,
         })
     }
 

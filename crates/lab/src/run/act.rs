@@ -2,7 +2,7 @@
 
 use super::crew::{Crew, Kind, unexpected, unexpected_of};
 use super::guest::Guest;
-use super::{Failure, Job, Performance, Take, script};
+use super::{Failure, HostSetup, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
 use crate::protocol::{Command, Configuration, HostEvent, Outgoing, Role};
@@ -55,7 +55,12 @@ impl<'a> Play<'a> {
     ///
     /// # Errors
     /// One of them cannot.
-    pub fn prepare(network: &mut Network, link: LinkKind, job: &Job<'a>) -> Result<Play<'a>, Failure> {
+    pub fn prepare(
+        network: &mut Network,
+        link: LinkKind,
+        job: &Job<'a>,
+        setup: HostSetup<'_>,
+    ) -> Result<Play<'a>, Failure> {
         let roles = roles(network, link, job);
         let senders = network.senders().len();
         let is_sending = |role: &Role| matches!(role, Role::End { sends, .. } if !sends.is_empty());
@@ -63,11 +68,11 @@ impl<'a> Play<'a> {
         let mut crew = Crew::new(job.is_cancelled);
         let mut machines = Vec::new();
         let mut relay = None;
-        let command = [job.engine.as_os_str().to_owned(), OsString::from("host")];
+        let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
         for (number, (name, role)) in roles.into_iter().enumerate() {
             let is_realtime = name == ROUTER && probe::is_realtime_allowed();
             let sysctls = network.sysctls(&name);
-            match job.guests.filter(|_| number < senders) {
+            match setup.guests.filter(|_| number < senders) {
                 Some(guests) => {
                     let place = network.senders()[number].clone();
                     let (child, machine) = guests.start(network, &place, job.experiment)?;

@@ -3,7 +3,7 @@
 //! The Python package checks scenarios; these are the checks for plans that were made elsewhere, and those that only the
 //! machine can decide.
 
-use super::Job;
+use super::{HostSetup, Job};
 use crate::algorithms::bbr_cpu::{self, BBR_CPU};
 use crate::error::Error;
 use crate::net::{probe, qdisc};
@@ -20,20 +20,20 @@ const HIDDEN: &str = "/run";
 /// # Errors
 /// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real
 /// kernel cannot do what it asks for, `no-contention` if the system does not let us, `bad-place` if recorded packets cannot be captured where they are to be.
-pub fn check(job: &Job<'_>) -> Result<(), Error> {
+pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     check_form(job.experiment)?;
     for (name, host) in &job.experiment.hosts {
-        check_processor(name, host, job.guests.is_some())?;
+        check_processor(name, host, setup.guests.is_some())?;
         check_qdisc(name, host, job.experiment)?;
-        check_kernel(name, host, job.guests)?;
+        check_kernel(name, host, setup.guests)?;
     }
-    match job.guests {
+    match setup.guests {
         Some(guests) => {
             let (up, down): (Vec<&Flow>, Vec<&Flow>) = job.experiment.flows.iter().partition(|flow| flow.up);
             down.into_iter().try_for_each(|flow| guests.check(flow))?;
-            check_ours(up, job.engine)?;
+            check_ours(up, setup.engine)?;
         }
-        None => check_ours(job.experiment.flows.iter().collect(), job.engine)?,
+        None => check_ours(job.experiment.flows.iter().collect(), setup.engine)?,
     }
     job.capture.map_or(Ok(()), check_capture)
 }

@@ -1,4 +1,4 @@
-//! An experiment that is to be run, and what comes of it.
+//! An experiment that is to be run, and what comes of it: the same for every engine.
 
 use crate::error::Error;
 use crate::protocol::HostEvent;
@@ -13,53 +13,55 @@ use thalweg_units::Span;
 pub struct Job<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// Its id, for `commands.log`.
+    /// Its id.
     pub id: &'a str,
     /// The plan's capacity traces.
     pub traces: &'a BTreeMap<String, Vec<u64>>,
-    /// The program whose subcommand `host` plays a host: this one.
-    pub engine: &'a Path,
     /// Asked at least every 50 ms: whether to stop.
     pub is_cancelled: &'a dyn Fn() -> bool,
-    /// Takes what is done to the machine, in whole lines.
+    /// Takes what is done to the machine, in whole lines, for `commands.log`.
     pub log: &'a dyn Fn(&str),
     /// Where recorded packets are to be captured; nothing: the experiment does not ask for it.
     pub capture: Option<&'a Path>,
+}
+
+/// What the hosts of an experiment on a real kernel are played by.
+#[derive(Clone, Copy)]
+pub struct HostSetup<'a> {
+    /// The program whose subcommand `host` plays a host: this one.
+    pub engine: &'a Path,
     /// Whether programs take no time here: then timers are exact, and no path is too fast.
     pub is_virtual_time: bool,
     /// The guests that play senders; nothing: senders live in the namespaces themselves.
     pub guests: Option<&'a Guests>,
 }
 
-/// What an experiment leaves besides the reports of its hosts.
+/// What came out besides the tables, but for what is counted in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Performance {
-    /// As in [`Outcome`].
+    /// How long the experiment took on its own clock: from the start to the end of the last flow, or of the experiment's
+    /// duration.
     pub lasted: Span,
-    /// As in [`Outcome`].
+    /// What the engine measured of itself, by names that carry their units. What several hosts have is added up, but for
+    /// times, of which the longest counts.
     pub measured: BTreeMap<String, f64>,
-    /// As in [`Outcome`].
+    /// Why the experiment should not be believed; nothing if the engine has found no reason.
     pub untrustworthy: Vec<String>,
 }
 
 /// Takes what a host reports; gives back what is no report of a row.
 pub type Take<'a> = dyn FnMut(HostEvent) -> Result<(), HostEvent> + 'a;
 
-/// What came out besides the rows.
+/// What came out besides the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// From the start to the end of the last flow, or of the experiment's duration.
-    pub lasted: Span,
     /// Packets that passed the bottleneck, in both directions together.
     pub packets: u64,
-    /// What the hosts measured of themselves, by names that carry their units. What several hosts have is added up, but for
-    /// times, of which the longest counts.
-    pub measured: BTreeMap<String, f64>,
-    /// Why the experiment should not be believed.
-    pub untrustworthy: Vec<String>,
+    /// The rest.
+    pub performance: Performance,
 }
 
-/// Why there are no rows to keep.
+/// Why there are no tables to keep.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// `is_cancelled` said so.

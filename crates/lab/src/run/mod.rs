@@ -18,7 +18,7 @@ mod rows;
 mod script;
 mod speed;
 
-pub use job::{Failure, Job, Outcome, Performance, Take};
+pub use job::{Failure, HostSetup, Job, Outcome, Performance, Take};
 pub use rows::Rows;
 
 use crate::error::Error;
@@ -33,33 +33,32 @@ use thalweg_trace::Sink;
 /// # Errors
 /// [`Failure::Failed`] if the machine cannot run it, and says what it lacks; [`Failure::Cancelled`] if `is_cancelled` said
 /// so. The rows handed over until then are incomplete.
-pub fn run(job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let mut rows = Rows::new(job.experiment, sink);
-    let Performance { lasted, measured, untrustworthy } = perform(job, &mut |event| rows.take(event))?;
+    let performance = perform(job, setup, &mut |event| rows.take(event))?;
     if let Some(capture) = job.capture {
         capture::read(capture, &mut |packet| rows.packet(packet)).map_err(|error| unreadable(capture, &error))?;
     }
-    let packets = rows.finish(&untrustworthy);
-    Ok(Outcome { lasted, packets, measured, untrustworthy })
+    Ok(Outcome { packets: rows.finish(&performance.untrustworthy), performance })
 }
 
 /// Runs an experiment to its end, and hands over what its hosts report.
 ///
 /// # Errors
 /// As [`run`].
-pub fn perform(job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
-    check::check(job)?;
-    let (link, why) = if job.is_virtual_time {
+pub fn perform(job: &Job<'_>, setup: HostSetup<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
+    check::check(job, setup)?;
+    let (link, why) = if setup.is_virtual_time {
         net::choose_link_in_virtual_time(job.experiment)?
     } else {
         net::choose_link(job.experiment)?
     };
-    if !job.is_virtual_time {
-        speed::check(job, link)?;
+    if !setup.is_virtual_time {
+        speed::check(job, setup, link)?;
     }
     let title =
         format!("experiment {}, repetition {}: {}", job.experiment.experiment, job.experiment.repetition, job.id);
-    network::run_on(link, &why, &title, job, take)
+    network::run_on(link, &why, &title, job, setup, take)
 }
 
 fn unreadable(capture: &Path, error: &io::Error) -> Error {

@@ -1,7 +1,7 @@
 //! Runs an experiment on a network of its own, and ends the network.
 
 use super::act::Play;
-use super::job::{Failure, Job, Performance, Take};
+use super::job::{Failure, HostSetup, Job, Performance, Take};
 use super::script;
 use crate::error::Error;
 use crate::net::{self, LinkKind, Network, Seat};
@@ -16,12 +16,13 @@ pub fn run_on(
     why: &str,
     title: &str,
     job: &Job<'_>,
+    setup: HostSetup<'_>,
     take: &mut Take<'_>,
 ) -> Result<Performance, Failure> {
-    let slack = if job.is_virtual_time { Span::ZERO } else { net::TIMER_SLACK };
-    let seat = if job.guests.is_some() { Seat::Guest } else { Seat::Namespace };
+    let slack = if setup.is_virtual_time { Span::ZERO } else { net::TIMER_SLACK };
+    let seat = if setup.guests.is_some() { Seat::Guest } else { Seat::Namespace };
     let mut network = Network::build_with(job.experiment, link, slack, seat)?;
-    let outcome = Play::prepare(&mut network, link, job);
+    let outcome = Play::prepare(&mut network, link, job, setup);
     // Before anything is sent, so that it is there whatever happens then.
     (job.log)(&script::section(title, link, why, &network));
     let outcome = outcome.and_then(|play| play.perform(job, take));

@@ -6,7 +6,7 @@
 //! carries.
 
 use super::network::run_on;
-use super::{Failure, Job, Rows};
+use super::{Failure, HostSetup, Job, Rows};
 use crate::error::Error;
 use crate::net::{LinkKind, probe};
 use std::collections::BTreeMap;
@@ -50,10 +50,10 @@ const OPPORTUNITY_BITS: u64 = 1500 * 8;
 ///
 /// # Errors
 /// `too-fast` if it does not; what keeps the test from running.
-pub fn check(job: &Job<'_>, link: LinkKind) -> Result<(), Failure> {
+pub fn check(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind) -> Result<(), Failure> {
     let Some(asked) = asked(job.experiment, job.traces).filter(|rate| *rate > EASY) else { return Ok(()) };
-    let length = if job.guests.is_some() { IN_GUESTS } else { ON_HOSTS };
-    let carried = carried(job, link, length)?;
+    let length = if setup.guests.is_some() { IN_GUESTS } else { ON_HOSTS };
+    let carried = carried(job, setup, link, length)?;
     compare(asked, carried, length, link, probe::is_realtime_allowed()).map_err(Failure::from)
 }
 
@@ -108,7 +108,7 @@ fn peak(times_ms: &[u64]) -> Rate {
 }
 
 /// What this machine carries over such a link.
-fn carried(job: &Job<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
+fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);
     // Held during the test: two at once would slow each other down.
@@ -116,13 +116,13 @@ fn carried(job: &Job<'_>, link: LinkKind, length: Length) -> Result<Rate, Failur
     if let Some(rate) = known.get(&key) {
         return Ok(*rate);
     }
-    let rate = measure(job, link, length)?;
+    let rate = measure(job, setup, link, length)?;
     known.insert(key, rate);
     Ok(rate)
 }
 
-fn measure(job: &Job<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
-    let usable = job.guests.map_or_else(probe::usable_algorithms, |guests| Ok(guests.algorithms().to_vec()))?;
+fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
+    let usable = setup.guests.map_or_else(probe::usable_algorithms, |guests| Ok(guests.algorithms().to_vec()))?;
     let cc = ["cubic", "reno"].into_iter().find(|name| usable.iter().any(|usable| usable == name)).unwrap_or("bbr");
     let experiment = test(cc, length, link, job.experiment.engine.offloads);
     let traces = BTreeMap::new();
@@ -130,7 +130,7 @@ fn measure(job: &Job<'_>, link: LinkKind, length: Length) -> Result<Rate, Failur
     let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, ..*job };
     let mut memory = Memory::default();
     let mut rows = Rows::new(&experiment, &mut memory);
-    run_on(link, why, &title, &job, &mut |event| rows.take(event))?;
+    run_on(link, why, &title, &job, setup, &mut |event| rows.take(event))?;
     Ok(rate_of(&memory.queue, length))
 }
 

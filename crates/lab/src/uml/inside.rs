@@ -6,7 +6,7 @@ use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
 use crate::net::{probe, sysctl};
 use crate::protocol::HostEvent;
-use crate::run::{self, Failure, Job};
+use crate::run::{self, Failure, HostSetup, Job};
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
 use std::cell::RefCell;
@@ -106,7 +106,6 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         experiment: &experiment,
         id: &id,
         traces: &traces,
-        engine: &engine,
         // Asked often, which says that the guest is alive; whoever wants it to stop ends it from outside.
         is_cancelled: &|| {
             let _ = (&*pulse).write(b".");
@@ -117,9 +116,8 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
             let _ = mouth.say(&Word::Log(lines.to_owned()));
         },
         capture: None,
-        is_virtual_time: true,
-        guests: None,
     };
+    let setup = HostSetup { engine: &engine, is_virtual_time: true, guests: None };
     let mut failure = None;
     let mut take = |event: HostEvent| -> Result<(), HostEvent> {
         if let Err(error) = mouth.say(&Word::Row(event)) {
@@ -127,7 +125,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         }
         Ok(())
     };
-    let outcome = run::perform(&job, &mut take);
+    let outcome = run::perform(&job, setup, &mut take);
     match (outcome, failure) {
         (_, Some(error)) => Err(broken(error)),
         (Ok(performance), None) => Ok(Word::Done(performance)),

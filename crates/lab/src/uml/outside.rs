@@ -5,7 +5,7 @@ use super::keeper::{Answer, Order};
 use super::{Task, Traits, UmlKernel, Word, files};
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
-use crate::run::{Failure, Job, Outcome, Performance, Rows};
+use crate::run::{Failure, Job, Outcome, Rows};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -47,14 +47,20 @@ const MOST_MEMORY_MIB: u64 = 4096;
 ///
 /// # Errors
 /// The guest cannot be started, dies, or cannot run the experiment; or `is_cancelled` said so.
-pub fn run(kernel: &UmlKernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+pub fn run(
+    kernel: &UmlKernel,
+    traits: &Traits,
+    job: &Job<'_>,
+    engine: &Path,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Failure> {
     let task = Task::Run {
         experiment: Box::new(job.experiment.clone()),
         id: job.id.to_owned(),
         traces: job.traces.clone(),
         traits: traits.clone(),
     };
-    let mut guest = Guest::start(kernel, job.engine, memory_mib(job.experiment), &task, job.is_cancelled)?;
+    let mut guest = Guest::start(kernel, engine, memory_mib(job.experiment), &task, job.is_cancelled)?;
     let status = guest.wait(job.is_cancelled)?;
     let mut rows = Rows::new(job.experiment, sink);
     let last = guest.listen(&mut |word| match word {
@@ -66,10 +72,7 @@ pub fn run(kernel: &UmlKernel, traits: &Traits, job: &Job<'_>, sink: &mut dyn Si
         last => Some(last),
     });
     match last {
-        Some(Word::Done(Performance { lasted, measured, untrustworthy })) => {
-            let packets = rows.finish(&untrustworthy);
-            Ok(Outcome { lasted, packets, measured, untrustworthy })
-        }
+        Some(Word::Done(performance)) => Ok(Outcome { packets: rows.finish(&performance.untrustworthy), performance }),
         Some(Word::Failed(error)) => Err(error.into()),
         _ => Err(guest.obituary(&status).into()),
     }
