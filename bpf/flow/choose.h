@@ -21,12 +21,7 @@
 /* In a section of its own, as the settings. */
 const volatile struct tune_settings tune SEC(".rodata.tune") = {};
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct tune_heart);
-} heart SEC(".maps");
+ARRAY(heart, 1, struct tune_heart);
 
 /* Of destinations. Where there is no room, those that no connection has asked for longest go. */
 struct {
@@ -53,12 +48,7 @@ struct {
 	__type(value, u32);
 } overrides SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct tune_decisions);
-} decisions SEC(".maps");
+PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
  * A peer's connections that are open at the same time share one choice: they share a bottleneck, and one that keeps the
@@ -71,12 +61,7 @@ struct client {
 	u32 unused[3];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct client);
-} clients SEC(".maps");
+ARRAY(clients, 1, struct client);
 
 /* What was drawn: RECORD_TREATED, RECORD_HELD_OUT or RECORD_NO_CHANCES, and an arm or none. */
 #define DRAWN(reason, arm) ((reason) | (arm) << 2)

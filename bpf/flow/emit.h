@@ -35,12 +35,7 @@ struct {
 	__uint(max_entries, 4096);
 } waker SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct record_counters);
-} counters SEC(".maps");
+PERCPU_ARRAY(counters, 1, struct record_counters);
 
 static __always_inline struct record_counters *counters_here(void)
 {
@@ -226,26 +221,32 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
 }
 
+/* What was counted from a transfer's beginning to its end, as the members of an event whose names begin with `prefix`. */
+#define FILL_TRANSFER(event, prefix, flow, end)                                                                       \
+	do {                                                                                                          \
+		const struct sums *begin = &(flow)->begin;                                                            \
+                                                                                                                      \
+		(event)->prefix##sent_bytes = (end)->sent_bytes - begin->sent_bytes;                                  \
+		(event)->prefix##acked_bytes = (end)->acked_bytes - begin->acked_bytes;                               \
+		(event)->prefix##retransmitted_bytes = (end)->retransmitted_bytes - begin->retransmitted_bytes;       \
+		(event)->prefix##segments = (end)->segments - begin->segments;                                        \
+		(event)->prefix##retransmits = (end)->retransmits - begin->retransmits;                               \
+		(event)->prefix##busy_jiffies = (end)->busy - begin->busy;                                            \
+		(event)->prefix##rwnd_limited_jiffies = (end)->rwnd_limited - begin->rwnd_limited;                    \
+		(event)->prefix##sndbuf_limited_jiffies = (end)->sndbuf_limited - begin->sndbuf_limited;              \
+		(event)->prefix##rtt_min_us = (flow)->transfer_rtt_min_us;                                            \
+		(event)->prefix##rtt_max_us = (flow)->transfer_rtt_max_us;                                            \
+		(event)->prefix##rtt_samples = (flow)->transfer_samples;                                              \
+		(event)->prefix##app_limited_samples = (flow)->transfer_app_limited;                                  \
+	} while (0)
+
 /* The last transfer: `end` is its end. */
 static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow, const struct sums *end)
 {
-	const struct sums *begin = &flow->begin;
-
 	event->last_is_complete = flow->flags & FLOW_IS_COMPLETE ? 1 : 0;
-	event->last_start_us = begin->at_us;
+	event->last_start_us = flow->begin.at_us;
 	event->last_end_us = end->at_us;
-	event->last_sent_bytes = end->sent_bytes - begin->sent_bytes;
-	event->last_acked_bytes = end->acked_bytes - begin->acked_bytes;
-	event->last_retransmitted_bytes = end->retransmitted_bytes - begin->retransmitted_bytes;
-	event->last_segments = end->segments - begin->segments;
-	event->last_retransmits = end->retransmits - begin->retransmits;
-	event->last_busy_jiffies = end->busy - begin->busy;
-	event->last_rwnd_limited_jiffies = end->rwnd_limited - begin->rwnd_limited;
-	event->last_sndbuf_limited_jiffies = end->sndbuf_limited - begin->sndbuf_limited;
-	event->last_rtt_min_us = flow->transfer_rtt_min_us;
-	event->last_rtt_max_us = flow->transfer_rtt_max_us;
-	event->last_rtt_samples = flow->transfer_samples;
-	event->last_app_limited_samples = flow->transfer_app_limited;
+	FILL_TRANSFER(event, last_, flow, end);
 }
 
 /* A connection that has closed. */
@@ -275,11 +276,10 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
  */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {
-	const struct sums *begin = &flow->begin;
 	struct record_event *event;
 	struct reserved reserved;
 
-	if (end->sent_bytes == begin->sent_bytes)
+	if (end->sent_bytes == flow->begin.sent_bytes)
 		return 0;
 	event = reserve(&reserved, RECORD_TRANSFER_BYTES);
 	if (event) {
@@ -287,19 +287,8 @@ static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, cons
 		fill_span(event, tp, flow, end);
 		event->flags = (flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_CHOICE)) | RECORD_COMPLETE;
 		event->state = 0;
-		event->start_us = begin->at_us;
-		event->sent_bytes = end->sent_bytes - begin->sent_bytes;
-		event->acked_bytes = end->acked_bytes - begin->acked_bytes;
-		event->retransmitted_bytes = end->retransmitted_bytes - begin->retransmitted_bytes;
-		event->segments = end->segments - begin->segments;
-		event->retransmits = end->retransmits - begin->retransmits;
-		event->busy_jiffies = end->busy - begin->busy;
-		event->rwnd_limited_jiffies = end->rwnd_limited - begin->rwnd_limited;
-		event->sndbuf_limited_jiffies = end->sndbuf_limited - begin->sndbuf_limited;
-		event->rtt_min_us = flow->transfer_rtt_min_us;
-		event->rtt_max_us = flow->transfer_rtt_max_us;
-		event->rtt_samples = flow->transfer_samples;
-		event->app_limited_samples = flow->transfer_app_limited;
+		event->start_us = flow->begin.at_us;
+		FILL_TRANSFER(event, , flow, end);
 		submit(&reserved);
 	} else {
 		COUNT(lost_events);

@@ -20,6 +20,17 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+/* Declares a map of `count` entries, which are found by their number: one for all processors, or one for each. */
+#define ARRAY_OF_TYPE(kind, map, count, entry)                                                                        \
+	struct {                                                                                                      \
+		__uint(type, kind);                                                                                   \
+		__uint(max_entries, count);                                                                           \
+		__type(key, u32);                                                                                     \
+		__type(value, entry);                                                                                 \
+	} map SEC(".maps")
+#define ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_ARRAY, map, count, entry)
+#define PERCPU_ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_PERCPU_ARRAY, map, count, entry)
+
 /* In a section of its own, where the loader finds it without knowing any offset. */
 const volatile struct record_settings settings SEC(".rodata.settings") = {};
 

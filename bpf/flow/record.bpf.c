@@ -305,20 +305,10 @@ struct walk {
 	u64 cgroup; /* the one that is recorded: another one when it is removed and made again */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct walk);
-} walk SEC(".maps");
+ARRAY(walk, 1, struct walk);
 
 /* Room for an event of a walk, which is too large for the stack. One walk at a time. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct record_event);
-} scratch SEC(".maps");
+PERCPU_ARRAY(scratch, 1, struct record_event);
 
 /* Is the connection's cgroup the one that is recorded, or within it? */
 static __always_inline bool is_in_cgroup(struct tcp_sock *tp, u64 recorded)

@@ -41,12 +41,7 @@ struct {
 	__type(value, struct set);
 } sets SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, WAYS);
-	__type(key, u32);
-	__type(value, struct flow);
-} flows SEC(".maps");
+ARRAY(flows, WAYS, struct flow);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -56,12 +51,7 @@ struct {
 } more_flows SEC(".maps");
 
 /* What a connection in the hash table begins with: the kernel copies it. It is too large for the stack. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct flow);
-} blank SEC(".maps");
+ARRAY(blank, 1, struct flow);
 
 /* A connection, and where its cookie is; nowhere in the hash table. */
 struct place {

@@ -6,8 +6,7 @@
 use crate::algorithm::Algorithm;
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{
-    Buffer, Capacity, Choices, Emulator, Experiment, FORMAT, Flow, Generator, Host, Link, Load, Loss, Plan, Queue,
-    Repeat, Step,
+    Buffer, Capacity, Choices, Emulator, Experiment, FORMAT, Flow, Generator, Host, Link, Load, Loss, Plan, Queue, Step,
 };
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
@@ -146,12 +145,12 @@ impl Scene {
             Some(percent) => Buffer::Bytes { bytes: Bytes((bdp.0 * percent / 100).max(3_000)) },
             None => Buffer::Packets { packets: Packets(100_000) },
         };
-        let mut flows = vec![flow("recorded", algorithm.recorded_name(), (self.load)())];
+        let mut flows = vec![Flow::new("recorded", algorithm.recorded_name(), (self.load)())];
         if self.is_competing {
             let other = if algorithm == Algorithm::Cubic { "bbr" } else { "cubic" };
             // It is there first, so that the round-trip time falls when it leaves.
             flows[0].start_ns = Time::ZERO + HEAD_START;
-            flows.push(Flow { stop_ns: Some(Time(duration.0 / 2)), ..flow("other", other, Load::Unlimited) });
+            flows.push(Flow { stop_ns: Some(Time(duration.0 / 2)), ..Flow::new("other", other, Load::Unlimited) });
         }
         let forward = Link {
             capacity: Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: rate }] },
@@ -218,23 +217,5 @@ fn host() -> Host {
         co_tenants: 0,
         kernel: None,
         qdisc: None,
-    }
-}
-
-fn flow(name: &str, cc: &str, load: Load) -> Flow {
-    Flow {
-        name: name.to_owned(),
-        cc: cc.to_owned(),
-        cc_params: BTreeMap::new(),
-        cc_file: None,
-        paced: false,
-        start_ns: Time::ZERO,
-        stop_ns: None,
-        load,
-        repeat: Repeat::Once,
-        count: 1,
-        extra_rtt_ns: Span::ZERO,
-        host: "sender".to_owned(),
-        up: false,
     }
 }

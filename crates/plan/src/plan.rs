@@ -366,6 +366,25 @@ impl Experiment {
 }
 
 impl Flow {
+    /// A flow of one connection from the host `sender`, from the start on, with nothing special about it.
+    pub fn new(name: &str, cc: &str, load: Load) -> Flow {
+        Flow {
+            name: name.to_owned(),
+            cc: cc.to_owned(),
+            cc_file: None,
+            cc_params: BTreeMap::new(),
+            paced: false,
+            start_ns: Time::ZERO,
+            stop_ns: None,
+            load,
+            repeat: Repeat::Once,
+            count: 1,
+            extra_rtt_ns: Span::ZERO,
+            host: "sender".to_owned(),
+            up: false,
+        }
+    }
+
     /// Its direction as scenarios and tables write it: `"down"` or `"up"`.
     pub fn direction(&self) -> &'static str {
         if self.up { "up" } else { "down" }

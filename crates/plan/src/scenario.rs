@@ -115,6 +115,8 @@ pub struct Path {
     pub reverse: Option<Reverse>,
 }
 
+// It has many keys of `Path`, with texts of their own. A struct of both, flattened, would refuse no unknown key (serde), and its
+// keys would have one text each in the schema.
 /// The way back: acknowledgements of flows that go down, data of those that go up.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -68,6 +68,7 @@ pub(super) struct QdiscMessage {
     marks: u32,
 }
 
+// A list of the kernel's numbers, as in netlink.rs, which has those of every message.
 const RTM_GETQDISC: u16 = 38;
 /// Length of `struct tcmsg`, which attributes follow, in bytes.
 const TCMSG: usize = 20;

@@ -12,7 +12,7 @@ use crate::net::{LinkKind, probe};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use thalweg_plan::plan::{
-    Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Repeat, Step,
+    Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Step,
 };
 use thalweg_trace::{Memory, QueueRow};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};
@@ -166,21 +166,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         kernel: None,
         qdisc: None,
     };
-    let flow = Flow {
-        name: "bulk".to_owned(),
-        cc: cc.to_owned(),
-        cc_params: BTreeMap::new(),
-        cc_file: None,
-        paced: false,
-        start_ns: Time::ZERO,
-        stop_ns: None,
-        load: Load::Unlimited,
-        repeat: Repeat::Once,
-        count: 1,
-        extra_rtt_ns: Span::ZERO,
-        host: "sender".to_owned(),
-        up: false,
-    };
+    let flow = Flow::new("bulk", cc, Load::Unlimited);
     Experiment {
         experiment: 0,
         repetition: 0,

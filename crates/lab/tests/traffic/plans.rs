@@ -1,8 +1,8 @@
 //! Experiments to run: a fast path, and flows to vary.
 
 use std::collections::BTreeMap;
-use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue, Repeat};
-use thalweg_units::{Bytes, Chance, Span, Time};
+use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue};
+use thalweg_units::{Bytes, Chance, Span};
 
 /// What no buffer of a connection exceeds.
 const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
@@ -50,21 +50,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
 
 /// A flow of one connection.
 pub fn flow(name: &str, load: Load) -> Flow {
-    Flow {
-        name: name.to_owned(),
-        cc: "reno".to_owned(),
-        cc_params: BTreeMap::new(),
-        cc_file: None,
-        paced: false,
-        start_ns: Time::ZERO,
-        stop_ns: None,
-        load,
-        repeat: Repeat::Once,
-        count: 1,
-        extra_rtt_ns: Span::ZERO,
-        host: "sender".to_owned(),
-        up: false,
-    }
+    Flow::new(name, "reno", load)
 }
 
 /// One of these sizes.

@@ -14,6 +14,7 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
+// Like epsilon-greedy's in form alone: the parameter beside the memory is another.
 /// How it explores and forgets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
