@@ -51,51 +51,10 @@ void BPF_PROG(lock_bbr_main, struct sock *sk, u32 ack, int flag, const struct ra
 	lockstep_end(sk, event);
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(lock_bbr_ssthresh, struct sock *sk)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SSTHRESH);
-	u32 result = bbr_ssthresh(sk);
-
-	if (event)
-		event->result = result;
-	lockstep_end(sk, event);
-	return result;
-}
-
-SEC("struct_ops")
-void BPF_PROG(lock_bbr_set_state, struct sock *sk, u8 new_state)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SET_STATE);
-
-	bbr_set_state(sk, new_state);
-	if (event)
-		event->arg = new_state;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-void BPF_PROG(lock_bbr_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CWND_EVENT);
-
-	bbr_cwnd_event(sk, ca_event);
-	if (event)
-		event->arg = ca_event;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(lock_bbr_undo_cwnd, struct sock *sk)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_UNDO_CWND);
-	u32 result = bbr_undo_cwnd(sk);
-
-	if (event)
-		event->result = result;
-	lockstep_end(sk, event);
-	return result;
-}
+LOCKSTEP_REPORT_RESULT(lock_bbr_ssthresh, LOCKSTEP_SSTHRESH, bbr_ssthresh)
+LOCKSTEP_REPORT_ARG(lock_bbr_set_state, LOCKSTEP_SET_STATE, u8, bbr_set_state)
+LOCKSTEP_REPORT_ARG(lock_bbr_cwnd_event, LOCKSTEP_CWND_EVENT, enum tcp_ca_event, bbr_cwnd_event)
+LOCKSTEP_REPORT_RESULT(lock_bbr_undo_cwnd, LOCKSTEP_UNDO_CWND, bbr_undo_cwnd)
 
 /* Answers to the kernel's questions that depend on the pacing rate alone: reported with the calls above. */
 SEC("struct_ops")

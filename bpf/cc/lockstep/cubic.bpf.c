@@ -37,63 +37,11 @@ void BPF_PROG(lock_cubic_acked, struct sock *sk, const struct ack_sample *sample
 	lockstep_end(sk, event);
 }
 
-SEC("struct_ops")
-void BPF_PROG(lock_cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CONG_AVOID);
-
-	cubictcp_cong_avoid(sk, ack, acked);
-	if (event)
-		event->acked = acked;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(lock_cubic_ssthresh, struct sock *sk)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SSTHRESH);
-	u32 result = cubictcp_recalc_ssthresh(sk);
-
-	if (event)
-		event->result = result;
-	lockstep_end(sk, event);
-	return result;
-}
-
-SEC("struct_ops")
-void BPF_PROG(lock_cubic_state, struct sock *sk, u8 new_state)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SET_STATE);
-
-	cubictcp_state(sk, new_state);
-	if (event)
-		event->arg = new_state;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-void BPF_PROG(lock_cubic_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CWND_EVENT);
-
-	cubictcp_cwnd_event(sk, ca_event);
-	if (event)
-		event->arg = ca_event;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(lock_cubic_undo_cwnd, struct sock *sk)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_UNDO_CWND);
-	u32 result = tcp_reno_undo_cwnd(sk);
-
-	if (event)
-		event->result = result;
-	lockstep_end(sk, event);
-	return result;
-}
-
+LOCKSTEP_REPORT_CONG_AVOID(lock_cubic_cong_avoid, cubictcp_cong_avoid)
+LOCKSTEP_REPORT_RESULT(lock_cubic_ssthresh, LOCKSTEP_SSTHRESH, cubictcp_recalc_ssthresh)
+LOCKSTEP_REPORT_ARG(lock_cubic_state, LOCKSTEP_SET_STATE, u8, cubictcp_state)
+LOCKSTEP_REPORT_ARG(lock_cubic_cwnd_event, LOCKSTEP_CWND_EVENT, enum tcp_ca_event, cubictcp_cwnd_event)
+LOCKSTEP_REPORT_RESULT(lock_cubic_undo_cwnd, LOCKSTEP_UNDO_CWND, tcp_reno_undo_cwnd)
 LOCKSTEP_REPORT_RELEASE(lock_cubic_release)
 
 SEC(".struct_ops.link")

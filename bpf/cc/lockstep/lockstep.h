@@ -126,6 +126,51 @@ static __always_inline void lockstep_end(struct sock *sk, struct lockstep_event 
 	bpf_ringbuf_submit(event, 0);
 }
 
+/* A question of the kernel's to its controller, `call`, which `own` answers with a number. */
+#define LOCKSTEP_REPORT_RESULT(name, call, own)                                                                \
+	SEC("struct_ops")                                                                                      \
+	u32 BPF_PROG(name, struct sock *sk)                                                                    \
+	{                                                                                                      \
+		struct lockstep_event *event = lockstep_begin(sk, call);                                       \
+		u32 result = own(sk);                                                                          \
+                                                                                                               \
+		if (event)                                                                                     \
+			event->result = result;                                                                \
+		lockstep_end(sk, event);                                                                       \
+		return result;                                                                                 \
+	}
+
+/* Something that the controller is told with one number of this type, and that `own` does then. */
+#define LOCKSTEP_REPORT_ARG(name, call, type, own)                                                             \
+	SEC("struct_ops")                                                                                      \
+	void BPF_PROG(name, struct sock *sk, type number)                                                      \
+	{                                                                                                      \
+		struct lockstep_event *event = lockstep_begin(sk, call);                                       \
+                                                                                                               \
+		own(sk, number);                                                                               \
+		if (event)                                                                                     \
+			event->arg = number;                                                                   \
+		lockstep_end(sk, event);                                                                       \
+	}
+
+/* What a controller does that has no such function. */
+static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
+{
+}
+
+/* Segments are acknowledged, and `own` raises cwnd. */
+#define LOCKSTEP_REPORT_CONG_AVOID(name, own)                                                                  \
+	SEC("struct_ops")                                                                                      \
+	void BPF_PROG(name, struct sock *sk, u32 ack, u32 acked)                                               \
+	{                                                                                                      \
+		struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CONG_AVOID);                        \
+                                                                                                               \
+		own(sk, ack, acked);                                                                           \
+		if (event)                                                                                     \
+			event->acked = acked;                                                                  \
+		lockstep_end(sk, event);                                                                       \
+	}
+
 /* The connection lets go of its controller. None of the kernel's has anything to do then. */
 #define LOCKSTEP_REPORT_RELEASE(name)                                                                                  \
 	SEC("struct_ops")                                                                                              \

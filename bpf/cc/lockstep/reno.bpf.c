@@ -17,61 +17,11 @@ void BPF_PROG(lock_reno_init, struct sock *sk)
 	lockstep_end(sk, lockstep_begin(sk, LOCKSTEP_INIT));
 }
 
-SEC("struct_ops")
-void BPF_PROG(lock_reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CONG_AVOID);
-
-	tcp_reno_cong_avoid(sk, ack, acked);
-	if (event)
-		event->acked = acked;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(lock_reno_ssthresh, struct sock *sk)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SSTHRESH);
-	u32 result = tcp_reno_ssthresh(sk);
-
-	if (event)
-		event->result = result;
-	lockstep_end(sk, event);
-	return result;
-}
-
-SEC("struct_ops")
-void BPF_PROG(lock_reno_state, struct sock *sk, u8 new_state)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_SET_STATE);
-
-	if (event)
-		event->arg = new_state;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-void BPF_PROG(lock_reno_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_CWND_EVENT);
-
-	if (event)
-		event->arg = ca_event;
-	lockstep_end(sk, event);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(lock_reno_undo_cwnd, struct sock *sk)
-{
-	struct lockstep_event *event = lockstep_begin(sk, LOCKSTEP_UNDO_CWND);
-	u32 result = tcp_reno_undo_cwnd(sk);
-
-	if (event)
-		event->result = result;
-	lockstep_end(sk, event);
-	return result;
-}
-
+LOCKSTEP_REPORT_CONG_AVOID(lock_reno_cong_avoid, tcp_reno_cong_avoid)
+LOCKSTEP_REPORT_RESULT(lock_reno_ssthresh, LOCKSTEP_SSTHRESH, tcp_reno_ssthresh)
+LOCKSTEP_REPORT_ARG(lock_reno_state, LOCKSTEP_SET_STATE, u8, lockstep_nothing)
+LOCKSTEP_REPORT_ARG(lock_reno_cwnd_event, LOCKSTEP_CWND_EVENT, enum tcp_ca_event, lockstep_nothing)
+LOCKSTEP_REPORT_RESULT(lock_reno_undo_cwnd, LOCKSTEP_UNDO_CWND, tcp_reno_undo_cwnd)
 LOCKSTEP_REPORT_RELEASE(lock_reno_release)
 
 SEC(".struct_ops.link")
