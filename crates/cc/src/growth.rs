@@ -3,16 +3,29 @@
 //! Source: RFC 5681, section 3.1, counted in segments instead of bytes as Linux does (appropriate byte counting,
 //! RFC 3465, without its limit: an ACK that covers ten segments counts for ten).
 
-use crate::Window;
+use crate::{Ack, Conn, Window};
 use thalweg_units::Packets;
 
 /// Raises cwnd by one for each of the `acked` segments, up to ssthresh. Returns how many are left over for congestion
 /// avoidance.
-pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
+fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     let grown = (window.cwnd + acked).min(window.ssthresh);
     let used = grown.saturating_sub(window.cwnd);
     window.cwnd = grown;
     acked.saturating_sub(used)
+}
+
+/// The segments of an ACK that are left over for congestion avoidance, after slow start if it is on; `None`: cwnd stays, as nothing
+/// is left or cwnd does not limit what is sent.
+#[inline]
+pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> Option<Packets> {
+    if !conn.is_cwnd_limited {
+        return None;
+    }
+    if !window.is_in_slow_start() {
+        return Some(ack.acked);
+    }
+    Some(slow_start(window, ack.acked)).filter(|left| *left > Packets::ZERO)
 }
 
 /// Raises cwnd by one per so many acknowledged segments.

@@ -28,16 +28,7 @@ impl Controller for Reno {
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
-        if !conn.is_cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.is_in_slow_start() {
-            acked = growth::slow_start(window, acked);
-            if acked == Packets::ZERO {
-                return;
-            }
-        }
+        let Some(acked) = growth::beyond_slow_start(conn, ack, window) else { return };
         let per_step = window.cwnd;
         self.increase.grow(window, per_step, acked);
     }

@@ -107,16 +107,7 @@ impl Controller for Cubic {
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
-        if !conn.is_cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.is_in_slow_start() {
-            acked = growth::slow_start(window, acked);
-            if acked == Packets::ZERO {
-                return;
-            }
-        }
+        let Some(acked) = growth::beyond_slow_start(conn, ack, window) else { return };
         let delay_min = self.delay_min.unwrap_or(Span::ZERO);
         let per_step = self.curve.acks_per_step(conn, window.cwnd, acked, delay_min);
         self.increase.grow(window, per_step, acked);
