@@ -45,7 +45,7 @@ fn capabilities(json: bool) -> ExitCode {
         Ok(_) if json => print(&format!("{:#}\n", capabilities::json())),
         Ok(_) => print(&capabilities::text()),
         Err(problem) => {
-            eprintln!("{problem}\n  hint: {}", problem.hint);
+            eprintln!("{}\n  hint: {}", problem.sentence(), problem.hint);
             problem.exit.into()
         }
     }
