@@ -57,7 +57,7 @@ pub fn plan(bytes: &[u8]) {
 /// A line that a host reads, or that it answers.
 pub fn host_protocol(bytes: &[u8]) {
     let _ = serde_json::from_slice::<protocol::Command>(bytes);
-    let _ = serde_json::from_slice::<protocol::Event>(bytes);
+    let _ = serde_json::from_slice::<protocol::HostEvent>(bytes);
 }
 
 /// A datagram of the kernel about connections or queue disciplines.

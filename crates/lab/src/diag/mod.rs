@@ -32,7 +32,7 @@ use crate::error::Error;
 /// Reads any bytes as a datagram of the kernel, and each part that may be in one.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let mut each = |body: &[u8]| {
-        let _ = (sampler::Socket::parse(body), survey::Connection::parse(body), qdiscs::Told::parse(body));
+        let _ = (sampler::Socket::parse(body), survey::Connection::parse(body), qdiscs::QdiscMessage::parse(body));
         Ok(())
     };
     let _ = netlink::read_datagram(bytes, FUZZED_SEQUENCE, &mut netlink::Consistency::Whole, &mut each);
