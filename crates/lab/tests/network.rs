@@ -37,7 +37,7 @@ fn parent(pid: &str) -> Option<u32> {
 
 /// What of the machine a network could have changed.
 fn surroundings() -> Vec<String> {
-    let namespaces = fs::read_dir("/run/netns").map(|entries| entries.count()).unwrap_or(0);
+    let namespaces = fs::read_dir("/run/netns").map_or(0, |entries| entries.count());
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     vec![
         output_of(Command::new("ip").args(["-o", "link"])),

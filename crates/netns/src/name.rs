@@ -21,7 +21,7 @@ enum Rank {
 
 /// The inode of the initial PID namespace (PROC_PID_INIT_INO of the kernel): there, processes 1 and 2 are in the machine's own network
 /// namespace.
-const INITIAL_PIDS: u64 = 0xeffffffc;
+const INITIAL_PIDS: u64 = 0xefff_fffc;
 
 /// Names that container runtimes make up begin so.
 const GENERATED: [&str; 2] = ["cni-", "netns-"];
@@ -110,6 +110,7 @@ fn runtime_name(word: &str) -> &'static str {
 }
 
 /// A unit of systemd, the innermost of a path. Sessions of users say nothing of what is in them.
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "units are no files, and systemd tells case")]
 fn unit(path: &str) -> Option<String> {
     let is_unit = |part: &&str| {
         part.ends_with(".service") && !part.starts_with("user@") || part.ends_with(".scope") && !is_session(part)

@@ -87,6 +87,9 @@ impl RunDirectory {
     }
 
     /// Appends an event to the journal.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn note(&self, event: &impl Serialize) -> Result<(), Error> {
         self.journal.lock().expect("no thread panics while it writes the journal").append(event)
     }
@@ -108,6 +111,9 @@ impl RunDirectory {
     }
 
     /// Brings the journal to the disk.
+    ///
+    /// # Errors
+    /// The disk refuses.
     pub fn sync(&self) -> Result<(), Error> {
         self.journal.lock().expect("no thread panics while it writes the journal").sync()
     }

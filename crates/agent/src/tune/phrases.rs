@@ -39,6 +39,6 @@ pub fn moment(us: u64) -> String {
 
 /// A share of 1 in percent; with one decimal below 10 % and above 90 %.
 pub fn percent(share: f64) -> String {
-    let digits = if share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0 { 1 } else { 0 };
+    let digits = usize::from(share > 0.0 && share < 0.1 || share > 0.9 && share < 1.0);
     format!("{:.digits$} %", 100.0 * share)
 }

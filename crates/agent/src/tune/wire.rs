@@ -85,9 +85,8 @@ pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
         let length = name.len().min(15);
         names[16 * slot..][..length].copy_from_slice(&name[..length]);
     }
-    let lengths = |lengths: &[u8]| -> [u32; LENGTHS] {
-        std::array::from_fn(|at| lengths.get(at).copied().map(u32::from).unwrap_or(0))
-    };
+    let lengths =
+        |lengths: &[u8]| -> [u32; LENGTHS] { std::array::from_fn(|at| lengths.get(at).copied().map_or(0, u32::from)) };
     let (shift, arm) = choice.loss_rule.map_or((0, 0), |rule| (u32::from(rule.shift), slots.slot(rule.arm)));
     Bytes::default()
         .bytes(&names)

@@ -36,8 +36,8 @@ impl Drop for Transfer {
     }
 }
 
-fn count(algorithm: &Option<Value>, name: &str) -> u64 {
-    algorithm.as_ref().and_then(|one| one["counters"][name].as_u64()).unwrap_or_default()
+fn count(algorithm: Option<&Value>, name: &str) -> u64 {
+    algorithm.and_then(|one| one["counters"][name].as_u64()).unwrap_or_default()
 }
 
 /// What a new socket gets that asks for an algorithm.
@@ -56,19 +56,19 @@ fn an_ordinary_users_transfer_is_handled_and_counted() {
     let (sender, receiver) = Namespace::pair();
     let loader = stage.load("bbr_cpu");
     assert!(loader.said.contains("bbr_cpu: registered"), "{}", loader.said);
-    assert_eq!(count(&stage.registered("bbr_cpu"), "flows_begun"), 0);
+    assert_eq!(count(stage.registered("bbr_cpu").as_ref(), "flows_begun"), 0);
 
     let transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
-    wait_until("ACKs are counted", || count(&stage.registered("bbr_cpu"), "acks") > 1000);
+    wait_until("ACKs are counted", || count(stage.registered("bbr_cpu").as_ref(), "acks") > 1000);
     let registered = stage.registered("bbr_cpu");
-    assert!(count(&registered, "flows_begun") >= 1, "{registered:?}");
+    assert!(count(registered.as_ref(), "flows_begun") >= 1, "{registered:?}");
     assert_eq!(registered.unwrap()["held_by"][0], loader.pid());
     assert!(socket_algorithms(&sender).contains("bbr_cpu"));
 
     drop(transfer);
     wait_until("the connections have ended", || {
         let now = stage.registered("bbr_cpu");
-        count(&now, "flows_ended") == count(&now, "flows_begun")
+        count(now.as_ref(), "flows_ended") == count(now.as_ref(), "flows_begun")
     });
     let (code, said) = loader.end(Signal::TERM);
     assert_eq!(code, Some(0));
@@ -82,7 +82,7 @@ fn a_live_transfer_goes_on_when_its_algorithm_is_taken_back() {
     let (sender, receiver) = Namespace::pair();
     let mut loader = stage.load("bbr_cpu");
     let transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
-    wait_until("ACKs are counted", || count(&stage.registered("bbr_cpu"), "acks") > 1000);
+    wait_until("ACKs are counted", || count(stage.registered("bbr_cpu").as_ref(), "acks") > 1000);
     assert_eq!(choose("bbr_cpu"), Ok(()));
 
     let done = stage.agent(&["cc", "unload", "bbr_cpu"]);
@@ -90,9 +90,9 @@ fn a_live_transfer_goes_on_when_its_algorithm_is_taken_back() {
     assert!(done.out.contains("until"), "it says that connections still use it: {}", done.out);
     assert_eq!(loader.wait().0, Some(0), "the loader ends");
     assert!(stage.registered("bbr_cpu").is_none());
-    let before = count(&stage.leaving("bbr_cpu"), "acks");
+    let before = count(stage.leaving("bbr_cpu").as_ref(), "acks");
     assert!(before > 1000);
-    wait_until("the transfer has gone on", || count(&stage.leaving("bbr_cpu"), "acks") > before + 1000);
+    wait_until("the transfer has gone on", || count(stage.leaving("bbr_cpu").as_ref(), "acks") > before + 1000);
     assert!(socket_algorithms(&sender).contains("bbr_cpu"));
     assert_eq!(choose("bbr_cpu"), Err(rustix::io::Errno::NOENT), "new connections must not get it");
 

@@ -159,7 +159,7 @@ impl Seen {
 
     fn judge(&self, machine: &Machine) -> Connection {
         let Surveyed { local, remote, algorithm, socket, .. } = &self.last.1;
-        let lasted = (self.last.0 - self.first.0).as_secs_f64();
+        let lasted = self.last.0.saturating_sub(self.first.0).as_secs_f64();
         let bw_bps = match socket.cc {
             CcInfo::Bbr { bw_bps, .. } => Some(bw_bps),
             _ => None,
@@ -198,7 +198,7 @@ impl Seen {
         let busy_us = after.busy_us.saturating_sub(before.busy_us) as f64;
         let held_us = (after.rwnd_limited_us + after.sndbuf_limited_us)
             .saturating_sub(before.rwnd_limited_us + before.sndbuf_limited_us) as f64;
-        let lasted_us = (self.last.0 - self.first.0).as_micros() as f64;
+        let lasted_us = self.last.0.saturating_sub(self.first.0).as_micros() as f64;
         busy_us < BUSY_SHARE * lasted_us || held_us > BUSY_SHARE * busy_us
     }
 }

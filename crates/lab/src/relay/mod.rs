@@ -94,7 +94,7 @@ pub fn carry(
         Error::new("relay-failed", format!("the relay cannot wait for packets: {error}"), "close other programs")
     })?;
     let end = pump.clock.now();
-    let cpu = thread::cpu_time() - cpu_before;
+    let cpu = thread::cpu_time().saturating_sub(cpu_before);
     let interfaces = pump.senders.interfaces.iter().chain(&pump.receiver.interfaces);
     let dropped = dropped().saturating_sub(dropped_before) + interfaces.map(Interface::dropped).sum::<u64>();
     report(stage, experiment, pump, (end, cpu.as_secs_f64(), dropped))

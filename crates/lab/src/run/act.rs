@@ -176,7 +176,7 @@ impl<'a> Play<'a> {
     fn end(&mut self, take: &mut Take<'_>) -> Result<HostReports, Failure> {
         let mut told = HostReports::default();
         let (router, receiver) = (self.senders, self.senders + 1);
-        for together in [Vec::from_iter(0..self.senders), vec![router], vec![receiver]] {
+        for together in [(0..self.senders).collect(), vec![router], vec![receiver]] {
             for number in &together {
                 self.crew.tell(*number, &Command::Stop);
             }

@@ -145,7 +145,7 @@ fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
     let mut modules = Modules { needs: modules.needs.clone() };
     let order = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::ORDER))?)?;
     match order {
-        Order::Probe => say(port, &traits(&mut modules)),
+        Order::Probe => say(port, &Ok::<Traits, Error>(traits(&mut modules))),
         Order::Host { network, algorithms, qdisc } => {
             let prepared = algorithms.iter().try_for_each(|algorithm| load_algorithm(&mut modules, algorithm));
             let connected = prepared.and_then(|()| connect(&network));
@@ -165,7 +165,7 @@ fn say(port: &Path, words: &impl Serialize) -> io::Result<()> {
 }
 
 /// What the kernel has. Everything is tried.
-fn traits(modules: &mut Modules) -> Result<Traits, Error> {
+fn traits(modules: &mut Modules) -> Traits {
     let names: BTreeSet<String> = modules.needs.keys().cloned().collect();
     for name in names {
         // One that does not load is not offered.
@@ -173,7 +173,7 @@ fn traits(modules: &mut Modules) -> Result<Traits, Error> {
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
     let agent_fails = has_agent.then(|| load_with_agent(BBR_CPU, None).err()).flatten();
-    Ok(Traits { release: probe::release(), algorithms: probe::algorithms(), agent_fails })
+    Traits { release: probe::release(), algorithms: probe::algorithms(), agent_fails }
 }
 
 /// Makes a congestion control available, and looks whether it is.

@@ -113,7 +113,7 @@ impl Contender {
                 let guard = Guard::new(simulation.arms().clone(), *policy, *simulation.objective(), settings);
                 Player::Guarded(Box::new(guard))
             }
-            guarded => guarded,
+            guarded @ Player::Guarded(_) => guarded,
         };
         Contender { name: name.to_owned(), settings: self.settings, player }
     }

@@ -43,7 +43,7 @@ impl Sender {
             let used = Packets(self.usage.cwnd_used).max(INITIAL_CWND);
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();
-                self.window.cwnd = Packets((self.window.cwnd.0 + used.0) / 2);
+                self.window.cwnd = Packets(u64::midpoint(self.window.cwnd.0, used.0));
             }
             self.usage.cwnd_used = 0;
         }

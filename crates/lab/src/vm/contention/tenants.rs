@@ -29,7 +29,7 @@ impl CoTenants {
 
     /// How long they have run in all.
     pub(super) fn running_ns(&self) -> Option<u64> {
-        running_ns(&Vec::from_iter(self.children.iter().map(|child| *child as u32)))
+        running_ns(&self.children.iter().map(|child| *child as u32).collect::<Vec<_>>())
     }
 
     #[cfg(test)]

@@ -99,8 +99,8 @@ impl Modules {
 
 /// What a module needs, by its own word.
 pub(in crate::vm) fn needs(module: &[u8]) -> Vec<String> {
-    let entries = module.split(|byte| *byte == 0);
-    let told = entries.filter_map(|entry| entry.strip_prefix(b"depends=")).next().unwrap_or_default();
+    let mut entries = module.split(|byte| *byte == 0);
+    let told = entries.find_map(|entry| entry.strip_prefix(b"depends=")).unwrap_or_default();
     let names = String::from_utf8_lossy(told);
     names.split(',').filter(|name| !name.is_empty()).map(plain).collect()
 }
