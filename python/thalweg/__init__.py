@@ -13,4 +13,4 @@ The layers, each importing only what stands before it:
 `thalweg.errors` and `thalweg.engine` may be imported by all.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

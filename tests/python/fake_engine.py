@@ -26,7 +26,7 @@ HONOURS = [
 
 CAPABILITIES = {
     "format": 1,
-    "version": "0.1.0",
+    "version": "0.2.0",
     "engines": [
         {
             "name": "sim",

@@ -232,9 +232,9 @@ def test_an_engine_that_speaks_another_format_is_refused(thalweg: Thalweg, fake_
 
 def test_an_engine_of_another_version_is_told_before_a_run(thalweg: Thalweg, fake_engine: Path) -> None:
     script = fake_engine.read_text().removeprefix("#!/bin/sh\nexec ")
-    fake_engine.write_text(f"#!/bin/sh\n{script.strip()} | sed s/0.1.0/9.9.9/\n")
+    fake_engine.write_text(f"#!/bin/sh\n{script.strip()} | sed s/0.2.0/9.9.9/\n")
     done = thalweg("run", "race.toml", "--no-report")
-    assert "thalweg-engine is version 9.9.9, thalweg is 0.1.0" in done.stderr
+    assert "thalweg-engine is version 9.9.9, thalweg is 0.2.0" in done.stderr
 
 
 def test_a_folder_that_is_gone_is_told(thalweg: Thalweg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
