@@ -123,6 +123,9 @@ pub(super) enum Progress {
     Refused(Errno),
 }
 
+/// The kernel's numbers of errors end here.
+const MAX_ERRNO: i32 = 4095;
+
 /// Gives the body of every answer in a datagram; skips what answers an earlier request.
 pub(super) fn read_datagram(
     mut bytes: &[u8],
@@ -146,10 +149,11 @@ pub(super) fn read_datagram(
             NLMSG_DONE | NLMSG_ERROR => {
                 // Done carries a number, too: what went wrong at the end of the dump.
                 let code = i32_at(body, 0).ok_or("an end without a number")?;
-                return Ok(match code.checked_neg() {
-                    Some(errno) if errno > 0 => Progress::Refused(Errno::from_raw_os_error(errno)),
-                    _ => Progress::Done,
-                });
+                return match code.checked_neg() {
+                    Some(errno @ 1..=MAX_ERRNO) => Ok(Progress::Refused(Errno::from_raw_os_error(errno))),
+                    Some(..=0) => Ok(Progress::Done),
+                    _ => Err("an end whose number is that of no error"),
+                };
             }
             NLMSG_MIN_TYPE.. => each(body)?,
             _ => {}

@@ -67,6 +67,13 @@ fn a_refusal_is_told_with_its_number_and_an_interruption_is_noticed() {
 }
 
 #[test]
+fn a_refusal_with_a_number_that_no_error_has_is_an_error() {
+    for impossible in [-4096, i32::MIN] {
+        assert!(read(&message(2, 0, 7, &impossible.to_ne_bytes())).is_err(), "{impossible}");
+    }
+}
+
+#[test]
 fn a_message_cut_short_is_an_error() {
     let whole = message(20, 2, 7, b"four");
     for length in 1..whole.len() {
