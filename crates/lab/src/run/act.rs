@@ -50,6 +50,31 @@ struct HostReports {
     untrustworthy: Vec<String>,
 }
 
+/// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests.
+fn hear_configured(crew: &mut Crew<'_>, network: &mut Network, hosts: usize, guests: usize) -> Result<(), Failure> {
+    let mut awaited: BTreeSet<usize> = (0..hosts).collect();
+    let patience = if guests == 0 { PREPARE } else { BOOT };
+    let until = Instant::now() + patience;
+    while !awaited.is_empty() {
+        match crew.hear(Some(until))? {
+            Some((number, HostEvent::Configured { sysctls, .. })) => {
+                awaited.remove(&number);
+                if number < guests {
+                    let place = &network.senders()[number];
+                    let qdisc = place.qdisc.as_deref().map(qdisc::command);
+                    let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).collect();
+                    script::note_guest(network, crew.name(number), &inside, &sysctls);
+                } else {
+                    script::note_sysctls(network, crew.name(number), &sysctls);
+                }
+            }
+            Some((number, event)) => return Err(unexpected(crew, number, &event).into()),
+            None => return Err(crew.silence(&Vec::from_iter(awaited), "configured", patience).into()),
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Play<'a> {
     /// Starts the hosts (senders, router, receiver, in this order) and has them prepare.
     ///
@@ -90,27 +115,7 @@ impl<'a> Play<'a> {
             let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
             crew.tell(number, &Command::Configure(Box::new(configuration)));
         }
-        let mut awaited: BTreeSet<usize> = (0..senders + 2).collect();
-        let patience = if machines.is_empty() { PREPARE } else { BOOT };
-        let until = Instant::now() + patience;
-        while !awaited.is_empty() {
-            match crew.hear(Some(until))? {
-                Some((number, HostEvent::Configured { sysctls, .. })) => {
-                    awaited.remove(&number);
-                    match machines.get(number) {
-                        Some(_) => {
-                            let place = &network.senders()[number];
-                            let qdisc = place.qdisc.as_deref().map(qdisc::command);
-                            let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).collect();
-                            script::note_guest(network, crew.name(number), &inside, &sysctls);
-                        }
-                        None => script::note_sysctls(network, crew.name(number), &sysctls),
-                    }
-                }
-                Some((number, event)) => return Err(unexpected(&crew, number, &event).into()),
-                None => return Err(crew.silence(&Vec::from_iter(awaited), "configured", patience).into()),
-            }
-        }
+        hear_configured(&mut crew, network, senders + 2, machines.len())?;
         let mut guests = Vec::new();
         for (number, machine) in machines.into_iter().enumerate() {
             let host = &job.experiment.hosts[&network.senders()[number].host];
