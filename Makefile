@@ -38,6 +38,10 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does: the report in a real browser too
 	@tools/bootstrap left-out
 
+.PHONY: test-under-load
+test-under-load: ## the same, three times in a row, while four processes burn CPU beside it
+	@for round in 1 2 3; do tools/under-load $(MAKE) test; done
+
 .PHONY: test-setup
 test-setup:
 	@tools/bootstrap system lints browser java kernel bpf prometheus nginx
