@@ -1,7 +1,7 @@
 """What `thalweg-engine` prints and writes as JSON, as far as its keys are read here.
 
-The structs are `Event` in crates/engine/src/events.rs, `RunFile` in crates/store/src/run_file.rs, `Live` in
-crates/lab/src/live, `Summary` in crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
+The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `RunFile` in crates/store/src/run_file.rs, `Live`
+in crates/lab/src/live, `Summary` in crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ PlanObject = dict[str, Any]
 """The plan in run.json. Its nested objects have no types here: thalweg.plan.models declares and checks them."""
 
 
-class Event(TypedDict):
+class EngineEvent(TypedDict):
     """A line of what a run prints, or of its journal; which keys it has depends on `event`."""
 
     event: str
@@ -34,7 +34,7 @@ class Event(TypedDict):
     hint: NotRequired[str]
 
 
-def is_event(line: JsonValue) -> TypeGuard[Event]:
+def is_event(line: JsonValue) -> TypeGuard[EngineEvent]:
     """Tell whether a line of JSON is an event."""
     return isinstance(line, dict) and "event" in line
 

@@ -11,7 +11,7 @@ mod engines;
 mod machine;
 mod merge;
 mod plan_file;
-mod policy;
+mod policy_simulate;
 mod run;
 mod schema;
 
@@ -64,7 +64,7 @@ fn live(window: Duration) -> ExitCode {
 
 /// Plays policies and prints what came out.
 fn play(options: &arguments::Simulate) -> ExitCode {
-    match policy::simulate(options) {
+    match policy_simulate::simulate(options) {
         Ok(found) => print(&format!("{found:#}\n")),
         Err(error) => {
             eprintln!("thalweg-engine policy simulate: {error}");

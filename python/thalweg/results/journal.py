@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from thalweg.engine_output import Event, is_event
+from thalweg.engine_output import EngineEvent, is_event
 
 
-def read(run: Path) -> list[Event]:
+def read(run: Path) -> list[EngineEvent]:
     """Read the events in the order in which they happened.
 
     A last line without its end is what a killed engine leaves behind; it says nothing and is left out, as is any line
@@ -16,7 +16,7 @@ def read(run: Path) -> list[Event]:
         text = (run / "events.jsonl").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return []
-    events: list[Event] = []
+    events: list[EngineEvent] = []
     for line in text.splitlines():
         try:
             event = json.loads(line)

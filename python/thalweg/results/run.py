@@ -19,7 +19,7 @@ from typing import NoReturn, cast
 import polars as pl
 from pydantic import JsonValue
 
-from thalweg.engine_output import Event, PlanObject, RunFile
+from thalweg.engine_output import EngineEvent, PlanObject, RunFile
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import journal, tables
 from thalweg.results.columns import TABLES
@@ -193,7 +193,7 @@ class Run:
         return self.collect(self.scan("packets"))
 
     @cached_property
-    def events(self) -> list[Event]:
+    def events(self) -> list[EngineEvent]:
         """The journal: what happened, in order, over all the times that the run was started."""
         return journal.read(self.path)
 

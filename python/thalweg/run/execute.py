@@ -14,7 +14,7 @@ from typing import IO
 
 from thalweg import printable
 from thalweg.engine import Engine
-from thalweg.engine_output import Event, is_event
+from thalweg.engine_output import EngineEvent, is_event
 from thalweg.errors import Exit, ThalwegError, shortage
 from thalweg.plan import Plan
 from thalweg.processes import ends_with_parent
@@ -30,10 +30,10 @@ class Outcome:
     present: int = 0
     """Experiments that were complete before."""
     finished: int = 0
-    failed: list[Event] = field(default_factory=list)
-    untrustworthy: list[Event] = field(default_factory=list)
+    failed: list[EngineEvent] = field(default_factory=list)
+    untrustworthy: list[EngineEvent] = field(default_factory=list)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: EngineEvent) -> None:
         """Count an event."""
         match event["event"]:
             case "plan":
@@ -54,7 +54,7 @@ def execute(
     binary: Path,
     threads: int | None = None,
     command: Sequence[str] = (),
-    listener: Callable[[Event], None] = lambda event: None,
+    listener: Callable[[EngineEvent], None] = lambda event: None,
     due: Sequence[tuple[int, int]] | None = None,
 ) -> Outcome:
     """Run what is missing of `plan` in the run directory `out`, and call `listener` with every event.
@@ -84,7 +84,7 @@ def _listed(due: Sequence[tuple[int, int]] | None) -> Iterator[list[str]]:
 
 
 def _execute(
-    plan: Plan, out: Path, arguments: Sequence[str], command: Sequence[str], listener: Callable[[Event], None]
+    plan: Plan, out: Path, arguments: Sequence[str], command: Sequence[str], listener: Callable[[EngineEvent], None]
 ) -> Outcome:
     environment = os.environ | {"THALWEG_COMMAND": json.dumps(list(command))} if command else dict(os.environ)
     outcome, refusal = Outcome(), None
@@ -159,7 +159,7 @@ def _feed(engine: subprocess.Popen[bytes], plan: bytes) -> None:
         engine.stdin.write(plan)
 
 
-def _events(engine: subprocess.Popen[bytes]) -> Iterator[Event]:
+def _events(engine: subprocess.Popen[bytes]) -> Iterator[EngineEvent]:
     assert engine.stdout
     for line in engine.stdout:
         try:
@@ -171,7 +171,7 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[Event]:
             yield event
 
 
-def _refused(event: Event, code: int) -> ThalwegError:
+def _refused(event: EngineEvent, code: int) -> ThalwegError:
     known = {int(each) for each in Exit}
     return ThalwegError(
         event["code"],

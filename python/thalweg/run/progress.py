@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from thalweg import printable
-from thalweg.engine_output import Event
+from thalweg.engine_output import EngineEvent
 
 LINE_EVERY_S = 10.0
 """How often a line is written where there is no terminal: a log of a long run stays readable."""
@@ -69,7 +69,7 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: EngineEvent) -> None:
         """Show an event."""
         match event["event"]:
             case "plan":
@@ -85,7 +85,7 @@ class Progress:
         if event["event"] == "stopping":
             self._say("stopping; what is finished is kept (once more: at once)")
 
-    def _begin(self, event: Event) -> None:
+    def _begin(self, event: EngineEvent) -> None:
         many = event["experiments"]
         text = f"{many} experiment{'' if many == 1 else 's'}, {event['threads']} at a time"
         if event["present"]:
@@ -127,5 +127,5 @@ def duration(seconds: float) -> str:
     return f"{math.ceil(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def _name(event: Event) -> str:
+def _name(event: EngineEvent) -> str:
     return f"{event['experiment']} (repetition {event['repetition']})"
