@@ -2,17 +2,23 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeGuard
 
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from thalweg import printable
 from thalweg.errors import Exit, Source, ThalwegError
 from thalweg.records.imports.addresses import Address, Addresses
+from thalweg.records.imports.blocks import Block, BlockImporter, in_threads
 from thalweg.records.imports.derived import complete, number
+from thalweg.records.imports.derived_columns import LONGEST_RTT_US, completed
 from thalweg.records.imports.items import (
     NOTE,
     Assumed,
@@ -27,12 +33,12 @@ from thalweg.records.imports.items import (
     opened,
 )
 from thalweg.records.imports.values import LARGEST
-from thalweg.records.imports.write import RecordFile
+from thalweg.records.imports.vectorized import CERTAIN, LINE
+from thalweg.records.imports.write import SCHEMA as RECORDS
+from thalweg.records.imports.write import RecordFile, table_of
 from thalweg.records.schema import COLUMNS
 
 ROUND_TRIPS = [name for name in COLUMNS if name.startswith("rtt_")]
-LONGEST_RTT_US = 3_600_000_000
-"""Longer round-trip times are mistakes of units: TCP gives up within a quarter of an hour."""
 REPLACEMENT = "\ufffd"
 """What stands in the place of bytes that are no text."""
 
@@ -158,26 +164,58 @@ class _Conversion:
         digest = hashlib.blake2b(self.importer.source.encode(), digest_size=6)
         first_us = math.inf
         with opened(path, digest) as source:
-            for item in self.importer.read(source):
-                if item.left_out:
-                    self.done.left_out.add(item.left_out, path, item.line)
-                    continue
-                try:
-                    row, notes = _row(item, self.constants, self.addresses)
-                except Unread as why:
-                    self._note(path, item, why)
-                    continue
-                for note in notes:
-                    self.done.fallbacks.add(note, path, item.line)
-                written.add(row)
-                self.done.rows += 1
-                self.done.filled |= row.keys()
-                first_us = min(first_us, number(row, "end_us") or 0)
+            blocks = self.importer.blocks(source) if isinstance(self.importer, BlockImporter) else None
+            if blocks is None:
+                for row in self._rows(path, self.importer.read(source)):
+                    written.add(row)
+                    first_us = min(first_us, number(row, "end_us") or 0)
+            else:
+                for table in self._tables(path, blocks):
+                    written.add_table(table)
+                    first_us = min(first_us, pc.min(table["end_us"]).as_py())
         if first_us == math.inf:
             return ""
         written.close()
         at = datetime.fromtimestamp(first_us / 1e6, UTC).strftime("%Y%m%dT%H%M%SZ")
         return f"{self.importer.source}-{at}-{digest.hexdigest()}.parquet"
+
+    def _rows(self, path: Path, items: Iterable[Item], lines: list[int] | None = None) -> Iterator[RecordRow]:
+        """Yield the rows of items, and count the others; the numbers of the rows' lines are added to `lines`."""
+        for item in items:
+            if item.left_out:
+                self.done.left_out.add(item.left_out, path, item.line)
+                continue
+            try:
+                row, notes = _row(item, self.constants, self.addresses)
+            except Unread as why:
+                self._note(path, item, why)
+                continue
+            for note in notes:
+                self.done.fallbacks.add(note, path, item.line)
+            self.done.rows += 1
+            self.done.filled |= row.keys()
+            if lines is not None:
+                lines.append(item.line)
+            yield row
+
+    def _tables(self, path: Path, blocks: Iterator[Block]) -> Iterator[pa.Table]:
+        """Yield the rows of blocks in their order."""
+        for block, frame in in_threads(blocks, self._completed):
+            certain = frame.filter(CERTAIN)
+            lines: list[int] = []
+            rest = frame.with_row_index("row").filter(~pl.col(CERTAIN))["row"].to_list()
+            rows = list(self._rows(path, block.items(rest), lines))
+            table = certain.drop(CERTAIN)
+            if rows:
+                others = pl.DataFrame(pl.from_arrow(table_of(rows))).with_columns(pl.Series(LINE, lines, pl.UInt64))
+                table = pl.concat([table, others.select(table.columns)]).sort(LINE, maintain_order=True)
+            self.done.rows += len(certain)
+            self.done.filled |= {name for name in COLUMNS if certain[name].null_count() < len(certain)}
+            if len(table):
+                yield table.drop(LINE).to_arrow().cast(RECORDS)
+
+    def _completed(self, block: Block) -> pl.DataFrame:
+        return completed(block.columns(self.addresses), self.constants, self.addresses)
 
     def _note(self, file: Path, item: Item, why: Unread) -> None:
         """Count a line that cannot be read, and those that belong to it; or stop at it."""

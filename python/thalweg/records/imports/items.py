@@ -25,6 +25,8 @@ ENOUGH = 64
 """First bytes of a text that tell its encoding."""
 LONGEST = 2**24
 """Characters of a line: of a longer one the rest is skipped, so that no file takes more memory than that."""
+BLOCK = 2**22
+"""Characters that are read at a time."""
 
 
 TOO_LONG = f"it is longer than {LONGEST:,} characters"
@@ -176,18 +178,43 @@ class Lines:
         self._digest = digest
         self._was_cut = False
         self._ahead: str | None = None
+        self._tail = ""
+        self._each = self._lines()
 
     def __iter__(self) -> Iterator[str]:
-        return self
+        return self._each
 
     def __next__(self) -> str:
-        line = piece = self.piece()
-        if not line:
-            raise StopIteration
-        while is_cut(piece):
-            self._was_cut = True
-            piece = self.piece()
-        return line
+        return next(self._each)
+
+    def _lines(self) -> Iterator[str]:
+        while block := self.block():
+            has_long = len(block) >= LONGEST
+            for line in io.StringIO(block, newline=""):
+                if has_long and len(line.rstrip("\r\n")) >= LONGEST:
+                    self._was_cut = True
+                    yield line[:LONGEST]
+                else:
+                    yield line
+
+    def block(self) -> str:
+        """Return the next complete lines, at the end nothing. Of a line without an end only the beginning is kept.
+
+        Lines of `LONGEST` characters or more are too long. `piece` must not be called afterwards.
+        """
+        text, self._tail = self._tail, ""
+        if self._ahead is not None:
+            text, self._ahead = self._ahead, None
+        while chunk := self._stream.read(min(BLOCK, LONGEST)):
+            self._digest.update(chunk.encode(errors="replace"))
+            text += chunk
+            end = _end_of_lines(text)
+            if end:
+                self._tail = text[end:]
+                return text[:end]
+            if len(text) > LONGEST:
+                text = text[:LONGEST] + ("\r" if text.endswith("\r") else "")
+        return text
 
     def piece(self) -> str:
         """Give the next line, or as much of a long one as is read at a time; at the end nothing."""
@@ -207,6 +234,11 @@ class Lines:
         """Tell whether a line was too long since this was asked last."""
         was_cut, self._was_cut = self._was_cut, False
         return was_cut
+
+
+def _end_of_lines(text: str) -> int:
+    """Return where the last complete line ends; a carriage return at the very end may be half of an end."""
+    return max(text.rfind("\n"), text.rfind("\r", 0, len(text) - 1)) + 1
 
 
 def is_cut(piece: str) -> bool:

@@ -53,13 +53,14 @@ class LineForm:
         fields = [part for part in parts if isinstance(part, FormField)]
         self.names = {name for part in fields for name in (part.name, part.port) if name}
         """Names of the fields."""
-        self._steps = list(_steps(parts))
+        self.steps = list(_steps(parts))
+        """Each field with the literal text behind it, and first the literal text at the beginning."""
 
     def read(self, line: str) -> dict[str, str]:
         """Give the fields of a line by their names; raises `Unread` if the line has another form."""
         found: dict[str, str] = {}
         place = 0
-        for field, literal in self._steps:
+        for field, literal in self.steps:
             if field is None:
                 if not line.startswith(literal, place):
                     raise Unread("not a line of the format", f"`{literal}` is missing at column {place + 1}")

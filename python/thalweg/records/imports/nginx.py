@@ -6,13 +6,20 @@ the moment in which the line was written.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+
+import polars as pl
 
 from thalweg.records.imports import times, values
-from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.addresses import Addresses, ends
+from thalweg.records.imports.blocks import Block
 from thalweg.records.imports.items import ImportedRow, Item, NotARecord, SourceFile, Unread
-from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
+from thalweg.records.imports.log_columns import LineColumns, log_blocks
+from thalweg.records.imports.mapped import OF_SERVERS, Mapped, mapped_row, of_fields
+from thalweg.records.imports.mapped_columns import by_field, has_unread_constants, present, with_mapped
 from thalweg.records.imports.nginx_config import COMBINED, line_form
-from thalweg.records.imports.prefixes import log_items
+from thalweg.records.imports.prefixes import LogLines, log_items
+from thalweg.records.imports.vectorized import Amounts, Conversion, Counts, Ends, Instants, OneText, Ports, Words
 from thalweg.records.schema import CLOSE, TRANSFER
 
 STREAM = {"session_time", "protocol", "bytes_received"}
@@ -49,6 +56,46 @@ class Nginx:
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a log."""
         return log_items(source, self._row)
+
+    def blocks(self, source: SourceFile) -> Iterator[Block] | None:
+        """Read a log in blocks of lines."""
+        if not self._fields(Addresses()).is_possible or has_unread_constants(self._mapped):
+            return None
+        return log_blocks(source, LogLines(source, self._row), self._columns)
+
+    def _fields(self, addresses: Addresses) -> LineColumns:
+        """Return what becomes of the fields of a line."""
+        names = self._form.names
+        own: list[tuple[str | None, Conversion]] = [
+            (self._time, Instants("end_us")),
+            ("connection", Counts("connection")),
+            ("connection_requests", Counts("requests")),
+            ("hostname", Words("machine")),
+            ("session_time" if "session_time" in names else "request_time", Amounts("duration_us", 1e6)),
+            ("server_addr", Ends("local_address", addresses, partial(ends, "local"))),
+            ("server_port", Ports("local_port")),
+            ("remote_addr", Ends("remote_address", addresses, partial(ends, "remote"))),
+            ("remote_port", Ports("remote_port")),
+            ("bytes_sent" if "bytes_sent" in names else "body_bytes_sent", Counts("sent_bytes")),
+            ("request_length" if "request_length" in names else "bytes_received", Counts("received_bytes")),
+            ("tcpinfo_rtt", Counts("rtt_smoothed_us")),
+            ("protocol", OneText("TCP")),
+        ]
+        return LineColumns(self._form, by_field(own, self._mapped, OF_SERVERS, addresses))
+
+    def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
+        """Return the columns of lines; see `_row`."""
+        frame = present(self._fields(addresses).read(lines), "connection", "requests", "rtt_smoothed_us")
+        connection, requests = pl.col("connection"), pl.col("requests")
+        place = pl.when(connection.is_null()).then(0).otherwise((requests - 1).clip(0))
+        frame = frame.with_columns(
+            pl.coalesce(connection.cast(pl.UInt64), numbers).alias("connection"),
+            kind=pl.lit(CLOSE if self._is_stream else TRANSFER),
+            transfer=pl.lit(None) if self._is_stream else place,
+            direction=pl.lit("in"),
+            rtt_smoothed_us=pl.when(pl.col("rtt_smoothed_us") > 0).then("rtt_smoothed_us"),
+        )
+        return with_mapped(frame, self._mapped, OF_SERVERS, addresses)
 
     def _row(self, number: int, line: str) -> ImportedRow:
         found = self._form.read(line)

@@ -29,6 +29,9 @@ STAMPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ", re.ASCII)
 COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
 """Docker Compose: the name of the container."""
 
+MAY_BE_WRAPPED = r"^(?:[{<]|[0-9]{4}-[0-9]{2}-[0-9]{2}T|[A-Z][a-z]{2} [ 0-9][0-9] |[0-9A-Za-z_.-]+ +\| )"
+"""Beginnings of lines that `unwrapped` may find a line in: all others are lines of their own."""
+
 OF_DOCKER = {"log", "stream", "time", "attrs"}
 """Keys of an object of Docker's."""
 
@@ -46,26 +49,46 @@ class Wrapped:
     """Whether the line goes on in the next one of its stream."""
 
 
+class LogLines:
+    """The lines of a log, read one by one."""
+
+    def __init__(self, source: SourceFile, row: Callable[[int, str], ImportedRow]) -> None:
+        """Take the file, and what reads a line: it gets the number of the line among all files, and the line."""
+        self._source = source
+        self._row = row
+        self._parts: dict[str, str] = {}
+
+    def item(self, number: int, line: str, *, is_cut: bool) -> Item | None:
+        """Return what the next line is; `None` if it is empty, or a part of a line whose end is still to come."""
+        if is_cut:
+            return Item(number, unread=Unread(TOO_LONG))
+        wrapped = unwrapped(line)
+        if wrapped is None:
+            return item(number, self._row, self._source.number(number), line) if line else None
+        text = self._parts.pop(wrapped.stream, "") + wrapped.text
+        if len(text) > LONGEST:
+            return Item(number, unread=Unread(TOO_LONG))
+        if wrapped.is_partial:
+            self._parts[wrapped.stream] = text
+        elif text:
+            return _either(number, self._source.number(number), self._row, replace(wrapped, text=text), line)
+        return None
+
+    def rest(self, number: int) -> Iterator[Item]:
+        """Yield an item for each part whose end never came; `number` is that of the last line."""
+        for _ in self._parts:
+            yield Item(number, unread=Unread("a part of a line whose end is missing"))
+
+
 def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Iterator[Item]:
     """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
-    parts: dict[str, str] = {}
+    lines = LogLines(source, row)
     number = 0
     for number, line in source.lines():
-        if source.text.was_cut():
-            yield Item(number, unread=Unread(TOO_LONG))
-        elif (wrapped := unwrapped(line)) is None:
-            if line:
-                yield item(number, row, source.number(number), line)
-        else:
-            text = parts.pop(wrapped.stream, "") + wrapped.text
-            if len(text) > LONGEST:
-                yield Item(number, unread=Unread(TOO_LONG))
-            elif wrapped.is_partial:
-                parts[wrapped.stream] = text
-            elif text:
-                yield _either(number, source.number(number), row, replace(wrapped, text=text), line)
-    for _ in parts:
-        yield Item(number, unread=Unread("a part of a line whose end is missing"))
+        found = lines.item(number, line, is_cut=source.text.was_cut())
+        if found is not None:
+            yield found
+    yield from lines.rest(number)
 
 
 def _either(line_number: int, number: int, row: Callable[[int, str], ImportedRow], wrapped: Wrapped, line: str) -> Item:

@@ -7,14 +7,21 @@ the clock stops when the last byte is in the socket's send buffer: the time take
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
+
+import polars as pl
 
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import times, values
-from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.addresses import Addresses, ends
+from thalweg.records.imports.blocks import Block
 from thalweg.records.imports.items import Assumed, ImportedRow, Item, SourceFile, Unread
+from thalweg.records.imports.log_columns import LineColumns, log_blocks
 from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
-from thalweg.records.imports.mapped import Mapped, mapped_row, of_fields
-from thalweg.records.imports.prefixes import log_items
+from thalweg.records.imports.mapped import OF_SERVERS, Mapped, mapped_row, of_fields
+from thalweg.records.imports.mapped_columns import by_field, has_unread_constants, with_mapped
+from thalweg.records.imports.prefixes import LogLines, log_items
+from thalweg.records.imports.vectorized import CERTAIN, Amounts, Conversion, Counts, Ends, Instants, Ports, Texts
 from thalweg.records.schema import TRANSFER
 
 DEFAULT = '%h %l %u %t "%r" %s %b "%{Referer}i" "%{User-agent}i"'
@@ -61,6 +68,59 @@ class Varnish:
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a log."""
         return log_items(source, self._row)
+
+    def blocks(self, source: SourceFile) -> Iterator[Block] | None:
+        """Read a log in blocks of lines."""
+        if not self._fields(Addresses()).is_possible or has_unread_constants(self._mapped):
+            return None
+        return log_blocks(source, LogLines(source, self._row), self._columns)
+
+    def _fields(self, addresses: Addresses) -> LineColumns:
+        """Return what becomes of the fields of a line."""
+        names = self._form.names
+        own: list[tuple[str | None, Conversion]] = [
+            (self._taken, Amounts("duration_us", TAKEN[self._taken] if self._taken else 1.0)),
+            (self._began, Instants("began_us")),
+            ("h", Ends("remote_address", addresses, partial(ends, "remote"))),
+            ("{VSL:ReqStart[2]}x", Ports("remote_port")),
+            ("O" if "O" in names else "b", Counts("sent_bytes")),
+            ("b", Texts("body")),
+            ("I", Counts("received_bytes")),
+            *((name, Instants(f"exact:{column}")) for name, column in EXACT.items()),
+            *((name, Texts(f"info:{name}")) for name in self._info),
+        ]
+        return LineColumns(self._form, by_field(own, self._mapped, OF_SERVERS, addresses))
+
+    def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
+        """Return the columns of lines; see `_row`."""
+        frame = self._fields(addresses).read(lines)
+        sent = pl.col("sent_bytes") if "sent_bytes" in frame.columns else pl.lit(None, pl.Int64)
+        is_empty = pl.col("body") == "-" if "body" in frame.columns else pl.lit(False)
+        start = next((name for name in ("exact:start_us", "began_us") if name in frame.columns), None)
+        info = pl.concat_str(pl.lit(""), *(f"info:{name}" for name in self._info), pl.lit(""), separator=" ")
+        frame = frame.with_columns(
+            pl.lit(numbers).alias("connection"),
+            info.alias("info"),
+            kind=pl.lit(TRANSFER),
+            transfer=pl.lit(0),
+            direction=pl.lit("in"),
+            sent_bytes=pl.when(sent.is_null() & is_empty).then(0).otherwise(sent),
+            start_us=pl.col(start) if start else pl.lit(None),
+            end_us=pl.col("exact:end_us") if "exact:end_us" in frame.columns else pl.lit(None),
+        )
+        named = {"reordering": "reordering", "mss_bytes": "snd_mss", "rtt_smoothed_us": "rtt"}
+        digits = {name: pl.col("info").str.extract(f" {name}=([0-9]+) ") for name in named.values()}
+        is_plain = [
+            (pl.col("info").str.count_matches(f" {name}=", literal=True) < 2)
+            & (found.str.len_bytes() < values.MOST_DIGITS - 1).fill_null(True)
+            for name, found in digits.items()
+        ]
+        frame = frame.with_columns(
+            *(digits[name].cast(pl.Int64, strict=False).alias(column) for column, name in named.items()),
+            pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN),
+        )
+        frame = frame.with_columns(rtt_smoothed_us=pl.when(pl.col("rtt_smoothed_us") > 0).then("rtt_smoothed_us"))
+        return with_mapped(frame, self._mapped, OF_SERVERS, addresses)
 
     def _row(self, number: int, line: str) -> ImportedRow:
         found = self._form.read(line)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thalweg.errors import Exit, ThalwegError
-from thalweg.records.imports.items import RecordRow, RecordValue
+from thalweg.records.imports.items import RecordRow
 from thalweg.records.schema import COLUMNS
 
 ROWS = 50_000
@@ -33,6 +33,11 @@ they are take longer to read.
 """
 
 
+def table_of(rows: Sequence[RecordRow]) -> pa.Table:
+    """Make a table of rows; columns that a row does not name are empty."""
+    return pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema=SCHEMA)
+
+
 class RecordFile:
     """A file of records in the making, as a context: what is not finished when it ends is gone, with its folders."""
 
@@ -42,8 +47,9 @@ class RecordFile:
         self._made: list[Path] = []
         self._temporary: Path | None = None
         self._writer: pq.ParquetWriter | None = None
-        self._columns: dict[str, list[RecordValue | None]] = {name: [] for name in COLUMNS}
-        self._rows = 0
+        self._rows: list[RecordRow] = []
+        self._tables: list[pa.Table] = []
+        self._waiting = 0
 
     def __enter__(self) -> "RecordFile":
         return self
@@ -65,12 +71,21 @@ class RecordFile:
 
         Raises `ThalwegError` if the folder cannot be written.
         """
-        for name, column in self._columns.items():
-            column.append(row.get(name))
-        self._rows += 1
-        if self._rows == ROWS:
+        self._rows.append(row)
+        if len(self._rows) == ROWS:
+            self.add_table(table_of(self._rows))
+            self._rows = []
+
+    def add_table(self, table: pa.Table) -> None:
+        """Add rows, all of whose columns are there.
+
+        Raises `ThalwegError` if the folder cannot be written.
+        """
+        self._tables.append(table)
+        self._waiting += len(table)
+        if self._waiting >= ROWS:
             with self._told():
-                self._flush()
+                self._flush(self._waiting // ROWS * ROWS)
 
     def close(self) -> None:
         """Write what is left, and bring the file to the disk; it has no name yet.
@@ -78,7 +93,9 @@ class RecordFile:
         Raises `ThalwegError` if the folder cannot be written.
         """
         with self._told():
-            self._flush().close()
+            if self._rows:
+                self.add_table(table_of(self._rows))
+            self._flush(self._waiting).close()
             self._writer = None
             assert self._temporary is not None
             with self._temporary.open("rb") as file:
@@ -98,13 +115,15 @@ class RecordFile:
             self._temporary = None
         return file_name, was_there
 
-    def _flush(self) -> pq.ParquetWriter:
-        """Write the rows that are kept, into a file that is opened for them; returns its writer."""
+    def _flush(self, count: int) -> pq.ParquetWriter:
+        """Write the first rows that are kept, into a file that is opened for them; returns its writer."""
         writer = self._writer or self._open()
-        if self._rows:
-            writer.write_table(pa.table(self._columns, schema=SCHEMA))
-        self._columns = {name: [] for name in COLUMNS}
-        self._rows = 0
+        if self._tables:
+            table = pa.concat_tables(self._tables)
+            if count:
+                writer.write_table(table[:count], row_group_size=ROWS)
+            self._tables = [table[count:]]
+            self._waiting -= count
         return writer
 
     def _open(self) -> pq.ParquetWriter:

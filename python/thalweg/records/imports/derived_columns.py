@@ -1,0 +1,111 @@
+"""What `convert` and `derived` do to a row, done to columns of many rows.
+
+Rows for which this is not certain to return the same are marked; they are read again on their own.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+
+import polars as pl
+
+from thalweg.records.imports.addresses import Addresses
+from thalweg.records.imports.derived import BITS, EARLIEST_US, MICROSECONDS
+from thalweg.records.imports.vectorized import CERTAIN, LINE
+from thalweg.records.schema import COLUMNS, LATEST_US, SCHEMA, TRANSFER
+
+LONGEST_RTT_US = 3_600_000_000
+"""Longer round-trip times are mistakes of units: TCP gives up within a quarter of an hour."""
+MAX_EXACT = 2**53
+"""Below it, every whole number is a float."""
+
+
+def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addresses) -> pl.DataFrame:
+    """Complete the columns of rows, as far as that is certain.
+
+    Args:
+        frame: Columns of records in any order, `LINE`, `CERTAIN`, and perhaps the versions of addresses.
+        constants: Values of columns that a row leaves empty.
+        addresses: What becomes of addresses.
+
+    Returns:
+        `LINE`, `CERTAIN` and all columns of records; those of rows that are not certain mean nothing.
+    """
+    if not frame.width:
+        frame = pl.DataFrame(schema={LINE: pl.UInt64, CERTAIN: pl.Boolean})
+    frame = frame.with_columns(pl.lit(None, SCHEMA[name]).alias(name) for name in COLUMNS if name not in frame.columns)
+    versions = [f"{side}_address_version" for side in ("remote", "local")]
+    frame = frame.with_columns(
+        *(_text(name).fill_null(pl.lit(value)).alias(name) for name, value in constants.items()),
+        ip_version=pl.coalesce(*(name for name in versions if name in frame.columns), pl.lit(None, pl.Int64)),
+    )
+    if addresses.form != "whole":
+        is_ours = (pl.col("direction") == "out").fill_null(False)
+        frame = frame.with_columns(remote_port=pl.when(is_ours).then("remote_port"))
+    frame = _with_times(frame)
+    frame = _with_rates(frame)
+    checks = [_is_in_range(name) for name in COLUMNS]
+    frame = frame.with_columns((pl.col(CERTAIN) & reduce(and_, checks)).fill_null(False).alias(CERTAIN))
+    return frame.select(LINE, CERTAIN, *(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items()))
+
+
+def _text(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String)
+
+
+def _int(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Int64, strict=False)
+
+
+def _with_times(frame: pl.DataFrame) -> pl.DataFrame:
+    """Fill in start, end or duration; a row without an end, or with one that no server can have, is uncertain."""
+    start, end, duration = _int("start_us"), _int("end_us"), _int("duration_us")
+    frame = frame.with_columns(end_us=pl.coalesce(end, start + duration))
+    is_certain = (
+        end.is_between(EARLIEST_US, LATEST_US)
+        & (start.is_between(EARLIEST_US, LATEST_US) & (start <= end)).fill_null(start.is_null())
+        & (start.is_not_null() | (duration <= end - EARLIEST_US).fill_null(True))
+    )
+    return frame.with_columns(
+        pl.coalesce(duration, end - start).alias("duration_us"),
+        pl.coalesce(start, end - duration).alias("start_us"),
+        (pl.col(CERTAIN) & is_certain.fill_null(False)).alias(CERTAIN),
+    )
+
+
+def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
+    """Fill in goodput and buffer, where a row has what they follow from."""
+    acked, low, high = _int("acked_bytes"), _int("rtt_min_us"), _int("rtt_max_us")
+    bits = BITS * MICROSECONDS * acked
+    has_span = _int("busy_us").is_not_null() | _int("fct_us").is_not_null()
+    is_exact = (acked < MAX_EXACT // (BITS * MICROSECONDS)).fill_null(True) | ~has_span
+
+    def goodput(name: str, span: pl.Expr, when: pl.Expr) -> pl.Expr:
+        rate = bits.cast(pl.Float64) / span.cast(pl.Float64)
+        return pl.coalesce(pl.col(name).cast(pl.Float64), pl.when((span > 0) & when).then(rate)).alias(name)
+
+    return frame.with_columns(
+        goodput("busy_goodput_bps", _int("busy_us"), pl.lit(True)),
+        goodput("goodput_bps", _int("fct_us"), pl.col("kind") == TRANSFER),
+        pl.coalesce(
+            pl.col("buffer_bdp").cast(pl.Float64),
+            pl.when((low > 0) & (high >= low)).then((high - low).cast(pl.Float64) / low.cast(pl.Float64)),
+        ).alias("buffer_bdp"),
+        (pl.col(CERTAIN) & is_exact).alias(CERTAIN),
+    )
+
+
+def _is_in_range(name: str) -> pl.Expr:
+    """Return which rows have a value in a column that needs no note and no error."""
+    kind = COLUMNS[name].kind
+    if name == "connection" or kind == "bool":
+        return pl.lit(True)
+    if kind == "string":
+        return pl.lit(True) if COLUMNS[name].is_optional else pl.col(name).is_not_null()
+    largest = LONGEST_RTT_US if name.startswith("rtt_") else MAX_EXACT if kind == "f64" else 2**63 - 1
+    return (
+        pl.col(name)
+        .cast(pl.Float64 if kind == "f64" else pl.Int64, strict=False)
+        .is_between(0, largest)
+        .fill_null(True)
+    )

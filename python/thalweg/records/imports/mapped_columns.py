@@ -1,0 +1,108 @@
+"""The map of the user, for columns of many rows: see `mapped`, which defines what each text means."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import polars as pl
+
+from thalweg.records.imports.addresses import Addresses
+from thalweg.records.imports.items import ImportedRow
+from thalweg.records.imports.mapped import ADDRESSES, OF_SERVERS, TIMES, Mapped, Notation, mapped_row, units
+from thalweg.records.imports.vectorized import (
+    COUNT,
+    DECIMAL,
+    DECIMAL_IN_TABLE,
+    PLAIN,
+    UNIX_S,
+    Conversion,
+    Ends,
+    Instants,
+    Matching,
+    Values,
+    counted,
+    known,
+    rounded,
+    scaled,
+)
+from thalweg.records.schema import COLUMNS, SCHEMA
+
+MAPPED = "mapped:"
+"""Begins the name of a mapped column: it takes precedence over the column that a format fills itself."""
+NEVER = "[^\x00-\U0010ffff]"
+"""Matches nothing."""
+
+
+def conversion(mapped: Mapped, notation: Notation, addresses: Addresses) -> Conversion:
+    """Return how the field of a mapped column is converted."""
+    name = MAPPED + mapped.column
+
+    def definition(text: str) -> ImportedRow:
+        row = mapped_row([mapped], lambda _: text, notation)
+        return {MAPPED + column: value for column, value in row.items()}
+
+    if mapped.column in ADDRESSES:
+        return Ends(name, addresses, definition)
+    if mapped.column in TIMES and not mapped.unit:
+        unix = "" if notation.time_format else UNIX_S.partition("(")[0] if notation.decimal == "," else UNIX_S
+        return Instants(name, lambda text: definition(text).get(name), unix)
+    column, unit = COLUMNS[mapped.column], units(mapped.column).get(mapped.unit, 1.0)
+    decimal = {".": DECIMAL, ",": COUNT[:-5] + "{1,15}"}.get(notation.decimal, DECIMAL_IN_TABLE)
+    if column.kind == "string":
+        return Matching(name, pl.String(), NEVER if mapped.column == "kind" else PLAIN, known, definition)
+    if column.kind == "bool" or not unit:
+        kind = pl.Boolean() if column.kind == "bool" else pl.Int64()
+        return Matching(name, kind, NEVER, known, definition)
+    if column.kind == "f64":
+        return Matching(name, pl.Float64(), decimal, partial(scaled, unit=unit), definition)
+    if mapped.column == "connection" or (unit == 1.0 and not mapped.column.endswith("_us")):
+        return Matching(name, pl.Int64(), COUNT, counted, definition)
+    return Matching(name, pl.Int64(), decimal, partial(rounded, unit=unit), definition)
+
+
+def _constant(mapped: Mapped, notation: Notation, addresses: Addresses) -> tuple[Values, bool]:
+    """Return the columns, of one row, of a map that has one value for every row, and whether they are certain."""
+    columns, is_certain = conversion(mapped, notation, addresses).convert(pl.Series([mapped.value], dtype=pl.String))
+    return columns, is_certain is None or is_certain.all()
+
+
+def has_unread_constants(mapped: Sequence[Mapped], notation: Notation = OF_SERVERS) -> bool:
+    """Tell whether the map has a value for every row that cannot be read, or only with a note."""
+    return not all(each.source or _constant(each, notation, Addresses())[1] for each in mapped)
+
+
+def by_field(
+    own: Sequence[tuple[str | None, Conversion]], mapped: Sequence[Mapped], notation: Notation, addresses: Addresses
+) -> Mapping[str, Sequence[Conversion]]:
+    """Return by field what becomes of its text: in columns that a format fills itself, and in mapped ones."""
+    found: dict[str, list[Conversion]] = {}
+    for field, each in own:
+        if field is not None:
+            found.setdefault(field, []).append(each)
+    for each_mapped in mapped:
+        if each_mapped.source:
+            found.setdefault(each_mapped.source, []).append(conversion(each_mapped, notation, addresses))
+    return found
+
+
+def with_mapped(
+    frame: pl.DataFrame, mapped: Sequence[Mapped], notation: Notation, addresses: Addresses
+) -> pl.DataFrame:
+    """Let mapped columns that have a value take precedence."""
+    for each in mapped:
+        name, version = each.column, f"{each.column}_version"
+        if not each.source:
+            columns, _ = _constant(each, notation, addresses)
+            frame = frame.with_columns(pl.lit(value).alias(column) for column, value in columns.items())
+        theirs = pl.col(MAPPED + name)
+        frame = present(frame, name, *([version] if name in ADDRESSES else []))
+        if name in ADDRESSES:
+            of_theirs = pl.col(f"{MAPPED}{version}")
+            frame = frame.with_columns(pl.when(theirs.is_not_null()).then(of_theirs).otherwise(version).alias(version))
+        frame = frame.with_columns(pl.coalesce(theirs.cast(SCHEMA[name]), pl.col(name).cast(SCHEMA[name])).alias(name))
+    return frame
+
+
+def present(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Add columns without values for those of these names that are missing."""
+    missing = [name for name in names if name not in frame.columns]
+    return frame.with_columns(pl.lit(None, SCHEMA.get(name, pl.Int64())).alias(name) for name in missing)

@@ -1,0 +1,347 @@
+"""Texts of many rows become columns at once, where their form leaves no doubt; other texts are converted one by one.
+
+The functions in `values`, `times`, `addresses` and `mapped` define what a text means. A conversion here knows a pattern
+of texts for which an expression of polars returns the same. Of texts with another form each distinct one is given to
+the function that defines its meaning. A text that this function rejects, or for which it has to assume something, marks
+its row as uncertain: such a row is read again on its own, and its error or note is counted there.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import polars as pl
+import pyarrow.compute as pc
+
+from thalweg.records.imports import times, values
+from thalweg.records.imports.addresses import MAX_PORT, Address, Addresses
+from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, Unknown, Unread
+
+CERTAIN = "certain"
+"""Column that tells whether a row's columns are known to be what reading the row on its own returns."""
+LINE = "line"
+"""Column with the number of a row's line."""
+
+OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+IPV4 = rf"{OCTET}\.{OCTET}\.{OCTET}\.{OCTET}"
+GROUP = "(?:0|[1-9a-f][0-9a-f]{0,3})"
+IPV6_AFTER_48 = "|".join(
+    ["(?::GROUP){5}", *(f"(?::GROUP){{{before}}}::(?:GROUP(?::GROUP){{0,{3 - before}}})?" for before in range(4)),
+     "(?::GROUP){4}::"]
+)  # fmt: skip
+IPV6_OF_48 = f"GROUP:GROUP:[1-9a-f][0-9a-f]{{0,3}}(?:{IPV6_AFTER_48})".replace("GROUP", GROUP)
+"""IPv6 addresses in their usual form whose third group is not zero: their /48 network is those three groups."""
+COUNT = "[0-9]{1,18}"
+"""Numbers that fit 64 bits with a sign."""
+DECIMAL = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
+DECIMAL_IN_TABLE = r"[0-9]{1,15}|[0-9]{1,12}\.(?:[0-9]{1,2}|[0-9]{4,9})|[0-9]{4,12}\.[0-9]{3}"
+"""Numbers that cannot have a separator of thousands."""
+UNIX_S = r"1[0-9]{9}(?:\.[0-9]{1,6})?"
+"""UNIX time from 2001 to 2033 in seconds."""
+PLAIN = "[!-~](?:[ -~]{0,200}[!-~])?"
+"""Printable ASCII without spaces around it."""
+CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+ISO = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(?:\.[0-9]{{1,6}})?(?:Z| UTC|\+00:00)"
+SLASHED = rf"\[?[0-9]{{2}}/[A-Z][a-z]{{2}}/[0-9]{{4}}:{CLOCK} [+-][0-9]{{4}}\]?"
+MICROSECONDS = 1_000_000
+MAX_EXACT = 2.0**52
+"""Below it, every float is at least a tenth away from the next whole number and a half, or exactly there."""
+
+Values = dict[str, pl.Series]
+"""Columns by their names."""
+
+
+class Conversion(Protocol):
+    """How the texts of a field become columns."""
+
+    @property
+    def inline(self) -> str:
+        """A pattern to which every text conforms that is converted at once; empty: any text may be given."""
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Return the columns, and which rows are certain; `None`: all."""
+
+
+def _where(series: pl.Series, pattern: str) -> pl.Series:
+    """Return which texts match a pattern as a whole."""
+    return series.str.contains(f"^(?:{pattern})$").fill_null(False)
+
+
+def each_distinct(
+    texts: pl.Series, definition: Callable[[str], ImportedRow], columns: Mapping[str, pl.DataType]
+) -> tuple[Values, pl.Series]:
+    """Convert each distinct text by the function that defines its meaning; which rows are certain is returned too.
+
+    Texts that are null stay null, and are certain.
+    """
+    coded = pc.dictionary_encode(texts.to_arrow())
+    found: dict[str, list[object]] = {name: [] for name in columns}
+    is_certain: list[bool] = []
+    for text in coded.dictionary.to_pylist():
+        row, is_sure = _defined(text, definition, columns)
+        is_certain.append(is_sure)
+        for name, column in found.items():
+            column.append(row.get(name))
+    codes = pl.Series(coded.indices)
+    table = {name: pl.Series(name, found[name], dtype=kind) for name, kind in columns.items()}
+    rows = pl.DataFrame(table | {CERTAIN: pl.Series(is_certain, dtype=pl.Boolean)}).select(pl.all().gather(codes))
+    return {name: rows[name] for name in columns}, rows[CERTAIN].fill_null(True)
+
+
+def _defined(
+    text: str, definition: Callable[[str], ImportedRow], columns: Mapping[str, pl.DataType]
+) -> tuple[ImportedRow, bool]:
+    try:
+        row: ImportedRow = {name: value for name, value in definition(text).items() if value is not None}
+    except Unread:
+        return {}, False
+    if not row.keys() <= columns.keys() or any(not _fits(value, columns[name]) for name, value in row.items()):
+        return {}, False
+    return row, True
+
+
+def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
+    """Tell whether a value needs no note and no rounding in a column of this kind."""
+    if isinstance(value, Assumed | Unknown):
+        return False
+    if kind == pl.String:
+        return isinstance(value, str) and value.isascii() and value.isprintable()
+    if isinstance(value, bool) or kind == pl.Boolean:
+        return isinstance(value, bool) and kind == pl.Boolean
+    if kind.is_integer():
+        return isinstance(value, int) and 0 <= value < 2**63
+    return isinstance(value, int | float) and 0 <= value < 2**63
+
+
+def _rounded(amounts: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Round numbers, and return which are certain: Python rounds a half to the even neighbour."""
+    is_certain = ((amounts - amounts.floor() != 0.5) & (amounts < MAX_EXACT)).fill_null(True)
+    return amounts.round().cast(pl.Int64, strict=False), is_certain
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Whole numbers that `-` or nothing leaves unknown, as `values.count` reads them."""
+
+    column: str
+    inline: ClassVar[str] = f"{COUNT}|-|"
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert texts that conform to `inline`."""
+        return {self.column: texts.cast(pl.Int64, strict=False)}, None
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Ports that `-` or nothing leaves unknown."""
+
+    column: str
+    inline: ClassVar[str] = "[0-9]{1,5}|-|"
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert texts that conform to `inline`."""
+        ports = texts.cast(pl.Int64, strict=False)
+        return {self.column: ports}, (ports <= MAX_PORT).fill_null(True)
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Numbers in another unit, as `values.count` reads them."""
+
+    column: str
+    unit: float
+    inline: ClassVar[str] = f"{DECIMAL}|-|"
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert texts that conform to `inline`."""
+        amounts, is_certain = rounded(texts, self.unit)
+        return {self.column: amounts}, is_certain
+
+
+@dataclass(frozen=True)
+class OneText:
+    """A text that makes a line certain, and fills no column."""
+
+    inline: str
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Return no columns."""
+        return {}, None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Printable ASCII as it stands."""
+
+    column: str
+    inline: ClassVar[str] = ""
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert any texts."""
+        return {self.column: texts}, _where(texts, "[ -~]*")
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Texts that conform to a pattern at once, others as `definition` reads them."""
+
+    column: str
+    kind: pl.DataType
+    pattern: str
+    vectorized: Callable[[pl.Series], tuple[pl.Series, pl.Series | None]]
+    definition: Callable[[str], ImportedRow]
+    inline: ClassVar[str] = ""
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert any texts."""
+        fits = _where(texts, self.pattern)
+        if not fits.any():
+            return each_distinct(texts, self.definition, {self.column: self.kind})
+        found, is_sure = self.vectorized(texts.set(~fits, None))
+        if fits.all():
+            return {self.column: found}, is_sure
+        others, is_certain = each_distinct(texts.set(fits, None), self.definition, {self.column: self.kind})
+        is_certain = is_certain if is_sure is None else is_certain & (is_sure | ~fits)
+        return {self.column: found.zip_with(fits, others[self.column])}, is_certain
+
+
+def counted(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+    """Convert whole numbers of at most 18 digits."""
+    return texts.cast(pl.Int64, strict=False), None
+
+
+def rounded(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
+    """Convert decimal numbers to another unit, in which they are counted."""
+    return _rounded(texts.cast(pl.Float64, strict=False) * unit)
+
+
+def scaled(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
+    """Convert decimal numbers to another unit."""
+    return texts.cast(pl.Float64, strict=False) * unit, None
+
+
+def known(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+    """Return texts, of which those that stand for an unknown value are null."""
+    return texts.set(texts.is_in(sorted(values.NOTHING)).fill_null(False), None), None
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts of a column, of which those of `values.NOTHING` are unknown."""
+
+    column: str
+    inline: ClassVar[str] = ""
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert any texts."""
+        is_plain = _where(texts, PLAIN) | (texts == "") | texts.is_null()
+        return {self.column: known(texts)[0]}, is_plain
+
+
+@dataclass(frozen=True)
+class Instants:
+    """UNIX times and dates as `definition` reads them: those of ISO 8601 in UTC and of common logs at once."""
+
+    column: str
+    definition: Callable[[str], ImportedValue] = times.instant
+    unix: str = UNIX_S
+    """Pattern of UNIX times that are read at once; empty: all times are read by `definition`."""
+    inline: ClassVar[str] = ""
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert any texts."""
+        kinds = {self.column: pl.Int64()}
+
+        def defined(text: str) -> ImportedRow:
+            return {self.column: self.definition(text)}
+
+        if not self.unix:
+            return each_distinct(texts, defined, kinds)
+        at_us = pl.Series(self.column, [None], dtype=pl.Int64).new_from_index(0, len(texts))
+        is_certain = pl.Series(CERTAIN, [True]).new_from_index(0, len(texts))
+        rest = texts
+        for pattern, read in ((self.unix, _unix), (ISO, _iso), (SLASHED, _slashed)):
+            if rest.null_count() == len(rest):
+                break
+            fits = _where(rest, pattern)
+            if not fits.any():
+                continue
+            found = read(texts if fits.all() else texts.set(~fits, None))
+            at_us, rest = at_us.zip_with(~fits, found), rest.set(fits, None)
+            is_certain &= ~fits | found.is_not_null()
+        if rest.null_count() < len(rest):
+            others, certain_others = each_distinct(rest, defined, kinds)
+            at_us = at_us.zip_with(rest.is_null(), others[self.column])
+            is_certain &= certain_others
+        return {self.column: at_us}, is_certain
+
+
+def _unix(texts: pl.Series) -> pl.Series:
+    at_us, is_certain = _rounded(texts.cast(pl.Float64, strict=False) * 1e6)
+    return at_us.set(~is_certain, None)
+
+
+def _iso(texts: pl.Series) -> pl.Series:
+    """Read dates in UTC: days one by one, as there are few, and clocks by arithmetic."""
+    days = _midnights(texts.str.slice(0, 10), lambda day: f"{day}T00:00:00Z")
+    fraction = texts.str.slice(20).str.extract("^([0-9]+)").str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
+    return days + _clock_us(texts, 11) + fraction
+
+
+def _slashed(texts: pl.Series) -> pl.Series:
+    """Read dates of the common log format: days and time zones one by one, and clocks by arithmetic."""
+    bare = texts.str.strip_chars("[]")
+    days = _midnights(bare.str.slice(0, 11) + bare.str.slice(20), lambda day: f"{day[:11]}:00:00:00{day[11:]}")
+    return days + _clock_us(bare, 12)
+
+
+def _midnights(days: pl.Series, form: Callable[[str], str]) -> pl.Series:
+    """Return the UNIX time in microseconds at which days begin; null for what is not a day."""
+    found, is_certain = each_distinct(days, lambda day: {"at": times.instant(form(day))}, {"at": pl.Int64()})
+    return found["at"].set(~is_certain, None)
+
+
+def _clock_us(texts: pl.Series, place: int) -> pl.Series:
+    """Return the time of day, `HH:MM:SS`, at a place of texts."""
+    hour, minute, second = (texts.str.slice(place + 3 * part, 2).cast(pl.Int64) for part in range(3))
+    return ((hour * 60 + minute) * 60 + second) * MICROSECONDS
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Addresses without a port, in the form in which records have them, and their version."""
+
+    column: str
+    addresses: Addresses
+    definition: Callable[[str], ImportedRow]
+    inline: ClassVar[str] = ""
+
+    def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
+        """Convert any texts."""
+        version = f"{self.column}_version"
+        is_v4 = _where(texts, IPV4)
+        is_v6 = is_v4 & False
+        plain = texts
+        if self.addresses.form == "truncated":
+            plain = texts.str.replace(r"\.[0-9]+$", ".0/24")
+            is_v6 = _where(texts.set(is_v4, None), IPV6_OF_48)
+            if is_v6.any():
+                plain = plain.zip_with(~is_v6, texts.str.replace("^([0-9a-f]+:[0-9a-f]+:[0-9a-f]+):.*$", "${1}::/48"))
+        elif self.addresses.form == "hashed":
+            is_v4 &= False
+        is_plain = is_v4 | is_v6
+
+        def defined(text: str) -> ImportedRow:
+            row = self.definition(text)
+            address = row.get(self.column)
+            if isinstance(address, Address):
+                row |= {self.column: self.addresses.text(address), version: address.version}
+            return row
+
+        rest = texts.set(is_plain, None)
+        found, is_certain = each_distinct(rest, defined, {self.column: pl.String(), version: pl.Int64()})
+        versions = pl.select(pl.when(is_v6).then(6).otherwise(4).cast(pl.Int64)).to_series()
+        return {
+            self.column: plain.zip_with(is_plain, found[self.column]),
+            version: versions.zip_with(is_plain, found[version]),
+        }, is_certain

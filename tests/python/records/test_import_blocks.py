@@ -1,0 +1,184 @@
+"""Reading blocks of rows at once gives what reading them one by one gives: the same rows, counts and errors."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_import_anything import EDITS, IMPORTERS, edited
+from thalweg.errors import ThalwegError
+from thalweg.records.imports import Addresses, Importer, Nginx, Varnish, convert, items, mapping
+from thalweg.records.imports.addresses import AddressForm
+from thalweg.records.imports.blocks import BlockImporter
+from thalweg.records.imports.items import Item, SourceFile
+from thalweg.records.imports.varnish import DEFAULT
+
+
+class OneByOne:
+    """An importer that reads no blocks."""
+
+    def __init__(self, importer: Importer) -> None:
+        self._importer = importer
+        self.source = importer.source
+        self.expected = importer.expected
+        self.hint = importer.hint
+
+    def read(self, source: SourceFile) -> Iterator[Item]:
+        return self._importer.read(source)
+
+
+def outcome(importer: Importer, file: Path, form: AddressForm, constants: dict[str, str], strict: bool) -> object:
+    """Import a file; returns everything that a user can notice."""
+    with tempfile.TemporaryDirectory() as out:
+        try:
+            done = convert(importer, [file], Path(out), addresses=Addresses(form, b"k" * 32), constants=constants,
+                           strict=strict)  # fmt: skip
+        except ThalwegError as error:
+            return error.text()
+        rows = [pl.read_parquet(each).rows() for each in done.files]
+        names = [each.name for each in done.files]
+        return names, rows, done.rows, list(done.unread_lines.items()), list(done.left_out.items()), \
+            list(done.fallbacks.items()), sorted(done.filled)  # fmt: skip
+
+
+def check(make: Callable[[], Importer], content: bytes, form: AddressForm = "whole", **options: Any) -> None:
+    constants, strict = options.get("constants", {}), options.get("strict", False)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "file"
+        file.write_bytes(content)
+        blocks, rows = (outcome(each, file, form, constants, strict) for each in (make(), OneByOne(make())))
+        assert blocks == rows
+
+
+TCP = (
+    "$remote_addr $remote_port $server_addr $msec $request_time $bytes_sent $connection $connection_requests "
+    "$tcpinfo_rtt"
+)
+LINES: dict[str, tuple[Callable[[], Importer], list[list[str]], str]] = {
+    "nginx": (
+        lambda: Nginx(TCP),
+        [
+            ["203.0.113.9", "2001:db8:1:2::3", "2001:db8:0:1::5", "::ffff:198.51.100.7", "2001:db8::1",
+             "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "1:2:3::4:5:6:7:8", "0:0:3::", "01:2:3::", "203.0.113.256",
+             "203.0.113.09", "fe80::1%eth0", "-", "unix:", "203.0.113.9:443", "[2001:db8:7::1]:443", "Nov",
+             "2026-11-21T23:37:28.1Z",
+             "ABCD:2:3::", "a:b:c:d:e:f:7"],
+            ["443", "-", "", "0", "65535", "65536", "99999", "007", "+5"],
+            ["192.0.2.1", "|", "-"],
+            ["1795304248.123", "1795304248", "1795304248.1234567", "1795304248.0000005", "915148800.5", "-", "nan",
+             "1e9", "9795304248.123", "1795304248.999999999"],
+            ["0.204", "-", "", "0.0000005", "0.0000015", "1.5e3", "4000000000.0", "999999999999999.999",
+             "-1", "0,5", "12"],
+            ["0", "18446744073709551615", "18446744073709551616", "999999999999999999", "-", "1.5", "-7"],
+            ["7", "-", "9223372036854775808"],
+            ["1", "0", "-"],
+            ["0", "23456", "-", "3600000000", "3600000001"],
+        ],
+        " ",
+    ),
+    "nginx's own": (
+        Nginx,
+        [
+            ["203.0.113.9 - -", "web1 203.0.113.9 - bob", "a | 203.0.113.9 - -", "<7>1 2 3"],
+            ["[21/Nov/2026:23:37:28 +0000]", "[31/Nov/2026:23:37:28 +0000]", "[1/Nov/2026:23:37:28 +0100]",
+             "[29/Feb/2028:00:00:00 -0830]", "[21/Nov/2026:23:37:60 +0000]", "[21/Nov/2026:23:37:28]",
+             "[21/nov/1999:23:37:28 +0000]", "[01/Jan/2000:00:30:00 +0100]", "[21/Nov/2026:23:37:28 +9999]",
+             "[-]"],
+            ['"GET / HTTP/1.1" 200', '"GET "x" HTTP/1.1" 200', '"\N{SNOWMAN}" 404'],
+            ["153 \"-\" \"curl\"", "- \"-\" \"a, b : c\"", "5 \"x\" \"", "5 \"x\" \"y\" z", "1 \"\ufffd\" \"\""],
+        ],
+        " ",
+    ),
+    "nginx with a map": (
+        lambda: Nginx("$remote_addr:$remote_port $msec $cc $rtt $upstream_response_time $far $id $upstream_x", mapping(
+            ["cc=$cc", "rtt_min_us=$rtt:ms", "fct_us=$upstream_response_time:s", "remote_address=$far",
+             "connection=$id"], None)),
+        [
+            ["203.0.113.9:443", "2001:db8:1:2::3:443", "203.0.113.9", "unix:"],
+            ["1795304248.123"],
+            ["bbr", "-", "null", "cub\u00edc", "a\tb"],
+            ["21.5", "0.0005", "1,000.5", "-", "1.2.3", "nan", "9999999999"],
+            ["0.100", "0.100, 0.050", "0.010 : 1.200", "-", "0.1:"],
+            ["198.51.100.0/24", "h:73a92d6adb7d024a", "-", "198.51.100.7", "x"],
+            ["17", "conn-17", "-", "18446744073709551616", "1.5"],
+            ["-", "a : b", ":"],
+        ],
+        " ",
+    ),
+    "varnish": (
+        lambda: Varnish("%h %{VSL:ReqStart[2]}x %{VSL:Timestamp:Start[1]}x %{VSL:Timestamp:Resp[1]}x %D %b %t "
+                        "%{VCL_Log:tcpi}x"),
+        [
+            ["203.0.113.9", "2001:db8::1"],
+            ["443", "-"],
+            ["1795304248.123456", "-", "1795304250"],
+            ["1795304249.123456", "-", "1795304240"],
+            ["1000000", "-", "12.5"],
+            ["-", "0", "77"],
+            ["[21/Nov/2026:23:37:28 +0000]", "[x]"],
+            ["rtt=5 rtt=6", "rtt=152000 snd_mss=1448 reordering=3", "-", "rtt=0|snd_mss=1",
+             "xrtt=5 reordering=99999999999999999999", "rtt=5 \u2003snd_mss=7",
+             "rtt=5=6 snd_mss=123456789012345678901"],
+        ],
+        " ",
+    ),
+    "varnish's own": (
+        lambda: Varnish(DEFAULT),
+        [["198.51.100.9 - -"], ["[21/Nov/2026:23:37:28 +0000]", "x"], ['"GET / HTTP/1.1" 200'], ["-", "5"],
+         ['"-" "x"']],
+        " ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("form", ["whole", "truncated", "hashed"])
+def test_lines_with_one_unusual_field_read_in_blocks_give_the_rows_of_single_lines(
+    name: str, form: AddressForm
+) -> None:
+    make, fields, separator = LINES[name]
+    usual = [each[0] for each in fields]
+    lines = [
+        separator.join([*usual[:place], text, *usual[place + 1 :]])
+        for place, each in enumerate(fields)
+        for text in each
+    ]
+    check(make, "\n".join(lines).encode(), form)
+    for line in lines if form == "truncated" else ():
+        check(make, f"{lines[0]}\n{line}\n".encode(), form, constants={"machine": "web7"})
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_single_lines(name: str) -> None:
+    make, fields, separator = LINES[name]
+    line = st.tuples(*(st.sampled_from(each[:1]) | st.sampled_from(each) for each in fields)).map(separator.join)
+    kinds = st.sampled_from(["whole", "truncated", "hashed"])
+    importer = make()
+    assert isinstance(importer, BlockImporter)
+
+    @settings(max_examples=30, deadline=None)
+    @given(lines=st.lists(line, min_size=1, max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]), form=kinds,
+           constants=st.sampled_from([{}, {"machine": "web7", "cc": "bbr"}]), strict=st.booleans())  # fmt: skip
+    def run(lines: list[str], end: str, form: AddressForm, constants: dict[str, str], strict: bool) -> None:
+        text = end.join(lines)
+        check(make, text.encode(), form, constants=constants, strict=strict and "web1" not in text)
+
+    run()
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+def test_a_changed_file_read_in_blocks_gives_the_rows_of_single_lines(name: str) -> None:
+    make, text = IMPORTERS[name]
+
+    @settings(max_examples=25, deadline=None)
+    @given(edits=EDITS, at_numbers=st.booleans(), size=st.sampled_from([7, 100, 2**22]))
+    def run(edits: list[tuple[float, int, str]], at_numbers: bool, size: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(items, "BLOCK", size)
+            check(make, edited(text * 3, edits, at_numbers).encode(errors="surrogatepass"), "truncated")
+
+    run()
