@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_import_anything import EDITS, IMPORTERS, edited
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Addresses, Importer, Nginx, Varnish, convert, items, mapping
+from thalweg.records.imports import Addresses, CsvTable, Importer, Nginx, Notation, Varnish, convert, items, mapping
 from thalweg.records.imports.addresses import AddressForm
 from thalweg.records.imports.blocks import BlockImporter
 from thalweg.records.imports.items import Item, SourceFile
@@ -126,6 +126,33 @@ LINES: dict[str, tuple[Callable[[], Importer], list[list[str]], str]] = {
         ],
         " ",
     ),
+    **{
+        f"csv with decimal {decimal!r}": (
+            lambda decimal=decimal: CsvTable(
+                mapping(["end_us=t", "start_us=s", "remote_address=a", "cc=c", "acked_bytes=k:kB", "rtt_min_us=r:ms",
+                         "retransmits=n", "ecn=e", "busy_us=b", "busy_goodput_bps=g:Mbps", "kind=i", "connection=x"],
+                        None), ";", Notation(decimal)),  # type: ignore[misc]
+            [
+                ["2026-11-21T23:37:28.123Z", "2026-11-21 23:37:28 UTC", "2026-11-21T23:37:28.1234567Z", "1795304248.5",
+                 "2026-02-29T00:00:00Z", "45000", "2026-11-21T23:37:28", "2026-11-21T23:37:28.12+00:00", "21.11.2026",
+                 "11/12/2026", "2026-11-21T24:00:00Z", "21/Nov/2026:23:37:28 +0100", "1795304248", " 1795304248 ", ""],
+                ["-", "2026-11-21T23:37:27Z", "2026-11-21T23:37:29Z", "1795304247.000001"],
+                ["203.0.113.9", "2001:db8:1:2::3", "198.51.100.0/24", "", " 203.0.113.9", "203.0.113.9:5", "x"],
+                ["bbr", "", "null", " bbr", "\"a;b\"", "\"a\nb\"", "\u00e9", "\"open"],
+                ["1000", "1.000", "0.5", "12,5", "0.0005", "1125899906.9", "1200000000", "-", "1.5e3",
+                 "999999999999999"],
+                ["20", "20.5", "0.0005", "1234.567", "123.456", "3600001", "1,5", "nan"],
+                ["3", "3.0", "1.5", "-1", "18446744073709551615"],
+                ["yes", "0", "maybe", ""],
+                ["100000", "0", "-", "0.5", "1.5"],
+                ["-", "1.5", "1e3", "-1", "9007199254740993"],
+                ["close", "transfer", "interim", "closed", "-", ""],
+                ["-", "7", "seven", "-7", "18446744073709551616"],
+            ],
+            ";",
+        )
+        for decimal in ("", ".", ",")
+    },
     "varnish's own": (
         lambda: Varnish(DEFAULT),
         [["198.51.100.9 - -"], ["[21/Nov/2026:23:37:28 +0000]", "x"], ['"GET / HTTP/1.1" 200'], ["-", "5"],
@@ -142,14 +169,15 @@ def test_lines_with_one_unusual_field_read_in_blocks_give_the_rows_of_single_lin
 ) -> None:
     make, fields, separator = LINES[name]
     usual = [each[0] for each in fields]
+    head = "t;s;a;c;k;r;n;e;b;g;i;x\n" if name.startswith("csv") else ""
     lines = [
         separator.join([*usual[:place], text, *usual[place + 1 :]])
         for place, each in enumerate(fields)
         for text in each
     ]
-    check(make, "\n".join(lines).encode(), form)
+    check(make, (head + "\n".join(lines)).encode(), form)
     for line in lines if form == "truncated" else ():
-        check(make, f"{lines[0]}\n{line}\n".encode(), form, constants={"machine": "web7"})
+        check(make, f"{head}{lines[0]}\n{line}\n".encode(), form, constants={"machine": "web7"})
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -164,7 +192,7 @@ def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_singl
     @given(lines=st.lists(line, min_size=1, max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]), form=kinds,
            constants=st.sampled_from([{}, {"machine": "web7", "cc": "bbr"}]), strict=st.booleans())  # fmt: skip
     def run(lines: list[str], end: str, form: AddressForm, constants: dict[str, str], strict: bool) -> None:
-        text = end.join(lines)
+        text = end.join(["t;s;a;c;k;r;n;e;b;g;i;x", *lines] if name.startswith("csv") else lines)
         check(make, text.encode(), form, constants=constants, strict=strict and "web1" not in text)
 
     run()

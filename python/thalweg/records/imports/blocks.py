@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 
 from thalweg.records.imports.addresses import Addresses
 from thalweg.records.imports.items import Importer, Item, SourceFile
+from thalweg.records.imports.vectorized import CERTAIN, LINE
 
 MAX_THREADS = 8
 """Threads that convert blocks: more would wait for the one that reads the file."""
@@ -38,6 +39,43 @@ class BlockImporter(Importer, Protocol):
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
         """Read a file in blocks; `None` if its form allows only rows one by one."""
+
+
+Row = TypeVar("Row")
+"""What an importer has of a row before it becomes columns."""
+
+
+class RowBlock(Generic[Row]):
+    """Rows that Python has read, with the numbers of their lines; among them items that are not rows."""
+
+    def __init__(
+        self,
+        rows: Sequence[tuple[int, Row] | Item],
+        columns: Callable[[Addresses, pl.Series, Sequence[Row]], pl.DataFrame],
+        read: Callable[[int, Row], Item],
+    ) -> None:
+        """Take the rows, and what makes columns of all or an item of one."""
+        self._rows = rows
+        self._columns = columns
+        self._read = read
+
+    def columns(self, addresses: Addresses) -> pl.DataFrame:
+        """Return the columns of rows; items that are not rows are not certain."""
+        rows = [each for each in self._rows if not isinstance(each, Item)]
+        numbers = pl.Series([number for number, _ in rows], dtype=pl.UInt64)
+        frame = self._columns(addresses, numbers, [row for _, row in rows]).with_columns(numbers.alias(LINE))
+        if len(rows) == len(self._rows):
+            return frame
+        is_row = pl.Series([not isinstance(each, Item) for each in self._rows], dtype=pl.Boolean)
+        place = pl.select(pl.when(is_row).then(is_row.cum_sum().cast(pl.Int64) - 1)).to_series()
+        frame = frame.select(pl.all().gather(place))
+        return frame.with_columns(pl.col(CERTAIN).fill_null(False))
+
+    def items(self, rows: Sequence[int]) -> Iterator[Item]:
+        """Read rows one by one."""
+        for row in rows:
+            each = self._rows[row]
+            yield each if isinstance(each, Item) else self._read(*each)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thalweg import printable
+from thalweg import collector, printable
 from thalweg.errors import Exit, Source, ThalwegError
 from thalweg.records.imports.addresses import Address, Addresses
 from thalweg.records.imports.blocks import Block, BlockImporter, in_threads
@@ -132,7 +132,7 @@ def convert(
     """
     conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
     done = conversion.done
-    with ExitStack() as unfinished:
+    with collector.paused(), ExitStack() as unfinished:
         named: list[tuple[RecordFile, str]] = []
         for path in dict.fromkeys(files):
             written = unfinished.enter_context(RecordFile(out))
@@ -185,8 +185,11 @@ class _Conversion:
             if item.left_out:
                 self.done.left_out.add(item.left_out, path, item.line)
                 continue
+            if item.values is None:
+                self._note(path, item, item.unread or Unread("not a record"))
+                continue
             try:
-                row, notes = _row(item, self.constants, self.addresses)
+                row, notes = _row(item.values, self.constants, self.addresses)
             except Unread as why:
                 self._note(path, item, why)
                 continue
@@ -232,11 +235,9 @@ class _Conversion:
         self.done.unread_lines.add(why.reason, file, item.line, found=why.found, lines=item.lines)
 
 
-def _row(item: Item, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
+def _row(found: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
     """Make a row of a line, and report which of its values are assumed or left empty; raises `Unread`."""
-    if item.values is None:
-        raise item.unread or Unread("not a record")
-    values: ImportedRow = {**constants, **{name: value for name, value in item.values.items() if value is not None}}
+    values: ImportedRow = {**constants, **{name: value for name, value in found.items() if value is not None}}
     for name in ("local_address", "remote_address"):
         address = values.get(name)
         if isinstance(address, Address):

@@ -46,7 +46,7 @@ def conversion(mapped: Mapped, notation: Notation, addresses: Addresses) -> Conv
         unix = "" if notation.time_format else UNIX_S.partition("(")[0] if notation.decimal == "," else UNIX_S
         return Instants(name, lambda text: definition(text).get(name), unix)
     column, unit = COLUMNS[mapped.column], units(mapped.column).get(mapped.unit, 1.0)
-    decimal = {".": DECIMAL, ",": COUNT[:-5] + "{1,15}"}.get(notation.decimal, DECIMAL_IN_TABLE)
+    decimal = {".": DECIMAL, ",": "[0-9]{1,15}"}.get(notation.decimal, DECIMAL_IN_TABLE)
     if column.kind == "string":
         return Matching(name, pl.String(), NEVER if mapped.column == "kind" else PLAIN, known, definition)
     if column.kind == "bool" or not unit:

@@ -9,9 +9,14 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+import polars as pl
+
 from thalweg.errors import Exit, Source, ThalwegError
+from thalweg.records.imports.addresses import Addresses
+from thalweg.records.imports.blocks import Block, RowBlock
 from thalweg.records.imports.items import (
     TOO_LONG,
     ImportedRow,
@@ -23,6 +28,8 @@ from thalweg.records.imports.items import (
     rows_of_csv,
 )
 from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
+from thalweg.records.imports.mapped_columns import conversion, has_unread_constants, with_mapped
+from thalweg.records.imports.vectorized import CERTAIN, Values
 from thalweg.records.schema import CLOSE, INTERIM, TRANSFER
 
 KINDS = (CLOSE, INTERIM, TRANSFER)
@@ -34,6 +41,20 @@ DELIMITERS = (",", ";", "\t", "|")
 TAB = "\t"
 TAB_TYPED = r"'\t'"
 """As it is typed in a shell."""
+
+
+BLOCK_ROWS = 2**15
+"""Rows that are converted together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """A file whose heading has been read."""
+
+    heading: Sequence[str]
+    notation: Notation
+    rows: Iterator[tuple[int, list[str]] | Item]
+    """Rows with the numbers of their lines, without empty ones, and what cannot be read."""
 
 
 class CsvTable:
@@ -58,6 +79,28 @@ class CsvTable:
 
         Raises `ThalwegError` if it lacks a column of the map.
         """
+        table = self._opened(source)
+        for each in table.rows:
+            yield each if isinstance(each, Item) else self._item(source, table, *each)
+
+    def blocks(self, source: SourceFile) -> Iterator[Block] | None:
+        """Read a file in blocks of rows.
+
+        Raises `ThalwegError` if it lacks a column of the map.
+        """
+        notations = (dataclasses.replace(self._notation, is_european=each) for each in (False, True))
+        if any(has_unread_constants(self._mapped, each) for each in notations):
+            return None
+        return self._blocks(source)
+
+    def _blocks(self, source: SourceFile) -> Iterator[Block]:
+        table = self._opened(source)
+        rows = table.rows
+        while block := list(itertools.islice(rows, BLOCK_ROWS)):
+            yield RowBlock(block, partial(self._columns, source, table), partial(self._item, source, table))
+
+    def _opened(self, source: SourceFile) -> "_Table":
+        """Read the heading of a file."""
         is_tabbed = source.path.name.removesuffix(".gz").endswith(".tsv")
         first = next(source.text, "")
         separator = SEPARATOR.fullmatch(first.rstrip("\r\n"))
@@ -73,11 +116,36 @@ class CsvTable:
             # No value that is asked for goes on over several lines.
             return len(fields) == len(heading) and not any("\n" in fields[place] for place in places)
 
-        for each in rows_of_csv(reader, source.text, is_row, skipped=1 if separator else 0):
-            if isinstance(each, Item):
-                yield each
-            elif each[1]:
-                yield item(each[0], self._row, source.number(each[0]), heading, each[1], notation)
+        rows = rows_of_csv(reader, source.text, is_row, skipped=1 if separator else 0)
+        return _Table(heading, notation, (each for each in rows if isinstance(each, Item) or each[1]))
+
+    def _item(self, source: SourceFile, table: "_Table", number: int, fields: Sequence[str]) -> Item:
+        return item(number, self._row, source.number(number), table.heading, fields, table.notation)
+
+    def _columns(
+        self,
+        source: SourceFile,
+        table: "_Table",
+        addresses: Addresses,
+        numbers: pl.Series,
+        rows: Sequence[Sequence[str]],
+    ) -> pl.DataFrame:
+        """Return the columns of rows; those that have not as many fields as the heading are not certain."""
+        width = len(table.heading)
+        found: Values = {}
+        is_certain = pl.Series([len(row) == width for row in rows], dtype=pl.Boolean)
+        for each in self._mapped:
+            if each.source:
+                place = table.heading.index(each.source)
+                texts = pl.Series([row[place] if len(row) == width else None for row in rows], dtype=pl.String)
+                columns, is_sure = conversion(each, table.notation, addresses).convert(texts)
+                found |= columns
+                is_certain = is_certain if is_sure is None else is_certain & is_sure
+        frame = pl.DataFrame(
+            {CERTAIN: is_certain, "connection": numbers + pl.Series([source.number(0)], dtype=pl.UInt64)} | found
+        ).with_columns(kind=pl.lit(self._kind))
+        frame = with_mapped(frame, self._mapped, table.notation, addresses)
+        return frame.with_columns(pl.col(CERTAIN) & pl.col("kind").is_in(KINDS))
 
     def _check(self, heading: Sequence[str], file: Path, delimiter: str) -> None:
         for each in self._mapped:
