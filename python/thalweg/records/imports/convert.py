@@ -33,7 +33,7 @@ from thalweg.records.imports.items import (
     opened,
 )
 from thalweg.records.imports.values import LARGEST
-from thalweg.records.imports.vectorized import CERTAIN, LINE
+from thalweg.records.imports.vectorized import CERTAIN, LINE, WHY
 from thalweg.records.imports.write import SCHEMA as RECORDS
 from thalweg.records.imports.write import RecordFile, table_of
 from thalweg.records.schema import COLUMNS
@@ -74,6 +74,21 @@ class Tally(dict[str, ReasonCount]):
         if reason not in self:
             self[reason] = ReasonCount(UnreadLine(file, line, f"{reason}: {found}" if found else reason))
         self[reason].count += lines
+
+    def add_lines(self, reason: str, file: Path, first: int, lines: int) -> None:
+        """Count lines that are treated alike, of which lines of the same file may have been counted before."""
+        count = self[reason].count if reason in self else 0
+        if reason not in self or first < self[reason].first.line:
+            self[reason] = ReasonCount(UnreadLine(file, first, reason))
+        self[reason].count = count + lines
+
+    def join(self, other: "Tally") -> None:
+        """Count the lines of another tally, which come after those of this one."""
+        for reason, each in sorted(other.items(), key=lambda item: item[1].first.line):
+            if reason in self:
+                self[reason].count += each.count
+            else:
+                self[reason] = each
 
     def most_common(self) -> list[tuple[str, ReasonCount]]:
         """Return the reasons, the most frequent one first."""
@@ -179,8 +194,11 @@ class _Conversion:
         at = datetime.fromtimestamp(first_us / 1e6, UTC).strftime("%Y%m%dT%H%M%SZ")
         return f"{self.importer.source}-{at}-{digest.hexdigest()}.parquet"
 
-    def _rows(self, path: Path, items: Iterable[Item], lines: list[int] | None = None) -> Iterator[RecordRow]:
+    def _rows(
+        self, path: Path, items: Iterable[Item], lines: list[int] | None = None, notes_of: Tally | None = None
+    ) -> Iterator[RecordRow]:
         """Yield the rows of items, and count the others; the numbers of the rows' lines are added to `lines`."""
+        add = self.done.fallbacks.add if notes_of is None else notes_of.add
         for item in items:
             if item.left_out:
                 self.done.left_out.add(item.left_out, path, item.line)
@@ -194,7 +212,7 @@ class _Conversion:
                 self._note(path, item, why)
                 continue
             for note in notes:
-                self.done.fallbacks.add(note, path, item.line)
+                add(note, path, item.line)
             self.done.rows += 1
             self.done.filled |= row.keys()
             if lines is not None:
@@ -205,9 +223,17 @@ class _Conversion:
         """Yield the rows of blocks in their order."""
         for block, frame in in_threads(blocks, self._completed):
             certain = frame.filter(CERTAIN)
+            noted = Tally()
             lines: list[int] = []
             rest = frame.with_row_index("row").filter(~pl.col(CERTAIN))["row"].to_list()
-            rows = list(self._rows(path, block.items(rest), lines))
+            rows = list(self._rows(path, block.items(rest), lines, noted))
+            for name in certain.columns:
+                if name.endswith(WHY):
+                    for why, line, count in certain.group_by(name).agg(pl.col(LINE).min(), pl.len()).rows():
+                        if why is not None:
+                            noted.add_lines(f"{name.removesuffix(WHY)}: {why}", path, line, count)
+            self.done.fallbacks.join(noted)
+            certain = certain.drop(name for name in certain.columns if name.endswith(WHY))
             table = certain.drop(CERTAIN)
             if rows:
                 others = pl.DataFrame(pl.from_arrow(table_of(rows))).with_columns(pl.Series(LINE, lines, pl.UInt64))

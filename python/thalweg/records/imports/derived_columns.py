@@ -11,7 +11,7 @@ import polars as pl
 
 from thalweg.records.imports.addresses import Addresses
 from thalweg.records.imports.derived import BITS, EARLIEST_US, MICROSECONDS
-from thalweg.records.imports.vectorized import CERTAIN, LINE
+from thalweg.records.imports.vectorized import CERTAIN, LINE, WHY
 from thalweg.records.schema import COLUMNS, LATEST_US, SCHEMA, TRANSFER
 
 LONGEST_RTT_US = 3_600_000_000
@@ -24,12 +24,13 @@ def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addr
     """Complete the columns of rows, as far as that is certain.
 
     Args:
-        frame: Columns of records in any order, `LINE`, `CERTAIN`, and perhaps the versions of addresses.
+        frame: Columns of records in any order, `LINE`, `CERTAIN`, and perhaps the versions of addresses and why values
+            are assumed.
         constants: Values of columns that a row leaves empty.
         addresses: What becomes of addresses.
 
     Returns:
-        `LINE`, `CERTAIN` and all columns of records; those of rows that are not certain mean nothing.
+        The same, with all columns of records; those of rows that are not certain mean nothing.
     """
     if not frame.width:
         frame = pl.DataFrame(schema={LINE: pl.UInt64, CERTAIN: pl.Boolean})
@@ -46,7 +47,8 @@ def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addr
     frame = _with_rates(frame)
     checks = [_is_in_range(name) for name in COLUMNS]
     frame = frame.with_columns((pl.col(CERTAIN) & reduce(and_, checks)).fill_null(False).alias(CERTAIN))
-    return frame.select(LINE, CERTAIN, *(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items()))
+    whys = [name for name in frame.columns if name.removesuffix(WHY) in COLUMNS and name.endswith(WHY)]
+    return frame.select(LINE, CERTAIN, *whys, *(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items()))
 
 
 def _text(name: str) -> pl.Expr:

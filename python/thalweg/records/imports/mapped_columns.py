@@ -14,6 +14,7 @@ from thalweg.records.imports.vectorized import (
     DECIMAL_IN_TABLE,
     PLAIN,
     UNIX_S,
+    WHY,
     Conversion,
     Ends,
     Instants,
@@ -98,6 +99,10 @@ def with_mapped(
         if name in ADDRESSES:
             of_theirs = pl.col(f"{MAPPED}{version}")
             frame = frame.with_columns(pl.when(theirs.is_not_null()).then(of_theirs).otherwise(version).alias(version))
+        if {name + WHY, MAPPED + name + WHY} & set(frame.columns):
+            frame = present(frame, name + WHY, MAPPED + name + WHY)
+            why = pl.when(theirs.is_not_null()).then(MAPPED + name + WHY).otherwise(name + WHY)
+            frame = frame.with_columns(why.cast(pl.String).alias(name + WHY)).drop(MAPPED + name + WHY)
         frame = frame.with_columns(pl.coalesce(theirs.cast(SCHEMA[name]), pl.col(name).cast(SCHEMA[name])).alias(name))
     return frame
 

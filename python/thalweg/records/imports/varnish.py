@@ -21,7 +21,17 @@ from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 from thalweg.records.imports.mapped import OF_SERVERS, Mapped, mapped_row, of_fields
 from thalweg.records.imports.mapped_columns import by_field, has_unread_constants, with_mapped
 from thalweg.records.imports.prefixes import LogLines, log_items
-from thalweg.records.imports.vectorized import CERTAIN, Amounts, Conversion, Counts, Ends, Instants, Ports, Texts
+from thalweg.records.imports.vectorized import (
+    CERTAIN,
+    Amounts,
+    Conversion,
+    Counts,
+    Ends,
+    Instants,
+    Ports,
+    Texts,
+    without_notes,
+)
 from thalweg.records.schema import TRANSFER
 
 DEFAULT = '%h %l %u %t "%r" %s %b "%{Referer}i" "%{User-agent}i"'
@@ -93,7 +103,7 @@ class Varnish:
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
         """Return the columns of lines; see `_row`."""
-        frame = self._fields(addresses).read(lines)
+        frame = without_notes(self._fields(addresses).read(lines))
         sent = pl.col("sent_bytes") if "sent_bytes" in frame.columns else pl.lit(None, pl.Int64)
         is_empty = pl.col("body") == "-" if "body" in frame.columns else pl.lit(False)
         start = next((name for name in ("exact:start_us", "began_us") if name in frame.columns), None)

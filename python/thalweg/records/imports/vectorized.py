@@ -21,6 +21,8 @@ CERTAIN = "certain"
 """Column that tells whether a row's columns are known to be what reading the row on its own returns."""
 LINE = "line"
 """Column with the number of a row's line."""
+WHY = ":why"
+"""Ends the name of a column that tells why the values of another one are assumed."""
 
 OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 IPV4 = rf"{OCTET}\.{OCTET}\.{OCTET}\.{OCTET}"
@@ -42,6 +44,7 @@ PLAIN = "[!-~](?:[ -~]{0,200}[!-~])?"
 """Printable ASCII without spaces around it."""
 CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 ISO = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(?:\.[0-9]{{1,6}})?(?:Z| UTC|\+00:00)"
+ISO_LOCAL = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(?:\.[0-9]{{1,6}})?"
 SLASHED = rf"\[?[0-9]{{2}}/[A-Z][a-z]{{2}}/[0-9]{{4}}:{CLOCK} [+-][0-9]{{4}}\]?"
 MICROSECONDS = 1_000_000
 MAX_EXACT = 2.0**52
@@ -88,6 +91,13 @@ def each_distinct(
     return {name: rows[name] for name in columns}, rows[CERTAIN].fill_null(True)
 
 
+def without_notes(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make rows with assumed values uncertain."""
+    whys = [name for name in frame.columns if name.endswith(WHY)]
+    is_plain = (pl.col(name).is_null() for name in whys)
+    return frame.with_columns(pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN)).drop(whys)
+
+
 def _defined(
     text: str, definition: Callable[[str], ImportedRow], columns: Mapping[str, pl.DataType]
 ) -> tuple[ImportedRow, bool]:
@@ -95,14 +105,15 @@ def _defined(
         row: ImportedRow = {name: value for name, value in definition(text).items() if value is not None}
     except Unread:
         return {}, False
-    if not row.keys() <= columns.keys() or any(not _fits(value, columns[name]) for name, value in row.items()):
+    whys = {name + WHY: value.why for name, value in row.items() if isinstance(value, Assumed)}
+    if not row.keys() | whys.keys() <= columns.keys() or any(not _fits(row[name], columns[name]) for name in row):
         return {}, False
-    return row, True
+    return row | whys, True
 
 
 def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
-    """Tell whether a value needs no note and no rounding in a column of this kind."""
-    if isinstance(value, Assumed | Unknown):
+    """Tell whether a column of this kind holds a value as it is."""
+    if isinstance(value, Unknown):
         return False
     if kind == pl.String:
         return isinstance(value, str) and value.isascii() and value.isprintable()
@@ -250,7 +261,8 @@ class Instants:
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
         """Convert any texts."""
-        kinds = {self.column: pl.Int64()}
+        why = self.column + WHY
+        kinds = {self.column: pl.Int64(), why: pl.String()}
 
         def defined(text: str) -> ImportedRow:
             return {self.column: self.definition(text)}
@@ -258,9 +270,12 @@ class Instants:
         if not self.unix:
             return each_distinct(texts, defined, kinds)
         at_us = pl.Series(self.column, [None], dtype=pl.Int64).new_from_index(0, len(texts))
+        whys = pl.Series(why, [None], dtype=pl.String).new_from_index(0, len(texts))
         is_certain = pl.Series(CERTAIN, [True]).new_from_index(0, len(texts))
         rest = texts
-        for pattern, read in ((self.unix, _unix), (ISO, _iso), (SLASHED, _slashed)):
+        for pattern, read, assumed in (
+            (self.unix, _unix, None), (ISO, _iso, None), (SLASHED, _slashed, None), (ISO_LOCAL, _iso, times.NO_ZONE)
+        ):  # fmt: skip
             if rest.null_count() == len(rest):
                 break
             fits = _where(rest, pattern)
@@ -269,11 +284,14 @@ class Instants:
             found = read(texts if fits.all() else texts.set(~fits, None))
             at_us, rest = at_us.zip_with(~fits, found), rest.set(fits, None)
             is_certain &= ~fits | found.is_not_null()
+            if assumed is not None:
+                whys = whys.set(fits, assumed)
         if rest.null_count() < len(rest):
             others, certain_others = each_distinct(rest, defined, kinds)
             at_us = at_us.zip_with(rest.is_null(), others[self.column])
+            whys = whys.zip_with(rest.is_null(), others[why])
             is_certain &= certain_others
-        return {self.column: at_us}, is_certain
+        return {self.column: at_us} | ({why: whys} if whys.null_count() < len(whys) else {}), is_certain
 
 
 def _unix(texts: pl.Series) -> pl.Series:
