@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_import_anything import EDITS, IMPORTERS, edited
 from thalweg.errors import ThalwegError
-from thalweg.records.imports import Addresses, CsvTable, Importer, Nginx, Notation, Varnish, convert, items, mapping
+from thalweg.records.imports import (
+    Addresses,
+    CsvTable,
+    Importer,
+    Ndt,
+    Nginx,
+    Notation,
+    Varnish,
+    convert,
+    items,
+    mapping,
+)
 from thalweg.records.imports.addresses import AddressForm
 from thalweg.records.imports.blocks import BlockImporter
 from thalweg.records.imports.items import Item, SourceFile
@@ -153,6 +164,33 @@ LINES: dict[str, tuple[Callable[[], Importer], list[list[str]], str]] = {
         )
         for decimal in ("", ".", ",")
     },
+    "ndt": (
+        Ndt,
+        [
+            ['{"a": {"UUID": "u1", "TestTime": ', '{"a": {"UUID": "\\udfff", "TestTime": ',
+             '{"a": {"UUID": "", "TestTime": ',
+             '{"raw": {}, "a": {"UUID": "u1", "TestTime": ', '{"UUID": "x", "a": {"TestTime": ',
+             '{"id": 7, "a": {"TestTime": '],
+            ['"2026-11-21 23:37:28.5 UTC"', '"2026-11-21T23:37:28"', '"noon"', "1795304248", "null", '""'],
+            [', "CongestionControl": "bbr", ', ', "CongestionControl": "-", ', ', "CongestionControl": 7, ', ", ",
+             ', "CongestionControl": " b", '],
+            ['"MeanThroughputMbps": 9.6, ', '"MeanThroughputMbps": 9, ', '"MeanThroughputMbps": NaN, ', '"x": 1, ',
+             '"MeanThroughputMbps": "9.6", ', '"MeanThroughputMbps": -1.5, ', '"MeanThroughputMbps": 1e999, '],
+            ['"MinRTT": 21.5}', '"MinRTT": 0.0005}', '"MinRTT": 0.0015}', '"MinRTT": -0.0}', '"MinRTT": 4e9}',
+             '"MinRTT": null}',
+             '"MinRTT": Infinity}', '"MinRTT": true}', '"MinRTT": "21.5"}'],
+            [', "client": {"IP": "198.51.100.7", "Port": 51234}',
+             ', "client": {"IP": "2001:db8:1::3", "Port": "51234"}',
+             ', "client": {"IP": "198.51.100.7:9", "Port": 51234}', ', "client": {"IP": "x"}',
+             ', "client": {"Port": 70000}',
+             ', "client": {"Port": true}', ', "client": null', ', "client": {"IP": "", "Port": ""}',
+             ', "client": {"Port": " 5"}'],
+            [', "server": {"IP": "192.0.2.1", "Port": 443, "Site": "ams03", "Machine": "mlab2"}}', "}",
+             ', "server": {"Site": "ams03"}}', ', "server": {"Site": 3, "Machine": "m"}}', ', "server": []}',
+             ', "server": {"Machine": "-"}}', ', "server": {"Machine": "a\\tb"}}'],
+        ],
+        "",
+    ),
     "varnish's own": (
         lambda: Varnish(DEFAULT),
         [["198.51.100.9 - -"], ["[21/Nov/2026:23:37:28 +0000]", "x"], ['"GET / HTTP/1.1" 200'], ["-", "5"],

@@ -17,9 +17,11 @@ from hashlib import blake2b
 
 from pydantic import JsonValue
 
-from thalweg.records.imports import times, values
+from thalweg.records.imports import ndt_columns, times, values
 from thalweg.records.imports.addresses import ends
+from thalweg.records.imports.blocks import Block, RowBlock
 from thalweg.records.imports.items import (
+    BLOCK,
     TOO_LONG,
     Assumed,
     ImportedRow,
@@ -77,12 +79,37 @@ class Ndt:
         elif begin:
             yield Item(number, unread=Unread(TOO_LONG))
 
+    def blocks(self, source: SourceFile) -> Iterator[Block] | None:
+        """Read rows in blocks, if each is on a line of its own."""
+        head = source.text.peek()
+        begin = head.strip()
+        if is_cut(head) or not (begin.startswith("{") and begin.endswith("}")):
+            return None
+        return self._blocks(source.text)
+
+    def _blocks(self, text: Lines) -> Iterator[Block]:
+        block: list[tuple[int, str] | Item] = []
+        size = 0
+        for number, line in enumerate(text, 1):
+            if text.was_cut():
+                block.append(Item(number, unread=Unread(TOO_LONG)))
+            elif line.strip():
+                block.append((number, line))
+                size += len(line)
+            if size >= BLOCK:
+                yield RowBlock(block, ndt_columns.columns, self._item)
+                block, size = [], 0
+        yield RowBlock(block, ndt_columns.columns, self._item)
+
+    def _item(self, number: int, line: str) -> Item:
+        return item(number, lambda text: self._row(_decoded(text)), line)
+
     def _of_json_lines(self, first: int, head: str, text: Lines) -> Iterator[Item]:
         for number, line in enumerate(itertools.chain([head], text), first):
             if text.was_cut():
                 yield Item(number, unread=Unread(TOO_LONG))
             elif line.strip():
-                yield item(number, lambda text: self._row(_decoded(text)), line)
+                yield self._item(number, line)
 
     def _of_csv(self, head: str, text: Lines) -> Iterator[Item]:
         csv.field_size_limit(LARGEST_FIELD)
@@ -169,7 +196,7 @@ def _ends(row: _Row) -> ImportedRow:
     start = row.time("raw.Download.StartTime", "Download.StartTime", "a.TestTime", "TestTime")
     end = row.time("raw.Download.EndTime", "Download.EndTime")
     if end is None and start is not None:
-        end = Assumed(start, "the start of the test: the row has no other time")
+        end = Assumed(start, ndt_columns.START_IS_END)
         start = None
     return {
         "start_us": start,

@@ -124,7 +124,7 @@ def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
     return isinstance(value, int | float) and 0 <= value < 2**63
 
 
-def _rounded(amounts: pl.Series) -> tuple[pl.Series, pl.Series]:
+def round_amounts(amounts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Round numbers, and return which are certain: Python rounds a half to the even neighbour."""
     is_certain = ((amounts - amounts.floor() != 0.5) & (amounts < MAX_EXACT)).fill_null(True)
     return amounts.round().cast(pl.Int64, strict=False), is_certain
@@ -189,7 +189,7 @@ class Texts:
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
         """Convert any texts."""
-        return {self.column: texts}, _where(texts, "[ -~]*")
+        return {self.column: texts}, _where(texts, "[ -~]*") | texts.is_null()
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def counted(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
 
 def rounded(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
     """Convert decimal numbers to another unit, in which they are counted."""
-    return _rounded(texts.cast(pl.Float64, strict=False) * unit)
+    return round_amounts(texts.cast(pl.Float64, strict=False) * unit)
 
 
 def scaled(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
@@ -295,7 +295,7 @@ class Instants:
 
 
 def _unix(texts: pl.Series) -> pl.Series:
-    at_us, is_certain = _rounded(texts.cast(pl.Float64, strict=False) * 1e6)
+    at_us, is_certain = round_amounts(texts.cast(pl.Float64, strict=False) * 1e6)
     return at_us.set(~is_certain, None)
 
 
