@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Measure how many lines a second `thalweg import` reads, beside goaccess where that is installed.
+
+    make bench                                 with the others: some minutes
+    .venv/bin/python bench/importing.py --quick    a smoke test: 20,000 lines of each format, once
+    ... --form nginx --lines 1000000           one format, another length
+    ... --out FILE                             everything that was measured, for programs
+
+The logs are synthetic, from a seed; one row in a thousand is malformed (bench/measuring/logs.py). Seconds and memory
+are those of the whole process, its start included. goaccess counts requests of the same nginx log and writes JSON: it
+keeps sums where `thalweg import` keeps every request.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from measuring import child, logs
+
+RUNS = 5
+LINES = {"nginx": 1_000_000, "varnish": 300_000, "csv": 300_000, "ndt": 200_000, "ss": 200_000}
+"""Lines of each log: enough for the start of the process not to matter."""
+QUICK_LINES = 20_000
+GOAL = 250_000
+"""Lines of nginx per second, on all cores."""
+PEER_FORMAT = '%h %^ %^ %^ %^ %^ [%d:%t %^] "%r" %s %b %^ %T %^ %^ %^ "%R" "%u"'
+"""The format of logs.NGINX, as goaccess writes it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One import of one log."""
+
+    form: str
+    lines: int
+    program: str
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure how many lines a second thalweg import reads.")
+    parser.add_argument("--quick", action="store_true", help="20,000 lines of each format, once: does it work?")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each log is imported (default: {RUNS})")
+    parser.add_argument("--form", choices=logs.FORMS, action="append", help="a format (default: all)")
+    parser.add_argument("--lines", type=int, help="lines of each log")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the logs (default: 1)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    chosen = parser.parse_args()
+    goaccess = shutil.which("goaccess")
+    if not goaccess:
+        print("bench: without a peer: goaccess is missing, type `apt-get install goaccess`", file=sys.stderr)
+    runs: list[Run] = []
+    for form in chosen.form or logs.FORMS:
+        lines = chosen.lines or (QUICK_LINES if chosen.quick else LINES[form])
+        measured = measure(form, lines, chosen.seed, 1 if chosen.quick else chosen.runs, goaccess)
+        for program in dict.fromkeys(run.program for run in measured):
+            print(text([run for run in measured if run.program == program]), flush=True)
+        runs += measured
+    print(f"goal: {GOAL:,} lines of nginx per second, on all cores")
+    if chosen.out:
+        chosen.out.write_text(json.dumps([asdict(run) for run in runs], indent=2) + "\n")
+
+
+def measure(form: str, lines: int, seed: int, runs: int, goaccess: str | None) -> list[Run]:
+    """Import a log of a format, and have the peer read it, in turn."""
+    with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
+        log = Path(folder) / f"{form}.log"
+        written = logs.write(form, log, lines, seed)
+        ours: list[str | Path] = [
+            sys.executable, "-m", "thalweg", "import", form, log, *logs.options(form), "--out",
+            Path(folder) / "records",
+        ]  # fmt: skip
+        peer: list[str | Path] = [
+            goaccess or "", log, f"--log-format={PEER_FORMAT}", "--date-format=%d/%b/%Y", "--time-format=%H:%M:%S",
+            "--no-progress", "-o", Path(folder) / "peer.json",
+        ]  # fmt: skip
+        commands = {"thalweg import": ours} | ({"goaccess": peer} if goaccess and form == "nginx" else {})
+        return [
+            Run(form, written, program, cost.wall_s, cost.cpu_s, cost.peak_bytes)
+            for _ in range(runs)
+            for program, command in commands.items()
+            for cost in [child.run(command)]
+        ]
+
+
+def text(runs: Sequence[Run]) -> str:
+    """Describe the runs of one program: medians, and in brackets the range."""
+    first = runs[0]
+    walls, cpus = sorted(run.lines / run.wall_s for run in runs), sorted(run.lines / run.cpu_s for run in runs)
+    peak = max(run.peak_bytes for run in runs)
+    return (
+        f"{first.form:<8} {first.program:<14} {first.lines:>9,} lines: {median(walls):>9,.0f} lines/s"
+        f" [{walls[0]:,.0f}, {walls[-1]:,.0f}], {median(cpus):>9,.0f} per CPU second"
+        f" [{cpus[0]:,.0f}, {cpus[-1]:,.0f}], {peak / 2**20:.0f} MiB"
+    )
+
+
+if __name__ == "__main__":
+    main()
