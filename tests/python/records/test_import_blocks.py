@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import AT_S
 from test_import_anything import EDITS, IMPORTERS, edited
 from thalweg.errors import ThalwegError
 from thalweg.records.imports import (
@@ -18,6 +19,7 @@ from thalweg.records.imports import (
     Ndt,
     Nginx,
     Notation,
+    Ss,
     Varnish,
     convert,
     items,
@@ -188,6 +190,40 @@ LINES: dict[str, tuple[Callable[[], Importer], list[list[str]], str]] = {
             [', "server": {"IP": "192.0.2.1", "Port": 443, "Site": "ams03", "Machine": "mlab2"}}', "}",
              ', "server": {"Site": "ams03"}}', ', "server": {"Site": 3, "Machine": "m"}}', ', "server": []}',
              ', "server": {"Machine": "-"}}', ', "server": {"Machine": "a\\tb"}}'],
+        ],
+        "",
+    ),
+    "ss": (
+        lambda: Ss(AT_S * 1_000_000),
+        [
+            ["ESTAB", "UNCONN", "tcp ESTAB", "CLOSE-WAIT", "LISTEN", "udp UNCONN", "SYN-SENT", "1795304300\nESTAB",
+             "22:13:20\nESTAB", "nothing\nESTAB", "Nov 14 22:13:20 web1 ss[7]: ESTAB"],
+            [" 0 9 "],
+            ["192.0.2.1:443 ", "[2001:db8::1]:443 ", "192.0.2.1%eth0:443 ", "192.0.2.256:443 ", "*:443 ",
+             "192.0.2.1:https "],
+            ["198.51.100.7:51234 ", "[::ffff:198.51.100.7]:5 ", "[2001:db8:7::1]:99999 ", "0.0.0.0:* "],
+            ['users:(("nginx",pid=12,fd=3),("x",pid=1,fd=2)) ', "", 'users:(("a b: sk:9",pid=1,fd=2)) '],
+            ["ino:5 sk:1a2b ", "sk:0 sk:7 ", "", "sk:fffffffffffffffff ", "sk:ffffffffffffffff ", "uid:7 sk:5 "],
+            ["cgroup:/system.slice/nginx.service <->", "cgroup:/a:b <->", "<->  ", "cgroup:/\u00e9 <->"],
+            ["\n\t ts sack", "\n\t", "\n\t ts ecn", "\n\t ts sack ecnseen", "\n\t ts\n\t", "\t ts", "\n\t  sack"],
+            [" bbr", "", " cubic wscale:7,10", " ts"],
+            [" rto:224 rtt:23.4/5.1", " rtt:0/0", " rto:224", " rto:1 rtt:0.0005/1", " rto:1 rtt:4000000/1",
+             " rto:1 rtt:x/1"],
+            [" mss:1448", "", " mss:", " mss:1448 mss:9"],
+            [" bytes_sent:5000", "", " bytes_sent:18446744073709551616", " bytes_sent:10 bytes_retrans:20"],
+            [" bytes_acked:4001 segs_out:9 segs_in:7", " bytes_acked:1", " segs_out:9", ""],
+            [" data_segs_out:6", " data_segs_out:0", ""],
+            [" bbr:(bw:12345678bps,mrtt:21.5,pacing_gain:1.25,cwnd_gain:2)", "", " bbr:(bw:0bps,mrtt:0)",
+             " bbr:(bw:1.5Mbps,mrtt:0.0005)", " dctcp:(ce_state:0)"],
+            [" send 20.8Mbps delivery_rate 12.0Mbps", " delivery_rate 1Kbps delivery_rate 2Kbps", "",
+             " delivery_rate 1.2.3bps",
+             " delivery_rate 0.5bps", " delivery_rate 7"],
+            [" delivered:4 app_limited", "", " delivered_ce:3"],
+            [" busy:420ms rwnd_limited:12ms(2.9%)", "", " busy:0.0005ms", " sndbuf_limited:7ms(1%)", " busy:x"],
+            [" retrans:0/2", " retrans:1/", ""],
+            [" reordering:12 reord_seen:3", ""],
+            [" rcv_space:14600", "", " rcv_space:14600 minrtt:21.5", " rcv_space:1 minrtt:0",
+             " rcv_space:1 snd_wnd:7 "],
         ],
         "",
     ),

@@ -31,6 +31,7 @@ COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
 
 MAY_BE_WRAPPED = r"^(?:[{<]|[0-9]{4}-[0-9]{2}-[0-9]{2}T|[A-Z][a-z]{2} [ 0-9][0-9] |[0-9A-Za-z_.-]+ +\| )"
 """Beginnings of lines that `unwrapped` may find a line in: all others are lines of their own."""
+BEGINNING = re.compile(MAY_BE_WRAPPED, re.ASCII)
 
 OF_DOCKER = {"log", "stream", "time", "attrs"}
 """Keys of an object of Docker's."""
@@ -110,6 +111,8 @@ def unwrapped(line: str) -> Wrapped | None:
     >>> unwrapped("2023-11-14T22:13:20.1Z stdout P GET /")
     Wrapped(text='GET /', host=None, stream='stdout', is_partial=True)
     """
+    if not BEGINNING.match(line):
+        return None
     if line.startswith("{"):
         return _of_json(line)
     if match := CONTAINERD.match(line):

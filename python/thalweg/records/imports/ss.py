@@ -9,13 +9,17 @@ The kernel counts SYN and FIN among the bytes acknowledged, which is undone here
 connection that closes: it is known only of one that a dump of the same import saw open.
 """
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from thalweg.records.imports import ss_sockets, times, values
-from thalweg.records.imports.addresses import Address, endpoint
+import polars as pl
+
+from thalweg.records.imports import ss_columns, ss_sockets, times, values
+from thalweg.records.imports.addresses import Address, Addresses, endpoint
+from thalweg.records.imports.blocks import Block, RowBlock
 from thalweg.records.imports.items import (
     NOTE,
     Assumed,
@@ -27,6 +31,7 @@ from thalweg.records.imports.items import (
     Unread,
     item,
 )
+from thalweg.records.imports.ss_columns import SocketRow
 from thalweg.records.imports.ss_fields import Fields
 from thalweg.records.imports.ss_sockets import HEADINGS, OTHERS, STATES, Socket, TimeLine, pieces
 from thalweg.records.schema import CLOSE, INTERIM
@@ -47,6 +52,8 @@ PROCESSES = re.compile(r"users:\(\((?:(?!users:\(\().)*?\)\)(?=\s|$)")
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MAX_SEEN = 2**18
 """Connections whose last sample is remembered: those that were seen last."""
+BLOCK_ROWS = 2**12
+"""Sockets that are converted together."""
 SAMPLES_US = 1_000_000
 """Samples of one connection within so short a time follow each other as they stand; `date +%s` counts seconds."""
 
@@ -57,6 +64,9 @@ class Seen:
 
     cc: str | None = None
     at_us: int = -1
+
+
+UNSEEN = Seen()
 
 
 class Ss:
@@ -81,6 +91,17 @@ class Ss:
 
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Read dumps."""
+        for each in self._timed(source):
+            yield each if isinstance(each, Item) else item(each[0].line, self._row, *each)
+
+    def blocks(self, source: SourceFile) -> Iterator[Block]:
+        """Read dumps in blocks of sockets."""
+        sockets = self._timed(source)
+        while block := list(itertools.islice(sockets, BLOCK_ROWS)):
+            yield RowBlock(list(self._rows(block)), _columns, self._again)
+
+    def _timed(self, source: SourceFile) -> Iterator[tuple[Socket, int | None] | Item]:
+        """Yield sockets with their time, and lines with a time that cannot be read."""
         at_us = self._at_us
         is_lost = is_fresh = False
         for piece in pieces(source):
@@ -96,9 +117,28 @@ class Ss:
             is_fresh = False
             if at_us is None and not is_lost:
                 at_us = Assumed(source.changed_us, OF_FILE)
-            yield item(piece.line, self._row, piece, at_us)
+            yield piece, at_us
 
-    def _row(self, socket: Socket, at_us: int | None) -> ImportedRow:
+    def _rows(self, block: Sequence[tuple[Socket, int | None] | Item]) -> Iterator[tuple[int, SocketRow] | Item]:
+        """Yield usual sockets, with what follows from those before them, and all others as items."""
+        texts = [None if isinstance(each, Item) or not _may_be_usual(*each) else each[0].text for each in block]
+        keys = ss_columns.keys(pl.Series(texts, dtype=pl.String))
+        for each, text, (is_usual, connection, cc, is_closed) in zip(block, texts, keys.iter_rows(), strict=True):
+            if isinstance(each, Item):
+                yield each
+                continue
+            socket, at_us = each
+            if is_usual and text is not None and at_us is not None and _has_addresses(text):
+                at_us, cc = self._follow(connection, at_us, cc, is_closed=is_closed)
+                yield socket.line, SocketRow(text, at_us, connection, cc, is_closed)
+            else:
+                yield item(socket.line, self._row, socket, at_us)
+
+    def _again(self, line: int, row: SocketRow) -> Item:
+        """Read a usual socket on its own; what follows from those before it is known."""
+        return item(line, self._row, Socket(line, row.text), row.at_us, row)
+
+    def _row(self, socket: Socket, at_us: int | None, followed: SocketRow | None = None) -> ImportedRow:
         if len(socket.text) > ss_sockets.LONGEST_SOCKET:
             raise Unread(f"it is longer than {ss_sockets.LONGEST_SOCKET:,} characters")
         words = PROCESSES.sub("", socket.text).split()
@@ -125,15 +165,10 @@ class Ss:
             digest = blake2b(f"{words[2]} {words[3]}".encode(errors="replace"), digest_size=8)
             connection = int.from_bytes(digest.digest())
         is_closed = state == CLOSED
-        before = self._seen.pop(connection, Seen())
-        if 0 <= before.at_us - at_us < SAMPLES_US:
-            # A sample that follows another one is the later of the two, whatever the resolution of their times.
-            at_us = times.later(at_us, before.at_us + 1 - at_us)
-        cc = fields.cc
-        if is_closed:
-            cc = cc or before.cc
+        if followed is None:
+            at_us, cc = self._follow(connection, at_us, fields.cc, is_closed=is_closed)
         else:
-            self._remember(connection, Seen(cc or before.cc, int(at_us)))
+            at_us, cc = followed.at_us, followed.cc
         return {
             "end_us": at_us,
             "connection": connection,
@@ -147,11 +182,50 @@ class Ss:
             **fields.columns(),
         }
 
+    def _follow(self, connection: int, at_us: int, cc: str | None, *, is_closed: bool) -> tuple[int, str | None]:
+        """Return the time and the algorithm of a sample, given those before it, and remember it."""
+        before = self._seen.pop(connection, UNSEEN)
+        if 0 <= before.at_us - at_us < SAMPLES_US:
+            # A sample that follows another one is the later of the two, whatever the resolution of their times.
+            at_us = times.later(at_us, before.at_us + 1 - at_us)
+        if is_closed:
+            return at_us, cc or before.cc
+        self._remember(connection, Seen(cc or before.cc, int(at_us)))
+        return at_us, cc
+
     def _remember(self, connection: int, seen: "Seen") -> None:
         """Keep the last sample of a connection; of too many the one that was seen first is forgotten."""
         if len(self._seen) >= MAX_SEEN:
             self._seen.pop(next(iter(self._seen)))
         self._seen[connection] = seen
+
+
+def _may_be_usual(socket: Socket, at_us: int | None) -> bool:
+    """Tell whether nothing but its text can make a socket unusual."""
+    is_whole = not (socket.is_cut or socket.is_ambiguous or len(socket.text) > ss_sockets.LONGEST_SOCKET)
+    return is_whole and at_us is not None
+
+
+def _has_addresses(text: str) -> bool:
+    """Tell whether the addresses in brackets of a usual socket are addresses."""
+    if "[" not in text:
+        return True
+    try:
+        for end in text.split(None, 5)[3:5]:
+            _endpoint(end)
+    except Unread:
+        return False
+    return True
+
+
+def _columns(addresses: Addresses, numbers: pl.Series, rows: Sequence[SocketRow]) -> pl.DataFrame:
+    """Return the columns of usual sockets."""
+    return ss_columns.columns(addresses, rows, _host)
+
+
+def _host(text: str) -> ImportedRow:
+    address, _ = _endpoint(f"{text}:0")
+    return {"local_address": address, "remote_address": address}
 
 
 def _state(words: list[str]) -> str | None:

@@ -109,13 +109,16 @@ def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
     for number, raw in enumerate(source.text, 1):
         line = raw.rstrip("\r\n")
         has_end = line != raw or not raw
-        wrapped = unwrapped(line)
-        if wrapped is not None and wrapped.text.strip():
-            line = wrapped.text
         if not line.strip():
             continue
-        is_socket = _begins_socket(line)
-        if current is not None and line[0] in " \t":
+        if line[0] not in " \t":
+            # What another program put before a line does not begin with a space.
+            wrapped = unwrapped(line)
+            if wrapped is not None and wrapped.text.strip():
+                line = wrapped.text
+        is_more = line[0] in " \t"
+        is_socket = not (is_more and current is not None) and _begins_socket(line)
+        if current is not None and is_more:
             # A socket has one such line, except where columns did not fit: a second one may begin within a word.
             current.is_ambiguous |= current.has_info and not WORD.fullmatch(line.split()[0])
             current.add(line)
