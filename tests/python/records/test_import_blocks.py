@@ -16,6 +16,7 @@ from thalweg.records.imports import (
     Addresses,
     CsvTable,
     Importer,
+    Mapped,
     Ndt,
     Nginx,
     Notation,
@@ -107,9 +108,13 @@ LINES: dict[str, tuple[Callable[[], Importer], list[list[str]], str]] = {
         " ",
     ),
     "nginx with a map": (
-        lambda: Nginx("$remote_addr:$remote_port $msec $cc $rtt $upstream_response_time $far $id $upstream_x", mapping(
-            ["cc=$cc", "rtt_min_us=$rtt:ms", "fct_us=$upstream_response_time:s", "remote_address=$far",
-             "connection=$id"], None)),
+        lambda: Nginx("$remote_addr:$remote_port $msec $cc $rtt $upstream_response_time $far $id $upstream_x", [
+            *mapping(["cc=$cc", "rtt_min_us=$rtt:ms", "fct_us=$upstream_response_time:s", "remote_address=$far",
+                      "connection=$id"], None),
+            Mapped("machine", value="web9"),
+            Mapped("mss_bytes", value="1448"),
+            Mapped("local_address", value="192.0.2.1"),
+        ]),
         [
             ["203.0.113.9:443", "2001:db8:1:2::3:443", "203.0.113.9", "unix:"],
             ["1795304248.123"],

@@ -93,7 +93,7 @@ def with_mapped(
         name, version = each.column, f"{each.column}_version"
         if not each.source:
             columns, _ = _constant(each, notation, addresses)
-            frame = frame.with_columns(pl.lit(value).alias(column) for column, value in columns.items())
+            frame = frame.with_columns(pl.lit(value[0], value.dtype).alias(column) for column, value in columns.items())
         theirs = pl.col(MAPPED + name)
         frame = present(frame, name, *([version] if name in ADDRESSES else []))
         if name in ADDRESSES:
