@@ -28,14 +28,14 @@ fn the_number_of_threads_does_not_change_a_byte_and_the_seed_does() {
 fn tables_of_several_row_groups_are_the_same_whatever_the_number_of_threads() {
     let mut plan = plan(3);
     for experiment in plan["experiments"].as_array_mut().unwrap() {
-        experiment["sample_interval_ns"] = json!(10_000);
+        experiment["sample_interval_ns"] = json!(5_000);
     }
     let bench = Bench::with(&plan);
     for (out, threads) in [("one", "1"), ("three", "3")] {
         assert!(bench.run(out, &["--threads", threads]).output().unwrap().status.success());
     }
     let one = tables(&bench.path("one"));
-    for path in one.keys().filter(|path| path.starts_with("state")) {
+    for path in one.keys().filter(|path| path.starts_with("samples")) {
         let reader = SerializedFileReader::new(fs::File::open(bench.path("one").join(path)).unwrap()).unwrap();
         assert!(reader.num_row_groups() > 1, "the experiment must be long enough for this test");
     }

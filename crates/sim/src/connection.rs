@@ -2,7 +2,7 @@
 
 use crate::calendar::Alarm;
 use thalweg_tcp::{Counters, Receiver, Sender};
-use thalweg_trace::Histogram;
+use thalweg_trace::{Changes, Histogram};
 use thalweg_traffic::Stream;
 use thalweg_units::{Bytes, Span, Time};
 
@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) transfers_ended: u64,
     /// Whether the application has stopped for good.
     pub(crate) is_stopped: bool,
+    /// What its congestion controller reported at the last sample.
+    pub(crate) reported: Changes,
 }
 
 /// One object sent.

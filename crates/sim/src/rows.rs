@@ -65,8 +65,8 @@ impl Rows {
         }
     }
 
-    /// A connection at `now`: what every algorithm has, and what only its own has.
-    pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time, sink: &mut dyn Sink) {
+    /// A connection at `now`: what every algorithm has, and what only its own has where that has changed.
+    pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &mut Connection, now: Time, sink: &mut dyn Sink) {
         let info: Info = connection.sender.info(now);
         let flow = &self.labels.flows[flow].flow;
         let (experiment, repetition, number, t_us) =
@@ -92,9 +92,13 @@ impl Rows {
             retransmits: info.counters.retransmits,
             ca_state: info.ca_state.name(),
         });
-        connection.sender.report(now, &mut |key, value| {
-            let flow = flow.clone();
-            sink.state(StateRow { experiment, repetition, flow, copy, connection: number, t_us, key, value });
+        let Connection { sender, reported, .. } = connection;
+        let mut report = reported.report();
+        sender.report(now, &mut |key, value| {
+            if report.is_change(key, value) {
+                let flow = flow.clone();
+                sink.state(StateRow { experiment, repetition, flow, copy, connection: number, t_us, key, value });
+            }
         });
     }
 

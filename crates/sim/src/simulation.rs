@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
-use thalweg_trace::Sink;
+use thalweg_trace::{Changes, Sink};
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
 
@@ -331,6 +331,7 @@ impl Simulation {
             transfer: None,
             transfers_ended: 0,
             is_stopped: false,
+            reported: Changes::default(),
         };
         connection.sender.connect(now);
         connection.begin(now, opening.size);
@@ -514,7 +515,7 @@ impl Simulation {
 
     fn sample(&mut self, sink: &mut dyn Sink) {
         for id in &self.open {
-            let connection = self.connections[*id].as_ref().expect("an open connection is there");
+            let connection = self.connections[*id].as_mut().expect("an open connection is there");
             let (flow, copy) = self.agenda.copy_of(connection.series);
             self.rows.sample(flow, copy, connection, self.now, sink);
         }

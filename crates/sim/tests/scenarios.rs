@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use support::{bulk, of, run, share};
 use thalweg_plan::plan::{Background, Capacity, Experiment, Flow, Kernel, Load, Repeat, Step};
 use thalweg_sim::Error;
+use thalweg_trace::StateRow;
 use thalweg_units::{Bytes, Rate, Span, Time};
 
 const MBPS_20: Rate = Rate::from_mbps(20);
@@ -218,6 +219,21 @@ fn samples_come_at_their_interval_and_counters_never_fall() {
     let capacity = last.capacity_bytes.expect("it has a limit");
     assert!(last.sent_bytes <= capacity && last.sent_bytes > capacity / 2);
     assert!(rows.state.iter().any(|row| row.key == "pacing_gain"));
+}
+
+#[test]
+fn a_value_of_one_algorithm_has_a_row_at_the_first_sample_and_where_it_changes() {
+    let rows = run(&bulk(MBPS_20, MS_40, 1.0, &["bbr", "bbr", "cubic"], 5));
+    let mut last = BTreeMap::new();
+    for row in &rows.state {
+        let before = last.insert((row.flow.clone(), row.copy, row.connection, row.key), (row.t_us, row.value));
+        assert!(before.is_none_or(|(t_us, value)| t_us < row.t_us && value != row.value), "{row:?} after {before:?}");
+    }
+    assert_eq!(last.len(), 2 * 9 + 5, "keys of two BBR flows and a CUBIC flow");
+    let first = |flow: &str| rows.samples.iter().find(|row| *row.flow == *flow).expect("it was sampled").t_us;
+    let all = |row: &&StateRow| row.t_us == first(&row.flow);
+    assert_eq!(rows.state.iter().filter(all).count(), last.len(), "each key has a row at the first sample");
+    assert!(rows.state.len() > last.len(), "some values change");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //!
 //! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never fall.
 
+mod changes;
 mod histogram;
 mod queue_counters;
 mod records;
@@ -13,6 +14,7 @@ mod row;
 mod sink;
 mod tables;
 
+pub use changes::{Changes, Report};
 pub use histogram::Histogram;
 pub use queue_counters::QueueCounters;
 pub use records::{RECORDS, RecordRow};

@@ -107,7 +107,7 @@ table! {
 }
 
 table! {
-    /// What only one congestion control has, at one moment.
+    /// A value that only one congestion control has: at its connection's first sample, and at each sample at which it has changed. It holds until the next row.
     StateRow in "state" {
         /// Number of the sweep point.
         key: experiment: u64,

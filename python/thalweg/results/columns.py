@@ -129,7 +129,7 @@ TABLES: dict[str, Table] = {
     ),
     "state": Table(
         "state",
-        "What only one congestion control has, at one moment.",
+        "A value that only one congestion control has: at its connection's first sample, and at each sample at which it has changed. It holds until the next row.",
         (
             Column("experiment", "u64", False, True, "Number of the sweep point."),
             Column("repetition", "u64", False, True, "Number of the repetition."),

@@ -181,7 +181,7 @@ class Run:
         return self.collect(self.scan("samples"))
 
     def state(self) -> pl.DataFrame:
-        """Give what only one congestion control has, at moments."""
+        """Return the values that only one congestion control has, at the samples at which they change."""
         return self.collect(self.scan("state"))
 
     def queue(self) -> pl.DataFrame:

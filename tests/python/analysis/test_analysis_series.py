@@ -98,6 +98,28 @@ def test_windows_in_flight_pacing_and_what_only_bbr_has_are_lines_of_connections
     assert of["gain"] == [[1.25, 1.25]]
 
 
+def test_a_value_that_is_recorded_only_where_it_changes_has_the_curve_of_one_recorded_at_each_sample(
+    tmp_path: Path,
+) -> None:
+    steps = [(5, 2.9), (8, 1.0), (15, 1.25), (18, 1.0)]
+
+    def gain(directory: Path, state_s: list[int]) -> list[analysis.Line]:
+        made = MadeUpRun(directory, [experiment()])
+        made.transfer(0, 0)
+        for t_s in range(20):
+            made.sample(0, 0, t_s * 1_000_000)
+            made.sample(0, 0, t_s * 1_000_000, connection=1)
+        for t_s in state_s:
+            made.state(0, 0, t_s * 1_000_000, "pacing_gain", [value for since, value in steps if since <= t_s][-1])
+        (series,) = analysis.series(open_run(made.write()), [(0, 0)], quantities=["gain"])
+        return series.lines["gain"]
+
+    (line,) = of_changes = gain(tmp_path / "changes", [since for since, _ in steps])
+    assert line.t_s == list(range(5, 20)), "until the last sample, and not before the first value"
+    assert line.value == [2.9] * 3 + [1.0] * 7 + [1.25] * 3 + [1.0] * 2
+    assert of_changes == gain(tmp_path / "samples", list(range(5, 20))), "runs of older engines"
+
+
 def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
     run = open_run(two_connections(tmp_path).write())
     (series,) = analysis.series(run, [(0, 0)], quantities=["cwnd"])

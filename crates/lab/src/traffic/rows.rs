@@ -11,7 +11,7 @@ use crate::stage::EventWriter;
 use crate::traffic::sampling::Sample;
 use crate::traffic::socket::ports::Who;
 use std::collections::HashMap;
-use thalweg_trace::Histogram;
+use thalweg_trace::{Changes, Histogram};
 use thalweg_units::{MSS, Span};
 
 /// A transfer that has ended.
@@ -25,7 +25,7 @@ pub(super) struct Ended {
     pub(super) srtt_us: Option<u64>,
 }
 
-/// Tells all rows. `copies` are flow and copy of each series; `syn_retransmits` are there where they are not zero.
+/// Tells all rows; a value that only one algorithm has, where it has changed. `copies` are flow and copy of each series; `syn_retransmits` are there where they are not zero.
 pub(super) fn tell(
     events: &EventWriter,
     copies: &dyn Fn(Who) -> (usize, u64),
@@ -37,6 +37,7 @@ pub(super) fn tell(
     for transfer in transfers {
         events.buffer(&HostEvent::Flow(Box::new(transfer.report)));
     }
+    let mut reported: HashMap<Who, Changes> = HashMap::new();
     for sample in samples {
         let who = sample.who;
         let (flow, copy) = copies(who);
@@ -58,8 +59,11 @@ pub(super) fn tell(
             retransmits: u64::from(sample.retransmits).saturating_sub(of_syn),
             ca_state: sample.ca_state,
         })));
+        let mut report = reported.entry(who).or_default().report();
         sample.cc.report(&mut |key, value| {
-            events.buffer(&HostEvent::State(StateReport { of, t_us, key: key.to_owned(), value }));
+            if report.is_change(key, value) {
+                events.buffer(&HostEvent::State(StateReport { of, t_us, key: key.to_owned(), value }));
+            }
         });
     }
 }

@@ -55,6 +55,9 @@ fn each_connection_has_its_own_congestion_control() {
     assert!(paced(0).count() > 0 && paced(1).count() == 0);
     let told = |flow| outcome.states.iter().filter(move |row| row.of.flow == flow && row.key == "bw_bps");
     assert!(told(0).count() > 0 && told(1).count() == 0);
+    let values: Vec<f64> = told(0).map(|row| row.value).collect();
+    assert!(values.windows(2).all(|pair| pair[0] != pair[1]), "a row repeats the value before: {values:?}");
+    assert_eq!(told(0).next().map(|row| row.t_us), paced(0).next().map(|row| row.t_us), "all keys at the first sample");
 }
 
 #[test]

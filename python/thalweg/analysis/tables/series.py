@@ -184,13 +184,40 @@ def _one(
         rows = state.filter(pl.col("key") == QUANTITIES[name].key)
         for (flow,), of_flow in rows.partition_by("flow", as_dict=True, maintain_order=True).items():
             whole = of_flow.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
-            lines[name] += _of_connections(str(flow), spread(whole, most_connections), "value", 1, limit)
+            held = _at_samples(spread(whole, most_connections), samples.filter(pl.col("flow") == flow))
+            lines[name] += _of_connections(str(flow), held, "value", 1, limit)
     if "queue" in lines and queue.height:
         lines["queue"] = [_thinned("queue", queue, "backlog_bytes", 1, limit)]
     if "queue_up" in lines and queue_up.height:
         lines["queue_up"] = [_thinned("queue_up", queue_up, "backlog_bytes", 1, limit)]
     kept = {name: [line for line in each if line.t_s] for name, each in lines.items()}
     return Series(experiment, repetition, kept, _drops(queue, limit), total, drawn)
+
+
+def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[pl.DataFrame]:
+    """Repeat the values of one key at each sample of their connection, so that a curve is flat where nothing changes.
+
+    The table of the algorithm's state has a row where a value changes; runs of older engines have one for each sample,
+    and are returned as they are.
+
+    Args:
+        connections: The rows of each connection, by time: `copy`, `connection`, `t_us`, `value`.
+        samples: Samples of the flow, by time.
+
+    Returns:
+        A frame for each of `connections`: `t_us` and `value`.
+    """
+    wanted = pl.concat([rows.select(CONNECTION).head(1) for rows in connections])
+    instants = samples.join(wanted, on=CONNECTION, how="semi").partition_by(CONNECTION, as_dict=True)
+    held = []
+    for rows in connections:
+        changed = rows["t_us"].to_numpy()
+        sampled = instants.get(rows.select(CONNECTION).row(0))
+        t = changed if sampled is None else np.union1d(changed, sampled["t_us"].to_numpy())
+        t = t[t >= changed[0]]
+        latest = np.searchsorted(changed, t, side="right") - 1
+        held.append(pl.DataFrame({"t_us": t, "value": rows["value"].to_numpy()[latest]}))
+    return held
 
 
 def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
