@@ -197,7 +197,8 @@ pub trait Controller: Debug + Send {
         2
     }
 
-    /// Hands over the values that only this controller has, by name, for the table `state`.
+    /// Hands over the values that only this controller has, by name, for the table `state`. They must not depend on
+    /// [`Conn::now`]: the simulator asks only connections that had an event since their last sample.
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
 
     /// Hands over its state in Linux's own words: the members of `struct bbr` or `struct bictcp`, by name and in their

@@ -33,6 +33,7 @@
 mod backward;
 mod calendar;
 mod connection;
+mod connections;
 mod cpu;
 mod error;
 mod invalid;

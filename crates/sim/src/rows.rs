@@ -65,21 +65,18 @@ impl Rows {
         }
     }
 
-    /// A connection at `now`: what every algorithm has, and what only its own has where that has changed.
-    pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &mut Connection, now: Time, sink: &mut dyn Sink) {
+    /// A connection at `now`: what every algorithm has.
+    pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time) -> SampleRow {
         let info: Info = connection.sender.info(now);
-        let flow = &self.labels.flows[flow].flow;
-        let (experiment, repetition, number, t_us) =
-            (self.labels.experiment, self.labels.repetition, connection.number, now.as_micros());
         let bps = |rate: Option<Rate>| rate.map(|rate| rate.0);
         let us = |span: Option<Span>| span.map(Span::as_micros);
-        sink.sample(SampleRow {
-            experiment,
-            repetition,
-            flow: flow.clone(),
+        SampleRow {
+            experiment: self.labels.experiment,
+            repetition: self.labels.repetition,
+            flow: self.labels.flows[flow].flow.clone(),
             copy,
-            connection: number,
-            t_us,
+            connection: connection.number,
+            t_us: now.as_micros(),
             cwnd_packets: info.cwnd.0,
             ssthresh_packets: info.ssthresh.map(|Packets(packets)| packets),
             inflight_packets: info.inflight.0,
@@ -91,7 +88,14 @@ impl Rows {
             segments: info.counters.segments,
             retransmits: info.counters.retransmits,
             ca_state: info.ca_state.name(),
-        });
+        }
+    }
+
+    /// Emits what only the connection's own algorithm has, where that differs from the sample before.
+    pub(crate) fn state(&self, flow: usize, copy: u64, connection: &mut Connection, now: Time, sink: &mut dyn Sink) {
+        let flow = &self.labels.flows[flow].flow;
+        let (experiment, repetition, number, t_us) =
+            (self.labels.experiment, self.labels.repetition, connection.number, now.as_micros());
         let Connection { sender, reported, .. } = connection;
         let mut report = reported.report();
         sender.report(now, &mut |key, value| {

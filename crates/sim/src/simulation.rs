@@ -4,6 +4,7 @@ use crate::Summary;
 use crate::backward::Backward;
 use crate::calendar::{Alarm, Calendar, SimEvent};
 use crate::connection::Connection;
+use crate::connections::Connections;
 use crate::cpu::{Cpu, Task};
 use crate::error::Error;
 use crate::invalid;
@@ -11,11 +12,11 @@ use crate::ledger::{Ledger, Side};
 use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
-use thalweg_trace::{Changes, Sink};
+use thalweg_trace::{Changes, SampleRow, Sink};
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
 
@@ -53,9 +54,9 @@ pub struct Simulation {
     /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Option<Cpu>>,
     receiver_outbox: Outbox<Backward>,
-    /// Every connection ever opened; what has ended leaves a hole, so that late packets find nobody.
-    pub(crate) connections: Vec<Option<Box<Connection>>>,
-    open: BTreeSet<usize>,
+    pub(crate) connections: Connections,
+    /// The connections that are open, with their last samples.
+    open: BTreeMap<usize, Option<SampleRow>>,
     agenda: Agenda,
     sources: Vec<Source>,
     next_sample: Option<Time>,
@@ -99,8 +100,8 @@ impl Simulation {
             waiting_hosts: BinaryHeap::new(),
             cpus,
             receiver_outbox,
-            connections: Vec::new(),
-            open: BTreeSet::new(),
+            connections: Connections::default(),
+            open: BTreeMap::new(),
             agenda: Agenda::new(experiment, streams.series, |_| true),
             sources: sources.map(|(config, stream)| Source::new(config, stream)).collect(),
             next_sample: (experiment.sample_interval_ns > Span::ZERO).then_some(Time::ZERO),
@@ -156,7 +157,7 @@ impl Simulation {
 
     /// Ends the experiment where it is: transfers under way get their rows, the links their last.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
-        for id in std::mem::take(&mut self.open) {
+        for (id, _) in std::mem::take(&mut self.open) {
             let connection = self.connections[id].take().expect("an open connection is there");
             self.emit_transfer(&connection, sink);
         }
@@ -335,9 +336,9 @@ impl Simulation {
         };
         connection.sender.connect(now);
         connection.begin(now, opening.size);
-        let id = self.connections.len();
-        self.connections.push(Some(Box::new(connection)));
-        self.open.insert(id);
+        let id = self.connections.next_id();
+        self.connections.push(connection);
+        self.open.insert(id, None);
         if let Some(next) = opening.next {
             self.calendar.enter(next, SimEvent::Open { series: index });
         }
@@ -346,7 +347,7 @@ impl Simulation {
 
     /// A flow stops: no new connections, no new data on those that are open.
     fn stop(&mut self, flow: usize, sink: &mut dyn Sink) {
-        let open: Vec<usize> = self.open.iter().copied().collect();
+        let open: Vec<usize> = self.open.keys().copied().collect();
         for id in open {
             let connection = self.connections[id].as_mut().expect("an open connection is there");
             if self.agenda.copy_of(connection.series).0 == flow {
@@ -514,10 +515,15 @@ impl Simulation {
     }
 
     fn sample(&mut self, sink: &mut dyn Sink) {
-        for id in &self.open {
-            let connection = self.connections[*id].as_mut().expect("an open connection is there");
-            let (flow, copy) = self.agenda.copy_of(connection.series);
-            self.rows.sample(flow, copy, connection, self.now, sink);
+        for (id, last) in &mut self.open {
+            if let Some(connection) = self.connections.take_touched(*id) {
+                let (flow, copy) = self.agenda.copy_of(connection.series);
+                *last = Some(self.rows.sample(flow, copy, connection, self.now));
+                self.rows.state(flow, copy, connection, self.now, sink);
+            }
+            let row = last.as_mut().expect("a new connection counts as touched");
+            row.t_us = self.now.as_micros();
+            sink.sample(row.clone());
         }
         self.emit_queues(sink);
     }

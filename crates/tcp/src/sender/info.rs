@@ -38,7 +38,7 @@ pub struct Info {
 }
 
 impl Sender {
-    /// The connection now.
+    /// The connection now. Without an event in between, a later call returns the same.
     pub fn info(&self, _now: Time) -> Info {
         Info {
             cwnd: self.window.cwnd,

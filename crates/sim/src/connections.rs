@@ -1,0 +1,49 @@
+//! Every connection by its number, and which of them may have changed since their last sample.
+
+use crate::connection::Connection;
+use std::ops::{Index, IndexMut};
+
+/// Every connection ever opened. Closed connections leave `None`, so late packets are discarded.
+///
+/// Mutable access marks a connection as touched. One that is not touched between two samples has the same values at both: a
+/// connection's state changes with its events, not with time.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    slots: Vec<Option<Box<Connection>>>,
+    is_touched: Vec<bool>,
+}
+
+impl Connections {
+    /// The number that the next connection gets.
+    pub(crate) fn next_id(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Adds a connection, as touched.
+    pub(crate) fn push(&mut self, connection: Connection) {
+        self.slots.push(Some(Box::new(connection)));
+        self.is_touched.push(true);
+    }
+
+    /// Returns an open connection if it was touched since this was last called for it.
+    pub(crate) fn take_touched(&mut self, id: usize) -> Option<&mut Connection> {
+        std::mem::take(&mut self.is_touched[id]).then(|| self.slots[id].as_deref_mut()).flatten()
+    }
+}
+
+impl Index<usize> for Connections {
+    type Output = Option<Box<Connection>>;
+
+    #[inline]
+    fn index(&self, id: usize) -> &Option<Box<Connection>> {
+        &self.slots[id]
+    }
+}
+
+impl IndexMut<usize> for Connections {
+    #[inline]
+    fn index_mut(&mut self, id: usize) -> &mut Option<Box<Connection>> {
+        self.is_touched[id] = true;
+        &mut self.slots[id]
+    }
+}
