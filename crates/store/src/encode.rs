@@ -6,6 +6,7 @@
 
 use crate::column::{Cells, Column};
 use crate::repeats::{Encoded, Repeats};
+use crate::text_runs;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::{ColumnCloseResult, ColumnWriter};
 use parquet::data_type::ByteArray;
@@ -13,7 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type, TypePtr};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -35,12 +36,18 @@ pub fn write_group<W: Write + Send>(
     order: &[u32],
     repeats: &mut Repeats,
 ) -> io::Result<()> {
+    let described: Vec<ColumnDescPtr> = file.schema_descr().columns().to_vec();
     let mut write = || {
         let mut group = file.next_row_group()?;
-        for column in columns.iter().filter(|column| column.is_written) {
-            if let Some(Encoded { bytes, written }) =
-                repeats.encoded(column, order.len(), || alone(column, order.len()))?
-            {
+        let written = columns.iter().filter(|column| column.is_written);
+        for (column, described) in std::iter::zip(written, &described) {
+            let as_runs = || text_runs::encode(column, described, order);
+            let alone = || as_runs()?.map_or_else(|| alone(column, order.len()), Ok);
+            let encoded = match repeats.encoded(column, order.len(), alone)? {
+                None => as_runs()?,
+                encoded => encoded,
+            };
+            if let Some(Encoded { bytes, written }) = encoded {
                 group.append_column(&bytes, written)?;
                 continue;
             }

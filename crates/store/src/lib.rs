@@ -44,6 +44,7 @@ mod shortage;
 mod stored;
 mod table_file;
 mod tables;
+mod text_runs;
 
 pub use atomic::{Pending, remove_temporary};
 pub use directory::RunDirectory;

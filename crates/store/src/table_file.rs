@@ -1,6 +1,7 @@
 //! A table of one experiment while it is written: whole row groups are in its file already, the last rows in memory.
 
 use crate::atomic::Pending;
+use crate::repeats::Repeats;
 use crate::rows::Rows;
 use crate::rows_file::RowsFile;
 use std::collections::BTreeMap;
@@ -12,12 +13,19 @@ use thalweg_trace::Row;
 /// Rows in a row group: no table keeps as many in memory. A group of the widest table takes some megabytes.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
+/// Rows that are turned into columns at once. A row group is a multiple of it.
+const BATCH_ROWS: usize = 128;
+
 /// A table of rows `R`, under way.
 #[derive(Debug)]
 pub struct TableFile<R> {
     file: RowsFile<R>,
-    /// What is not written yet.
+    /// What is not written yet, column by column.
     rows: Rows<R>,
+    /// The rows after those.
+    batch: Vec<R>,
+    /// Columns that are the same in each row group.
+    repeats: Repeats,
 }
 
 impl<R: Row> TableFile<R> {
@@ -30,30 +38,40 @@ impl<R: Row> TableFile<R> {
     ) -> io::Result<TableFile<R>> {
         let mut rows = Rows::with(constants);
         without.iter().for_each(|name| rows.leave_out(name));
-        Ok(TableFile { file: RowsFile::create(target, &rows)?, rows })
+        Ok(TableFile { file: RowsFile::create(target, &rows)?, rows, batch: Vec::new(), repeats: Repeats::default() })
     }
 
     /// Appends a row.
-    pub fn push(&mut self, row: &R) -> io::Result<()> {
-        self.rows.push(row);
+    pub fn push(&mut self, row: R) -> io::Result<()> {
+        self.batch.push(row);
+        if self.batch.len() < BATCH_ROWS {
+            return Ok(());
+        }
+        self.flush_batch();
         if self.rows.len() == ROW_GROUP_ROWS { self.write_group() } else { Ok(()) }
     }
 
     /// Rows that are not written yet.
     pub fn rows_in_memory(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.batch.len()
     }
 
     /// Writes what is left, and brings the file to the disk.
     pub fn finish(mut self) -> io::Result<Pending> {
+        self.flush_batch();
         if !self.rows.is_empty() {
             self.write_group()?;
         }
         self.file.finish()
     }
 
+    fn flush_batch(&mut self) {
+        self.rows.push_all(&self.batch);
+        self.batch.clear();
+    }
+
     fn write_group(&mut self) -> io::Result<()> {
-        self.file.write(&self.rows)?;
+        self.file.write_beside(&self.rows, &mut self.repeats)?;
         self.rows.clear();
         Ok(())
     }

@@ -121,20 +121,20 @@ impl<'a> Tables<'a> {
 
 impl Sink for Tables<'_> {
     fn flow(&mut self, row: FlowRow) {
-        self.place.record(&mut self.flows, &row);
+        self.place.record(&mut self.flows, row);
     }
     fn sample(&mut self, row: SampleRow) {
-        self.place.record(&mut self.samples, &row);
+        self.place.record(&mut self.samples, row);
     }
     fn state(&mut self, row: StateRow) {
-        self.place.record(&mut self.state, &row);
+        self.place.record(&mut self.state, row);
     }
     fn queue(&mut self, row: QueueRow) {
-        self.place.record(&mut self.queue, &row);
+        self.place.record(&mut self.queue, row);
     }
     fn packet(&mut self, row: PacketRow) {
         if let Some(file) = &mut self.packets {
-            self.place.record(file, &row);
+            self.place.record(file, row);
         }
     }
 }
@@ -157,7 +157,7 @@ impl Place<'_> {
         TableFile::create(&path, constants, without).map_err(|source| self.error::<R>(source))
     }
 
-    fn record<R: Row>(&self, file: &mut TableFile<R>, row: &R) {
+    fn record<R: Row>(&self, file: &mut TableFile<R>, row: R) {
         if self.health.is_lost() {
             return;
         }

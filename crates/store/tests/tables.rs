@@ -8,7 +8,7 @@ use parquet::record::{Field, Row};
 use std::fs::File;
 use std::path::Path;
 use thalweg_store::RunDirectory;
-use thalweg_trace::{Sink, TABLES};
+use thalweg_trace::{Sink, StateRow, TABLES};
 
 fn rows(path: &Path) -> Vec<Row> {
     let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
@@ -94,6 +94,30 @@ fn texts_come_back_whatever_the_order_in_which_they_occur() {
         written(|sink| (0..).zip(order).for_each(|(t_us, number)| sink.state(state(0, t_us, names[number]))), "state");
     let found: Vec<Field> = rows.iter().map(|row| field(row, "key")).collect();
     assert_eq!(found, order.map(|number| Field::Str(names[number].to_owned())));
+}
+
+#[test]
+fn texts_that_come_in_long_runs_come_back_with_their_ends() {
+    // Runs of one row and of hundreds; one text alone, as many as one byte can number, and more; short texts and long ones.
+    for (texts, length) in [(1, 3), (256, 3), (300, 3), (2, 90)] {
+        let name = |number: usize| format!("{number:0length$}");
+        let rows_of = |number: usize| if number % 9 == 0 { 1 } else { 20 + number };
+        let all = || (0..texts).flat_map(|number| std::iter::repeat_n(number, rows_of(number)));
+        let row = |(t_us, number)| StateRow { flow: name(number).as_str().into(), ..state(0, t_us, "mode") };
+        let (_directory, rows, bytes) =
+            written(|sink| (0..).zip(all()).for_each(|(t_us, number)| sink.state(row((t_us, number)))), "state");
+        let found: Vec<Field> = rows.iter().map(|row| field(row, "flow")).collect();
+        assert_eq!(found, all().map(|number| Field::Str(name(number))).collect::<Vec<_>>(), "{texts} texts");
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let columns = reader.metadata().row_group(0).columns();
+        let column = columns.iter().find(|column| column.column_path().string() == "flow").unwrap();
+        let ends = column.statistics().unwrap();
+        let (least, greatest) = (name(0), name(texts - 1));
+        assert!(least.as_bytes().starts_with(ends.min_bytes_opt().unwrap()), "{texts} texts");
+        if length <= 64 {
+            assert_eq!(ends.max_bytes_opt(), Some(greatest.as_bytes()), "{texts} texts");
+        }
+    }
 }
 
 #[test]
