@@ -6,11 +6,9 @@ every program in the guest then ends at once. So the number in the source is mad
 stacks, on which they are saved, become larger.
 """
 
-import contextlib
 import ctypes
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -52,8 +50,7 @@ def size_bytes() -> int:
             libc.ptrace(PTRACE_DETACH, asleep.pid, None, None)
             return buffer.length if is_told else USUAL_BYTES
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                asleep.send_signal(signal.SIGKILL)
+            asleep.kill()
 
 
 def is_too_small(tree: Path, needed_bytes: int) -> bool:

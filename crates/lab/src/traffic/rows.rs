@@ -25,7 +25,8 @@ pub(super) struct Ended {
     pub(super) srtt_us: Option<u64>,
 }
 
-/// Tells all rows; a value that only one algorithm has, where it has changed. `copies` are flow and copy of each series; `syn_retransmits` are there where they are not zero.
+/// Reports all rows. A value that only one algorithm has is reported at the first sample, and where it has changed.
+/// `copies` are flow and copy of each series; `syn_retransmits` are there where they are not zero.
 pub(super) fn tell(
     events: &EventWriter,
     copies: &dyn Fn(Who) -> (usize, u64),
