@@ -90,6 +90,12 @@ fn check(plan: &Plan, source: &str) -> Result<(), Problem> {
 
 fn check_traces(experiment: &Experiment, plan: &Plan, key: &str, source: &str) -> Result<(), Problem> {
     for (link, name) in [(&experiment.forward, "forward"), (&experiment.reverse, "reverse")] {
+        if let Some(profile) = link.profile.as_ref().filter(|profile| !plan.profiles.contains_key(*profile)) {
+            let known: Vec<&str> = plan.profiles.keys().map(String::as_str).collect();
+            let expected =
+                format!("a name in profiles ({})", if known.is_empty() { "none".to_owned() } else { known.join(", ") });
+            return Err(bad(source, &format!("{key}.{name}.profile"), format!("`{profile}`"), expected));
+        }
         let Capacity::Trace { trace } = &link.capacity else { continue };
         if !plan.traces.contains_key(trace) {
             let known: Vec<&str> = plan.traces.keys().map(String::as_str).collect();

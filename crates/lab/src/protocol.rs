@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::{QueueCounters, QueueRow};
 use thalweg_units::Span;
 
@@ -89,7 +89,7 @@ pub enum Role {
         /// Interface towards the receiver.
         receiver: Port,
         /// The plan's capacity traces.
-        traces: BTreeMap<String, Vec<u64>>,
+        traces: Traces,
         /// File to write the capture of all packets offered to the links to.
         capture: Option<PathBuf>,
     },

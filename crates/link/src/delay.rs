@@ -57,6 +57,11 @@ impl Delay {
         Drawn { jitter, hold: if is_held_back { self.reorder_delay } else { Span::ZERO } }
     }
 
+    /// Changes the propagation delay of packets that have not left yet.
+    pub fn set(&mut self, delay: Span) {
+        self.delay = delay;
+    }
+
     /// Whether packets with less jitter overtake those with more.
     pub fn allows_reordering(&self) -> bool {
         self.allows_reordering

@@ -7,18 +7,21 @@
 //! # What a packet meets
 //!
 //! ```text
-//!  send ─► random loss ─► duplication ─► queue ─► capacity ─► delay + jitter ─► held back? ─► poll
-//!             lost                      dropped
+//!  send ─► random loss ─► duplication ─► policer ─► queue ─► capacity ─► delay + jitter ─► aggregation ─► held back? ─► poll
+//!             lost                       policed   dropped
 //! ```
 //!
 //! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
 //! 2. **Duplication**: the copy follows its original at once and is on its own from there.
-//! 3. **Queue**: first in, first out; what exceeds the buffer is dropped at the tail. The packet being sent is not in the
-//!    queue, so that a buffer of zero still lets an idle link work (module `queue`).
-//! 4. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
-//! 5. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
+//! 3. **Policer**: a token bucket that drops (module `policer`). It may stand behind the capacity instead.
+//! 4. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in the
+//!    queue, so that a drop-tail buffer of zero still lets an idle link work.
+//! 5. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
+//! 6. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
 //!    back keeps its place in that order and then waits for a further, constant time; so does a packet of a flow with
-//!    extra delay. These two, and nothing else, let packets overtake (module `delay`).
+//!    extra delay. These two, and nothing else, let packets overtake (module `delay`). Delay and loss may change over time
+//!    (module `profile`); a delay that falls does not reorder packets either.
+//! 7. **Aggregation**: packets wait for an opportunity and leave together (module `aggregation`).
 //!
 //! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by
 //! several links.
@@ -48,8 +51,12 @@
 //!     allow_reordering: false,
 //!     reorder: Chance::NEVER,
 //!     reorder_delay_ns: Span::ZERO,
+//!     policer: None,
+//!     aggregation: None,
+//!     ack_thinning: None,
+//!     profile: None,
 //! };
-//! let mut link = Link::new(&config, None)?;
+//! let mut link = Link::new(&config, &plan::Traces::default(), 1)?;
 //! let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
 //!
 //! // One packet is being sent, one waits, and there is no room for the third.
@@ -68,14 +75,19 @@
 //! # Ok::<(), thalweg_link::LinkError>(())
 //! ```
 
+mod aggregation;
 mod capacity;
 mod delay;
 mod error;
 mod link;
 mod loss;
+mod packet;
+mod policer;
+mod profile;
 mod queue;
 mod stats;
 
 pub use error::LinkError;
 pub use link::{Link, Sent};
+pub use packet::Packet;
 pub use stats::Stats;

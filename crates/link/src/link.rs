@@ -1,10 +1,14 @@
 //! The link: hands packets from one part to the next.
 
+use crate::aggregation::Aggregation;
 use crate::capacity::Capacity;
 use crate::delay::{Delay, DelayLine, Drawn};
 use crate::error::{LinkError, probability};
 use crate::loss::LossProcess;
-use crate::queue::{Fifo, Item};
+use crate::packet::Packet;
+use crate::policer::Policer;
+use crate::profile::Profile;
+use crate::queue::{Discipline, Item, Tally};
 use crate::stats::Stats;
 use rand_core::Rng;
 use thalweg_plan::plan;
@@ -19,12 +23,17 @@ use thalweg_units::{Bytes, Chance, Packets, Span, Time};
 pub struct Link<P> {
     loss: LossProcess,
     duplicate: Chance,
-    queue: Fifo<P>,
+    policer: Option<Policer>,
+    queue: Discipline<P>,
+    tally: Tally,
     capacity: Capacity,
     /// The packet being sent; without one, the queue is empty.
     sending: Option<Sending<P>>,
     delay: Delay,
+    aggregation: Option<Aggregation>,
     line: DelayLine<P>,
+    /// How delay and loss change over time.
+    profile: Profile,
     /// Time of the latest call.
     now: Time,
     /// All but what is under way, which the parts count themselves.
@@ -38,8 +47,10 @@ pub enum Sent {
     Queued,
     /// It was lost at random.
     Lost,
-    /// The queue had no room.
+    /// The queue discipline dropped it on arrival.
     Dropped,
+    /// The policer dropped it.
+    Policed,
 }
 
 #[derive(Debug)]
@@ -57,26 +68,28 @@ struct End {
     due: Time,
 }
 
-impl<P: Clone> Link<P> {
+impl<P: Packet> Link<P> {
     /// A link that has not carried anything.
     ///
-    /// `trace` holds the opportunities, in milliseconds, of the trace that a [`plan::Capacity::Trace`] names; it is not
-    /// read for other capacities.
+    /// `traces` has the trace and the profile that the link names. `seed` seeds the random decisions of its queue discipline.
     ///
     /// # Errors
-    /// If steps are empty, do not begin at 0 or do not increase; if the trace is missing, empty, not sorted or ends at
-    /// 0 ms; if a probability is not within 0 to 1.
-    pub fn new(config: &plan::Link, trace: Option<&[u64]>) -> Result<Link<P>, LinkError> {
-        // A second discipline makes this refutable: the place to choose between them.
-        let plan::Queue::Fifo {} = config.queue;
+    /// If steps are empty, do not begin at 0 or do not increase; if the trace or the profile is missing, empty, not sorted or
+    /// has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline is impossible.
+    pub fn new(config: &plan::Link, traces: &plan::Traces, seed: u64) -> Result<Link<P>, LinkError> {
+        let profile = Profile::new(config, traces)?;
         Ok(Link {
-            loss: LossProcess::new(&config.loss)?,
+            loss: LossProcess::new(&config.loss, profile.loss.is_some())?,
             duplicate: probability("duplicate", config.duplicate)?,
-            queue: Fifo::new(config.buffer),
-            capacity: Capacity::new(&config.capacity, trace)?,
+            policer: config.policer.as_ref().map(Policer::new),
+            queue: Discipline::new(&config.queue, config.buffer, seed)?,
+            tally: Tally::default(),
+            capacity: Capacity::new(config, traces)?,
             sending: None,
             delay: Delay::new(config)?,
+            aggregation: config.aggregation.as_ref().map(Aggregation::new),
             line: DelayLine::new(),
+            profile,
             now: Time::ZERO,
             counters: Stats::default(),
         })
@@ -96,7 +109,10 @@ impl<P: Clone> Link<P> {
         self.advance(now);
         self.counters.offered += Packets(1);
 
-        // All draws come before all decisions: what becomes of this packet moves nobody else's random numbers.
+        if let Some(probability) = self.profile.loss.as_ref().and_then(|loss| loss.at(now)) {
+            self.loss.set_ratio(probability);
+        }
+        // All draws come before all decisions: what becomes of this packet does not change the numbers that others draw.
         let is_lost = self.loss.takes(rng);
         let may_duplicate = self.duplicate > Chance::NEVER;
         let is_doubled = may_duplicate && self.duplicate.happens(rng.next_u64());
@@ -107,7 +123,13 @@ impl<P: Clone> Link<P> {
             self.counters.lost += Packets(1);
             return Sent::Lost;
         }
-        let item = |packet, drawn: Drawn| Item { packet, size, jitter: drawn.jitter, offset: extra_delay + drawn.hold };
+        let item = |packet, drawn: Drawn| Item {
+            packet,
+            size,
+            enqueued: now,
+            jitter: drawn.jitter,
+            offset: extra_delay + drawn.hold,
+        };
         if !is_doubled {
             return self.enqueue(now, item(packet, drawn));
         }
@@ -161,6 +183,9 @@ impl<P: Clone> Link<P> {
             backlog_packets: self.queue.packets(),
             backlog_bytes: self.queue.bytes(),
             in_flight: Packets(u64::from(self.sending.is_some())) + self.line.len(),
+            dropped: self.tally.dropped,
+            early: self.tally.early,
+            marked: self.tally.marked,
             ..self.counters
         }
     }
@@ -180,10 +205,13 @@ impl<P: Clone> Link<P> {
             backlog_bytes: stats.backlog_bytes.0,
             backlog_packets: stats.backlog_packets.0,
             dropped_packets: stats.dropped.0,
+            early_drops: Some(stats.early.0),
+            policed_packets: Some(stats.policed.0),
             lost_packets: stats.lost.0,
             marked_packets: stats.marked.0,
             sent_packets: stats.sent_packets.0,
             sent_bytes: stats.sent_bytes.0,
+            sojourn_sum_us: Some(stats.sojourn.as_micros()),
             capacity_bytes: self.capacity_bytes(now).map(|bytes| bytes.0),
         }
     }
@@ -199,32 +227,64 @@ impl<P: Clone> Link<P> {
             let Some(Sending { item, .. }) = self.sending.take() else { return };
             self.counters.sent_packets += Packets(1);
             self.counters.sent_bytes += item.size;
-            if self.delay.allows_reordering() {
-                self.line.push_loose(due + item.jitter + item.offset, item.packet);
-            } else {
-                self.line.push(due, item.offset, item.packet);
-            }
-            if let Some(next) = self.queue.pop() {
+            self.propagate(departure, due, item);
+            if let Some(next) = self.queue.pop(departure, &mut self.tally) {
                 self.begin(departure, true, next);
             }
         }
     }
 
+    /// Hands a packet that has been sent to the delay line.
+    fn propagate(&mut self, departure: Time, due: Time, item: Item<P>) {
+        if !self.conforms(true, departure, item.size) {
+            return;
+        }
+        let due = match &mut self.aggregation {
+            Some(aggregation) => aggregation.departure(due, item.size),
+            None => due,
+        };
+        if self.delay.allows_reordering() {
+            self.line.push_loose(due + item.jitter + item.offset, item.packet);
+        } else {
+            self.line.push(due, item.offset, item.packet);
+        }
+    }
+
+    /// Whether the policer, if it stands here, lets a packet pass; counts it otherwise.
+    fn conforms(&mut self, is_after: bool, now: Time, size: Bytes) -> bool {
+        let Some(policer) = self.policer.as_mut().filter(|policer| policer.is_after == is_after) else { return true };
+        let conforms = policer.passes(now, size);
+        self.counters.policed += Packets(u64::from(!conforms));
+        conforms
+    }
+
     fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
-        if self.sending.is_none() {
+        if !self.conforms(false, now, item.size) {
+            return Sent::Policed;
+        }
+        let is_idle = self.sending.is_none();
+        if is_idle && self.queue.is_bypassed_when_idle() {
             self.begin(now, false, item);
             return Sent::Queued;
         }
-        if self.queue.push(item) {
-            return Sent::Queued;
+        let is_taken = self.queue.push(now, item, &mut self.tally);
+        if is_idle {
+            if let Some(next) = self.queue.pop(now, &mut self.tally) {
+                self.begin(now, false, next);
+            }
         }
-        self.counters.dropped += Packets(1);
-        Sent::Dropped
+        if is_taken { Sent::Queued } else { Sent::Dropped }
     }
 
     fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
+        self.counters.sojourn += item.sojourn(start);
         let departure = self.capacity.send(start, is_back_to_back, item.size);
-        let end = departure.map(|departure| End { departure, due: self.delay.due(departure, item.jitter) });
+        let end = departure.map(|departure| {
+            if let Some(delay) = self.profile.delay.as_ref().and_then(|delay| delay.at(departure)) {
+                self.delay.set(delay);
+            }
+            End { departure, due: self.delay.due(departure, item.jitter) }
+        });
         self.sending = Some(Sending { item, end });
     }
 }

@@ -37,11 +37,12 @@ pub(crate) enum LossProcess {
 }
 
 impl LossProcess {
-    pub fn new(loss: &Loss) -> Result<LossProcess, LinkError> {
+    /// `is_variable`: its ratio may be set later.
+    pub fn new(loss: &Loss, is_variable: bool) -> Result<LossProcess, LinkError> {
         match *loss {
             Loss::Bernoulli { ratio } => {
                 let ratio = probability("loss.ratio", ratio)?;
-                Ok(if ratio == Chance::NEVER { LossProcess::Off } else { LossProcess::Bernoulli(ratio) })
+                Ok(if ratio == Chance::NEVER && !is_variable { LossProcess::Off } else { LossProcess::Bernoulli(ratio) })
             }
             Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
                 let p = probability("loss.p", p)?;
@@ -54,6 +55,13 @@ impl LossProcess {
                 }
                 Ok(LossProcess::GilbertElliott { p, r, loss_bad, loss_good, is_bad: false })
             }
+        }
+    }
+
+    /// Replaces the ratio of losses that are independent; bursts keep their model.
+    pub fn set_ratio(&mut self, ratio: Chance) {
+        if let LossProcess::Bernoulli(current) = self {
+            *current = ratio;
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a link has done so far.
 
-use thalweg_units::{Bytes, Packets};
+use thalweg_units::{Bytes, Packets, Span};
 
 /// A link's counters at one moment. Packets and copies of packets are counted alike once they exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,14 +11,20 @@ pub struct Stats {
     pub lost: Packets,
     /// Copies made.
     pub duplicated: Packets,
-    /// Packets dropped because the queue had no room.
+    /// Packets dropped by the queue discipline, for whatever reason.
     pub dropped: Packets,
+    /// Of these, packets dropped while the limit was not reached.
+    pub early: Packets,
+    /// Packets dropped by the policer.
+    pub policed: Packets,
     /// Packets marked by the queue discipline (ECN); a FIFO marks none.
     pub marked: Packets,
     /// Packets whose last bit has been sent.
     pub sent_packets: Packets,
     /// Their bytes.
     pub sent_bytes: Bytes,
+    /// Time that all packets which have left the queue spent in it.
+    pub sojourn: Span,
     /// Packets returned by `poll`.
     pub delivered: Packets,
     /// Packets in the queue, the packet being sent not counted.
@@ -33,7 +39,7 @@ impl Stats {
     /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is still
     /// here. Anything else is a defect of the link.
     pub fn is_balanced(&self) -> bool {
-        let gone = self.lost + self.dropped + self.delivered;
+        let gone = self.lost + self.dropped + self.policed + self.delivered;
         self.offered + self.duplicated == gone + self.backlog_packets + self.in_flight
     }
 }

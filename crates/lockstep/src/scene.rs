@@ -205,6 +205,10 @@ fn link(rtt: Span) -> Link {
         allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
+        policer: None,
+        aggregation: None,
+        ack_thinning: None,
+        profile: None,
     }
 }
 

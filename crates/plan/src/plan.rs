@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
+mod queue;
+pub use queue::Queue;
+
 /// Version of the plan's and the run directory's form.
 pub const FORMAT: u32 = 1;
 
@@ -26,8 +29,28 @@ pub struct Plan {
     pub scenario_toml: String,
     /// Capacity traces by the names that links use: milliseconds at which a 1500-byte packet may leave, in order.
     pub traces: BTreeMap<String, Vec<u64>>,
+    /// Conditions that change over time, by the names that links use.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-left-out" = true))]
+    pub profiles: BTreeMap<String, Profile>,
     /// Every point of the sweep times every repetition.
     pub experiments: Vec<Experiment>,
+}
+
+/// Traces and profiles, which links refer to by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Traces {
+    /// As [`Plan::traces`].
+    pub opportunities: BTreeMap<String, Vec<u64>>,
+    /// As [`Plan::profiles`].
+    pub profiles: BTreeMap<String, Profile>,
+}
+
+impl Plan {
+    /// Traces and profiles of the plan, as engines pass them on.
+    pub fn named_traces(&self) -> Traces {
+        Traces { opportunities: self.traces.clone(), profiles: self.profiles.clone() }
+    }
 }
 
 /// One point of a sweep, one repetition.
@@ -114,8 +137,8 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// One direction of the path. A packet meets, in this order: loss, duplication, the queue, the capacity, the delay with its
-/// jitter and reordering.
+/// One direction of the path. A packet meets, in this order: loss, duplication, the policer, the queue, the capacity, the delay
+/// with its jitter and reordering, aggregation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -141,6 +164,68 @@ pub struct Link {
     pub reorder: Chance,
     /// How long a packet is held back.
     pub reorder_delay_ns: Span,
+    /// Token bucket that drops; absent or null: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub policer: Option<Policer>,
+    /// Packets leave together; absent or null: each leaves alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub aggregation: Option<Aggregation>,
+    /// One in this number of acknowledgements of a connection is forwarded; absent or null: all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub ack_thinning: Option<u32>,
+    /// Name in [`Plan::profiles`] of how delay and loss change; absent or null: they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub profile: Option<String>,
+}
+
+/// A token bucket. A packet passes if the bucket holds its size, and is dropped otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Rate at which the bucket fills, in IP packets.
+    pub rate_bps: Rate,
+    /// Size of the bucket, which is full at the start.
+    pub burst_bytes: Bytes,
+    /// Whether it stands behind the capacity instead of in front of the queue.
+    pub after: bool,
+}
+
+/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all that wait then leave together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Aggregation {
+    /// How long packets are collected.
+    pub interval_ns: Span,
+    /// Maximum number of bytes that leave together; null: no limit.
+    pub max_bytes: Option<Bytes>,
+}
+
+/// Conditions of a link that change over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Period after which it repeats; null: the last point lasts.
+    pub period_ns: Option<Span>,
+    /// The first is at 0; later ones follow in time.
+    pub points: Vec<ProfilePoint>,
+}
+
+/// Conditions from a time on; null: as before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilePoint {
+    /// Since when.
+    pub at_ns: Time,
+    /// The rate, for links whose capacity is the profile; 0 stops the link.
+    pub rate_bps: Option<Rate>,
+    /// The propagation delay.
+    pub delay_ns: Option<Span>,
+    /// The probability that a packet is lost at random.
+    pub loss: Option<Chance>,
 }
 
 /// How fast packets leave the queue.
@@ -159,6 +244,8 @@ pub enum Capacity {
         /// Its name in [`Plan::traces`].
         trace: String,
     },
+    /// At the rates of the link's profile.
+    Profile {},
 }
 
 /// A rate from a time on.
@@ -185,14 +272,6 @@ pub enum Buffer {
         /// Room in packets of any size.
         packets: Packets,
     },
-}
-
-/// Queue disciplines with their parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Queue {
-    /// First in, first out; what does not fit is dropped.
-    Fifo {},
 }
 
 /// Random loss.
@@ -333,6 +412,10 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub paced: bool,
+    /// Whether the connection negotiates ECN.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub ecn: bool,
     /// When the first connection opens.
     pub start_ns: Time,
     /// When the flow stops sending; null: at the end.
@@ -374,6 +457,7 @@ impl Flow {
             cc_file: None,
             cc_params: BTreeMap::new(),
             paced: false,
+            ecn: false,
             start_ns: Time::ZERO,
             stop_ns: None,
             load,

@@ -7,6 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod queue;
+pub use queue::{Queue, QueueName, QueueTable};
+
 /// One file says what to try; engines try it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -71,29 +74,37 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// The bottleneck and the way back. Exactly one of `rate`, `steps` and `trace` gives its capacity.
+/// The bottleneck and the way back. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may stand beside
+/// steps without rates.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
     /// Constant rate of the bottleneck; it counts IP packets, headers included.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
-    /// A rate that changes in steps. The first step is at `"0s"`.
+    /// Conditions that change in steps. The first step is at `"0s"`.
     pub steps: Option<Vec<Step>>,
-    /// A file in mahimahi's format: a line per 1500-byte packet that may leave, in milliseconds since the start; the file
-    /// repeats. A relative name is looked up beside the scenario.
+    /// A file of conditions that change, relative to the scenario's folder. Either mahimahi's format: a line per 1500-byte packet
+    /// that may leave, in milliseconds since the start; or a CSV with the heading `t_s,rate_bps,delay_s,loss`. The file repeats.
     pub trace: Option<String>,
-    /// Round-trip time of an empty path, half in each direction.
+    /// Parameters of a kind of access network, with their sources; every key of [path] overrides one.
+    pub preset: Option<PathPreset>,
+    /// Round-trip time of an empty path, half in each direction. Required unless a preset sets it.
     #[schemars(extend("format" = "time"))]
-    pub rtt: String,
+    pub rtt: Option<String>,
     /// Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's mean
-    /// rate, and path.rtt), `"100kB"` or `"240packets"`.
+    /// rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines without a `limit`;
+    /// those that count packets count 1500 bytes as one.
     #[serde(default = "one_bdp")]
     #[schemars(extend("format" = "buffer"))]
     pub buffer: String,
-    /// Queue discipline: `"fifo"`, or one with parameters as a table.
+    /// Queue discipline: a name, or a table with `name` and tc's parameters.
     #[serde(default)]
     pub queue: Queue,
+    /// Token bucket in front of the queue: packets beyond it are dropped.
+    pub policer: Option<Policer>,
+    /// Packets leave together, as in Wi-Fi, LTE and DOCSIS. For the other direction, see [path.reverse].
+    pub aggregation: Option<Aggregation>,
     /// Random loss before the queue: a ratio, or a Gilbert-Elliott model.
     #[serde(default)]
     pub loss: Loss,
@@ -125,9 +136,9 @@ pub struct Reverse {
     /// one of the three.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
-    /// A rate that changes in steps. The first step is at `"0s"`.
+    /// Conditions that change in steps. The first step is at `"0s"`; `rtt` belongs to path.steps.
     pub steps: Option<Vec<Step>>,
-    /// A file in mahimahi's format.
+    /// A file of conditions that change, as path.trace.
     pub trace: Option<String>,
     /// Room in its queue. A BDP is that of this direction's rate and path.rtt.
     #[serde(default = "one_bdp")]
@@ -136,6 +147,13 @@ pub struct Reverse {
     /// Queue discipline.
     #[serde(default)]
     pub queue: Queue,
+    /// Token bucket in front of the queue.
+    pub policer: Option<Policer>,
+    /// Packets leave together.
+    pub aggregation: Option<Aggregation>,
+    /// One in this number of acknowledgements of a connection is forwarded, as modems and Wi-Fi access points thin them out.
+    #[schemars(range(min = 1, max = 1000))]
+    pub ack_thinning: Option<u32>,
     /// Random loss before its queue.
     #[serde(default)]
     pub loss: Loss,
@@ -155,69 +173,74 @@ pub struct Reverse {
     pub duplicate: f64,
 }
 
-/// A rate from a time on.
+/// Conditions from a time on; those that a step does not set stay as they are.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Since when.
     #[schemars(extend("format" = "time"))]
     pub at: String,
-    /// The rate from then on.
+    /// The rate from then on. If any step has one, the first must.
     #[schemars(extend("format" = "rate"))]
-    pub rate: String,
+    pub rate: Option<String>,
+    /// The path's round-trip time from then on, half in each direction.
+    #[schemars(extend("format" = "time"))]
+    pub rtt: Option<String>,
+    /// The ratio of packets lost at random from then on.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub loss: Option<f64>,
 }
 
-/// A queue discipline by name, or a table with its parameters.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Queue {
-    /// With standard parameters.
-    Name(QueueName),
-    /// With parameters of one's own.
-    Table(QueueTable),
-}
-
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue::Name(QueueName::Fifo)
-    }
-}
-
-/// Queue disciplines.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueName {
-    /// First in, first out; what does not fit is dropped.
-    Fifo,
-    /// Controlled delay (RFC 8289).
-    Codel,
-    /// Flow queuing with CoDel (RFC 8290).
-    FqCodel,
-    /// Proportional integral controller enhanced (RFC 8033).
-    Pie,
-    /// Random early detection (Floyd and Jacobson, 1993).
-    Red,
-}
-
-/// A queue discipline with parameters.
+/// A token bucket that drops what does not conform.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct QueueTable {
-    /// The discipline.
-    pub name: QueueName,
-    /// Acceptable standing delay (codel, fq_codel, pie).
-    #[schemars(extend("format" = "time"))]
-    pub target: Option<String>,
-    /// Window in which the delay must dip below the target (codel, fq_codel).
-    #[schemars(extend("format" = "time"))]
-    pub interval: Option<String>,
-    /// Sub-queues that flows are hashed to (fq_codel).
-    pub flows: Option<u32>,
-    /// Bytes that a sub-queue may send in a round (fq_codel).
+pub struct Policer {
+    /// Rate at which the bucket fills; it counts IP packets.
+    #[schemars(extend("format" = "rate"))]
+    pub rate: String,
+    /// Size of the bucket.
     #[schemars(extend("format" = "size"))]
-    pub quantum: Option<String>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: Option<bool>,
+    pub burst: String,
+    /// Whether it stands behind the bottleneck instead of in front of its queue.
+    #[serde(default)]
+    pub after: bool,
+}
+
+/// Transmission opportunities: packets wait and leave together.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Aggregation {
+    /// How long packets are collected before they leave.
+    #[schemars(extend("format" = "time"))]
+    pub interval: String,
+    /// Maximum number of bytes that leave together; the rest waits for another interval. Without it, there is no limit.
+    #[schemars(extend("format" = "size"))]
+    pub max_bytes: Option<String>,
+}
+
+/// Kinds of access networks.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathPreset {
+    /// Low-orbit satellites.
+    Starlink,
+    /// A geostationary satellite.
+    Geo,
+    /// 4G mobile access.
+    Lte,
+    /// 5G mobile access.
+    #[serde(rename = "5g")]
+    FiveG,
+    /// A wireless LAN.
+    Wifi,
+    /// VDSL2 over copper.
+    Dsl,
+    /// DOCSIS 3.1 over coaxial cable.
+    Cable,
+    /// A passive optical network.
+    Fibre,
+    /// A link between servers of one data centre.
+    Datacenter,
 }
 
 /// Random loss.
@@ -368,6 +391,8 @@ pub struct Flow {
     /// discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
     #[serde(default)]
     pub paced: bool,
+    /// Whether the connection negotiates ECN (RFC 3168). Without it, as in Linux: only algorithms that need ECN do.
+    pub ecn: Option<bool>,
     /// What each connection carries: a size, or `"unlimited"`.
     #[serde(default = "unlimited")]
     #[schemars(extend("format" = "size-or-unlimited"))]

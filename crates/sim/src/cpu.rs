@@ -16,7 +16,7 @@
 //! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
 //! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
-use crate::backward::Backward;
+use crate::packets::Backward;
 use crate::calendar::Alarm;
 use std::collections::VecDeque;
 use thalweg_plan::plan;

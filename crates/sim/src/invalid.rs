@@ -3,8 +3,7 @@
 
 use crate::error::Error;
 
-use std::collections::BTreeMap;
-use thalweg_plan::plan::{Capacity, Experiment, Flow, Host, Link, Load, Loss, Repeat};
+use thalweg_plan::plan::{Capacity, Experiment, Flow, Host, Link, Load, Loss, Repeat, Traces};
 use thalweg_units::{Bytes, Rate, Span};
 
 /// Longest period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
@@ -175,13 +174,13 @@ fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
     Err(Error::invalid("background", format!("{udp} without a stop"), expected))
 }
 
-/// The trace that a link names.
-pub(crate) fn trace<'a>(
-    name: &str,
-    link: &Link,
-    traces: &'a BTreeMap<String, Vec<u64>>,
-) -> Result<Option<&'a [u64]>, Error> {
-    let Capacity::Trace { trace } = &link.capacity else { return Ok(None) };
-    let found = traces.get(trace).map(|times| Some(times.as_slice()));
-    found.ok_or_else(|| Error::invalid(format!("{name}.capacity.trace"), trace, "a name in the plan's traces"))
+/// Whether the plan has the traces that the links name.
+pub(crate) fn check_traces(experiment: &Experiment, traces: &Traces) -> Result<(), Error> {
+    for (name, link) in [("forward", &experiment.forward), ("reverse", &experiment.reverse)] {
+        let Capacity::Trace { trace } = &link.capacity else { continue };
+        if !traces.opportunities.contains_key(trace) {
+            return Err(Error::invalid(format!("{name}.capacity.trace"), trace, "a name in the plan's traces"));
+        }
+    }
+    Ok(())
 }

@@ -20,17 +20,15 @@
 //! move another flow's arrivals. Events at the same instant happen in a fixed order.
 //!
 //! ```
-//! # use std::collections::BTreeMap;
 //! # fn experiment() -> thalweg_plan::plan::Experiment {
 //! #     serde_json::from_str(include_str!("../tests/data/one-cubic-flow.json")).expect("a plan's experiment")
 //! # }
 //! let mut rows = thalweg_trace::Memory::default();
-//! let summary = thalweg_sim::run(&experiment(), &BTreeMap::new(), &mut rows, &|| false)?;
+//! let summary = thalweg_sim::run(&experiment(), &thalweg_plan::plan::Traces::default(), &mut rows, &|| false)?;
 //! assert!(rows.flows[0].completed && summary.packets > 1000);
 //! # Ok::<(), thalweg_sim::Error>(())
 //! ```
 
-mod backward;
 mod calendar;
 mod connection;
 mod connections;
@@ -38,6 +36,7 @@ mod cpu;
 mod error;
 mod invalid;
 mod ledger;
+mod packets;
 mod rows;
 mod shared_cpu;
 mod simulation;
@@ -46,8 +45,7 @@ pub use error::Error;
 pub use ledger::Ledger;
 pub use simulation::Simulation;
 
-use std::collections::BTreeMap;
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Sink;
 use thalweg_units::Span;
 
@@ -178,7 +176,7 @@ pub struct Summary {
 /// [`Error::Cancelled`] if `is_cancelled` said so. The rows handed over until then are incomplete.
 pub fn run(
     experiment: &Experiment,
-    traces: &BTreeMap<String, Vec<u64>>,
+    traces: &Traces,
     sink: &mut dyn Sink,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Summary, Error> {

@@ -1,7 +1,7 @@
 //! Rows for the tables, made from what the simulation knows.
 
 use crate::connection::{Connection, Transfer};
-use thalweg_link::Link;
+use thalweg_link::{Link, Packet};
 use thalweg_plan::labels::{FlowLabels, RowLabels};
 use thalweg_plan::plan::Experiment;
 use thalweg_tcp::Info;
@@ -107,7 +107,7 @@ impl Rows {
     }
 
     /// A direction of the path at `now`.
-    pub(crate) fn queue<P: Clone>(&self, name: &'static str, link: &mut Link<P>, now: Time) -> QueueRow {
+    pub(crate) fn queue<P: Packet>(&self, name: &'static str, link: &mut Link<P>, now: Time) -> QueueRow {
         QueueRow::new(self.labels.experiment, self.labels.repetition, name, now.as_micros(), link.queue_counters(now))
     }
 }

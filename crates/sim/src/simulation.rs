@@ -1,33 +1,24 @@
 //! The simulation: who is there, and what happens at each instant.
 
 use crate::Summary;
-use crate::backward::Backward;
 use crate::calendar::{Alarm, Calendar, SimEvent};
 use crate::connection::Connection;
 use crate::connections::Connections;
 use crate::cpu::{Cpu, Task};
 use crate::error::Error;
 use crate::invalid;
+use crate::packets::{Backward, Forward};
 use crate::ledger::{Ledger, Side};
 use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use thalweg_link::Link;
+use thalweg_link::{Link, Packet};
 use thalweg_plan::plan::{self, Experiment, Load};
-use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
+use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver};
 use thalweg_trace::{Changes, SampleRow, Sink};
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{MTU, Span, Time};
-
-/// A packet on the forward link, to the host `receiver`. An acknowledgement there is of a flow that goes up: rare, and twice as
-/// large as data, so that it is kept elsewhere and data stays cheap to move.
-#[derive(Clone, Debug)]
-enum Forward {
-    Data { connection: usize, packet: ToReceiver },
-    Ack { connection: usize, packet: Box<ToSender> },
-    Udp,
-}
 
 /// A direction of the path.
 #[derive(Debug)]
@@ -76,14 +67,15 @@ impl Simulation {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the experiment contradicts itself or asks for what the simulator does not have.
-    pub fn new(experiment: &Experiment, traces: &BTreeMap<String, Vec<u64>>) -> Result<Simulation, Error> {
+    pub fn new(experiment: &Experiment, traces: &plan::Traces) -> Result<Simulation, Error> {
         invalid::check(experiment)?;
-        let forward_trace = invalid::trace("forward", &experiment.forward, traces)?;
-        let reverse_trace = invalid::trace("reverse", &experiment.reverse, traces)?;
-        let forward = Link::new(&experiment.forward, forward_trace).map_err(|error| Error::link("forward", &error))?;
-        let reverse = Link::new(&experiment.reverse, reverse_trace).map_err(|error| Error::link("reverse", &error))?;
-
+        invalid::check_traces(experiment, traces)?;
         let streams = Randomness::new(experiment);
+        let link = |name, config, seed| Link::new(config, traces, seed).map_err(|error| Error::link(name, &error));
+        let [forward_seed, reverse_seed] = streams.queues;
+        let forward = link("forward", &experiment.forward, forward_seed)?;
+        let link = |name, config, seed| Link::new(config, traces, seed).map_err(|error| Error::link(name, &error));
+        let reverse = link("reverse", &experiment.reverse, reverse_seed)?;
         let receiver_outbox = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
         let hosts = experiment.hosts.values().zip(streams.hosts);
         let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
@@ -240,10 +232,10 @@ impl Simulation {
             SimEvent::Background { source } => {
                 if self.experiment.background[source].up {
                     self.reverse.ends.sent += 1;
-                    self.enter_reverse(Backward::Udp);
+                    self.enter_reverse(Backward::Udp { source });
                 } else {
                     self.forward.ends.sent += 1;
-                    self.enter_forward(Forward::Udp);
+                    self.enter_forward(Forward::Udp { source });
                 }
                 self.enter_background(source);
             }
@@ -264,7 +256,7 @@ impl Simulation {
                 id
             }
             Task::Arrival(Backward::Data { connection: id, packet }) => return self.receive(id, &packet),
-            Task::Arrival(Backward::Udp) => return,
+            Task::Arrival(Backward::Udp { .. }) => return,
             Task::Acknowledge { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 if connection.receiver.next_wake().is_some_and(|due| due <= now) {
@@ -368,7 +360,7 @@ impl Simulation {
             Forward::Ack { connection, packet } => {
                 self.perform(Task::Arrival(Backward::Ack { connection, packet: *packet }), sink);
             }
-            Forward::Udp => {}
+            Forward::Udp { .. } => {}
         }
     }
 
@@ -377,7 +369,7 @@ impl Simulation {
         let host = match packet {
             Backward::Ack { connection, .. } => self.connections[connection].as_ref().map(|it| it.host),
             Backward::Data { connection, .. } => self.connections[connection].as_ref().map(|it| it.receiving_host),
-            Backward::Udp => None,
+            Backward::Udp { .. } => None,
         };
         if let Some(host) = host {
             self.assign(host, Task::Arrival(packet), sink);
@@ -467,7 +459,7 @@ impl Simulation {
         let (size, id) = match &packet {
             Forward::Data { connection, packet } => (packet.wire_size(), Some(*connection)),
             Forward::Ack { connection, packet } => (packet.wire_size(), Some(*connection)),
-            Forward::Udp => (MTU, None),
+            Forward::Udp { .. } => (MTU, None),
         };
         let connection = id.and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.forward_extra);
@@ -478,7 +470,7 @@ impl Simulation {
         let (size, id) = match &packet {
             Backward::Ack { connection, packet } => (packet.wire_size(), Some(*connection)),
             Backward::Data { connection, packet } => (packet.wire_size(), Some(*connection)),
-            Backward::Udp => (MTU, None),
+            Backward::Udp { .. } => (MTU, None),
         };
         let connection = id.and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
@@ -556,7 +548,7 @@ fn host_index(experiment: &Experiment, name: &str) -> usize {
     experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
 }
 
-impl<P: Clone> Direction<P> {
+impl<P: Packet> Direction<P> {
     /// Its books at a moment; `waiting` packets are in its hosts.
     fn side(&mut self, now: Time, waiting: u64) -> Side {
         let stats = self.link.stats(now);

@@ -5,7 +5,7 @@
 //! wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK where there is
 //! something to report.
 
-use thalweg_units::{Bytes, HEADER, Time};
+use thalweg_units::{Bytes, Ecn, HEADER, Time};
 
 /// Bytes of a SYN or SYN-ACK: 40 bytes of headers and 20 of options (MSS, SACK permitted, timestamps, window scale).
 const SYN_SIZE: Bytes = Bytes(60);
@@ -91,6 +91,10 @@ pub struct Data {
     pub len: u32,
     /// Whether it carries the PSH flag: it is the last one of a burst, or of a write.
     pub is_push: bool,
+    /// The ECN field of its IP header.
+    pub ecn: Ecn,
+    /// Whether it carries the CWR flag (RFC 3168, section 6.1.2): the sender has reduced its window.
+    pub is_cwr: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
     /// The receiver's latest timestamp.
@@ -135,6 +139,21 @@ pub enum ToReceiver {
 }
 
 impl ToReceiver {
+    /// The ECN field of its IP header; handshakes are not ECN-capable (RFC 3168, section 6.1.1).
+    pub fn ecn(&self) -> Ecn {
+        match self {
+            ToReceiver::Syn(_) | ToReceiver::Established(_) => Ecn::NotEct,
+            ToReceiver::Data(data) => data.ecn,
+        }
+    }
+
+    /// Sets the ECN field of a segment to CE.
+    pub fn mark_ce(&mut self) {
+        if let ToReceiver::Data(data) = self {
+            data.ecn = Ecn::Ce;
+        }
+    }
+
     /// Bytes of the IP packet.
     pub fn wire_size(&self) -> Bytes {
         match self {
@@ -155,6 +174,11 @@ pub enum ToSender {
 }
 
 impl ToSender {
+    /// Whether a later acknowledgement replaces it: it reports nothing but the next segment.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, ToSender::Ack(ack) if ack.sack.is_empty())
+    }
+
     /// Bytes of the IP packet.
     pub fn wire_size(&self) -> Bytes {
         match self {

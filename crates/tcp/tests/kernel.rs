@@ -127,6 +127,8 @@ fn acknowledges(events: &[RecordedEvent]) -> Vec<(Time, AckPacket)> {
             'S' => ToReceiver::Syn(Syn { tsval: event.timestamp(0) }),
             'E' => ToReceiver::Established(Established { tsval: event.timestamp(0), tsecr: event.timestamp(1) }),
             'I' => ToReceiver::Data(Data {
+                ecn: thalweg_units::Ecn::NotEct,
+                is_cwr: false,
                 seq: Seq(event.numbers[0]),
                 offset: Bytes(event.numbers[1]),
                 len: event.numbers[2] as u32,

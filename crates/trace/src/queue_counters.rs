@@ -10,10 +10,13 @@ pub struct QueueCounters {
     pub backlog_bytes: u64,
     pub backlog_packets: u64,
     pub dropped_packets: u64,
+    pub early_drops: Option<u64>,
+    pub policed_packets: Option<u64>,
     pub lost_packets: u64,
     pub marked_packets: u64,
     pub sent_packets: u64,
     pub sent_bytes: u64,
+    pub sojourn_sum_us: Option<u64>,
     pub capacity_bytes: Option<u64>,
 }
 
@@ -28,10 +31,13 @@ impl QueueRow {
             backlog_bytes: counters.backlog_bytes,
             backlog_packets: counters.backlog_packets,
             dropped_packets: counters.dropped_packets,
+            early_drops: counters.early_drops,
+            policed_packets: counters.policed_packets,
             lost_packets: counters.lost_packets,
             marked_packets: counters.marked_packets,
             sent_packets: counters.sent_packets,
             sent_bytes: counters.sent_bytes,
+            sojourn_sum_us: counters.sojourn_sum_us,
             capacity_bytes: counters.capacity_bytes,
         }
     }

@@ -143,8 +143,12 @@ table! {
         : backlog_bytes: u64,
         /// Packets in the queue, the packet being sent not counted.
         : backlog_packets: u64,
-        /// Packets dropped so far because the queue had no room.
+        /// Packets dropped so far by the queue, for whatever reason.
         : dropped_packets: u64,
+        /// Of these, packets dropped by the queue discipline while its limit was not reached; empty: the engine cannot tell them apart.
+        : early_drops: Option<u64>,
+        /// Packets dropped so far by the policer; empty: the engine cannot count them.
+        : policed_packets: Option<u64>,
         /// Packets lost so far at random.
         : lost_packets: u64,
         /// Packets marked so far by the queue (ECN).
@@ -153,6 +157,8 @@ table! {
         : sent_packets: u64,
         /// Bytes that have left the queue so far.
         : sent_bytes: u64,
+        /// Sojourn time of all packets that have left the queue so far, summed; empty: the engine cannot measure it.
+        : sojourn_sum_us: Option<u64>,
         /// Bytes that the link could have carried so far; empty: without limit.
         : capacity_bytes: Option<u64>,
     }

@@ -25,6 +25,8 @@ pub struct Randomness {
     pub sources: Vec<Stream>,
     /// Of the senders' CPUs: one for each host, in the order of their names.
     pub cpus: Vec<Stream>,
+    /// Seeds of the queue disciplines of the forward and the reverse link.
+    pub queues: [u64; 2],
 }
 
 impl Randomness {
@@ -40,6 +42,7 @@ impl Randomness {
             series: (0..copies).map(|_| streams.take()).collect(),
             sources: experiment.background.iter().map(|_| streams.take()).collect(),
             cpus: experiment.hosts.iter().map(|_| streams.take()).collect(),
+            queues: [streams.take().next_u64(), streams.take().next_u64()],
         }
     }
 }

@@ -13,12 +13,14 @@
 //! # Ok::<(), thalweg_units::ParseError>(())
 //! ```
 
+mod ecn;
 mod parse;
 mod random;
 mod rate;
 mod size;
 mod time;
 
+pub use ecn::Ecn;
 pub use parse::ParseError;
 pub use random::Chance;
 pub use rate::Rate;

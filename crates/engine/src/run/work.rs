@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
+use thalweg_plan::plan::Traces;
 use thalweg_store::{Error, ExperimentId, RunDirectory};
 
 /// Why no more experiments are started, besides a signal.
@@ -28,6 +29,7 @@ impl From<Error> for Halt {
 pub struct Work<'a> {
     engine: &'a dyn Engine,
     directory: &'a RunDirectory,
+    traces: Traces,
     /// Places in the plan.
     pending: &'a [usize],
     output: &'a Output,
@@ -48,7 +50,8 @@ impl<'a> Work<'a> {
         interrupted: &'a AtomicBool,
     ) -> Work<'a> {
         let [next, finished, failed] = std::array::from_fn(|_| AtomicUsize::new(0));
-        Work { engine, directory, pending, output, interrupted, halt: OnceLock::new(), next, finished, failed }
+        let traces = directory.run().plan.named_traces();
+        Work { engine, directory, traces, pending, output, interrupted, halt: OnceLock::new(), next, finished, failed }
     }
 
     /// Runs them in the order of the plan, `threads` at a time, until all are done or something makes us stop.
@@ -107,7 +110,7 @@ impl<'a> Work<'a> {
             let job = Job {
                 experiment,
                 id: id.id.as_str(),
-                traces: &run.plan.traces,
+                traces: &self.traces,
                 is_cancelled: &stop,
                 log: &|lines| self.log(lines),
                 capture: capture.as_deref(),

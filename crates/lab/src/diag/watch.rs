@@ -121,7 +121,7 @@ struct Direction {
     queue: usize,
     loss: Option<usize>,
     /// A link that carries nothing; it knows how much it could have carried.
-    link: Option<Link<()>>,
+    link: Option<Link<u64>>,
 }
 
 /// A command and when it is due.
@@ -171,10 +171,13 @@ impl Watcher {
                 backlog_bytes: queue.backlog_bytes,
                 backlog_packets: queue.backlog_packets,
                 dropped_packets: queue.dropped_packets,
+                early_drops: None,
+                policed_packets: None,
                 lost_packets: loss.dropped_packets,
                 marked_packets: queue.marked_packets,
                 sent_packets: queue.sent_packets,
                 sent_bytes: queue.sent_bytes,
+                sojourn_sum_us: None,
                 capacity_bytes: capacity.map(|bytes| bytes.0),
             };
             self.rows.push(QueueReport { is_forward: direction.is_forward, t_us: now.as_micros(), counters });
@@ -220,13 +223,15 @@ impl Watcher {
     }
 }
 
-/// A link of the plan that carries nothing; none for the opportunities of a trace, which no queue discipline has.
-fn idle_link(plan: &plan::Link) -> Result<Option<Link<()>>, Error> {
-    if matches!(plan.capacity, Capacity::Trace { .. }) {
+/// A link of the plan that carries nothing; none for those of a trace or a profile, which no queue discipline has.
+fn idle_link(plan: &plan::Link) -> Result<Option<Link<u64>>, Error> {
+    if matches!(plan.capacity, Capacity::Trace { .. } | Capacity::Profile {}) {
         return Ok(None);
     }
     let bad = |error| Error::new("bad-plan", format!("a link of the plan cannot be: {error}"), "write the plan again");
-    Link::new(plan, None).map(Some).map_err(bad)
+    // Only its capacity is asked for.
+    let plan = plan::Link { queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
+    Link::new(&plan, &plan::Traces::default(), 0).map(Some).map_err(bad)
 }
 
 /// CPU time that this thread has had, in nanoseconds.

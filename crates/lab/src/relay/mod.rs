@@ -14,6 +14,7 @@
 pub mod capture;
 mod counters;
 mod direction;
+mod header;
 mod interface;
 mod lateness;
 mod packet;
@@ -54,7 +55,7 @@ pub fn carry(
     experiment: &Experiment,
     senders: &[Port],
     receiver: &Port,
-    traces: &BTreeMap<String, Vec<u64>>,
+    traces: &plan::Traces,
     capture: Option<&Path>,
 ) -> Result<Stopped, Error> {
     let recorder = capture.map(Recorder::create).transpose()?;
@@ -156,7 +157,7 @@ fn report(
 fn directions(
     experiment: &Experiment,
     senders: &[Port],
-    traces: &BTreeMap<String, Vec<u64>>,
+    traces: &plan::Traces,
 ) -> Result<[Direction; 2], Error> {
     let randomness = Randomness::new(experiment);
     let place = |port: &Port| {
@@ -172,7 +173,8 @@ fn directions(
     let direction = |is_forward: bool, config, stream, outboxes, outbox_of, extra_of| {
         let name = if is_forward { "forward" } else { "reverse" };
         let samples = Samples::every(experiment.sample_interval_ns);
-        let link = link(config, traces).map_err(|error| bad_link(name, &error))?;
+        let seed = randomness.queues[usize::from(!is_forward)];
+        let link = Link::new(config, traces, seed).map_err(|error| bad_link(name, &error))?;
         let (latest, offered) = (Time::ZERO, 0);
         Ok(Direction { is_forward, link, stream, outboxes, outbox_of, extra_of, samples, latest, offered })
     };
@@ -184,14 +186,6 @@ fn directions(
         direction(true, &experiment.forward, randomness.forward, of_hosts, outbox_of, half)?,
         direction(false, &experiment.reverse, randomness.reverse, of_receiver, vec![0; senders.len()], rest)?,
     ])
-}
-
-fn link(config: &plan::Link, traces: &BTreeMap<String, Vec<u64>>) -> Result<Link<packet::Packet>, LinkError> {
-    let trace = match &config.capacity {
-        plan::Capacity::Trace { trace } => traces.get(trace).map(Vec::as_slice),
-        plan::Capacity::Unlimited | plan::Capacity::Steps { .. } => None,
-    };
-    Link::new(config, trace)
 }
 
 fn side(ports: &[Port], interfaces: Vec<Interface>) -> Side {

@@ -3,10 +3,11 @@
 //! A buffer holds what an AF_PACKET socket with PACKET_VNET_HDR gives and takes: the kernel's offload header, the Ethernet
 //! header, the IP packet.
 
+use super::header;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-use thalweg_units::Bytes;
+use thalweg_units::{Bytes, Ecn};
 
 /// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h).
 pub(super) const OFFLOAD_HEADER: usize = 10;
@@ -78,6 +79,20 @@ impl Packet {
     /// Size of the IP packet.
     pub fn size(&self) -> Bytes {
         Bytes((self.len - IP) as u64)
+    }
+}
+
+impl thalweg_link::Packet for Packet {
+    fn flow(&self) -> u64 {
+        header::flow(self.ip())
+    }
+
+    fn ecn(&self) -> Ecn {
+        header::ecn(self.ip())
+    }
+
+    fn mark_ce(&mut self) {
+        header::mark_ce(&mut self.bytes_mut()[IP..]);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::vm::Guests;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_units::Span;
 
 /// An experiment that is to be run.
@@ -16,7 +16,7 @@ pub struct Job<'a> {
     /// Its id.
     pub id: &'a str,
     /// The plan's capacity traces.
-    pub traces: &'a BTreeMap<String, Vec<u64>>,
+    pub traces: &'a Traces,
     /// Asked at least every 50 ms: whether to stop.
     pub is_cancelled: &'a dyn Fn() -> bool,
     /// Takes what is done to the machine, in whole lines, for `commands.log`.

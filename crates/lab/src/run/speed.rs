@@ -12,6 +12,7 @@ use crate::net::{LinkKind, probe};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use thalweg_plan::plan::{
+    Traces,
     Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Step,
 };
 use thalweg_trace::{Memory, QueueRow};
@@ -75,19 +76,23 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
 }
 
 /// The highest rate that the machine is to carry: of the way back, too, if traffic goes up. Nothing if there is no limit.
-fn asked(experiment: &Experiment, traces: &BTreeMap<String, Vec<u64>>) -> Option<Rate> {
+fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     let is_two_way = experiment.has_up_traffic();
-    let down = highest(&experiment.forward.capacity, traces);
-    let up = highest(&experiment.reverse.capacity, traces).filter(|_| is_two_way);
+    let down = highest(&experiment.forward, traces);
+    let up = highest(&experiment.reverse, traces).filter(|_| is_two_way);
     down.map(|down| Rate(down.0.saturating_add(up.map_or(0, |up| up.0)))).or(up)
 }
 
 /// The highest rate that a link ever has; nothing if it has no limit.
-fn highest(capacity: &Capacity, traces: &BTreeMap<String, Vec<u64>>) -> Option<Rate> {
-    match capacity {
+fn highest(link: &Link, traces: &Traces) -> Option<Rate> {
+    match &link.capacity {
         Capacity::Unlimited => None,
         Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
-        Capacity::Trace { trace } => traces.get(trace).map(|times| peak(times)),
+        Capacity::Trace { trace } => traces.opportunities.get(trace).map(|times| peak(times)),
+        Capacity::Profile {} => {
+            let profile = traces.profiles.get(link.profile.as_ref()?)?;
+            profile.points.iter().filter_map(|point| point.rate_bps).max()
+        }
     }
 }
 
@@ -125,7 +130,7 @@ fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
     let usable = setup.guests.map_or_else(probe::usable_algorithms, |guests| Ok(guests.algorithms().to_vec()))?;
     let cc = ["cubic", "reno"].into_iter().find(|name| usable.iter().any(|usable| usable == name)).unwrap_or("bbr");
     let experiment = test(cc, length, link, job.experiment.engine.offloads);
-    let traces = BTreeMap::new();
+    let traces = Traces::default();
     let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it, too");
     let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, ..*job };
     let mut memory = Memory::default();
@@ -156,6 +161,10 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
+        policer: None,
+        aggregation: None,
+        ack_thinning: None,
+        profile: None,
     };
     let host = Host {
         sndbuf_max_bytes: Bytes(16_000_000),

@@ -29,8 +29,8 @@ use crate::error::Error;
 use crate::protocol::HostEvent;
 use crate::run::Performance;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use thalweg_plan::plan::Experiment;
+use std::collections::BTreeSet;
+use thalweg_plan::plan::{Experiment, Traces};
 
 /// Files of a guest's folder.
 pub(crate) mod files {
@@ -56,7 +56,7 @@ pub(crate) enum Task {
         experiment: Box<Experiment>,
         id: String,
         /// The plan's capacity traces.
-        traces: BTreeMap<String, Vec<u64>>,
+        traces: Traces,
         /// What the kernel has, so that it is not tried again.
         traits: Traits,
     },

@@ -20,6 +20,10 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
+        policer: None,
+        aggregation: None,
+        ack_thinning: None,
+        profile: None,
     };
     let host = Host {
         sndbuf_max_bytes: UNBOUNDED,

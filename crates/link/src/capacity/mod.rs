@@ -7,6 +7,7 @@ mod steps;
 mod trace;
 
 use crate::error::LinkError;
+use crate::profile;
 use steps::Steps;
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Time};
@@ -21,11 +22,19 @@ pub(crate) enum Capacity {
 }
 
 impl Capacity {
-    pub fn new(config: &plan::Capacity, trace: Option<&[u64]>) -> Result<Capacity, LinkError> {
-        match config {
+    pub fn new(config: &plan::Link, traces: &plan::Traces) -> Result<Capacity, LinkError> {
+        match &config.capacity {
             plan::Capacity::Unlimited => Ok(Capacity::Unlimited),
-            plan::Capacity::Steps { steps } => Steps::new(steps).map(Capacity::Steps),
-            plan::Capacity::Trace { trace: name } => Trace::new(name, trace).map(Capacity::Trace),
+            plan::Capacity::Steps { steps } => Steps::new(steps, None).map(Capacity::Steps),
+            plan::Capacity::Trace { trace: name } => {
+                Trace::new(name, traces.opportunities.get(name).map(Vec::as_slice)).map(Capacity::Trace)
+            }
+            plan::Capacity::Profile {} => {
+                let profile = profile::find(config.profile.as_deref().unwrap_or_default(), traces)?;
+                let rates = profile.points.iter();
+                let rates = rates.filter_map(|point| Some(plan::Step { at_ns: point.at_ns, rate_bps: point.rate_bps? }));
+                Steps::new(&rates.collect::<Vec<_>>(), profile.period_ns).map(Capacity::Steps)
+            }
         }
     }
 

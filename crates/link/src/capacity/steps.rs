@@ -12,7 +12,7 @@
 
 use crate::error::LinkError;
 use thalweg_plan::plan::Step;
-use thalweg_units::{Bytes, Time};
+use thalweg_units::{Bytes, Span, Time};
 
 /// Units of work in a byte.
 const PER_BYTE: u128 = 8 * 1_000_000_000;
@@ -20,6 +20,10 @@ const PER_BYTE: u128 = 8 * 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Steps {
     phases: Box<[Phase]>,
+    /// After this they repeat; none: the last one lasts.
+    period: Option<Span>,
+    /// Start of the repetition in which the latest packet ended.
+    cycle: Time,
     /// Index of the phase in which the latest packet ended.
     current: usize,
     /// Work done within the nanosecond in which the latest packet ended, beyond that packet.
@@ -42,7 +46,7 @@ impl Phase {
 }
 
 impl Steps {
-    pub fn new(steps: &[Step]) -> Result<Steps, LinkError> {
+    pub fn new(steps: &[Step], period: Option<Span>) -> Result<Steps, LinkError> {
         let hint = "write the steps in order of time, the first as {\"at_ns\": 0, \"rate_bps\": ...}";
         let first = steps
             .first()
@@ -64,7 +68,7 @@ impl Steps {
             }
             phases.push(Phase { at: step.at_ns, rate_bps: step.rate_bps.0, done_before });
         }
-        Ok(Steps { phases: phases.into(), current: 0, credit: 0 })
+        Ok(Steps { phases: phases.into(), period, cycle: Time::ZERO, current: 0, credit: 0 })
     }
 
     pub fn send(&mut self, start: Time, is_back_to_back: bool, size: Bytes) -> Option<Time> {
@@ -79,6 +83,9 @@ impl Steps {
             return Some(start);
         }
         let mut begin = start;
+        if self.phases.iter().all(|phase| phase.rate_bps == 0) {
+            return None;
+        }
         loop {
             let (phase, end) = self.phase_at(begin);
             let rate = u128::from(phase.rate_bps);
@@ -101,18 +108,37 @@ impl Steps {
     /// The phase of an instant, and its end. Instants come in order.
     fn phase_at(&mut self, now: Time) -> (Phase, Time) {
         loop {
-            let end = self.phases.get(self.current + 1).map_or(Time::MAX, |next| next.at);
+            let next = self.phases.get(self.current + 1).map(|next| next.at);
+            let end = match (next, self.period) {
+                (Some(next), _) => self.cycle + next.since(Time::ZERO),
+                (None, Some(period)) => self.cycle + period,
+                (None, None) => Time::MAX,
+            };
             if now < end || end == Time::MAX {
                 return (self.phases[self.current], end);
             }
             self.current += 1;
+            if self.current == self.phases.len() {
+                self.current = 0;
+                self.cycle = end;
+            }
         }
     }
 
     pub fn bytes_until(&self, now: Time) -> Bytes {
+        let (cycles, within) = match self.period {
+            Some(period) => (now.0 / period.0, Time(now.0 % period.0)),
+            None => (0, now),
+        };
+        let per_cycle = self.period.map_or(0, |period| self.work_within(Time::ZERO + period));
+        let work = per_cycle.saturating_mul(u128::from(cycles)).saturating_add(self.work_within(within));
+        Bytes(u64::try_from(work / PER_BYTE).unwrap_or(u64::MAX))
+    }
+
+    /// Work that the link could do from the start of a repetition to an instant of it.
+    fn work_within(&self, now: Time) -> u128 {
         let after = self.phases.partition_point(|phase| phase.at <= now);
         let phase = self.phases[after - 1];
-        let work = phase.done_before.saturating_add(phase.work_until(now));
-        Bytes(u64::try_from(work / PER_BYTE).unwrap_or(u64::MAX))
+        phase.done_before.saturating_add(phase.work_until(now))
     }
 }

@@ -19,6 +19,10 @@ pub fn plain() -> plan::Link {
         allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
+        policer: None,
+        aggregation: None,
+        ack_thinning: None,
+        profile: None,
     }
 }
 

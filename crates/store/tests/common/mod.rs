@@ -22,6 +22,10 @@ pub fn link(capacity: Capacity) -> Link {
         allow_reordering: false,
         reorder: Chance::NEVER,
         reorder_delay_ns: Span::ZERO,
+        policer: None,
+        aggregation: None,
+        ack_thinning: None,
+        profile: None,
     }
 }
 

@@ -16,7 +16,7 @@ use super::work::{Push, Rexmit};
 use super::{Sender, Timer};
 use crate::packet::{Data, Seq, Timestamp, ToReceiver};
 use rand_core::Rng;
-use thalweg_units::{Bytes, Packets, Time};
+use thalweg_units::{Bytes, Packets, Time, Ecn};
 
 impl Sender {
     /// The next packet that leaves at `now`; to be called until there is none.
@@ -194,7 +194,8 @@ impl Sender {
         let seq = Seq(self.board.next());
         self.board.push(segment);
         self.after_data(len);
-        ToReceiver::Data(Data { seq, offset, len, is_push, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
+        let (ecn, is_cwr) = (Ecn::NotEct, false);
+        ToReceiver::Data(Data { seq, offset, len, is_push, ecn, is_cwr, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
     }
 
     /// Sends the segment `seq` again. A probe's copy does not count as in flight.
@@ -212,7 +213,8 @@ impl Sender {
         }
         self.after_data(len);
         let (tsval, tsecr) = (Timestamp::at(now), self.peer_tsval);
-        ToReceiver::Data(Data { seq: Seq(seq), offset, len, is_push, tsval, tsecr })
+        let (ecn, is_cwr) = (Ecn::NotEct, false);
+        ToReceiver::Data(Data { seq: Seq(seq), offset, len, is_push, ecn, is_cwr, tsval, tsecr })
     }
 
     fn before_data(&mut self, now: Time, rng: &mut dyn Rng) {

@@ -318,7 +318,7 @@ fn device_mac(name: &str) -> String {
 fn steps_of(link: &Link) -> &[Step] {
     match &link.capacity {
         Capacity::Steps { steps } => steps,
-        Capacity::Unlimited | Capacity::Trace { .. } => &[],
+        Capacity::Unlimited | Capacity::Trace { .. } | Capacity::Profile {} => &[],
     }
 }
 

@@ -49,10 +49,19 @@ fn of_link(link: &Link, key: &str) -> Result<(), Error> {
             return cannot(&format!("{key}.steps"), "cannot stop a link: a rate there is 0");
         }
         Capacity::Steps { .. } => {}
+        Capacity::Profile {} => return cannot(&format!("{key}.trace"), "changes no rates by a file"),
     }
-    // A match, so that another discipline does not pass as this one.
-    match link.queue {
-        Queue::Fifo {} => {}
+    if !matches!(link.queue, Queue::Fifo {}) {
+        return cannot(&format!("{key}.queue"), "has no such stage yet");
+    }
+    if link.policer.is_some() {
+        return cannot(&format!("{key}.policer"), "has no such stage yet");
+    }
+    if link.aggregation.is_some() {
+        return cannot(&format!("{key}.aggregation"), "has no such stage yet");
+    }
+    if link.profile.is_some() {
+        return cannot(&format!("{key}.steps"), "changes neither delay nor loss yet");
     }
     if !matches!(link.loss, Loss::Bernoulli { ratio: Chance::NEVER }) && link.duplicate > Chance::NEVER {
         return cannot(

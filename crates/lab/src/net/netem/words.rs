@@ -17,7 +17,7 @@ const BEYOND: &str = "100gbit";
 pub(super) fn fastest(link: &Link) -> Option<Rate> {
     match &link.capacity {
         Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
-        Capacity::Unlimited | Capacity::Trace { .. } => None,
+        Capacity::Unlimited | Capacity::Trace { .. } | Capacity::Profile {} => None,
     }
 }
 

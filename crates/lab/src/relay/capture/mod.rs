@@ -27,7 +27,7 @@ pub struct Captured {
     pub t: Time,
     /// Its number in its direction, from 0.
     pub number: u64,
-    /// What became of it: `queued`, `dropped` or `lost`, as in the table `packets`.
+    /// What became of it: `queued`, `dropped`, `lost` or `policed`, as in the table `packets`.
     pub fate: &'static str,
     /// Its size, IP header included.
     pub size_bytes: Bytes,
@@ -36,7 +36,7 @@ pub struct Captured {
 }
 
 /// The fates, in the order of the interfaces of a direction.
-const FATES: [&str; 3] = ["queued", "dropped", "lost"];
+const FATES: [&str; 4] = ["queued", "dropped", "lost", "policed"];
 
 /// The name of a fate.
 pub(super) fn fate(sent: Sent) -> &'static str {
@@ -44,5 +44,6 @@ pub(super) fn fate(sent: Sent) -> &'static str {
         Sent::Queued => FATES[0],
         Sent::Dropped => FATES[1],
         Sent::Lost => FATES[2],
+        Sent::Policed => FATES[3],
     }
 }

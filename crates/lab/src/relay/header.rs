@@ -1,0 +1,109 @@
+//! What queue disciplines read and write of an IP packet.
+
+use thalweg_units::Ecn;
+
+/// Bytes of an IPv4 header without options.
+const IPV4_HEADER: usize = 20;
+/// Bytes of an IPv6 header; extension headers are not followed.
+const IPV6_HEADER: usize = 40;
+
+/// A number that packets of one flow share: made of addresses, protocol and, for TCP and UDP, ports. 0 for what is not IP.
+pub(super) fn flow(ip: &[u8]) -> u64 {
+    let (addresses, protocol, transport) = match version(ip) {
+        Some(4) => (&ip[12..20], ip[9], ip.get(usize::from(ip[0] & 0x0f) * 4..)),
+        Some(6) => (&ip[8..40], ip[6], ip.get(IPV6_HEADER..)),
+        _ => return 0,
+    };
+    let ports = transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, 6 | 17)).unwrap_or(&[]);
+    // FNV-1a; the queue's own hash spreads the bits.
+    let bytes = addresses.iter().chain(std::iter::once(&protocol)).chain(ports);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The ECN field.
+pub(super) fn ecn(ip: &[u8]) -> Ecn {
+    match version(ip) {
+        Some(4) => Ecn::from_bits(ip[1]),
+        Some(6) => Ecn::from_bits(ip[1] >> 4),
+        _ => Ecn::NotEct,
+    }
+}
+
+/// Sets the ECN field to CE, and corrects the checksum of an IPv4 header (RFC 1624).
+pub(super) fn mark_ce(ip: &mut [u8]) {
+    match version(ip) {
+        Some(4) => {
+            let before = u16::from_be_bytes([ip[0], ip[1]]);
+            ip[1] |= 0b11;
+            let after = u16::from_be_bytes([ip[0], ip[1]]);
+            let checksum = u16::from_be_bytes([ip[10], ip[11]]);
+            let mut sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+            sum = (sum & 0xffff) + (sum >> 16);
+            sum = (sum & 0xffff) + (sum >> 16);
+            ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        }
+        Some(6) => ip[1] |= 0b0011_0000,
+        _ => {}
+    }
+}
+
+/// The IP version of a packet that is at least as long as its header.
+fn version(ip: &[u8]) -> Option<u8> {
+    let version = ip.first()? >> 4;
+    let header = if version == 4 { IPV4_HEADER } else { IPV6_HEADER };
+    (ip.len() >= header).then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The header of an ECN-capable segment, with its checksum: 192.0.2.1 port 4660 to 192.0.2.2 port 443.
+    fn segment(ecn: u8) -> Vec<u8> {
+        let mut ip = vec![0x45, ecn, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 1, 0xbb];
+        let sum = checksum(&ip[..20]);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        ip
+    }
+
+    fn checksum(header: &[u8]) -> u16 {
+        let words = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+        let mut sum: u32 = words.sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_of_the_header_right() {
+        for codepoint in [0b01, 0b10] {
+            let mut ip = segment(codepoint);
+            mark_ce(&mut ip);
+            assert_eq!(ecn(&ip), Ecn::Ce);
+            assert_eq!(checksum(&ip[..20]), 0, "the sum over a whole header is zero");
+        }
+        assert_eq!(ecn(&segment(0b10)), Ecn::Ect0);
+        assert_eq!(ecn(&segment(0b01)), Ecn::Ect1);
+    }
+
+    #[test]
+    fn ipv6_has_its_ecn_field_in_the_second_byte() {
+        let mut ip = vec![0; 44];
+        ip[0] = 0x60;
+        ip[1] = 0b0010_0000;
+        assert_eq!(ecn(&ip), Ecn::Ect0);
+        mark_ce(&mut ip);
+        assert_eq!((ecn(&ip), ip[0]), (Ecn::Ce, 0x60));
+    }
+
+    #[test]
+    fn ports_tell_flows_apart_and_a_mark_does_not() {
+        let (first, mut other, mut marked) = (segment(0b10), segment(0b10), segment(0b10));
+        other[21] ^= 1;
+        mark_ce(&mut marked);
+        assert_ne!(flow(&first), flow(&other));
+        assert_eq!(flow(&first), flow(&marked));
+        assert_eq!(flow(&[]), 0);
+    }
+}

@@ -1,0 +1,49 @@
+//! Transmission opportunities: packets wait for one and leave together, as frames of Wi-Fi, LTE and DOCSIS.
+//!
+//! A packet that finds no opportunity ahead opens one, `interval` later. All packets that are ready by then leave at that instant,
+//! up to `max_bytes`; what exceeds them waits for another interval. This is what netem's `slot interval interval bytes max_bytes`
+//! does.
+
+use thalweg_plan::plan;
+use thalweg_units::{Bytes, Span, Time};
+
+/// Assigns packets to opportunities.
+#[derive(Debug)]
+pub(crate) struct Aggregation {
+    interval: Span,
+    max_bytes: Option<i128>,
+    /// The latest opportunity.
+    opportunity: Option<Time>,
+    /// Bytes that it can still carry.
+    left: i128,
+}
+
+impl Aggregation {
+    pub fn new(config: &plan::Aggregation) -> Aggregation {
+        let max_bytes = config.max_bytes.map(|bytes| i128::from(bytes.0));
+        Aggregation { interval: config.interval_ns, max_bytes, opportunity: None, left: 0 }
+    }
+
+    /// When a packet leaves that is ready at `ready`. Packets come in the order of `ready`.
+    pub fn departure(&mut self, ready: Time, size: Bytes) -> Time {
+        let opportunity = match self.opportunity {
+            Some(at) if at >= ready => at,
+            _ => self.open(ready + self.interval),
+        };
+        if let Some(max_bytes) = self.max_bytes {
+            self.left -= i128::from(size.0);
+            // The packet that uses up the opportunity still leaves with it, so that one of any size leaves at some time.
+            if self.left <= 0 {
+                self.opportunity = Some(opportunity + self.interval);
+                self.left = max_bytes;
+            }
+        }
+        opportunity
+    }
+
+    fn open(&mut self, at: Time) -> Time {
+        self.opportunity = Some(at);
+        self.left = self.max_bytes.unwrap_or(0);
+        at
+    }
+}

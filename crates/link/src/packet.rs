@@ -1,0 +1,27 @@
+//! What a link has to know of a packet besides its size.
+
+use thalweg_units::Ecn;
+
+/// A packet that a link can carry.
+pub trait Packet: Clone {
+    /// A number that the packets of one flow share and those of others do not.
+    fn flow(&self) -> u64 {
+        0
+    }
+
+    /// The ECN field of its IP header.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    /// Sets the ECN field to CE. Called only for packets that are ECN-capable.
+    fn mark_ce(&mut self) {}
+
+    /// Whether it is an acknowledgement without data that a later one of its flow replaces: no SACK, no ECN echo, no handshake.
+    fn is_plain_ack(&self) -> bool {
+        false
+    }
+}
+
+impl Packet for u64 {}
+impl Packet for &str {}

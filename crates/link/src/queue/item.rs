@@ -1,0 +1,33 @@
+//! A packet in a queue.
+
+use crate::packet::Packet;
+use thalweg_units::{Bytes, Span, Time};
+
+/// A packet on its way, with what was decided about it when it was offered.
+#[derive(Debug)]
+pub(crate) struct Item<P> {
+    pub packet: P,
+    pub size: Bytes,
+    /// When it was offered to the queue.
+    pub enqueued: Time,
+    /// Added to the propagation delay, within the order of packets.
+    pub jitter: Span,
+    /// Added after that, out of order: of the flow, or because the packet is held back.
+    pub offset: Span,
+}
+
+impl<P: Packet> Item<P> {
+    /// Time in the queue until `now`.
+    pub fn sojourn(&self, now: Time) -> Span {
+        now.since(self.enqueued)
+    }
+
+    /// Marks the packet if it is ECN-capable; returns whether it is.
+    pub fn try_mark(&mut self) -> bool {
+        let is_capable = self.packet.ecn().is_capable();
+        if is_capable {
+            self.packet.mark_ce();
+        }
+        is_capable
+    }
+}

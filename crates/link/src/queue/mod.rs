@@ -1,0 +1,186 @@
+//! Queue disciplines: which packet is sent next, which is dropped, which is marked.
+//!
+//! A discipline is called when a packet arrives ([`Discipline::push`]) and when the capacity is free ([`Discipline::pop`]),
+//! each with the time. Timers of a discipline run within these calls: nothing else changes what they would compute.
+//! Each discipline has a file that cites the RFC section of each rule; where Linux differs, it does as Linux, and says so.
+//! To add one: a file here, a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
+
+mod codel;
+mod control_law;
+mod dualpi2;
+mod fifo;
+mod fq;
+mod fq_codel;
+mod fq_pie;
+mod item;
+mod pie;
+mod random;
+mod red;
+mod rounds;
+
+pub(crate) use item::Item;
+
+use crate::error::{LinkError, probability};
+use crate::packet::Packet;
+use codel::Codel;
+use dualpi2::Dualpi2;
+use fifo::Fifo;
+use fq::Fq;
+use fq_codel::FqCodel;
+use fq_pie::FqPie;
+use pie::Pie;
+use red::Red;
+use thalweg_plan::plan::{self, Buffer};
+use thalweg_units::{Bytes, MTU, Packets, Time};
+
+/// Packets that a discipline has dropped and marked so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Dropped, for whatever reason.
+    pub dropped: Packets,
+    /// Of these, dropped by the discipline's decision while the limit was not reached.
+    pub early: Packets,
+    /// Marked CE.
+    pub marked: Packets,
+}
+
+impl Tally {
+    /// Counts a packet that exceeded the limit.
+    pub fn drop_at_limit(&mut self) {
+        self.dropped += Packets(1);
+    }
+
+    /// Counts a packet that the discipline chose to drop.
+    pub fn drop_early(&mut self) {
+        self.dropped += Packets(1);
+        self.early += Packets(1);
+    }
+
+    /// Marks the packet if it is ECN-capable and counts that; returns whether it is.
+    pub fn try_mark<P: Packet>(&mut self, item: &mut Item<P>) -> bool {
+        let is_marked = item.try_mark();
+        self.marked += Packets(u64::from(is_marked));
+        is_marked
+    }
+}
+
+/// The queue of a link.
+#[derive(Debug)]
+pub(crate) enum Discipline<P> {
+    Fifo(Fifo<P>),
+    Codel(Box<Codel<P>>),
+    FqCodel(Box<FqCodel<P>>),
+    Pie(Box<Pie<P>>),
+    FqPie(Box<FqPie<P>>),
+    Red(Box<Red<P>>),
+    Fq(Box<Fq<P>>),
+    Dualpi2(Box<Dualpi2<P>>),
+}
+
+/// Calls a method of whichever discipline it is, but of `Fifo`.
+macro_rules! of_discipline {
+    ($self:expr, $fifo:pat => $of_fifo:expr, $queue:ident => $of_others:expr) => {
+        match $self {
+            Discipline::Fifo($fifo) => $of_fifo,
+            Discipline::Codel($queue) => $of_others,
+            Discipline::FqCodel($queue) => $of_others,
+            Discipline::Pie($queue) => $of_others,
+            Discipline::FqPie($queue) => $of_others,
+            Discipline::Red($queue) => $of_others,
+            Discipline::Fq($queue) => $of_others,
+            Discipline::Dualpi2($queue) => $of_others,
+        }
+    };
+}
+
+impl<P: Packet> Discipline<P> {
+    /// An empty queue. `seed` seeds its random decisions and its hash of flows.
+    ///
+    /// # Errors
+    /// If a parameter is impossible.
+    pub fn new(queue: &plan::Queue, buffer: Buffer, seed: u64) -> Result<Discipline<P>, LinkError> {
+        Ok(match queue {
+            plan::Queue::Fifo {} => Discipline::Fifo(Fifo::new(buffer)),
+            plan::Queue::Codel { .. } => Discipline::Codel(Box::new(Codel::new(queue, buffer))),
+            plan::Queue::FqCodel { flows, .. } => {
+                check_flows(*flows)?;
+                Discipline::FqCodel(Box::new(FqCodel::new(queue, buffer, seed)))
+            }
+            plan::Queue::Pie { tupdate_ns, .. } => {
+                check_interval(*tupdate_ns)?;
+                Discipline::Pie(Box::new(Pie::new(queue, buffer, seed)))
+            }
+            plan::Queue::FqPie { flows, tupdate_ns, .. } => {
+                check_flows(*flows)?;
+                check_interval(*tupdate_ns)?;
+                Discipline::FqPie(Box::new(FqPie::new(queue, buffer, seed)))
+            }
+            plan::Queue::Red { probability: max, .. } => {
+                probability("queue.probability", *max)?;
+                Discipline::Red(Box::new(Red::new(queue, buffer, seed)))
+            }
+            plan::Queue::Fq { .. } => Discipline::Fq(Box::new(Fq::new(queue, buffer, seed))),
+            plan::Queue::Dualpi2 { tupdate_ns, .. } => {
+                check_interval(*tupdate_ns)?;
+                Discipline::Dualpi2(Box::new(Dualpi2::new(queue, buffer, seed)))
+            }
+            plan::Queue::Cake { .. } => {
+                let hint = "use the engine uml or kernel, or the discipline fq_codel";
+                return Err(LinkError::new("cake", "queue.kind", "cake", "a discipline of our own links", hint));
+            }
+        })
+    }
+
+    /// Offers an item. Returns whether it was taken; others may be dropped to make room for it.
+    pub fn push(&mut self, now: Time, item: Item<P>, tally: &mut Tally) -> bool {
+        of_discipline!(self,
+            fifo => {
+                let fits = fifo.push(item);
+                if !fits {
+                    tally.drop_at_limit();
+                }
+                fits
+            },
+            queue => queue.push(now, item, tally))
+    }
+
+    /// Removes the item that is to be sent next; drops and marks on the way.
+    pub fn pop(&mut self, now: Time, tally: &mut Tally) -> Option<Item<P>> {
+        of_discipline!(self, fifo => fifo.pop(), queue => queue.pop(now, tally))
+    }
+
+    /// Whether a packet that arrives at an idle link is sent without passing the queue.
+    pub fn is_bypassed_when_idle(&self) -> bool {
+        matches!(self, Discipline::Fifo(_))
+    }
+
+    pub fn packets(&self) -> Packets {
+        of_discipline!(self, fifo => fifo.packets(), queue => queue.packets())
+    }
+
+    pub fn bytes(&self) -> Bytes {
+        of_discipline!(self, fifo => fifo.bytes(), queue => queue.bytes())
+    }
+}
+
+/// A limit in packets; one in bytes counts full-sized packets.
+fn limit_packets(buffer: Buffer) -> Packets {
+    match buffer {
+        Buffer::Packets { packets } => packets,
+        Buffer::Bytes { bytes } => Packets((bytes.0 / MTU.0).max(1)),
+    }
+}
+
+fn check_flows(flows: u32) -> Result<(), LinkError> {
+    if flows > 0 {
+        return Ok(());
+    }
+    Err(LinkError::new("no-flows", "queue.flows", 0, "at least 1", "Linux's default is flows = 1024"))
+}
+
+fn check_interval(interval: thalweg_units::Span) -> Result<(), LinkError> {
+    if interval > thalweg_units::Span::ZERO {
+        return Ok(());
+    }
+    Err(LinkError::new("no-interval", "queue.tupdate_ns", 0, "a time above zero", "the default is tupdate = \"15ms\""))
+}
