@@ -195,7 +195,7 @@ def test_whatever_stands_in_a_file_an_import_ends_with_rows_or_with_our_error(tm
 
 @pytest.mark.parametrize("importer", [Haproxy, Iperf3, Ndt, Nginx, Ss, Varnish])
 def test_the_reference_names_the_source_of_every_column_that_an_importer_fills(importer: Any) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "importing.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "importing.md").read_text()
     section = re.search(rf"^## {importer.source}\b(.*?)(?=^## |\Z)", page, flags=re.M | re.S | re.I)
     assert section is not None
     named = {
