@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::protocol::{Command, Configuration, HostEvent, Role};
-use crate::stage::{CommandQueue, EventWriter, Stage, Stopped, clock_event};
+use crate::stage::{CommandQueue, EventWriter, HostReport, Stage, clock_event};
 use crate::{diag, net, relay, traffic};
 
 /// Does what standard input says until it ends.
@@ -34,7 +34,7 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
         kernel: net::probe::release(),
     };
     let stage = Stage { commands, events, configured: &configured };
-    let Stopped { measured, untrustworthy } = match role {
+    let HostReport { measured, untrustworthy } = match role {
         Role::End { host, sends, background, receives, port } => {
             let part = traffic::Part::new(&host, &sends, background, receives, port);
             let mut stopped = traffic::play(&stage, &experiment, &part)?;

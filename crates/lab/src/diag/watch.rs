@@ -11,7 +11,7 @@ use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
 use crate::protocol::{Command, HostEvent, Qdisc, Qdiscs, QueueReport};
-use crate::stage::{Stage, Stopped};
+use crate::stage::{HostReport, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -29,7 +29,7 @@ const LATE: Span = Span(10_000_000);
 ///
 /// # Errors
 /// A queue discipline is not there; the kernel refuses to tell of it; a command fails, or an unexpected one comes.
-pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) -> Result<Stopped, Error> {
+pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) -> Result<HostReport, Error> {
     let mut watcher = Watcher::open(experiment, watch)?;
     let clock = stage.wait_for_start()?;
     let interval = experiment.sample_interval_ns;
@@ -208,8 +208,8 @@ impl Watcher {
         Ok(())
     }
 
-    fn stopped(&self, duration: Time) -> Stopped {
-        let mut stopped = Stopped::default();
+    fn stopped(&self, duration: Time) -> HostReport {
+        let mut stopped = HostReport::default();
         let share = self.sampling.0 as f64 / duration.0.max(1) as f64;
         stopped.measured.insert("qdisc_sampling_cpu_percent".to_owned(), 100.0 * share);
         if let Some(late) = self.lateness {

@@ -27,7 +27,7 @@ mod trust;
 
 use crate::error::Error;
 use crate::protocol::{HostEvent, Port};
-use crate::stage::{Stage, Stopped};
+use crate::stage::{HostReport, Stage};
 use capture::Recorder;
 use direction::{Direction, Samples};
 use interface::{Addresses, BATCH, Interface};
@@ -57,7 +57,7 @@ pub fn carry(
     receiver: &Port,
     traces: &plan::Traces,
     capture: Option<&Path>,
-) -> Result<Stopped, Error> {
+) -> Result<HostReport, Error> {
     let recorder = capture.map(Recorder::create).transpose()?;
     let [forward, reverse] = directions(experiment, senders, traces)?;
     let interfaces = senders.len() + 1;
@@ -107,7 +107,7 @@ fn report(
     experiment: &Experiment,
     pump: Pump,
     (end, cpu_s, dropped): (Time, f64, u64),
-) -> Result<Stopped, Error> {
+) -> Result<HostReport, Error> {
     let Pump { forward, reverse, mut recorder, lateness, .. } = pump;
     // The faster of the directions that carry data has the shorter packets, which lateness matters to most.
     let up = experiment.has_up_flows().then(|| reverse.link.capacity_bytes(end)).flatten();
@@ -150,7 +150,7 @@ fn report(
     if is_recorded {
         measured.insert("relay_capture_lost_packets".to_owned(), not_captured as f64);
     }
-    Ok(Stopped { measured, untrustworthy: trust::doubts(&figures) })
+    Ok(HostReport { measured, untrustworthy: trust::doubts(&figures) })
 }
 
 /// Both directions, with the random numbers that the simulator gives them.

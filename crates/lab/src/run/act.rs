@@ -6,8 +6,9 @@ use super::{Failure, HostSetup, Job, Performance, Take, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
 use crate::protocol::{Command, Configuration, HostEvent, Outgoing, Role};
+use crate::stage::HostReport;
 use crate::vm::contention;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -41,13 +42,6 @@ pub struct Play<'a> {
     guests: Vec<Guest>,
     /// The process that plays the router, if it is a relay before all ordinary ones.
     relay: Option<u32>,
-}
-
-/// What hosts say of themselves at their end.
-#[derive(Debug, Default)]
-struct HostReports {
-    measured: BTreeMap<String, f64>,
-    untrustworthy: Vec<String>,
 }
 
 /// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests.
@@ -138,12 +132,11 @@ impl<'a> Play<'a> {
         relay.and_then(contention::yield_to).iter().for_each(log);
         let lasted = self.send(job)?;
         self.guests.iter_mut().for_each(Guest::relieve);
-        let mut told = self.end(take)?;
+        let mut report = self.end(take)?;
         for guest in &self.guests {
-            let (measured, untrustworthy) = guest.leave(&mut self.crew)?;
-            told.add(measured, untrustworthy);
+            report.add(guest.leave(&mut self.crew)?);
         }
-        let HostReports { measured, untrustworthy } = told;
+        let HostReport { measured, untrustworthy } = report;
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
@@ -178,8 +171,8 @@ impl<'a> Play<'a> {
     /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver. What
     /// goes up has ended by itself when the duration is over: a connection that a host closes earlier than the receiver does is
     /// a path's delay away.
-    fn end(&mut self, take: &mut Take<'_>) -> Result<HostReports, Failure> {
-        let mut told = HostReports::default();
+    fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
+        let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
         for together in [(0..self.senders).collect(), vec![router], vec![receiver]] {
             for number in &together {
@@ -190,7 +183,7 @@ impl<'a> Play<'a> {
                 match self.crew.hear_within(TELL)? {
                     Some((number, HostEvent::Stopped { measured, untrustworthy })) => {
                         awaited.remove(&number);
-                        told.add(measured, untrustworthy);
+                        report.add(HostReport { measured, untrustworthy });
                     }
                     // Flows may still end while the command to stop is on its way.
                     Some((_, HostEvent::Over { .. })) => {}
@@ -202,24 +195,7 @@ impl<'a> Play<'a> {
                 }
             }
         }
-        Ok(told)
-    }
-}
-
-impl HostReports {
-    /// Adds what a host says. What several hosts have counted or spent is added up; of times, of errors of clocks and of
-    /// shares of a processor, the largest counts.
-    fn add(&mut self, measured: BTreeMap<String, f64>, untrustworthy: Vec<String>) {
-        for (name, value) in measured {
-            let is_no_count = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");
-            let join = |all: &mut f64| *all = if is_no_count { all.max(value) } else { *all + value };
-            self.measured.entry(name).and_modify(join).or_insert(value);
-        }
-        for reason in untrustworthy {
-            if !self.untrustworthy.contains(&reason) {
-                self.untrustworthy.push(reason);
-            }
-        }
+        Ok(report)
     }
 }
 
@@ -263,24 +239,4 @@ fn absolute(path: &Path) -> PathBuf {
 
 fn to_std(span: Span) -> Duration {
     Duration::from_nanos(span.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_of_several_hosts_are_added_of_times_the_longest_counts_and_a_reason_is_told_once() {
-        let mut told = HostReports::default();
-        let of = |late: f64, failed: f64| {
-            [("start_lateness_p99_us", late), ("connections_failed", failed)]
-                .map(|(name, value)| (name.to_owned(), value))
-        };
-        told.add(of(20.0, 1.0).into(), vec!["late".to_owned()]);
-        told.add(of(10.0, 2.0).into(), vec!["late".to_owned(), "dropped".to_owned()]);
-        told.add(BTreeMap::from([("relay_lateness_p99_us".to_owned(), 5.0)]), vec![]);
-        let expected = [("connections_failed", 3.0), ("relay_lateness_p99_us", 5.0), ("start_lateness_p99_us", 20.0)];
-        assert_eq!(told.measured, expected.map(|(name, value)| (name.to_owned(), value)).into());
-        assert_eq!(told.untrustworthy, ["late", "dropped"]);
-    }
 }

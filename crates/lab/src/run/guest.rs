@@ -5,6 +5,7 @@ use super::crew::{Crew, unexpected};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::protocol::{Command, HostEvent};
+use crate::stage::HostReport;
 use crate::vm::contention::{self, Contention};
 use crate::vm::{Asked, CLOCK_QUESTIONS, Comparison, Machine};
 use std::collections::BTreeMap;
@@ -75,11 +76,11 @@ impl Guest {
         self.clock.guest_ns(ours_ns)
     }
 
-    /// What is known of it at the end: measures, and why its rows should not be believed.
+    /// Returns what is known of the guest at its end.
     ///
     /// # Errors
     /// It does not answer.
-    pub fn leave(&self, crew: &mut Crew<'_>) -> Result<(BTreeMap<String, f64>, Vec<String>), Failure> {
+    pub fn leave(&self, crew: &mut Crew<'_>) -> Result<HostReport, Failure> {
         let drift_ppm = self.clock.drift_ppm(&compare(crew, self.number)?);
         let measured = [
             ("guest_boot_us", self.boot_s * 1e6),
@@ -90,7 +91,10 @@ impl Guest {
         let doubt =
             is_off.then(|| format!("the clock of the guest {} is {drift_ppm:.0} ppm too fast", crew.name(self.number)));
         let measured = measured.map(|(name, value)| (name.to_owned(), value));
-        Ok((measured.into_iter().chain(self.shares.clone()).collect(), doubt.into_iter().collect()))
+        Ok(HostReport {
+            measured: measured.into_iter().chain(self.shares.clone()).collect(),
+            untrustworthy: doubt.into_iter().collect(),
+        })
     }
 }
 

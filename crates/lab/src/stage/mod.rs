@@ -21,13 +21,30 @@ pub struct Stage<'a> {
     pub(crate) configured: &'a dyn Fn() -> HostEvent,
 }
 
-/// What a role reports at its end, besides rows.
+/// What a host reports at its end, besides rows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stopped {
+pub struct HostReport {
     /// What it measured of itself, by names that carry their units.
     pub measured: BTreeMap<String, f64>,
     /// Why the results are not trustworthy.
     pub untrustworthy: Vec<String>,
+}
+
+impl HostReport {
+    /// Adds what another host reports. Counts and CPU time are added up; of times, clock errors and CPU shares the largest
+    /// counts. A reason appears once.
+    pub(crate) fn add(&mut self, other: HostReport) {
+        for (name, value) in other.measured {
+            let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");
+            let join = |all: &mut f64| *all = if takes_largest { all.max(value) } else { *all + value };
+            self.measured.entry(name).and_modify(join).or_insert(value);
+        }
+        for reason in other.untrustworthy {
+            if !self.untrustworthy.contains(&reason) {
+                self.untrustworthy.push(reason);
+            }
+        }
+    }
 }
 
 impl Stage<'_> {
@@ -59,4 +76,23 @@ impl Stage<'_> {
 /// Returns the event with the present reading of this machine's clock.
 pub(crate) fn clock_event() -> HostEvent {
     HostEvent::Clock { monotonic_ns: monotonic_ns() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_several_hosts_are_added_of_times_the_longest_counts_and_a_reason_is_reported_once() {
+        let of = |measured: &[(&str, f64)], reasons: &[&str]| HostReport {
+            measured: measured.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            untrustworthy: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        };
+        let mut report = HostReport::default();
+        report.add(of(&[("start_lateness_p99_us", 20.0), ("connections_failed", 1.0)], &["late"]));
+        report.add(of(&[("start_lateness_p99_us", 10.0), ("connections_failed", 2.0)], &["late", "dropped"]));
+        report.add(of(&[("relay_lateness_p99_us", 5.0)], &[]));
+        let expected = [("connections_failed", 3.0), ("relay_lateness_p99_us", 5.0), ("start_lateness_p99_us", 20.0)];
+        assert_eq!(report, of(&expected, &["late", "dropped"]));
+    }
 }

@@ -31,7 +31,7 @@ mod timers;
 pub use part::Part;
 
 use crate::error::Error;
-use crate::stage::{Stage, Stopped};
+use crate::stage::{HostReport, Stage};
 use thalweg_plan::plan::{Experiment, Generator};
 
 /// Plays a host at an end of the path. One that receives is ready as soon as it listens.
@@ -40,7 +40,7 @@ use thalweg_plan::plan::{Experiment, Generator};
 /// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports do;
 /// `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken; `no-tool` and
 /// `not-on-iperf3` with iperf3.
-pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let servers = match (experiment.engine.traffic, &part.receives) {
         (Generator::Iperf3, Some(flows)) => Some(iperf3::serve(experiment, flows, part.port)?),
         _ => None,

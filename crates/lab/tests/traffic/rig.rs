@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use thalweg_lab::clock::monotonic_ns;
 use thalweg_lab::protocol::{self, Configuration, FlowReport, HostEvent, Outgoing, Role, SampleReport, StateReport};
-use thalweg_lab::stage::Stopped;
+use thalweg_lab::stage::HostReport;
 use thalweg_plan::plan::Experiment;
 
 /// Nothing here takes longer unless it is broken.
@@ -118,7 +118,7 @@ impl Rig {
     }
 
     /// Runs an experiment on both hosts until all flows are over, or its duration is.
-    pub fn run(&self, experiment: &Experiment) -> (Outcome, Stopped) {
+    pub fn run(&self, experiment: &Experiment) -> (Outcome, HostReport) {
         let mut receiver = self.receiver(experiment);
         let flows: Vec<usize> = (0..experiment.flows.len()).collect();
         let mut sender = self.sender(experiment, &flows);
@@ -211,7 +211,7 @@ pub struct Outcome {
     pub flows: Vec<FlowReport>,
     pub samples: Vec<SampleReport>,
     pub states: Vec<StateReport>,
-    pub stopped: Stopped,
+    pub stopped: HostReport,
 }
 
 impl Host {
@@ -290,7 +290,7 @@ impl Host {
                 HostEvent::Sample(row) => outcome.samples.push(*row),
                 HostEvent::State(row) => outcome.states.push(row),
                 HostEvent::Stopped { measured, untrustworthy } => {
-                    outcome.stopped = Stopped { measured, untrustworthy };
+                    outcome.stopped = HostReport { measured, untrustworthy };
                     outcome.flows.sort_by_key(|row| (row.of, row.transfer));
                     return outcome;
                 }

@@ -18,7 +18,7 @@ mod connections;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::protocol::{Command, HostEvent};
-use crate::stage::{Stage, Stopped};
+use crate::stage::{HostReport, Stage};
 use crate::traffic::beside::Prepared;
 use crate::traffic::generator::connections::{Connections, GeneratorEvent};
 use crate::traffic::socket::ports::{Ports, Who};
@@ -52,7 +52,7 @@ const TIMERS_IN_A_TURN: usize = 1024;
 ///
 /// # Errors
 /// An algorithm cannot be had, there are too few descriptors or ports, the kernel does not tell about its connections.
-pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;
     algorithm::check(experiment, flows)?;
@@ -76,7 +76,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     let Connections { agenda, ended, syn_retransmits, account, .. } = generator.connections;
     let copies = |who: Who| agenda.copy_of(who.series as usize);
     rows::tell(stage.events, &copies, ended, &samples.rows, &syn_retransmits);
-    let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
+    let mut stopped = HostReport { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.measured.extend(account.measured());
     stopped.untrustworthy.extend(samples.untrustworthy);
     stopped.untrustworthy.extend(account.doubts(experiment.rtt_ns, off_cpu(experiment, &part.host)));

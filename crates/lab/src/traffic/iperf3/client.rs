@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::diag::{Sampler, TcpInfo};
 use crate::error::Error;
 use crate::protocol::{self, FlowReport, HostEvent};
-use crate::stage::{Stage, Stopped};
+use crate::stage::{HostReport, Stage};
 use crate::traffic::beside::Prepared;
 use crate::traffic::iperf3::report::{Report, StreamReport};
 use crate::traffic::iperf3::{not_started, plan};
@@ -61,7 +61,7 @@ struct Client {
 ///
 /// # Errors
 /// `not-on-iperf3` for flows that it cannot make, `no-tool` if it is not there, those of algorithms.
-pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let flows = &part.flows;
     plan::check(experiment)?;
     algorithm::check(experiment, flows)?;
@@ -92,7 +92,7 @@ pub(in crate::traffic) fn send(stage: &Stage<'_>, experiment: &Experiment, part:
     let samples = beside.finish()?;
     let ended = clients.rows(flows, &copies, &samples.rows);
     rows::tell(stage.events, &|who| copies[who.series as usize], ended, &samples.rows, &HashMap::new());
-    let mut stopped = Stopped { measured: samples.measured, untrustworthy: Vec::new() };
+    let mut stopped = HostReport { measured: samples.measured, untrustworthy: Vec::new() };
     stopped.untrustworthy.extend(samples.untrustworthy);
     stopped.untrustworthy.extend(clients.failures());
     Ok(stopped)

@@ -7,7 +7,7 @@
 mod bulk;
 
 use crate::error::Error;
-use crate::stage::{Stage, Stopped};
+use crate::stage::{HostReport, Stage};
 use crate::traffic::Part;
 use crate::traffic::socket::limits;
 use crate::wakeup::Wakeup;
@@ -47,11 +47,11 @@ const UDP_BUFFER: usize = 8 << 20;
 ///
 /// # Errors
 /// The port is taken, or there are too few descriptors.
-pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<Stopped, Error> {
+pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let mut sink = prepare(experiment, part, stage.commands.wakeup())?;
     stage.wait_for_start()?;
     sink.run(&|| stage.commands.is_stopped())?;
-    Ok(Stopped { measured: sink.finish(), untrustworthy: Vec::new() })
+    Ok(HostReport { measured: sink.finish(), untrustworthy: Vec::new() })
 }
 
 /// A thread that receives beside what the host sends.
