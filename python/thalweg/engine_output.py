@@ -1,16 +1,13 @@
-"""What `thalweg-engine` prints and writes as JSON, as far as its keys are read here.
+"""What `thalweg-engine` prints as JSON, as far as its keys are read here.
 
-The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `RunFile` in crates/store/src/run_file.rs, `Live`
-in crates/lab/src/live, `Summary` in crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
+The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in crates/lab/src/live, `Summary` in
+crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
 """
 
 from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict, TypeGuard
+from typing import NotRequired, TypedDict, TypeGuard
 
 from pydantic import JsonValue
-
-PlanObject = dict[str, Any]
-"""The plan in run.json. Its nested objects have no types here: thalweg.plan.models declares and checks them."""
 
 
 class EngineEvent(TypedDict):
@@ -37,37 +34,6 @@ class EngineEvent(TypedDict):
 def is_event(line: JsonValue) -> TypeGuard[EngineEvent]:
     """Tell whether a line of JSON is an event."""
     return isinstance(line, dict) and "event" in line
-
-
-class ExperimentId(TypedDict):
-    """An experiment of a run, and the name of its files."""
-
-    id: str
-    experiment: int
-    repetition: int
-
-
-class Machine(TypedDict, total=False):
-    """The machine that made a run directory."""
-
-    os: str
-    kernel: str
-    cpu: str
-    cores: int
-
-
-class RunFile(TypedDict):
-    """The content of run.json."""
-
-    format: int
-    engine: str
-    engine_version: NotRequired[str]
-    result_version: NotRequired[str]
-    plan: PlanObject
-    experiments: list[ExperimentId]
-    host: NotRequired[Machine]
-    created: NotRequired[str]
-    command: NotRequired[list[str] | None]
 
 
 class LiveMachine(TypedDict):

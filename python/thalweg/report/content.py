@@ -13,8 +13,7 @@ from thalweg.analysis.tables.series import spread
 from thalweg.report.text.labels import point_text
 from thalweg.report.text.numbers import Scale, scale_for
 from thalweg.results import Run, open_run
-from thalweg.results.plan_document import plan_document
-from thalweg.results.run import SweptValue
+from thalweg.results.plan_document import SweptValue
 
 MOST_FLOWS = 40
 """Flows with names of their own of which a page can show each."""
@@ -113,7 +112,7 @@ class Sweep:
         return {
             (number, entry["experiment"], flow["name"]): str(flow["cc"])
             for number, run in enumerate(self._runs)
-            for entry in plan_document(run)["experiments"]
+            for entry in run.plan["experiments"]
             for flow in entry["flows"]
         }
 

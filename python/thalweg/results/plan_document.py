@@ -4,9 +4,10 @@ Keys that depend on `kind`, or that older run directories do not have, may be mi
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict
 
-from thalweg.results.run import Run, SweptValue
+SweptValue = bool | int | float | str
+"""What a sweep sets a key to."""
 
 
 class StepDocument(TypedDict):
@@ -154,8 +155,3 @@ class PlanDocument(TypedDict):
     scenario_toml: NotRequired[str]
     traces: Mapping[str, Sequence[int]]
     experiments: Sequence[ExperimentDocument]
-
-
-def plan_document(run: Run) -> PlanDocument:
-    """Return the plan of a run."""
-    return cast(PlanDocument, run.plan)

@@ -9,7 +9,7 @@ An experiment is complete when its file in flows/ exists; what else there is of 
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -19,18 +19,17 @@ from typing import NoReturn, cast
 import polars as pl
 from pydantic import JsonValue
 
-from thalweg.engine_output import EngineEvent, PlanObject, RunFile
+from thalweg.engine_output import EngineEvent
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import journal, tables
 from thalweg.results.columns import TABLES
 from thalweg.results.parquet import damaged
+from thalweg.results.plan_document import PlanDocument, SweptValue
 from thalweg.results.reading import Unreadable, first_line, reading
+from thalweg.results.run_file import RunFile
 
 NOT_NEEDED = "not-needed.json"
 """File in a run directory: what a study could do without."""
-
-SweptValue = bool | int | float | str
-"""What a sweep sets a key to."""
 
 FORMAT = 1
 """The form of run directories that this version reads."""
@@ -63,12 +62,12 @@ class Run:
         """Take the directory and the content of its run.json."""
         self.path = path
         self.meta = meta
-        self.plan: PlanObject = meta["plan"]
+        self.plan: PlanDocument = meta["plan"]
 
     @property
     def name(self) -> str:
         """Name of the scenario."""
-        return str(self.plan["name"])
+        return self.plan["name"]
 
     @property
     def engine(self) -> str:
@@ -112,8 +111,8 @@ class Run:
         return sorted(first_change, key=lambda key: -first_change[key])
 
     @cached_property
-    def _points(self) -> list[dict[str, SweptValue]]:
-        sweeps: dict[int, dict[str, SweptValue]] = {
+    def _points(self) -> list[Mapping[str, SweptValue]]:
+        sweeps: dict[int, Mapping[str, SweptValue]] = {
             entry["experiment"]: entry["sweep"] for entry in self.plan["experiments"]
         }
         return [sweeps[number] for number in sorted(sweeps)]

@@ -11,10 +11,10 @@ import polars as pl
 
 from thalweg import analysis, plan
 from thalweg.engine import Engine
-from thalweg.engine_output import RunFile
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.plan import Plan
 from thalweg.results import open_run
+from thalweg.results.run_file import RunFile
 from thalweg.run import Outcome, default_directory, real_time_s
 from thalweg.scenario import Document, overridden
 from thalweg.validate.errors import ERRORS

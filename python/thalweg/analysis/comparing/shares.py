@@ -55,9 +55,10 @@ def shares(run: Run) -> list[CpuShare]:
                 continue
             suffix = name.removeprefix(RECEIVED)
             host = suffix.removeprefix("_of_") or "sender"
-            given = hosts[each.experiment, each.repetition].get(host, {})
-            cpu = given.get("cpu") or {}
-            key = (host, cpu.get("slice_ns"), cpu.get("period_ns"), given.get("co_tenants", 0))
+            given = hosts[each.experiment, each.repetition].get(host)
+            cpu = given.get("cpu") if given else None
+            slice_and_period = (cpu["slice_ns"], cpu["period_ns"]) if cpu else (None, None)
+            key = (host, *slice_and_period, given.get("co_tenants", 0) if given else 0)
             of_host = {key: each.numbers[key + suffix] for key in MEASURES if key + suffix in each.numbers}
             found.setdefault(key, []).append(of_host)
     return [_share(key, numbers) for key, numbers in sorted(found.items(), key=lambda item: _order(item[0]))]

@@ -29,7 +29,6 @@ from thalweg.analysis.tables.flows import EXPERIMENT, flow_measures
 from thalweg.analysis.tables.samples import sample_measures
 from thalweg.analysis.tables.window import Window
 from thalweg.results import Run
-from thalweg.results.plan_document import plan_document
 
 FROM_SAMPLES = {
     "stability",
@@ -93,7 +92,7 @@ class _Reader:
         )
         self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
         self.rates, self.base_rtts = rates(run), base_rtts(run)
-        self.planned = {each["experiment"]: each for each in plan_document(run)["experiments"]}
+        self.planned = {each["experiment"]: each for each in run.plan["experiments"]}
 
     def read(self, ids: Sequence[str]) -> pl.DataFrame:
         flows = self.run.collect(self.run.scan("flows", ids))

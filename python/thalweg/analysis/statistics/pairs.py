@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run
-from thalweg.results.run import SweptValue
+from thalweg.results.plan_document import SweptValue
 
 PointValues = Mapping[str, SweptValue]
 

@@ -17,7 +17,6 @@ from thalweg.results.plan_document import (
     FlowDocument,
     LossDocument,
     PlanDocument,
-    plan_document,
 )
 
 PACKET_BYTES = 1500
@@ -48,7 +47,7 @@ KEYS = {
 
 def derived(run: Run) -> pl.DataFrame:
     """Give a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
-    return derived_from(plan_document(run))
+    return derived_from(run.plan)
 
 
 def derived_from(plan: PlanDocument) -> pl.DataFrame:
@@ -73,7 +72,7 @@ def rates(run: Run) -> pl.DataFrame:
 
     A trace has its mean rate from the start on; a link without limit has no rate.
     """
-    plan = plan_document(run)
+    plan = run.plan
     points = {each["experiment"]: each for each in plan["experiments"]}
     rows = [
         (number, direction, at_ns // MICROSECOND_NS, rate)
@@ -87,7 +86,7 @@ def rates(run: Run) -> pl.DataFrame:
 
 def base_rtts(run: Run) -> pl.DataFrame:
     """Give each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
-    points = {each["experiment"]: each for each in plan_document(run)["experiments"]}
+    points = {each["experiment"]: each for each in run.plan["experiments"]}
     rows = [
         (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
         for number, point in points.items()

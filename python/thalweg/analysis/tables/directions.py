@@ -6,7 +6,7 @@ from typing import Literal
 import polars as pl
 
 from thalweg.results import Run
-from thalweg.results.plan_document import BackgroundDocument, FlowDocument, plan_document
+from thalweg.results.plan_document import BackgroundDocument, FlowDocument
 
 Direction = Literal["down", "up"]
 LinkName = Literal["forward", "reverse"]
@@ -29,11 +29,7 @@ def of_flow(flow: FlowDocument | BackgroundDocument) -> Direction:
 
 def has_up(run: Run) -> bool:
     """Return whether flows or background traffic of the run go up."""
-    return any(
-        each.get("up")
-        for point in plan_document(run)["experiments"]
-        for each in (*point["flows"], *point["background"])
-    )
+    return any(each.get("up") for point in run.plan["experiments"] for each in (*point["flows"], *point["background"]))
 
 
 def with_direction(flows: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from thalweg.results.run import SweptValue
+from thalweg.results.plan_document import SweptValue
 
 # Units by what they measure. A key whose values all measure the same is sorted by quantity ("0.5bdp" before "10bdp").
 # thalweg.scenario.text.quantities reads the same units exactly; analysis uses no scenarios, and floats are enough.

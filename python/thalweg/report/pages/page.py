@@ -22,7 +22,6 @@ from thalweg.report.text.timelines import present
 from thalweg.report.text.upkeep import lines
 from thalweg.report.text.words import flow_sentences, path_sentences, traffic_sentences
 from thalweg.results import Run
-from thalweg.results.plan_document import plan_document
 
 
 def page(content: Content) -> str:
@@ -68,7 +67,7 @@ def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[PageJs
     described: dict[str, PageJson] = {}
     for labelled in runs:
         run = labelled.run
-        plan, sweep = plan_document(run), _sweep(run)
+        plan, sweep = run.plan, _sweep(run)
         entry = {
             "name": run.name,
             "about": run.plan["about"],

@@ -16,7 +16,7 @@ from thalweg.analysis.tables.series import spread
 from thalweg.report.content import LabelledRun
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.numbers import rounded
-from thalweg.results.plan_document import ExperimentDocument, plan_document
+from thalweg.results.plan_document import ExperimentDocument
 
 BUDGET_BYTES = 1_700_000
 """Bytes of the page that all curves together may take."""
@@ -48,7 +48,7 @@ def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tup
     limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
     entries: list[PageJson] = []
     for number, labelled in enumerate(runs):
-        experiments = plan_document(labelled.run)["experiments"]
+        experiments = labelled.run.plan["experiments"]
         planned = {(each["experiment"], each["repetition"]): each for each in experiments}
         pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
         for series in analysis.series(labelled.run, pairs, limit, max(1, limit // PER_CONNECTION)):
