@@ -1,6 +1,12 @@
 """JSON that pages' scripts and Vega-Lite read."""
 
-from typing import Any
-
-PageJson = dict[str, Any]
+PageJson = dict[str, object]
 """A JSON object whose keys Python only writes: their types are checked by Vega-Lite's schema and the tests of pages."""
+
+
+def inside(value: object, *keys: str) -> PageJson:
+    """Return the object under these keys, one in the other."""
+    for key in keys:
+        value = inside(value)[key]
+    assert isinstance(value, dict), "it is an object"
+    return value

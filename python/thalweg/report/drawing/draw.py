@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass
 
 import polars as pl
-from pydantic import JsonValue
 
 from thalweg.report.drawing.colours import Colour, line_colours
 from thalweg.report.drawing.figure import Figure, Scaled
@@ -79,7 +78,7 @@ def draw(figure: Figure) -> Drawing:
 def packed(drawing: Drawing) -> PageJson:
     """Give a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
-    columns: dict[str, list[JsonValue]] = {name: [row.get(name) for row in drawing.rows] for name in names}
+    columns: dict[str, list[object]] = {name: [row.get(name) for row in drawing.rows] for name in names}
     texts = {}
     for name, values in columns.items():
         if any(isinstance(value, str) for value in values):
@@ -157,7 +156,7 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
             theory=bool(theory),
         ),
     )
-    lines = _lines(names, _unique([row["series"] for row in theory]))
+    lines = _lines(names, _unique([str(row["series"]) for row in theory]))
     return Drawing(
         figure.kind, spec, rows + theory, panels, lines, list(texts.values()), [], _description(figure, lines, panels)
     )

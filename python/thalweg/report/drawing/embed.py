@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES
@@ -14,7 +15,7 @@ from thalweg.report.page_json import PageJson
 from thalweg.report.text.findings import subject
 from thalweg.report.text.labels import key_title, setting, short_values, value_text
 from thalweg.report.text.numbers import rounded, scale_for
-from thalweg.report.text.timelines import timelines
+from thalweg.report.text.timelines import Timelines, timelines
 
 MOST_FLOWS = 8
 """Of more flows, the first ones have charts over the sweep."""
@@ -50,7 +51,34 @@ def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
     return [Chart(measure, flow, subject(measure, flow)) for measure, flow in wanted if (measure, flow) in present]
 
 
-def data(content: Content) -> PageJson:
+class Distributions(TypedDict):
+    """Distributions as columns: of a point, a flow and a measure, sorted values in the measure's unit."""
+
+    point: list[int]
+    flow: list[int]
+    measure: list[str]
+    values: list[list[float | None]]
+    titles: dict[str, str]
+
+
+class PageData(TypedDict):
+    """Everything that the page's script reads, figures of sweeps aside."""
+
+    templates: dict[str, PageJson]
+    runs: Sequence[str]
+    axes: list[PageJson]
+    layout: PageJson
+    flows: list[str]
+    colours: dict[str, list[str]]
+    path_colour: list[str]
+    measures: dict[str, PageJson]
+    points: PageJson
+    numbers: PageJson
+    distributions: Distributions
+    series: Timelines
+
+
+def data(content: Content) -> PageData:
     """Give everything that the page's script reads."""
     sweep, measurements = content.sweep, content.measurements
     plan = layout(sweep.axes, len(content.runs))
@@ -119,7 +147,9 @@ def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, in
     }
 
 
-def _distributions(runs: Sequence[LabelledRun], shown: Sequence[str], index: dict[tuple[int, int], int]) -> PageJson:
+def _distributions(
+    runs: Sequence[LabelledRun], shown: Sequence[str], index: dict[tuple[int, int], int]
+) -> Distributions:
     rows: list[tuple[int, int, str, list[float]]] = []
     flows = {flow: number for number, flow in enumerate(shown)}
     for number, labelled in enumerate(runs):
@@ -130,15 +160,17 @@ def _distributions(runs: Sequence[LabelledRun], shown: Sequence[str], index: dic
                     rows.append((index[number, experiment], flows[flow], measure, values))
     rows = spread(rows, VALUES_BUDGET // FEWEST_VALUES)
     most = max(FEWEST_VALUES, VALUES_BUDGET // max(1, len(rows)))
-    result: PageJson = {"point": [], "flow": [], "measure": [], "values": []}
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
     units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
     largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}
     scales = {measure: scale_for(units[measure], [value]) for measure, value in largest.items()}
-    for point, flow, measure, values in rows:
-        result["point"].append(point)
-        result["flow"].append(flow)
-        result["measure"].append(measure)
-        result["values"].append([rounded(value / scales[measure].size, 4) for value in spread(values, most)])
-    result["titles"] = {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()}
-    return result
+    return {
+        "point": [point for point, _, _, _ in rows],
+        "flow": [flow for _, flow, _, _ in rows],
+        "measure": [measure for _, _, measure, _ in rows],
+        "values": [
+            [rounded(value / scales[measure].size, 4) for value in spread(values, most)]
+            for _, _, measure, values in rows
+        ],
+        "titles": {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()},
+    }

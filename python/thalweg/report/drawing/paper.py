@@ -5,14 +5,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import JsonValue
-
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.drawing.draw import Drawing, draw
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.files import cannot_write, replace
 from thalweg.report.library import vega_lite
-from thalweg.report.page_json import PageJson
+from thalweg.report.page_json import PageJson, inside
 
 Format = Literal["svg", "png", "pdf"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -114,33 +112,33 @@ def rendered(figure: Figure, form: str = "svg") -> bytes:
 def specification(figure: Figure) -> PageJson:
     """Fill in a figure's template for a printed page."""
     drawing = draw(figure)
-    times = [row["x"] for row in drawing.rows] if drawing.kind == "series" else []
-    filled_spec = filled(
-        drawing.spec,
-        {
-            "ink": INK,
-            "names": [line.name for line in drawing.lines],
-            "colours": [line.colour.light for line in drawing.lines],
-            "dashes": [[*line.dash] for line in drawing.lines],
-            "shapes": [line.shape for line in drawing.lines],
-            "panels": [*drawing.panels],
-            "x_domain": [*drawing.x_domain],
-            "y_domain": [*drawing.y_domain],
-            "t_domain": [min([0.0, *times]), max(times, default=1.0)],
-            "gradient": 200,
-        },
+    times = [x for row in drawing.rows if isinstance(x := row["x"], int | float)] if drawing.kind == "series" else []
+    spec = inside(
+        filled(
+            drawing.spec,
+            {
+                "ink": INK,
+                "names": [line.name for line in drawing.lines],
+                "colours": [line.colour.light for line in drawing.lines],
+                "dashes": [[*line.dash] for line in drawing.lines],
+                "shapes": [line.shape for line in drawing.lines],
+                "panels": [*drawing.panels],
+                "x_domain": [*drawing.x_domain],
+                "y_domain": [*drawing.y_domain],
+                "t_domain": [min([0.0, *times]), max(times, default=1.0)],
+                "gradient": 200,
+            },
+        )
     )
-    assert isinstance(filled_spec, dict), "a template is an object"
-    spec: PageJson = filled_spec
-    _size(spec, drawing)
-    _add_legends(spec, drawing)
-    whole = spec if len(drawing.panels) > 1 else {**spec["spec"], "$schema": spec["$schema"]}
+    columns = _size(spec, drawing)
+    _add_legends(spec, drawing, columns)
+    whole = spec if len(drawing.panels) > 1 else {**inside(spec, "spec"), "$schema": spec["$schema"]}
     text = [*([drawing.note] if drawing.note else [])]
     title = {"text": figure.title, "subtitle": text, "subtitleFontSize": 10} if text else {"text": figure.title}
     return {**whole, "data": {"values": drawing.rows}, "title": title, "config": CONFIG}
 
 
-def filled(part: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
+def filled(part: object, values: Mapping[str, object]) -> object:
     """Fill in a template as the pages' script does: `@name` stands for a value, and so does a list of just that."""
     if isinstance(part, str):
         return values[part[1:]] if part.startswith("@") else part
@@ -154,36 +152,43 @@ def filled(part: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
     return part
 
 
-def _size(spec: PageJson, drawing: Drawing) -> None:
-    inner = spec["spec"]
-    is_single = len(drawing.panels) < 2
-    columns = MOST_COLUMNS
+def _size(spec: PageJson, drawing: Drawing) -> int:
+    """Set the size of each panel; return the number of panels in a row."""
+    most_columns = MOST_COLUMNS
     if drawing.kind == "heatmap":
-        inner["width"] = CELL_WIDTH * len(drawing.x_domain)
-        inner["height"] = CELL_HEIGHT * len(drawing.y_domain)
-        columns = max(1, int(MOST_COLUMNS * (PANEL_WIDTH + 20) / max(1, inner["width"])))
+        width, height = CELL_WIDTH * len(drawing.x_domain), CELL_HEIGHT * len(drawing.y_domain)
+        most_columns = max(1, int(MOST_COLUMNS * (PANEL_WIDTH + 20) / max(1, width)))
     else:
-        inner["width"], inner["height"] = (WIDTH, HEIGHT) if is_single else (PANEL_WIDTH, PANEL_HEIGHT)
+        width, height = (WIDTH, HEIGHT) if len(drawing.panels) < 2 else (PANEL_WIDTH, PANEL_HEIGHT)
+    inside(spec, "spec").update(width=width, height=height)
     panels = max(1, len(drawing.panels))
-    spec["columns"] = math.ceil(panels / math.ceil(panels / columns))
+    columns = math.ceil(panels / math.ceil(panels / most_columns))
+    spec["columns"] = columns
     longest = max((len(text) for text in drawing.x_domain), default=0)
-    if longest * LETTER * len(drawing.x_domain) > inner["width"]:
-        for layer in inner["layer"]:
-            layer["encoding"]["x"]["axis"] |= {"labelAngle": -40}
-    if any(len(panel) * LETTER > inner["width"] for panel in drawing.panels):
-        spec["facet"]["header"] |= {"labelExpr": "split(datum.label, ' · ')"}
+    if longest * LETTER * len(drawing.x_domain) > width:
+        for encoding in _encodings(spec):
+            inside(encoding, "x", "axis")["labelAngle"] = -40
+    if any(len(panel) * LETTER > width for panel in drawing.panels):
+        inside(spec, "facet", "header")["labelExpr"] = "split(datum.label, ' · ')"
+    return columns
 
 
-def _add_legends(spec: PageJson, drawing: Drawing) -> None:
+def _encodings(spec: PageJson) -> list[PageJson]:
+    layers = inside(spec, "spec")["layer"]
+    assert isinstance(layers, list), "a template has layers"
+    return [inside(layer, "encoding") for layer in layers]
+
+
+def _add_legends(spec: PageJson, drawing: Drawing, columns: int) -> None:
     """Put names beside colours, shapes and dashes; where there is one line, the title says what it is."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:
         return
     width = max(len(name) for name in names) * LETTER + 40
-    room = WIDTH if len(drawing.panels) < 2 else spec["columns"] * PANEL_WIDTH
+    room = WIDTH if len(drawing.panels) < 2 else columns * PANEL_WIDTH
     legend = {"title": None, "orient": "bottom", "columns": max(1, min(len(names), int(room / width)))}
-    for layer in spec["spec"]["layer"]:
+    for encoding in _encodings(spec):
         for channel in ("color", "shape", "strokeDash"):
-            encoding = layer["encoding"].get(channel)
-            if encoding and encoding.get("field") == "series":
-                layer["encoding"][channel] = encoding | {"legend": legend}
+            drawn = encoding.get(channel)
+            if isinstance(drawn, dict) and drawn.get("field") == "series":
+                encoding[channel] = drawn | {"legend": legend}

@@ -9,7 +9,7 @@ from thalweg import analysis
 from thalweg.report.content import Content, LabelledRun
 from thalweg.report.drawing.colours import colours
 from thalweg.report.drawing.draw import draw, packed
-from thalweg.report.drawing.embed import data, figures
+from thalweg.report.drawing.embed import Distributions, data, figures
 from thalweg.report.drawing.figure import Figure
 from thalweg.report.drawing.sweeps import heat_maps
 from thalweg.report.offline import render
@@ -29,11 +29,11 @@ def page(content: Content) -> str:
     runs, sweep, measurements = content.runs, content.sweep, content.measurements
     maps = heat_maps(sweep, measurements)
     drawings = [draw(figure) for figure in maps]
-    embedded = data(content) | {"figures": [packed(drawing) for drawing in drawings], "choices": _choices(maps)}
+    embedded = data(content)
     return render(
         "page.html.j2",
         ["common.js", "page.js", *(["figures.js"] if maps else [])],
-        embedded,
+        {**embedded, "figures": [packed(drawing) for drawing in drawings], "choices": _choices(maps)},
         flows=sweep.flows,
         all_flows=sweep.all_flows,
         title=" and ".join(dict.fromkeys(each.run.name for each in runs)),
@@ -46,9 +46,9 @@ def page(content: Content) -> str:
         maps=list(zip(maps, drawings, strict=True)),
         upkeep=lines(runs),
         shares=share_lines(runs),
-        quantities=present(embedded["series"]),
+        quantities=present(embedded["series"]["entries"]),
         has_series=any(entry["curves"] for entry in embedded["series"]["entries"]),
-        distributions=_distribution_names(embedded),
+        distributions=_distribution_names(embedded["distributions"]),
         cdf_titles=embedded["distributions"]["titles"],
         has_intervals=any(cell.low is not None for cell in measurements.cells.values()),
         hues=colours(sweep.ccs.values()),
@@ -65,10 +65,11 @@ def _choices(maps: list[Figure]) -> list[PageJson]:
 def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[PageJson]:
     """Describe each different scenario once; engines do not make a scenario different."""
     described: dict[str, PageJson] = {}
+    labels: dict[str, list[str]] = {}
     for labelled in runs:
         run = labelled.run
         plan, sweep = run.plan, _sweep(run)
-        entry = {
+        entry: PageJson = {
             "name": run.name,
             "about": run.plan["about"],
             "source": run.plan["source"],
@@ -78,7 +79,9 @@ def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[PageJs
             "sweep": sweep,
             "toml": run.plan["scenario_toml"],
         }
-        described.setdefault(json.dumps(entry, sort_keys=True), entry | {"runs": []})["runs"].append(labelled.label)
+        key = json.dumps(entry, sort_keys=True)
+        labels.setdefault(key, []).append(labelled.label)
+        described[key] = entry | {"runs": labels[key]}
     return list(described.values())
 
 
@@ -127,6 +130,6 @@ def _day(created: str) -> str:
         return created
 
 
-def _distribution_names(embedded: PageJson) -> list[str]:
-    present = set(embedded["distributions"]["measure"])
+def _distribution_names(distributions: Distributions) -> list[str]:
+    present = set(distributions["measure"])
     return [name for name in ("completion_time", "transfer_goodput", "rtt") if name in present]

@@ -6,6 +6,7 @@ largest value of the quantity in that experiment. That is finer than any screen.
 
 import base64
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -39,21 +40,46 @@ UNITS: dict[str, tuple[str, float]] = {
 """Units on the page, the same at every point so that points compare, and how much of the quantity's they are."""
 
 
-def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> PageJson:
+class TimelineEntry(TypedDict):
+    """The time series of one experiment, as the page's script reads them."""
+
+    repetition: int
+    seed: str
+    end: float
+    """Seconds."""
+    curves: dict[str, PageJson]
+    drops: list[float | None]
+    """Seconds."""
+    room: float | None
+    """Size of the bottleneck's queue in kB."""
+    connections: list[int]
+    """How many there were, and how many are drawn."""
+    point: int
+
+
+class Timelines(TypedDict):
+    """The time series of a page."""
+
+    entries: list[TimelineEntry]
+    first_flow: str
+    left_out: int
+
+
+def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> Timelines:
     """Give the time series of one repetition of each point, as many points and as fine as the page has room for."""
     candidates = _candidates(runs, flows)
     curves = max(1, len(flows)) * (len(QUANTITIES) - 1) + 1
     around = AROUND_BYTES * len(QUANTITIES)
     chosen = spread(candidates, max(1, int(BUDGET_BYTES / (POINT_BYTES * curves * COARSEST + around))))
     limit = int(min(FINEST, (BUDGET_BYTES / max(1, len(chosen)) - around) / (POINT_BYTES * curves)))
-    entries: list[PageJson] = []
+    entries: list[TimelineEntry] = []
     for number, labelled in enumerate(runs):
         experiments = labelled.run.plan["experiments"]
         planned = {(each["experiment"], each["repetition"]): each for each in experiments}
         pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
         for series in analysis.series(labelled.run, pairs, limit, max(1, limit // PER_CONNECTION)):
             entry = planned[series.experiment, series.repetition]
-            entries.append(_entry(flows, series, entry) | {"point": index[number, series.experiment]})
+            entries.append(_entry(flows, series, entry, index[number, series.experiment]))
     return {
         "entries": entries,
         "first_flow": flows[0] if flows else "",
@@ -61,9 +87,9 @@ def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tup
     }
 
 
-def present(embedded: PageJson) -> list[PageJson]:
+def present(entries: Sequence[TimelineEntry]) -> list[PageJson]:
     """Name the quantities that some experiment has, as the page shows them."""
-    names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in embedded["entries"])]
+    names = [name for name in QUANTITIES if any(name in entry["curves"] for entry in entries)]
     return [{"name": name, "title": QUANTITIES[name].title, "axis": _axis(name)} for name in names]
 
 
@@ -84,7 +110,7 @@ def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple
     return found
 
 
-def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) -> PageJson:
+def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument, point: int) -> TimelineEntry:
     shown = {*flows, "queue", "queue_up"}
     kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
     lines = {name: each for name, each in kept.items() if each}
@@ -97,6 +123,7 @@ def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument) ->
         "drops": [rounded(moment, 6) for moment in series.drops_s],
         "room": rounded(room_bytes(planned["forward"]["buffer"]) / 1e3),
         "connections": [series.connections, series.connections_drawn],
+        "point": point,
     }
 
 
