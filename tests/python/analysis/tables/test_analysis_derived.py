@@ -86,6 +86,6 @@ def test_harm_is_the_part_of_the_solo_performance_that_is_lost() -> None:
 
 
 def test_every_derived_key_is_documented() -> None:
-    text = " ".join((Path(__file__).parents[3] / "docs/reference/analysis.md").read_text().split())
+    text = " ".join((Path(__file__).parents[4] / "docs/reference/analysis.md").read_text().split())
     for key, about in analysis.DERIVED.items():
         assert f"| `{key}` | {about} |" in text, f"docs/reference/analysis.md: {key} differs"
