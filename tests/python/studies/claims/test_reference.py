@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from thalweg import studies
 from thalweg.studies.claims import models
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")
 
 
