@@ -20,7 +20,7 @@ FLOW = """\
 name = "a"
 cc = "cubic"
 """
-TEMPLATES = sorted((Path(__file__).parents[3] / "python" / "thalweg" / "report" / "static").glob("*.html.j2"))
+TEMPLATES = sorted((Path(__file__).parents[4] / "python" / "thalweg" / "report" / "static").glob("*.html.j2"))
 ENGINES = engine.capabilities().engines
 
 

@@ -15,7 +15,7 @@ from thalweg.scenario.text.quantities import Bdps, PacketCount, PerSecond, Quant
 from thalweg.scenario.text.texts import PARSERS as BY_FORMAT
 from thalweg.scenario.text.texts import UNITS
 
-VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "quantities.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[3] / "vectors" / "quantities.json").read_text())
 PARSERS = {"rate": quantities.rate, "size": quantities.size, "time": quantities.time}
 
 
