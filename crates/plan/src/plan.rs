@@ -324,16 +324,16 @@ pub struct Host {
     pub qdisc: Option<String>,
 }
 
-/// A generation of Linux, named after a long-term kernel.
+/// Generations of Linux, named after long-term kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Kernel {
-    /// Linux 6.1.
+    /// Linux 6.1: the window is half of the receive buffer.
     #[serde(rename = "6.1")]
     Linux6_1,
-    /// Linux 6.12.
+    /// Linux 6.12: the window follows from the size of packets in memory.
     #[serde(rename = "6.12")]
     Linux6_12,
-    /// Linux 6.18.
+    /// Linux 6.18: as 6.12, and the receive buffer grows by other rules.
     #[serde(rename = "6.18")]
     Linux6_18,
 }

@@ -3,6 +3,7 @@
 //! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has a `format` of
 //! ours (`rate`, `size`, `time`, ...) is a quantity; `x-example` is what an error message shows.
 
+use crate::plan::Kernel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -359,20 +360,6 @@ pub struct Host {
     /// Every packet leaves the host after a random delay between zero and this, in order.
     #[schemars(extend("format" = "time"))]
     pub delay_jitter: Option<String>,
-}
-
-/// Generations of Linux, named after long-term kernels.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub enum Kernel {
-    /// Linux 6.1: the window is half of the receive buffer.
-    #[serde(rename = "6.1")]
-    Linux6_1,
-    /// Linux 6.12: the window follows from the size of packets in memory.
-    #[serde(rename = "6.12")]
-    Linux6_12,
-    /// Linux 6.18: as 6.12, and the receive buffer grows by other rules.
-    #[serde(rename = "6.18")]
-    Linux6_18,
 }
 
 /// A flow: one connection, or a series or a number of like ones.

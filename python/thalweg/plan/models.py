@@ -161,7 +161,7 @@ class Cpu(Table):
 
 
 Kernel = Literal["6.1", "6.12", "6.18"]
-"""A generation of Linux, named after a long-term kernel."""
+"""Generations of Linux, named after long-term kernels."""
 
 
 class Host(Table):
