@@ -11,6 +11,7 @@ from thalweg.plan.resolve import Resolver
 from thalweg.plan.traces import Traces
 from thalweg.scenario import Document, sweep
 from thalweg.scenario.document import Value
+from thalweg.scenario.values import whole_number
 
 FORMAT = 1
 
@@ -21,7 +22,7 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     Raises `ThalwegErrors` if `engine` does not honour something; `others` are asked who does.
     """
     raw = document.raw
-    swept = raw.get("sweep", {})
+    swept = document.swept
     if errors := honours.check(document, swept, engine, others):
         raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
     with collector.paused():
@@ -29,9 +30,9 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     return Plan(
         format=FORMAT,
         engine=engine.name,
-        name=raw["name"],
-        about=raw.get("about", ""),
-        source=raw.get("source", ""),
+        name=str(raw["name"]),
+        about=str(raw.get("about", "")),
+        source=str(raw.get("source", "")),
         scenario_toml=document.text,
         traces=traces.by_name,
         experiments=experiments,
@@ -45,7 +46,7 @@ def _experiments(document: Document, swept: Mapping[str, Sequence[Value]]) -> tu
     for number, (assignment, point) in enumerate(sweep.scenarios(raw, swept)):
         resolved = resolver.resolve(point)
         settings = {key: seeds.number(value) for key, value in assignment.items()}
-        for repetition in range(raw.get("repetitions", 1)):
-            seed = seeds.derive(raw.get("seed", 1), assignment, repetition)
+        for repetition in range(whole_number(raw, "repetitions", 1)):
+            seed = seeds.derive(whole_number(raw, "seed", 1), assignment, repetition)
             experiments.append(resolved.experiment(experiment=number, repetition=repetition, sweep=settings, seed=seed))
     return experiments, traces

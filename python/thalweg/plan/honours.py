@@ -7,15 +7,14 @@ choices (`path.queue=fifo`, `flow.cc=name`). A key that no engine lists is decla
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from pydantic import JsonValue
-
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep
-from thalweg.scenario.document import Document, Raw, Value
+from thalweg.scenario.document import Document, Raw, TomlValue, Value
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
 from thalweg.scenario.text import words
+from thalweg.scenario.values import table, tables
 
 NAMED = ("host", "cc_params")
 """Tables whose keys are names of the user's."""
@@ -42,11 +41,11 @@ def check(
     for address, values in swept.items():
         place = sweep.locate(address, document.raw)
         note(_honoured(place, value, base, engine, others) for value in values)
-    for index, flow in enumerate(base.get("flow", [])):
+    for index, flow in tables(base, "flow"):
         address = name_of(("flow", index, "cc"), base)
         names = swept.get(address, [flow.get("cc")])
         params = {
-            *flow.get("cc_params", {}),
+            *table(flow, "cc_params"),
             *(key.removeprefix(f"{address}_params.") for key in swept if key.startswith(f"{address}_params.")),
         }
         for name in names:
@@ -72,7 +71,7 @@ def pattern(place: Place) -> str:
     return ".".join(parts)
 
 
-def _leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]:
+def _leaves(value: TomlValue, place: Place) -> Iterator[tuple[Place, TomlValue]]:
     if isinstance(value, dict) and value:
         for key, inside in value.items():
             yield from _leaves(inside, (*place, key))
@@ -84,7 +83,7 @@ def _leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]
 
 
 def _honoured(
-    place: Place, value: JsonValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
+    place: Place, value: TomlValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
 ) -> ThalwegError | None:
     key = pattern(place)
     name = name_of(place, raw)
@@ -101,7 +100,7 @@ def _honoured(
     return None
 
 
-def _choice(key: str, value: JsonValue) -> str:
+def _choice(key: str, value: TomlValue) -> str:
     """Write a choice as engines list it: an algorithm by name is `flow.cc=name`, whatever the name."""
     return "flow.cc=name" if key == "flow.cc" else f"{key}={value if isinstance(value, str) else show(value)}"
 
@@ -172,10 +171,10 @@ def _no_algorithm(name: str, place: str, engine: Engine, others: Mapping[str, En
 def _place_in_file(error: ThalwegError, document: Document) -> Place:
     """Find the place that an error is about: in the sweep if that sets it, else where the key stands."""
     address = str(error.place)
-    if address in document.raw.get("sweep", {}):
+    if address in document.swept:
         return ("sweep", address)
     keys = address.split(".")
     if keys[0] == "flow":
-        names = [flow.get("name") for flow in document.raw["flow"]]
+        names = [flow.get("name") for flow in document.flows]
         return ("flow", names.index(keys[1]), *keys[2:])
     return tuple(int(key) if key.isdigit() else key for key in keys)

@@ -7,6 +7,7 @@ from thalweg.engine import Algorithm, Engine
 from thalweg.plan.experiments import make
 from thalweg.plan.models import Experiment, Plan
 from thalweg.scenario import Document
+from thalweg.scenario.values import table
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,9 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
 
 def _named(document: Document) -> dict[str, Algorithm]:
     """Make up the algorithms that the scenario names."""
-    flows = document.raw["flow"]
-    names = [flow.get("cc") for flow in flows]
-    for key, values in document.raw.get("sweep", {}).items():
+    names = [flow.get("cc") for flow in document.flows]
+    for key, values in document.swept.items():
         if key.startswith("flow.") and key.endswith(".cc"):
             names += values
-    params = {param: "" for flow in flows for param in flow.get("cc_params", {})}
+    params = {param: "" for flow in document.flows for param in table(flow, "cc_params")}
     return {name: Algorithm(name, "", params) for name in names if isinstance(name, str)}

@@ -10,14 +10,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import TypeAdapter
 
 from thalweg.errors import ThalwegError
 from thalweg.plan import models as plan
 from thalweg.plan.flows import resolve_flow
 from thalweg.plan.traces import Traces
 from thalweg.scenario import models, values
-from thalweg.scenario.document import Raw
+from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.rules import rules_host
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import PacketCount, Rtts
@@ -69,7 +69,7 @@ class Resolver:
         self._folder = folder
         self._traces = traces
         self._parts = self._how()
-        self._known: dict[tuple[str, int], tuple[JsonValue, PointFields]] = {}
+        self._known: dict[tuple[str, int], tuple[TomlValue, PointFields]] = {}
         self._reverse: tuple[models.Reverse, int, plan.Link] | None = None
         """The last reverse direction, its round-trip time, and what they resolve to."""
 

@@ -6,7 +6,7 @@ from math import prod
 from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import structure, sweep
+from thalweg.scenario import structure, sweep, values
 from thalweg.scenario.document import Document, Raw, Replacements, Value
 from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
@@ -202,7 +202,7 @@ def extract(raw: Raw, keys: Sequence[str]) -> Raw:
         if top in raw and not (below and isinstance(value, dict)):
             extract[top] = value
         elif isinstance(value, dict) and below in value:
-            extract.setdefault(top, {})[below] = value[below]
+            extract[top] = {**values.table(extract, top), below: value[below]}
     return extract
 
 

@@ -31,7 +31,7 @@ def _inside(table: Raw, node: Schema, place: Place) -> Iterator[tuple[Place, Tom
         assert inner is not None, "a checked scenario has no unknown keys"
         if isinstance(value, dict):
             yield from _inside(value, inner, here)
-        elif not place and key in LISTS_OF_TABLES:
+        elif not place and key in LISTS_OF_TABLES and isinstance(value, list):
             for index, each in enumerate(value):
                 yield from _inside(each, resolve(inner)["items"], (*here, index))
         elif not _is_default(value, inner):

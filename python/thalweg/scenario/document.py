@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-from pydantic import JsonValue
+from typing import cast
 
 from thalweg.errors import Source, ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
@@ -22,14 +20,14 @@ READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 Value = bool | int | float | str
 """A value that a key of a scenario can have at one point of a sweep."""
 
-TomlValue = JsonValue
-"""A value as tomllib returns it; times and dates, which TOML has and JSON has not, no key of a scenario takes."""
+TomlValue = object
+"""A value as tomllib returns it: what reads it narrows its type."""
 
 Replacements = Mapping[str, TomlValue]
 """What replaces values of a scenario, by address; a list is what the key's sweep tries."""
 
-Raw = dict[str, Any]
-"""A TOML table as tomllib returns it: of `TomlValue`s, whose types `structure.check` compares with the schema."""
+Raw = dict[str, TomlValue]
+"""A TOML table as tomllib returns it; `structure.check` compares the types of its values with the schema."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,16 @@ class Document:
     raw: Raw
     not_in_file: frozenset[Place] = field(default=frozenset())
     """Places that the command line has set."""
+
+    @property
+    def swept(self) -> dict[str, list[Value]]:
+        """The values that the sweep of a checked scenario tries, by address."""
+        return cast(dict[str, list[Value]], self.raw.get("sweep", {}))
+
+    @property
+    def flows(self) -> list[Raw]:
+        """The flows of a checked scenario."""
+        return cast(list[Raw], self.raw["flow"])
 
     @cached_property
     def _lines(self) -> dict[Place, int]:

@@ -135,11 +135,12 @@ def _put(inside: TomlValue | None, place: Place, value: TomlValue) -> TomlValue:
 
 
 def _get(value: TomlValue | None, part: str | int) -> TomlValue | None:
+    inside: TomlValue | None = None
     if isinstance(value, dict) and isinstance(part, str):
-        return value.get(part)
+        inside = value.get(part)
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
-        return value[part]
-    return None
+        inside = value[part]
+    return inside
 
 
 def _inside(node: Schema) -> Schema:

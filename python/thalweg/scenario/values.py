@@ -50,6 +50,12 @@ def tables(raw: Raw, key: str) -> Iterator[tuple[int, Raw]]:
             yield index, each
 
 
+def whole_number(raw: Raw, key: str, default: int) -> int:
+    """Read a whole number; the default if it is absent or malformed."""
+    value = raw.get(key)
+    return value if isinstance(value, int) else default
+
+
 def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None = None) -> T | None:
     """Read a quantity; None if it is malformed, or absent and without a default."""
     text = raw.get(key, default)
@@ -68,9 +74,9 @@ def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
     for _, step in tables(link, "steps"):
         first = quantity(step, "rate", quantities.rate)
         return None if first is None else Fraction(first)
-    if isinstance(link.get("trace"), str):
+    if isinstance(trace := link.get("trace"), str):
         try:
-            return traces.mean_rate_bps(traces.read(folder / link["trace"]))
+            return traces.mean_rate_bps(traces.read(folder / trace))
         except ThalwegError:
             return None
     return None

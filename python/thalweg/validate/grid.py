@@ -6,12 +6,13 @@ engines take real time, and the full product of all factors would take days.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 from thalweg import scenario
 from thalweg.errors import ThalwegError
 from thalweg.scenario import Document
-from thalweg.scenario.document import READY_MADE, Raw
+from thalweg.scenario.document import READY_MADE
 from thalweg.scenario.sweep import Assignment
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.words import did_you_mean
@@ -37,7 +38,7 @@ class Grid:
     @property
     def cells(self) -> int:
         """Points of the sweeps of all scenarios."""
-        return sum(_points(document.raw) for document in self.documents)
+        return sum(_points(document) for document in self.documents)
 
 
 def ready_made() -> dict[str, Path]:
@@ -55,7 +56,7 @@ def load_grid(wanted: Sequence[str], *, quick: bool = False, repetitions: int | 
     whole = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]
     documents = [_thinned(document) for document in whole] if quick else whole
     _check_names(documents)
-    return Grid(documents, sum(_points(document.raw) for document in whole) - Grid(documents).cells)
+    return Grid(documents, sum(_points(document) for document in whole) - Grid(documents).cells)
 
 
 def _file(name: str) -> Path:
@@ -79,7 +80,7 @@ def _settings(file: Path, quick: bool, repetitions: int | None) -> Assignment:
     if quick:
         settings["repetitions"] = 1
         duration = scenario.load(file).raw.get("duration")
-        if duration is None or quantities.time(duration) > quantities.time(QUICK_DURATION):
+        if not isinstance(duration, str) or quantities.time(duration) > quantities.time(QUICK_DURATION):
             settings["duration"] = QUICK_DURATION
     if repetitions is not None:
         settings["repetitions"] = repetitions
@@ -87,18 +88,12 @@ def _settings(file: Path, quick: bool, repetitions: int | None) -> Assignment:
 
 
 def _thinned(document: Document) -> Document:
-    sweep = {
-        key: values if len(values) <= FEW else [values[0], values[-1]]
-        for key, values in document.raw.get("sweep", {}).items()
-    }
+    sweep = {key: values if len(values) <= FEW else [values[0], values[-1]] for key, values in document.swept.items()}
     return replace(document, raw=document.raw | {"sweep": sweep}) if sweep else document
 
 
-def _points(raw: Raw) -> int:
-    points = 1
-    for values in raw.get("sweep", {}).values():
-        points *= len(values)
-    return points
+def _points(document: Document) -> int:
+    return prod(len(values) for values in document.swept.values())
 
 
 def _check_names(documents: Sequence[Document]) -> None:

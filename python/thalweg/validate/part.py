@@ -16,7 +16,7 @@ from thalweg.plan import Plan
 from thalweg.results import open_run
 from thalweg.results.run_file import RunFile
 from thalweg.run import Outcome, default_directory, real_time_s
-from thalweg.scenario import Document, overridden
+from thalweg.scenario import Document, overridden, values
 from thalweg.validate.errors import ERRORS
 
 KERNEL = "host.*.kernel="
@@ -104,7 +104,7 @@ class GridPart:
         # An engine that is compared with itself runs once.
         both = (sides[0], sides[0] if engines[0] == engines[1] else sides[1])
         raw = document.raw
-        return cls(str(raw["name"]), str(raw.get("about", "")), points, both, list(raw.get("sweep", {})))
+        return cls(str(raw["name"]), str(raw.get("about", "")), points, both, list(document.swept))
 
 
 def _with_common_kernel(document: Document, engines: tuple[Engine, Engine]) -> Document:
@@ -112,12 +112,10 @@ def _with_common_kernel(document: Document, engines: tuple[Engine, Engine]) -> D
     if first == second or len(first & second) != 1:
         return document
     (kernel,) = first & second
-    hosts = document.raw.get("host", {})
+    hosts = values.table(document.raw, "host")
     names = ["sender", "receiver", *(name for name in hosts if name not in ("sender", "receiver"))]
-    swept = document.raw.get("sweep", {})
-    free = [
-        key for name in names if (key := f"host.{name}.kernel") not in swept and "kernel" not in hosts.get(name, {})
-    ]
+    of_hosts = {f"host.{name}.kernel": values.table(hosts, name) for name in names}
+    free = [key for key, host in of_hosts.items() if key not in document.swept and "kernel" not in host]
     return overridden(document, dict.fromkeys(free, kernel))
 
 

@@ -1,10 +1,8 @@
 """The experiments of a plan as a table: a line per point, and above them what is the same at all points."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
-
-from pydantic import JsonValue
 
 from thalweg import printable
 from thalweg.cli.printing import output
@@ -23,6 +21,7 @@ from thalweg.plan.models import (
 from thalweg.scenario import Document, departures, sweep, traces
 from thalweg.scenario.document import Raw
 from thalweg.scenario.text import quantities
+from thalweg.scenario.values import table as table_of
 
 RATES = (("Gbps", 10**9), ("Mbps", 10**6), ("kbps", 10**3))
 SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
@@ -59,7 +58,7 @@ def table(points: Sequence[Experiment], document: Document) -> str:
     """Write the points, an experiment each; every key that departs from its default is shown."""
     rows_of = _Rows(document)
     keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
-    swept = document.raw.get("sweep", {})
+    swept = document.swept
     others = _others(next(scenario for _, scenario in sweep.scenarios(document.raw, swept)), swept, document)
     if len(points) == 1:
         values = [[key, _value(value)] for key, value in points[0].sweep.items()]
@@ -75,7 +74,7 @@ def table(points: Sequence[Experiment], document: Document) -> str:
     return "\n\n".join([*([output.table(["at every point", ""], above)] if above else []), below])
 
 
-def _others(scenario: Raw, swept: Raw, document: Document) -> list[list[str]]:
+def _others(scenario: Raw, swept: Collection[str], document: Document) -> list[list[str]]:
     """Write the keys that depart from their defaults, and that neither the sweep nor other rows show."""
     rows = []
     for address, value in departures(scenario).items():
@@ -92,8 +91,8 @@ class _Rows:
 
     def __init__(self, document: Document) -> None:
         self._folder = document.file.parent
-        self._trace = document.raw["path"].get("trace", "")
-        self._swept = document.raw.get("sweep", {})
+        self._trace = table_of(document.raw, "path").get("trace", "")
+        self._swept = document.swept
         self._known: dict[tuple[int, str], str] = {}
 
     def of(self, point: Experiment) -> dict[str, str]:
@@ -121,7 +120,7 @@ class _Rows:
         return _flow(flow) if f"flow.{flow.name}.cc" in self._swept else f"{flow.cc}: {_flow(flow)}"
 
 
-def _value(value: JsonValue) -> str:
+def _value(value: object) -> str:
     """Write a value of the scenario; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
     if isinstance(value, list):
         return ", ".join(

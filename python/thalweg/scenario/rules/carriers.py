@@ -36,9 +36,9 @@ class Carrier:
     @classmethod
     def of(cls, link: Raw, folder: Path) -> "Carrier | None":
         """Read a direction's capacity; None if it is malformed, which has an error of its own."""
-        if isinstance(link.get("trace"), str):
+        if isinstance(trace := link.get("trace"), str):
             try:
-                return cls("trace", trace_ms=traces.read(folder / link["trace"]))
+                return cls("trace", trace_ms=traces.read(folder / trace))
             except ThalwegError:
                 return None
         if "steps" in link:

@@ -47,13 +47,13 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
     if "duration" not in raw:
         _passable(path, ("path",), mistakes)
     _queue(path, ("path",), mistakes)
-    if isinstance(path.get("reverse"), dict):
+    if isinstance(reverse := path.get("reverse"), dict):
         place: Place = ("path", "reverse")
-        _capacity(path["reverse"], place, folder, mistakes, is_required=False)
-        _room(path["reverse"], place, path, folder, mistakes)
-        _queue(path["reverse"], place, mistakes)
+        _capacity(reverse, place, folder, mistakes, is_required=False)
+        _room(reverse, place, path, folder, mistakes)
+        _queue(reverse, place, mistakes)
         if "duration" not in raw:
-            _passable(path["reverse"], place, mistakes)
+            _passable(reverse, place, mistakes)
 
 
 def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
@@ -83,10 +83,10 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
             expected="a rate above zero",
             hint="an outage is a step: see `steps`",
         )
-    if isinstance(link.get("steps"), list):
-        _steps(link["steps"], (*place, "steps"), mistakes)
-    if isinstance(link.get("trace"), str):
-        _trace(folder / link["trace"], (*place, "trace"), mistakes)
+    if isinstance(steps := link.get("steps"), list):
+        _steps(steps, (*place, "steps"), mistakes)
+    if isinstance(trace := link.get("trace"), str):
+        _trace(folder / trace, (*place, "trace"), mistakes)
 
 
 def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
@@ -235,8 +235,10 @@ def _queue(link: Raw, place: Place, mistakes: Mistakes) -> None:
 def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
     """Check whom hosts belong to, and the limits of their buffers."""
     hosts = values.table(raw, "host")
-    senders = {flow["host"] for _, flow in values.tables(raw, "flow") if isinstance(flow.get("host"), str)} | {"sender"}
-    for name, host in hosts.items():
+    flows = values.tables(raw, "flow")
+    senders = {sender for _, flow in flows if isinstance(sender := flow.get("host"), str)} | {"sender"}
+    for name in hosts:
+        host = values.table(hosts, name)
         if name not in senders and name != "receiver":
             mistakes.add(
                 "unused-host",
@@ -250,7 +252,7 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
             ("sndbuf_max", "sends", rules_direction.senders_of_data(raw)),
             ("rcvbuf_max", "receives", rules_direction.receivers_of_data(raw)),
         ):
-            if isinstance(host, dict) and key in host and name not in busy and name in known:
+            if key in host and name not in busy and name in known:
                 way = "up" if (name == "receiver") == (verb == "sends") else "down"
                 others = " or ".join(f"[host.{other}]" for other in sorted(busy))
                 mistakes.add(
@@ -260,7 +262,7 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                     hint=f"it belongs to {others}" if others else None,
                 )
         for key, least in LEAST_BUFFER_BYTES.items():
-            size = values.quantity(host, key, quantities.size) if isinstance(host, dict) else None
+            size = values.quantity(host, key, quantities.size)
             if size is not None and size < least:
                 mistakes.add(
                     "out-of-range",

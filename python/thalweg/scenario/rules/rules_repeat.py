@@ -65,7 +65,7 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
 def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
     """Check that every `until` names another flow, and that no flows wait for each other."""
     circles: list[set[str]] = []
-    names = [flow["name"] for _, flow in flows if isinstance(flow.get("name"), str)]
+    names = [name for _, flow in flows if isinstance(name := flow.get("name"), str)]
     follows = {
         name: until
         for _, flow in flows

@@ -77,8 +77,8 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
         return PlannedPart(part, engine, why_not=setup.why_not)
     laid = _settings(table, setup, quick=quick)
     document = _laid_over(study, part, laid)
-    swept = document.raw.get("sweep", {})
-    fixed = {key: laid[key] for key in study.documents[part].raw.get("sweep", {}) if key not in swept}
+    swept = document.swept
+    fixed = {key: laid[key] for key in study.documents[part].swept if key not in swept}
     shortened = _shortened(study, part, setup) if quick else ""
     scaled = "; ".join(filter(None, (setup.scaled if setup else None, shortened)))
     try:
@@ -112,7 +112,7 @@ def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str,
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
     """Say what --quick sets otherwise, but for keys of the sweep and repetitions, which reports state anyway."""
-    table, stated = study.claims.parts[part], {*study.documents[part].raw.get("sweep", {}), "repetitions"}
+    table, stated = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
     full, now = (_settings(table, setup, quick=which) for which in (False, True))
     changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in stated]
     return f"in the quick set {', '.join(changed)}" if changed else ""

@@ -43,8 +43,7 @@ def _shape(name: str, part: StudyPart, document: Document | None, mistakes: Mist
     if part.records is None:
         if document is None:
             return Shape({})
-        sweep: dict[str, list[Value]] = document.raw.get("sweep", {})
-        return Shape(sweep, [str(flow["name"]) for flow in document.raw["flow"]])
+        return Shape(document.swept, [str(flow["name"]) for flow in document.flows])
     for key in part.quick:
         if key not in RecordsPart.model_fields:
             mistakes.add_unknown(("parts", name, "quick", key), "key of records", key, list(RecordsPart.model_fields))
