@@ -83,50 +83,61 @@ def _one(address: Callable[[str], ImportedRow], name: str, text: str) -> Importe
     return {name: address(text)[name]}
 
 
+class _Fields:
+    """Reads fields of sockets, and notes the sockets whose amounts are not certain."""
+
+    def __init__(self, texts: pl.Series) -> None:
+        self.texts = texts
+        self.is_certain = pl.Series(CERTAIN, [True]).new_from_index(0, len(texts))
+
+    def counter(self, name: str, absent: int | None = 0) -> pl.Series:
+        values = self.texts.str.extract(f" {name}:([0-9]+)").cast(pl.Int64)
+        return values if absent is None else values.fill_null(absent)
+
+    def amount(self, pattern: str, absent: int | None = None, unit: float = 1e3) -> pl.Series:
+        groups = self.texts.str.extract_groups(f" {pattern}").struct.unnest().get_columns()
+        factor: pl.Series | float = unit
+        if len(groups) > 1:
+            factor = groups[1].replace_strict(list(PREFIXES), list(PREFIXES.values()), return_dtype=pl.Float64)
+        values, is_sure = round_amounts(groups[0].cast(pl.Float64) * factor)
+        self.is_certain &= is_sure
+        return values if absent is None else values.fill_null(absent)
+
+    def positive(self, pattern: str) -> pl.Series:
+        values = self.amount(pattern)
+        return values.set((values == 0).fill_null(False), None)
+
+
 def columns(addresses: Addresses, rows: Sequence[SocketRow], address: Callable[[str], ImportedRow]) -> pl.DataFrame:
     """Return the columns of usual sockets; `address` defines what the text of an address means."""
-    texts = pl.Series([row.text for row in rows], dtype=pl.String)
-    hosts = texts.str.extract_groups(ENDS).struct.unnest().get_columns()
-    is_certain = pl.Series(CERTAIN, [True]).new_from_index(0, len(rows))
+    fields = _Fields(pl.Series([row.text for row in rows], dtype=pl.String))
+    hosts = fields.texts.str.extract_groups(ENDS).struct.unnest().get_columns()
     found: dict[str, pl.Series] = {}
     for side, host, port in (("local", hosts[0], hosts[1]), ("remote", hosts[2], hosts[3])):
         name = f"{side}_address"
         converted, is_sure = Ends(name, addresses, partial(_one, address, name)).convert(host)
         found |= converted | {f"{side}_port": port.cast(pl.Int64)}
-        is_certain &= True if is_sure is None else is_sure
-
-    def counter(name: str, absent: int | None = 0) -> pl.Series:
-        values = texts.str.extract(f" {name}:([0-9]+)").cast(pl.Int64)
-        return values if absent is None else values.fill_null(absent)
-
-    def amount(pattern: str, absent: int | None = None, unit: float = 1e3) -> pl.Series:
-        nonlocal is_certain
-        groups = texts.str.extract_groups(f" {pattern}").struct.unnest().get_columns()
-        factor: pl.Series | float = unit
-        if len(groups) > 1:
-            factor = groups[1].replace_strict(list(PREFIXES), list(PREFIXES.values()), return_dtype=pl.Float64)
-        values, is_sure = round_amounts(groups[0].cast(pl.Float64) * factor)
-        is_certain &= is_sure
-        return values if absent is None else values.fill_null(absent)
-
-    def positive(values: pl.Series) -> pl.Series:
-        return values.set((values == 0).fill_null(False), None)
-
-    rate = amount(f"delivery_rate ({NUMBER})([KMGT]?)bps")
-    bw = amount(rf"bbr:\(bw:({NUMBER})([KMGT]?)bps")
-    flags = texts.str.extract(rf"\t((?: {FLAG})*)(?: |$)")
-    has_flags, has_ecn = flags != "", (flags + " ").str.contains(" ecn ", literal=True)
-    is_limited = (texts + " ").str.contains(" app_limited ", literal=True)
-    sent, again = counter("bytes_sent"), counter("bytes_retrans")
-    acked = pl.select(pl.min_horizontal(counter("bytes_acked"), sent - again)).to_series()
+        fields.is_certain &= True if is_sure is None else is_sure
     why = [row.at_us.why if isinstance(row.at_us, Assumed) else None for row in rows]
-    kinds = pl.Series([CLOSE if row.is_closed else INTERIM for row in rows], dtype=pl.String)
     found |= {
         "end_us": pl.Series([int(row.at_us) for row in rows], dtype=pl.Int64),
         f"end_us{WHY}": pl.Series(why, dtype=pl.String),
         "connection": pl.Series([row.connection for row in rows], dtype=pl.UInt64),
-        "kind": kinds,
+        "kind": pl.Series([CLOSE if row.is_closed else INTERIM for row in rows], dtype=pl.String),
         "cc": pl.Series([row.cc for row in rows], dtype=pl.String),
+    }
+    return pl.DataFrame(found | _of_tcp(fields) | {CERTAIN: fields.is_certain})
+
+
+def _of_tcp(fields: _Fields) -> dict[str, pl.Series]:
+    texts, counter, amount, positive = fields.texts, fields.counter, fields.amount, fields.positive
+    flags = texts.str.extract(rf"\t((?: {FLAG})*)(?: |$)")
+    has_flags, has_ecn = flags != "", (flags + " ").str.contains(" ecn ", literal=True)
+    is_limited = (texts + " ").str.contains(" app_limited ", literal=True)
+    rate = amount(f"delivery_rate ({NUMBER})([KMGT]?)bps")
+    sent, again = counter("bytes_sent"), counter("bytes_retrans")
+    acked = pl.select(pl.min_horizontal(counter("bytes_acked"), sent - again)).to_series()
+    return {
         "cgroup": texts.str.extract(r" cgroup:([!-9;=?-~]+)"),
         "sent_bytes": sent,
         "acked_bytes": acked,
@@ -141,14 +152,13 @@ def columns(addresses: Addresses, rows: Sequence[SocketRow], address: Callable[[
         "ecn": has_ecn.set(~has_flags, None),
         "ce_packets": counter("delivered_ce"),
         "mss_bytes": counter("mss", None),
-        "rtt_min_us": positive(amount(f"minrtt:({NUMBER})")),
-        "rtt_smoothed_us": positive(amount(f"rtt:({NUMBER})")),
+        "rtt_min_us": positive(f"minrtt:({NUMBER})"),
+        "rtt_smoothed_us": positive(f"rtt:({NUMBER})"),
         "delivery_rate_bps": rate,
         "delivery_rate_app_limited": is_limited.set(rate.is_null(), None),
         "busy_us": amount(f"busy:({NUMBER})", 0),
         "rwnd_limited_us": amount(f"rwnd_limited:({NUMBER})", 0),
         "sndbuf_limited_us": amount(f"sndbuf_limited:({NUMBER})", 0),
-        "bbr_bw_bps": positive(bw),
+        "bbr_bw_bps": positive(rf"bbr:\(bw:({NUMBER})([KMGT]?)bps"),
         "bbr_min_rtt_us": amount(rf"bbr:\(bw:[^,]*,mrtt:({NUMBER})"),
     }
-    return pl.DataFrame(found | {CERTAIN: is_certain})
