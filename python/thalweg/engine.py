@@ -130,13 +130,17 @@ def find() -> Path:
     )
 
 
-def capabilities() -> Capabilities:
-    """Ask the binary what it can do here.
+def capabilities(name: str | None = None) -> Capabilities:
+    """Ask the binary what its engines can do here.
+
+    Args:
+        name: Report this engine only, without probing the machine for the others. The result is empty if no engine has
+            this name. None: report all engines.
 
     Raises `ThalwegError` if there is no binary or it does not answer as it should.
     """
     binary = find()
-    answer = _ask(binary, ["capabilities", "--json"])
+    answer = _ask(binary, ["capabilities", "--json", *(["--engine", name] if name is not None else [])])
     try:
         parsed = json.loads(answer)
         if parsed["format"] != FORMAT:

@@ -146,7 +146,7 @@ def wait(behaviour: str) -> None:
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["capabilities", "--json"]:
+        case ["capabilities", "--json", *_]:
             write(json.dumps(CAPABILITIES))
         case ["run", "--plan", "-", "--out", out, *_]:
             run(os.environ.get("FAKE_ENGINE", "finish"), Path(out))

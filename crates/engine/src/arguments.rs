@@ -36,6 +36,9 @@ pub enum Command {
         /// As JSON, with every key that each engine honours.
         #[arg(long)]
         json: bool,
+        /// Report this engine only, and do not probe what the others need; may be given several times.
+        #[arg(long = "engine", value_name = "NAME")]
+        engines: Vec<String>,
     },
     /// Looks at this machine and its connections for a while: does it get its CPUs, and is BBR the slower for it? As JSON.
     Live {

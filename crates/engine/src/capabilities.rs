@@ -5,18 +5,24 @@ use crate::engines::ENGINES;
 use serde_json::{Map, Value, json};
 use thalweg_plan::plan::FORMAT;
 
-/// Everything, for programs.
-pub fn json() -> Value {
+/// Everything, for programs. Names that no engine has are skipped.
+pub fn json(names: &[String]) -> Value {
     json!({
         "format": FORMAT,
         "version": env!("CARGO_PKG_VERSION"),
-        "engines": ENGINES.iter().map(|engine| describe(*engine)).collect::<Vec<_>>(),
+        "engines": named(names).map(describe).collect::<Vec<_>>(),
     })
 }
 
-/// A few lines for people.
-pub fn text() -> String {
-    ENGINES.iter().map(|engine| summarise(*engine)).collect()
+/// A few lines for people. Names that no engine has are skipped.
+pub fn text(names: &[String]) -> String {
+    named(names).map(summarise).collect()
+}
+
+/// The engines of these names, or all engines if no name is given.
+fn named(names: &[String]) -> impl Iterator<Item = &'static dyn Engine> {
+    let is_named = |engine: &&dyn Engine| names.is_empty() || names.iter().any(|name| name == engine.name());
+    ENGINES.iter().copied().filter(is_named)
 }
 
 fn describe(engine: &dyn Engine) -> Value {

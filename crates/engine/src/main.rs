@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(options) => report(|output| run::run(&options, output)),
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
-        Command::Capabilities { json } => capabilities(json),
+        Command::Capabilities { json, engines } => capabilities(json, &engines),
         Command::Live { seconds } => live(Duration::from_secs(seconds.into())),
         Command::Policy(Policy::Simulate(options)) => play(&options),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
@@ -39,11 +39,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what each engine can do here.
-fn capabilities(json: bool) -> ExitCode {
+/// Prints what the engines of these names can do here, or all engines if no name is given.
+fn capabilities(json: bool, names: &[String]) -> ExitCode {
     match machine::experiments_that_fit() {
-        Ok(_) if json => print(&format!("{:#}\n", capabilities::json())),
-        Ok(_) => print(&capabilities::text()),
+        Ok(_) if json => print(&format!("{:#}\n", capabilities::json(names))),
+        Ok(_) => print(&capabilities::text(names)),
         Err(problem) => {
             eprintln!("{}\n  hint: {}", problem.sentence(), problem.hint);
             problem.exit.into()

@@ -96,6 +96,15 @@ fn capabilities_describe_the_simulator() {
 }
 
 #[test]
+fn capabilities_of_a_named_engine_are_those_that_the_full_report_lists() {
+    let all = ask(&["capabilities", "--json"]);
+    let named = ask(&["capabilities", "--json", "--engine", "sim"]);
+    assert_eq!(named["engines"], Value::Array(vec![all["engines"][0].clone()]));
+    let unknown = ask(&["capabilities", "--json", "--engine", "unknown"]);
+    assert_eq!(unknown["engines"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn the_schema_that_editors_use_is_the_one_that_the_binary_prints() {
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/scenario.schema.json");
     let printed = Command::new(ENGINE).args(["schema", "scenario"]).output().unwrap().stdout;

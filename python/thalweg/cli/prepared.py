@@ -6,6 +6,7 @@ from pathlib import Path
 from thalweg import __version__, collector, engine, plan, scenario
 from thalweg.cli import settings
 from thalweg.cli.printing import output
+from thalweg.errors import ThalwegError, ThalwegErrors
 
 
 def prepare(
@@ -29,9 +30,20 @@ def load(
 
 
 def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:
-    """Resolve a checked scenario for an engine."""
-    known = engine.capabilities()
+    """Resolve a checked scenario for an engine.
+
+    Probing the machine for the other engines takes time, and only errors name them: they are asked only then.
+    """
+    known = engine.capabilities(engine_name)
+    _compare_versions(known)
+    try:
+        return plan.make(document, engine.choose(engine_name, known), known.engines), known
+    except (ThalwegError, ThalwegErrors):
+        known = engine.capabilities()
+        return plan.make(document, engine.choose(engine_name, known), known.engines), known
+
+
+def _compare_versions(known: engine.Capabilities) -> None:
     if known.version != __version__:
         versions = f"{engine.BINARY} is version {known.version}, thalweg is {__version__}"
         output.talk(f"{versions}: see `thalweg doctor` ({known.binary})")
-    return plan.make(document, engine.choose(engine_name, known), known.engines), known

@@ -1,0 +1,44 @@
+"""`check` probes the machine for the engine that it needs: the others are asked when an error names them."""
+
+from pathlib import Path
+
+import pytest
+from thalweg import engine, scenario
+from thalweg.cli import prepared
+from thalweg.errors import ThalwegError, ThalwegErrors
+
+ROOT = Path(__file__).parents[3]
+QUICKSTART = ROOT / "scenarios" / "quickstart.toml"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """Names of the engines that were asked about; None stands for all."""
+    names: list[str | None] = []
+    capabilities = engine.capabilities
+
+    def recorded(name: str | None = None) -> engine.Capabilities:
+        names.append(name)
+        return capabilities(name)
+
+    monkeypatch.setattr(engine, "capabilities", recorded)
+    return names
+
+
+def test_a_correct_scenario_asks_about_its_engine_alone(asked: list[str | None]) -> None:
+    _, known = prepared.plan_for(scenario.load(QUICKSTART, {}), "sim")
+    assert asked == ["sim"]
+    assert list(known.engines) == ["sim"]
+
+
+def test_an_unknown_engine_is_answered_with_all_engines(asked: list[str | None]) -> None:
+    with pytest.raises(ThalwegError, match="there is no engine `smi`") as caught:
+        prepared.plan_for(scenario.load(QUICKSTART, {}), "smi")
+    assert caught.value.expected == "one of sim, kernel, uml, vm"
+
+
+def test_a_key_that_another_engine_honours_names_that_engine(asked: list[str | None]) -> None:
+    document = scenario.load(QUICKSTART, {"host.sender.qdisc": "fq"})
+    with pytest.raises(ThalwegErrors) as caught:
+        prepared.plan_for(document, "sim")
+    assert [error.hint for error in caught.value.errors] == ["these do: kernel, uml, vm"]
