@@ -43,6 +43,14 @@ def test_check_imports_no_library_that_computes_or_draws() -> None:
     assert imported("check", "scenarios/quickstart.toml") <= TYPER
 
 
+def test_a_report_of_one_run_imports_neither_altair_nor_scipy(tmp_path: Path) -> None:
+    scenario = ["scenarios/quickstart.toml", "--set", "duration=1s", "--set", "repetitions=2"]
+    libraries = imported("run", *scenario, "--out", str(tmp_path / "run"))
+    assert (tmp_path / "run" / "report.html").exists()
+    assert "polars" in libraries
+    assert not libraries & {"altair", "scipy", "vl_convert"}
+
+
 @pytest.mark.parametrize("command", main.COMMANDS, ids=lambda command: command.name)
 def test_the_list_of_commands_has_the_first_line_of_each(command: main.Lazy) -> None:
     assert command.help

@@ -17,8 +17,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
-
 from thalweg.analysis.statistics.intervals import CONFIDENCE, Estimate, t_quantile
 
 SAME = 1e-9
@@ -99,6 +97,8 @@ def _p(first: Estimate, second: Estimate, value: float) -> float:
     v, w = _variance_of_mean(first) or 0.0, _variance_of_mean(second) or 0.0
     if _is_same(first, second):
         return 1.0
+    from scipy import special  # takes 0.2 s to import, and reports of one run do not compare
+
     return float(2 * special.stdtr(_freedom(first, second, v, w), -abs(value) / math.sqrt(v + w)))
 
 
@@ -113,7 +113,11 @@ def _fieller(first: Estimate, second: Estimate, ratio: float) -> tuple[float | N
 
 
 def _quantile(first: Estimate, second: Estimate, v: float, w: float) -> float:
-    return float(special.stdtrit(_freedom(first, second, v, w), 0.5 + CONFIDENCE / 2)) if v + w > 0 else 0.0
+    if v + w <= 0:
+        return 0.0
+    from scipy import special
+
+    return float(special.stdtrit(_freedom(first, second, v, w), 0.5 + CONFIDENCE / 2))
 
 
 def _freedom(first: Estimate, second: Estimate, v: float, w: float) -> float:
