@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from thalweg import collector, printable
 from thalweg.errors import Exit, Source, ThalwegError
+from thalweg.processes import asked_to_end
 from thalweg.records.imports.addresses import Address, Addresses
 from thalweg.records.imports.blocks import Block, BlockImporter, in_threads
 from thalweg.records.imports.derived import complete, number
@@ -143,11 +144,11 @@ def convert(
     importing the same again replaces it, and counts nothing twice.
 
     Raises `ThalwegError` if a file cannot be read, if no line of any of them is a record, if `out` cannot be written,
-    or if `strict` and a line cannot be read. Nothing is left behind then.
+    or if `strict` and a line cannot be read. Nothing is left behind then, nor after Ctrl-C, SIGTERM or SIGHUP.
     """
     conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
     done = conversion.done
-    with collector.paused(), ExitStack() as unfinished:
+    with collector.paused(), asked_to_end(), ExitStack() as unfinished:
         named: list[tuple[RecordFile, str]] = []
         for path in dict.fromkeys(files):
             written = unfinished.enter_context(RecordFile(out))

@@ -1,0 +1,42 @@
+"""An import that is asked to end leaves nothing behind."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importing import SAMPLES
+from thalweg.errors import Exit
+
+WITHIN_S = 60
+
+SLOW = """
+import os, sys, time
+
+def wait(descriptor):
+    print("writing", flush=True)
+    time.sleep(600)
+
+os.fsync = wait
+from thalweg.cli.main import app
+sys.exit(app())
+"""
+"""`thalweg`, which waits where an import has written its file and has not named it."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_an_import_that_is_asked_to_end_removes_its_file_and_folder(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "records"
+    words = ["nginx", str(SAMPLES / "nginx-tcp.log"), "--config", str(SAMPLES / "nginx.conf"), "--format-name", "tcp"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, "import", *words, "--out", str(out)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    assert process.stdout.readline() == "writing\n"
+    assert [file.suffix for file in out.iterdir()] == [".part"]
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == Exit.INTERRUPTED, messages
+    assert not out.exists()
