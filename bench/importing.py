@@ -4,11 +4,14 @@
     make bench                                 with the others: some minutes
     .venv/bin/python bench/importing.py --quick    a smoke test: 20,000 lines of each format, once
     ... --form nginx --lines 1000000           one format, another length
+    ... --before DIR                           in turn with the version in another checkout
     ... --out FILE                             everything that was measured, for programs
 
 The logs are synthetic, from a seed; one row in a thousand is malformed (bench/measuring/logs.py). Seconds and memory
 are those of the whole process, its start included. goaccess counts requests of the same nginx log and writes JSON: it
 keeps sums where `thalweg import` keeps every request.
+
+At the end comes the table of docs/reference/performance.md, in Markdown.
 """
 
 import argparse
@@ -24,9 +27,11 @@ from statistics import median
 from measuring import child, logs
 
 RUNS = 5
-LINES = {"nginx": 1_000_000, "varnish": 300_000, "csv": 300_000, "ndt": 200_000, "ss": 200_000}
-"""Lines of each log: enough for the start of the process not to matter."""
+LINES = {"nginx": 200_000, "varnish": 100_000, "csv": 100_000, "ndt": 100_000, "ss": 40_000}
+"""Lines of each log."""
 QUICK_LINES = 20_000
+OURS, BEFORE, PEER = "thalweg import", "before", "goaccess"
+"""Programs that are measured."""
 GOAL = 250_000
 """Lines of nginx per second, on all cores."""
 PEER_FORMAT = '%h %^ %^ %^ %^ %^ [%d:%t %^] "%r" %s %b %^ %T %^ %^ %^ "%R" "%u"'
@@ -45,6 +50,15 @@ class Run:
     peak_bytes: int
 
 
+@dataclass(frozen=True)
+class Log:
+    """A log to write and to import."""
+
+    form: str
+    lines: int
+    seed: int
+
+
 def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description="Measure how many lines a second thalweg import reads.")
@@ -52,6 +66,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each log is imported (default: {RUNS})")
     parser.add_argument("--form", choices=logs.FORMS, action="append", help="a format (default: all)")
     parser.add_argument("--lines", type=int, help="lines of each log")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="a checkout of the version to compare with")
     parser.add_argument("--seed", type=int, default=1, help="seed of the logs (default: 1)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
@@ -61,31 +76,36 @@ def main() -> None:
     runs: list[Run] = []
     for form in chosen.form or logs.FORMS:
         lines = chosen.lines or (QUICK_LINES if chosen.quick else LINES[form])
-        measured = measure(form, lines, chosen.seed, 1 if chosen.quick else chosen.runs, goaccess)
+        log = Log(form, lines, chosen.seed)
+        measured = measure(log, 1 if chosen.quick else chosen.runs, goaccess, chosen.before)
         for program in dict.fromkeys(run.program for run in measured):
             print(text([run for run in measured if run.program == program]), flush=True)
         runs += measured
+    print(f"\n{table(runs)}\n")
     print(f"goal: {GOAL:,} lines of nginx per second, on all cores")
     if chosen.out:
         chosen.out.write_text(json.dumps([asdict(run) for run in runs], indent=2) + "\n")
 
 
-def measure(form: str, lines: int, seed: int, runs: int, goaccess: str | None) -> list[Run]:
-    """Import a log of a format, and have the peer read it, in turn."""
+def measure(log: Log, runs: int, goaccess: str | None, before: Path | None) -> list[Run]:
+    """Import a log, and have the version before and the peer read it, in turn."""
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
-        log = Path(folder) / f"{form}.log"
-        written = logs.write(form, log, lines, seed)
+        file = Path(folder) / f"{log.form}.log"
+        written = logs.write(log.form, file, log.lines, log.seed)
         ours: list[str | Path] = [
-            sys.executable, "-m", "thalweg", "import", form, log, *logs.options(form), "--out",
+            sys.executable, "-m", "thalweg", "import", log.form, file, *logs.options(log.form), "--out",
             Path(folder) / "records",
         ]  # fmt: skip
-        peer: list[str | Path] = [
-            goaccess or "", log, f"--log-format={PEER_FORMAT}", "--date-format=%d/%b/%Y", "--time-format=%H:%M:%S",
-            "--no-progress", "-o", Path(folder) / "peer.json",
-        ]  # fmt: skip
-        commands = {"thalweg import": ours} | ({"goaccess": peer} if goaccess and form == "nginx" else {})
+        commands = {OURS: ours}
+        if before:
+            commands[BEFORE] = ["env", f"PYTHONPATH={before / 'python'}", *ours]
+        if goaccess and log.form == "nginx":
+            commands[PEER] = [
+                goaccess, file, f"--log-format={PEER_FORMAT}", "--date-format=%d/%b/%Y", "--time-format=%H:%M:%S",
+                "--no-progress", "-o", Path(folder) / "peer.json",
+            ]  # fmt: skip
         return [
-            Run(form, written, program, cost.wall_s, cost.cpu_s, cost.peak_bytes)
+            Run(log.form, written, program, cost.wall_s, cost.cpu_s, cost.peak_bytes)
             for _ in range(runs)
             for program, command in commands.items()
             for cost in [child.run(command)]
@@ -102,6 +122,32 @@ def text(runs: Sequence[Run]) -> str:
         f" [{walls[0]:,.0f}, {walls[-1]:,.0f}], {median(cpus):>9,.0f} per CPU second"
         f" [{cpus[0]:,.0f}, {cpus[-1]:,.0f}], {peak / 2**20:.0f} MiB"
     )
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return medians of lines per CPU second as a table in Markdown, with the version before where it was measured."""
+    has_before = any(run.program == BEFORE for run in runs)
+    columns = ["lines per CPU second before", "after", "ratio"] if has_before else ["lines per CPU second"]
+    head = ["Format", "lines", *columns]
+    rows = [head, ["---"] * len(head)]
+    for form in dict.fromkeys(run.form for run in runs):
+        after = _speed(runs, form, OURS)
+        cells = [form, f"{next(run.lines for run in runs if run.form == form):,}"]
+        if has_before:
+            before = _speed(runs, form, BEFORE)
+            cells += [_thousands(before), _thousands(after), f"{after / before:.1f}"]
+        else:
+            cells.append(_thousands(after))
+        rows.append(cells)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _speed(runs: Sequence[Run], form: str, program: str) -> float:
+    return median(run.lines / run.cpu_s for run in runs if (run.form, run.program) == (form, program))
+
+
+def _thousands(count: float) -> str:
+    return f"{count / 1e3:.1f} k"
 
 
 if __name__ == "__main__":
