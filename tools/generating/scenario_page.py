@@ -31,6 +31,8 @@ SECTIONS = (
     ("[path]", "path", "Path"),
     ("[[path.steps]]", "path.steps", "Step"),
     ("[path.queue]", "path.queue", "QueueTable"),
+    ("[path.policer]", "path.policer", "Policer"),
+    ("[path.aggregation]", "path.aggregation", "Aggregation"),
     ("[path.loss]", "path.loss", "LossModel"),
     ("[path.reorder]", "path.reorder", "ReorderTable"),
     ("[path.reverse]", "path.reverse", "Reverse"),

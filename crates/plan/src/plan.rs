@@ -31,7 +31,7 @@ pub struct Plan {
     pub traces: BTreeMap<String, Vec<u64>>,
     /// Conditions that change over time, by the names that links use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("x-left-out" = true))]
+    #[schemars(extend("x-left-out" = true, "default" = {}))]
     pub profiles: BTreeMap<String, Profile>,
     /// Every point of the sweep times every repetition.
     pub experiments: Vec<Experiment>,

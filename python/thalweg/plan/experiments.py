@@ -35,6 +35,7 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
         source=str(raw.get("source", "")),
         scenario_toml=document.text,
         traces=traces.by_name,
+        profiles=traces.profiles,
         experiments=experiments,
     )
 

@@ -23,6 +23,7 @@ def resolve_flow(flow: models.Flow, folder: Path) -> plan.Flow:
         cc_file=_cc_file(flow.cc, folder) if isinstance(flow.cc, models.CcTable) else None,
         cc_params=dict(sorted(flow.cc_params.items())),
         paced=flow.paced,
+        ecn=bool(flow.ecn),
         start_ns=quantities.time(flow.start),
         stop_ns=None if flow.stop is None else quantities.time(flow.stop),
         load=load,

@@ -7,9 +7,6 @@ from pydantic import Field
 
 from thalweg.plan.table import Table
 
-SweepValue = bool | int | float | str
-"""A value that a sweep gave to a key; all values of one key are of one kind."""
-
 Span = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """A length of time in nanoseconds, never negative."""
 
@@ -18,6 +15,35 @@ Time = Annotated[int, Field(ge=0, le=18446744073709551615)]
 
 Rate = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """Bits per second. `Mbps` is 10^6 bit/s."""
+
+Chance = float
+"""A probability from 0 to 1."""
+
+
+class ProfilePoint(Table):
+    """Conditions from a time on; null: as before."""
+
+    at_ns: Time
+    """Since when."""
+    rate_bps: Rate | None = None
+    """The rate, for links whose capacity is the profile; 0 stops the link."""
+    delay_ns: Span | None = None
+    """The propagation delay."""
+    loss: Chance | None = None
+    """The probability that a packet is lost at random."""
+
+
+class Profile(Table):
+    """Conditions of a link that change over time."""
+
+    points: list[ProfilePoint]
+    """The first is at 0; later ones follow in time."""
+    period_ns: Span | None = None
+    """Period after which it repeats; null: the last point lasts."""
+
+
+SweepValue = bool | int | float | str
+"""A value that a sweep gave to a key; all values of one key are of one kind."""
 
 
 class Step(Table):
@@ -51,7 +77,13 @@ class CapacityTrace(Table):
     """Its name in `Plan::traces`."""
 
 
-Capacity = Annotated[CapacityUnlimited | CapacitySteps | CapacityTrace, Field(discriminator="kind")]
+class CapacityProfile(Table):
+    """At the rates of the link's profile."""
+
+    kind: Literal["profile"] = "profile"
+
+
+Capacity = Annotated[CapacityUnlimited | CapacitySteps | CapacityTrace | CapacityProfile, Field(discriminator="kind")]
 """How fast packets leave the queue."""
 
 Bytes = Annotated[int, Field(ge=0, le=18446744073709551615)]
@@ -82,16 +114,154 @@ Buffer = Annotated[BufferBytes | BufferPackets, Field(discriminator="kind")]
 
 
 class QueueFifo(Table):
-    """First in, first out; what does not fit is dropped."""
+    """First in, first out; a packet that does not fit is dropped."""
 
     kind: Literal["fifo"] = "fifo"
 
 
-Queue = QueueFifo
-"""Queue disciplines with their parameters."""
+class QueueCodel(Table):
+    """Controlled delay (RFC 8289)."""
 
-Chance = float
-"""A probability from 0 to 1."""
+    kind: Literal["codel"] = "codel"
+    target_ns: Span
+    """Acceptable standing delay."""
+    interval_ns: Span
+    """Window in which the delay must fall below the target."""
+    ecn: bool
+    """Whether ECN-capable packets are marked instead of dropped."""
+    ce_threshold_ns: Span | None = None
+    """ECN-capable packets with at least this sojourn time are marked; null: none are."""
+
+
+class QueueFqCodel(Table):
+    """Flow queuing with CoDel (RFC 8290)."""
+
+    kind: Literal["fq_codel"] = "fq_codel"
+    flows: Annotated[int, Field(ge=0, le=4294967295)]
+    """Number of sub-queues that flows are hashed to."""
+    quantum_bytes: Bytes
+    """Bytes that a sub-queue may send in a round."""
+    memory_limit_bytes: Bytes
+    """Limit of all packets together."""
+    drop_batch: Annotated[int, Field(ge=0, le=4294967295)]
+    """Maximum number of packets dropped at once from the largest sub-queue when the limit is exceeded."""
+    target_ns: Span
+    """Acceptable standing delay of a sub-queue."""
+    interval_ns: Span
+    """Window in which the delay must fall below the target."""
+    ecn: bool
+    """Whether ECN-capable packets are marked instead of dropped."""
+    ce_threshold_ns: Span | None = None
+    """ECN-capable packets with at least this sojourn time are marked; null: none are."""
+
+
+class QueuePie(Table):
+    """Proportional integral controller enhanced (RFC 8033)."""
+
+    kind: Literal["pie"] = "pie"
+    target_ns: Span
+    """Delay that the controller holds."""
+    tupdate_ns: Span
+    """Interval between two updates of the drop probability."""
+    alpha: Annotated[int, Field(ge=0, le=4294967295)]
+    """Weight of the deviation from the target, in sixteenths of 1/s."""
+    beta: Annotated[int, Field(ge=0, le=4294967295)]
+    """Weight of the change of the delay, in sixteenths of 1/s."""
+    ecn: bool
+    """Whether ECN-capable packets are marked instead of dropped while the drop probability is at most 10 %."""
+
+
+class QueueFqPie(Table):
+    """Flow queuing with PIE."""
+
+    kind: Literal["fq_pie"] = "fq_pie"
+    flows: Annotated[int, Field(ge=0, le=4294967295)]
+    """Number of sub-queues that flows are hashed to."""
+    quantum_bytes: Bytes
+    """Bytes that a sub-queue may send in a round."""
+    memory_limit_bytes: Bytes
+    """Limit of all packets together."""
+    target_ns: Span
+    """Delay that the controller of a sub-queue holds."""
+    tupdate_ns: Span
+    """Interval between two updates of the drop probabilities."""
+    alpha: Annotated[int, Field(ge=0, le=4294967295)]
+    """Weight of the deviation from the target, in sixteenths of 1/s."""
+    beta: Annotated[int, Field(ge=0, le=4294967295)]
+    """Weight of the change of the delay, in sixteenths of 1/s."""
+    ecn: bool
+    """Whether ECN-capable packets are marked instead of dropped while the drop probability is at most `ecn_prob`."""
+    ecn_prob: Annotated[int, Field(ge=0, le=4294967295)]
+    """Drop probability up to which packets are marked, in percent."""
+
+
+class QueueRed(Table):
+    """Random early detection (Floyd and Jacobson, 1993)."""
+
+    kind: Literal["red"] = "red"
+    min_bytes: Bytes
+    """Average queue from which on packets are marked or dropped."""
+    max_bytes: Bytes
+    """Average queue from which on every packet is."""
+    avpkt_bytes: Bytes
+    """Average size of a packet."""
+    burst: Annotated[int, Field(ge=0, le=4294967295)]
+    """Number of packets that a burst may have; it sets the weight of the average."""
+    probability: Chance
+    """Probability at `max`."""
+    bandwidth_bps: Rate
+    """Rate at which the average decays while the queue is idle."""
+    ecn: bool
+    """Whether ECN-capable packets are marked instead of dropped."""
+
+
+class QueueFq(Table):
+    """Fair queuing by flow, without its pacing: packets that a router forwards have no socket."""
+
+    kind: Literal["fq"] = "fq"
+    flow_limit: Annotated[int, Field(ge=0, le=4294967295)]
+    """Maximum number of packets of a flow."""
+    quantum_bytes: Bytes
+    """Bytes that a flow may send in a round."""
+    initial_quantum_bytes: Bytes
+    """Bytes that a new flow may send in its first round."""
+    ce_threshold_ns: Span | None = None
+    """ECN-capable packets with at least this sojourn time are marked; null: none are."""
+
+
+class QueueDualpi2(Table):
+    """Dual-queue coupled AQM (RFC 9332) with PI2."""
+
+    kind: Literal["dualpi2"] = "dualpi2"
+    target_ns: Span
+    """Delay of the classic queue that the controller holds."""
+    tupdate_ns: Span
+    """Interval between two updates of the base probability."""
+    alpha: float
+    """Weight of the deviation from the target, in 1/s."""
+    beta: float
+    """Weight of the change of the delay, in 1/s."""
+    step_thresh_ns: Span
+    """Sojourn time from which on every packet of the L queue is marked."""
+    coupling_factor: Annotated[int, Field(ge=0, le=4294967295)]
+    """Ratio between the marking probability of the L queue and the square root of the classic drop probability."""
+    classic_protection: Annotated[int, Field(ge=0, le=4294967295)]
+    """Share of the capacity that the classic queue is guaranteed while the L queue is busy, in percent."""
+
+
+class QueueCake(Table):
+    """Common applications kept enhanced; real engines only."""
+
+    kind: Literal["cake"] = "cake"
+    rtt_ns: Span
+    """Round-trip time that its AQM is tuned for."""
+
+
+Queue = Annotated[
+    QueueFifo | QueueCodel | QueueFqCodel | QueuePie | QueueFqPie | QueueRed | QueueFq | QueueDualpi2 | QueueCake,
+    Field(discriminator="kind"),
+]
+"""Queue disciplines with their parameters. The limit of each is the link's buffer."""
 
 
 class LossBernoulli(Table):
@@ -120,9 +290,31 @@ Loss = Annotated[LossBernoulli | LossGilbertElliott, Field(discriminator="kind")
 """Random loss."""
 
 
+class Policer(Table):
+    """A token bucket. A packet passes if the bucket holds its size, and is dropped otherwise."""
+
+    rate_bps: Rate
+    """Rate at which the bucket fills, in IP packets."""
+    burst_bytes: Bytes
+    """Size of the bucket, which is full at the start."""
+    after: bool
+    """Whether it stands behind the capacity instead of in front of the queue."""
+
+
+class Aggregation(Table):
+    """Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all that wait then
+    leave together.
+    """
+
+    interval_ns: Span
+    """How long packets are collected."""
+    max_bytes: Bytes | None = None
+    """Maximum number of bytes that leave together; null: no limit."""
+
+
 class Link(Table):
-    """One direction of the path. A packet meets, in this order: loss, duplication, the queue, the capacity, the delay
-    with its jitter and reordering.
+    """One direction of the path. A packet meets, in this order: loss, duplication, the policer, the queue, the
+    capacity, the delay with its jitter and reordering, aggregation.
     """
 
     capacity: Capacity
@@ -145,6 +337,14 @@ class Link(Table):
     """How long a packet is held back."""
     allow_reordering: bool = Field(default=False, exclude_if=not_)
     """Whether packets whose delay varies may overtake one another."""
+    policer: Policer | None = Field(default=None, exclude_if=not_)
+    """Token bucket that drops; absent or null: none."""
+    aggregation: Aggregation | None = Field(default=None, exclude_if=not_)
+    """Packets leave together; absent or null: each leaves alone."""
+    ack_thinning: Annotated[int, Field(ge=0, le=4294967295)] | None = Field(default=None, exclude_if=not_)
+    """One in this number of acknowledgements of a connection is forwarded; absent or null: all are."""
+    profile: str | None = Field(default=None, exclude_if=not_)
+    """Name in `Plan::profiles` of how delay and loss change; absent or null: they do not."""
 
 
 class Cpu(Table):
@@ -161,7 +361,7 @@ class Cpu(Table):
 
 
 Kernel = Literal["6.1", "6.12", "6.18"]
-"""Generations of Linux, named after long-term kernels."""
+"""A generation of Linux, named after a long-term kernel."""
 
 
 class Host(Table):
@@ -290,6 +490,8 @@ class Flow(Table):
     """What to load the algorithm from; absent or null: the engine has it."""
     paced: bool = Field(default=False, exclude_if=not_)
     """Whether segments leave at the pacing rate even if the algorithm does not pace."""
+    ecn: bool = Field(default=False, exclude_if=not_)
+    """Whether the connection negotiates ECN."""
     stop_ns: Time | None = None
     """When the flow stops sending; null: at the end."""
     up: bool = Field(default=False, exclude_if=not_)
@@ -383,3 +585,5 @@ class Plan(Table):
     """Capacity traces by the names that links use: milliseconds at which a 1500-byte packet may leave, in order."""
     experiments: list[Experiment]
     """Every point of the sweep times every repetition."""
+    profiles: dict[str, Profile] = Field(default=None, exclude_if=not_)
+    """Conditions that change over time, by the names that links use."""

@@ -4,7 +4,7 @@ The point has been checked, so that what is looked up here is there and well-for
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Any, TypedDict
 
 from pydantic import TypeAdapter
 
-from thalweg.errors import ThalwegError
 from thalweg.plan import models as plan
+from thalweg.plan import queues
 from thalweg.plan.flows import resolve_flow
 from thalweg.plan.traces import Traces
 from thalweg.scenario import models, values
@@ -21,6 +21,7 @@ from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.rules import rules_host
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import PacketCount, Rtts
+from thalweg.scenario.traces import Point
 
 NO_LIMIT_BYTES = 2**31 - 1
 """Socket buffers and queues where nothing is said: the largest that tcp_wmem and tcp_rmem can hold in Linux."""
@@ -29,8 +30,6 @@ REORDER_RTT_SHARE = 8
 """A packet that is held back without a delay of its own waits for this part of path.rtt: RACK's window is a quarter."""
 
 DEFAULT_REVERSE = models.Reverse()
-
-FIFO = plan.QueueFifo()
 
 
 class PointFields(TypedDict, total=False):
@@ -70,8 +69,8 @@ class Resolver:
         self._traces = traces
         self._parts = self._how()
         self._known: dict[tuple[str, int], tuple[TomlValue, PointFields]] = {}
-        self._reverse: tuple[models.Reverse, int, plan.Link] | None = None
-        """The last reverse direction, its round-trip time, and what they resolve to."""
+        self._reverse: tuple[tuple[models.Reverse, int, tuple[Point, ...]], plan.Link] | None = None
+        """The last reverse direction with its round-trip time and its delays, and what they resolve to."""
 
     def resolve(self, raw: Raw) -> Resolved:
         """Resolve a point, as `sweep.scenarios` returns it."""
@@ -103,16 +102,19 @@ class Resolver:
         }
 
     def _path(self, path: models.Path) -> PointFields:
+        assert path.rtt is not None, "checked by the rules"
         rtt_ns = quantities.time(path.rtt)
         one_way = rtt_ns // 2
         backward = path.reverse or DEFAULT_REVERSE
-        if self._reverse is None or self._reverse[:2] != (backward, rtt_ns):
-            link = _link(backward, self._folder, self._traces, rtt_ns, rtt_ns - one_way)
-            self._reverse = backward, rtt_ns, link
+        forth, back = _rtt_steps(path.steps or [])
+        key = backward, rtt_ns, tuple(back)
+        if self._reverse is None or self._reverse[0] != key:
+            link = _link(backward, self._folder, self._traces, rtt_ns, _Delay(rtt_ns - one_way, back))
+            self._reverse = key, link
         return {
             "rtt_ns": rtt_ns,
-            "forward": _link(path, self._folder, self._traces, rtt_ns, one_way),
-            "reverse": self._reverse[2],
+            "forward": _link(path, self._folder, self._traces, rtt_ns, _Delay(one_way, forth)),
+            "reverse": self._reverse[1],
         }
 
 
@@ -140,21 +142,73 @@ def in_time(text: str, rtt_ns: int) -> int:
     return int(value.factor * rtt_ns) if isinstance(value, Rtts) else value
 
 
-def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_ns: int, delay_ns: int) -> plan.Link:
+@dataclass(frozen=True)
+class _Delay:
+    """Propagation delay of a direction."""
+
+    at_start_ns: int
+    steps: list[Point]
+    """How it changes."""
+
+
+def _rtt_steps(steps: list[models.Step]) -> tuple[list[Point], list[Point]]:
+    """Return how the delays of both directions change where steps set the round-trip time."""
+    rtts = [(quantities.time(step.at), quantities.time(step.rtt)) for step in steps if step.rtt is not None]
+    forth = [Point(at, delay_ns=rtt // 2) for at, rtt in rtts]
+    back = [Point(at, delay_ns=rtt - rtt // 2) for at, rtt in rtts]
+    return forth, back
+
+
+def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_ns: int, delay: _Delay) -> plan.Link:
     capacity, rate_bps = _capacity(link, folder, traces)
     held_back, held_back_ns = _reorder(link.reorder, rtt_ns)
+    buffer = _buffer(link.buffer, rate_bps, rtt_ns)
+    queue, buffer = queues.resolve(link.queue, buffer, rate_bps, is_buffer_set="buffer" in link.model_fields_set)
     return plan.Link(
         capacity=capacity,
-        buffer=_buffer(link.buffer, rate_bps, rtt_ns),
-        queue=_queue(link.queue),
+        buffer=buffer,
+        queue=queue,
         loss=_loss(link.loss),
         duplicate=link.duplicate,
-        delay_ns=delay_ns,
+        delay_ns=delay.at_start_ns,
         jitter_ns=quantities.time(link.jitter),
         allow_reordering=link.allow_reordering,
         reorder=held_back,
         reorder_delay_ns=held_back_ns,
+        policer=_policer(link.policer),
+        aggregation=_aggregation(link.aggregation),
+        ack_thinning=link.ack_thinning if isinstance(link, models.Reverse) else None,
+        profile=_profile(link, folder, traces, delay),
     )
+
+
+def _policer(policer: models.Policer | None) -> plan.Policer | None:
+    if policer is None:
+        return None
+    rate_bps, burst_bytes = quantities.rate(policer.rate), quantities.size(policer.burst)
+    return plan.Policer(rate_bps=rate_bps, burst_bytes=burst_bytes, after=policer.after)
+
+
+def _aggregation(aggregation: models.Aggregation | None) -> plan.Aggregation | None:
+    if aggregation is None:
+        return None
+    max_bytes = _optional(quantities.size, aggregation.max_bytes)
+    return plan.Aggregation(interval_ns=quantities.time(aggregation.interval), max_bytes=max_bytes)
+
+
+def _profile(link: models.Path | models.Reverse, folder: Path, traces: Traces, delay: _Delay) -> str | None:
+    """Add how the delay and the loss of a link change, or all that a CSV says; return the name, or None."""
+    if link.trace is not None and (conditions := traces.add(folder / link.trace).conditions):
+        return traces.add_profile(conditions.points, conditions.period_ns)
+    points = {point.at_ns: point for point in delay.steps}
+    for step in link.steps or []:
+        if step.loss is not None:
+            at_ns = quantities.time(step.at)
+            points[at_ns] = replace(points.get(at_ns, Point(at_ns)), loss=float(step.loss))
+    if not points:
+        return None
+    points.setdefault(0, Point(0))
+    return traces.add_profile([points[at_ns] for at_ns in sorted(points)], None)
 
 
 def _capacity(
@@ -163,12 +217,19 @@ def _capacity(
     """Give the capacity, and the rate that a BDP counts in."""
     if link.rate is not None:
         return _constant(link.rate)
-    if link.steps is not None:
-        steps = [plan.Step(at_ns=quantities.time(step.at), rate_bps=quantities.rate(step.rate)) for step in link.steps]
+    steps = [
+        plan.Step(at_ns=quantities.time(step.at), rate_bps=quantities.rate(step.rate))
+        for step in link.steps or []
+        if step.rate is not None
+    ]
+    if steps:
         return plan.CapacitySteps(steps=steps), Fraction(steps[0].rate_bps)
     if link.trace is not None:
-        name, rate_bps = traces.add(folder / link.trace)
-        return plan.CapacityTrace(trace=name), rate_bps
+        added = traces.add(folder / link.trace)
+        if added.trace is not None:
+            return plan.CapacityTrace(trace=added.trace), added.rate_bps
+        if added.rate_bps:
+            return plan.CapacityProfile(), added.rate_bps
     return plan.CapacityUnlimited(), None
 
 
@@ -185,13 +246,6 @@ def _buffer(text: str, rate_bps: Fraction | None, rtt_ns: int) -> plan.Buffer:
     # Nothing queues where the rate has no limit, so the room does not matter there.
     room = values.room_bytes(buffer, rate_bps, rtt_ns)
     return plan.BufferBytes(bytes=NO_LIMIT_BYTES if room is None else room)
-
-
-def _queue(queue: models.Queue) -> plan.Queue:
-    name = queue.name if isinstance(queue, models.QueueTable) else queue
-    if name != "fifo":
-        raise ThalwegError("not-honoured", f"no engine honours the queue discipline `{name}` yet", place="path.queue")
-    return FIFO
 
 
 @lru_cache

@@ -1,25 +1,55 @@
 """The traces of a plan: each once, whatever it is called and however often it is used."""
 
 import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from thalweg.plan import models as plan
 from thalweg.scenario import traces
+from thalweg.scenario.traces import Conditions, Point
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a plan has of a trace file: the name of one of the two, and the mean rate in bit/s."""
+
+    trace: str | None
+    """Name of its opportunities."""
+    conditions: Conditions | None
+    """What a CSV says, for a profile."""
+    rate_bps: Fraction
 
 
 class Traces:
-    """Traces by the hash of their content."""
+    """Traces and profiles by the hash of their content."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self.by_name: dict[str, list[int]] = {}
-        self._known: dict[Path, tuple[str, Fraction]] = {}
+        self.profiles: dict[str, plan.Profile] = {}
+        self._known: dict[Path, Added] = {}
 
-    def add(self, file: Path) -> tuple[str, Fraction]:
-        """Read a trace; gives its name in the plan and its mean rate in bits per second."""
+    def add(self, file: Path) -> Added:
+        """Read a trace file."""
         if file not in self._known:
-            times = traces.read(file)
-            digest = hashlib.sha256("\n".join(map(str, times)).encode("ascii")).hexdigest()
-            self.by_name[digest[:16]] = list(times)
-            self._known[file] = digest[:16], traces.mean_rate_bps(times)
+            trace = traces.read(file)
+            name = None
+            if not isinstance(trace, Conditions):
+                digest = hashlib.sha256("\n".join(map(str, trace.times_ms)).encode("ascii")).hexdigest()
+                name = digest[:16]
+                self.by_name[name] = list(trace.times_ms)
+            conditions = trace if isinstance(trace, Conditions) else None
+            self._known[file] = Added(name, conditions, trace.mean_rate_bps)
         return self._known[file]
+
+    def add_profile(self, points: Sequence[Point], period_ns: int | None) -> str:
+        """Add conditions that change; return their name in the plan."""
+        rows: list[Mapping[str, int | float | None]] = [asdict(point) for point in points]
+        digest = hashlib.sha256(json.dumps([period_ns, rows]).encode("ascii")).hexdigest()[:16]
+        if digest not in self.profiles:
+            made = [plan.ProfilePoint.model_validate(row) for row in rows]
+            self.profiles[digest] = plan.Profile(period_ns=period_ns, points=made)
+        return digest

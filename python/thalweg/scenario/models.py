@@ -9,39 +9,114 @@ from thalweg.scenario.text.texts import ArrivalRate, Buffer, Rate, Size, SizeOrU
 
 
 class Step(Table):
-    """A rate from a time on."""
+    """Conditions from a time on; those that a step does not set stay as they are."""
 
     at: Time
     """Since when."""
-    rate: Rate
-    """The rate from then on."""
+    rate: Rate | None = None
+    """The rate from then on. If any step has one, the first must."""
+    rtt: Time | None = None
+    """The path's round-trip time from then on, half in each direction."""
+    loss: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """The ratio of packets lost at random from then on."""
 
 
-QueueName = Literal["fifo", "codel", "fq_codel", "pie", "red"]
+PathPreset = Literal["starlink", "geo", "lte", "5g", "wifi", "dsl", "cable", "fibre", "datacenter"]
+"""Kinds of access networks."""
+
+QueueName = Literal["fifo", "codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake"]
 """Queue disciplines."""
 
 
 class QueueTable(Table):
-    """A queue discipline with parameters."""
+    """A queue discipline with parameters: tc's names, and Linux's defaults for those that are missing."""
 
     name: QueueName
     """The discipline."""
+    limit: Annotated[int, Field(ge=1, le=4294967295)] | None = None
+    """Limit of the queue, in packets; of red in bytes. Without it, path.buffer if it is set, else Linux's default: 1000
+    packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
+    """
     target: Time | None = None
-    """Acceptable standing delay (codel, fq_codel, pie)."""
+    """Acceptable standing delay: 5 ms (codel, fq_codel), or the delay that the controller holds: 15 ms (pie, fq_pie,
+    dualpi2).
+    """
     interval: Time | None = None
-    """Window in which the delay must dip below the target (codel, fq_codel)."""
-    flows: Annotated[int, Field(ge=0, le=4294967295)] | None = None
-    """Sub-queues that flows are hashed to (fq_codel)."""
+    """Window in which the delay must fall below the target: 100 ms (codel, fq_codel)."""
+    flows: Annotated[int, Field(ge=1, le=65536)] | None = None
+    """Number of sub-queues that flows are hashed to: 1024 (fq_codel, fq_pie)."""
     quantum: Size | None = None
-    """Bytes that a sub-queue may send in a round (fq_codel)."""
+    """Bytes that a sub-queue or flow may send in a round: 1514 (fq_codel, fq_pie), 3028 (fq)."""
+    initial_quantum: Size | None = None
+    """Bytes that a new flow may send in its first round: 15140 (fq)."""
+    flow_limit: Annotated[int, Field(ge=1, le=4294967295)] | None = None
+    """Maximum number of packets of a flow: 100 (fq)."""
+    memory_limit: Size | None = None
+    """Limit of the memory of all packets: 32 MiB (fq_codel, fq_pie)."""
+    drop_batch: Annotated[int, Field(ge=1, le=4294967295)] | None = None
+    """Maximum number of packets dropped at once from the largest sub-queue: 64 (fq_codel)."""
     ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
+    """Whether ECN-capable packets are marked instead of dropped: as in Linux, true for fq_codel and false for the
+    others.
+    """
+    ce_threshold: Time | None = None
+    """Sojourn time from which on ECN-capable packets are marked; without it, none are (codel, fq_codel, fq)."""
+    ecn_prob: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Drop probability up to which packets are marked, in percent: 10 (fq_pie)."""
+    min: Size | None = None
+    """Average queue from which on packets are marked or dropped: a third of max (red)."""
+    max: Size | None = None
+    """Average queue from which on every packet is: a quarter of the limit (red)."""
+    avpkt: Size | None = None
+    """Average size of a packet: 1000 bytes (red)."""
+    burst: Annotated[int, Field(ge=1, le=4294967295)] | None = None
+    """Number of packets that a burst may have: (2 min + max) / (3 avpkt) (red)."""
+    probability: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """Probability at max: 0.02 (red)."""
+    tupdate: Time | None = None
+    """Interval between two updates of the drop probability: 15 ms (pie, fq_pie), 16 ms (dualpi2)."""
+    alpha: Annotated[float, Field(ge=0.0, le=256.0)] | None = None
+    """Weight of the deviation from the target: 2 sixteenths of 1/s (pie, fq_pie), 0.16 1/s (dualpi2)."""
+    beta: Annotated[float, Field(ge=0.0, le=256.0)] | None = None
+    """Weight of the change of the delay: 20 sixteenths of 1/s (pie, fq_pie), 3.2 1/s (dualpi2)."""
+    step_thresh: Time | None = None
+    """Sojourn time from which on every packet of the L queue is marked: 1 ms (dualpi2)."""
+    coupling_factor: Annotated[int, Field(ge=1, le=255)] | None = None
+    """Ratio between the marking probability of the L queue and the square root of the classic drop probability: 2
+    (dualpi2).
+    """
+    classic_protection: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Share of the capacity that the classic queue is guaranteed, in percent: 10 (dualpi2)."""
+    rtt: Time | None = None
+    """Round-trip time that the AQM is tuned for: 100 ms (cake)."""
 
 
 Queue = Annotated[
     Annotated[QueueName, Tag("value")] | Annotated[QueueTable, Tag("table")], Discriminator(table_or_value)
 ]
 """A queue discipline by name, or a table with its parameters."""
+
+
+class Policer(Table):
+    """A token bucket that drops what does not conform."""
+
+    rate: Rate
+    """Rate at which the bucket fills; it counts IP packets."""
+    burst: Size
+    """Size of the bucket."""
+    after: bool = False
+    """Whether it stands behind the bottleneck instead of in front of its queue."""
+
+
+class Aggregation(Table):
+    """Transmission opportunities: packets wait and leave together."""
+
+    interval: Time
+    """How long packets are collected before they leave."""
+    max_bytes: Size | None = None
+    """Maximum number of bytes that leave together; the rest waits for another interval. Without it, there is no limit.
+    """
+
 
 LossModelName = Literal["gilbert-elliott"]
 """Models of loss."""
@@ -95,13 +170,21 @@ class Reverse(Table):
     needs one of the three.
     """
     steps: list[Step] | None = None
-    """A rate that changes in steps. The first step is at `"0s"`."""
+    """Conditions that change in steps. The first step is at `"0s"`; `rtt` belongs to path.steps."""
     trace: str | None = None
-    """A file in mahimahi's format."""
+    """A file of conditions that change, as path.trace."""
     buffer: Buffer = "1bdp"
     """Room in its queue. A BDP is that of this direction's rate and path.rtt."""
     queue: Queue = "fifo"
     """Queue discipline."""
+    policer: Policer | None = None
+    """Token bucket in front of the queue."""
+    aggregation: Aggregation | None = None
+    """Packets leave together."""
+    ack_thinning: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """One in this number of acknowledgements of a connection is forwarded, as modems and Wi-Fi access points thin them
+    out.
+    """
     loss: Loss = 0.0
     """Random loss before its queue."""
     jitter: Time = "0s"
@@ -115,24 +198,34 @@ class Reverse(Table):
 
 
 class Path(Table):
-    """The bottleneck and the way back. Exactly one of `rate`, `steps` and `trace` gives its capacity."""
+    """The bottleneck and the way back. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may
+    stand beside steps without rates.
+    """
 
-    rtt: Time
-    """Round-trip time of an empty path, half in each direction."""
     rate: Rate | None = None
     """Constant rate of the bottleneck; it counts IP packets, headers included."""
     steps: list[Step] | None = None
-    """A rate that changes in steps. The first step is at `"0s"`."""
+    """Conditions that change in steps. The first step is at `"0s"`."""
     trace: str | None = None
-    """A file in mahimahi's format: a line per 1500-byte packet that may leave, in milliseconds since the start; the
-    file repeats. A relative name is looked up beside the scenario.
+    """A file of conditions that change, relative to the scenario's folder. Either mahimahi's format: a line per
+    1500-byte packet that may leave, in milliseconds since the start; or a CSV with the heading
+    `t_s,rate_bps,delay_s,loss`. The file repeats.
     """
+    preset: PathPreset | None = None
+    """Parameters of a kind of access network, with their sources; every key of [path] overrides one."""
+    rtt: Time | None = None
+    """Round-trip time of an empty path, half in each direction. Required unless a preset sets it."""
     buffer: Buffer = "1bdp"
     """Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's
-    mean rate, and path.rtt), `"100kB"` or `"240packets"`.
+    mean rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines
+    without a `limit`; those that count packets count 1500 bytes as one.
     """
     queue: Queue = "fifo"
-    """Queue discipline: `"fifo"`, or one with parameters as a table."""
+    """Queue discipline: a name, or a table with `name` and tc's parameters."""
+    policer: Policer | None = None
+    """Token bucket in front of the queue: packets beyond it are dropped."""
+    aggregation: Aggregation | None = None
+    """Packets leave together, as in Wi-Fi, LTE and DOCSIS. For the other direction, see [path.reverse]."""
     loss: Loss = 0.0
     """Random loss before the queue: a ratio, or a Gilbert-Elliott model."""
     jitter: Time = "0s"
@@ -258,6 +351,8 @@ class Flow(Table):
     """Whether segments leave spread out at the pacing rate even if the algorithm does not pace, as below Linux's queue
     discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
     """
+    ecn: bool | None = None
+    """Whether the connection negotiates ECN (RFC 3168). Without it, as in Linux: only algorithms that need ECN do."""
     size: SizeOrUnlimited = "unlimited"
     """What each connection carries: a size, or `"unlimited"`."""
     start: Time = "0s"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from thalweg.errors import ThalwegError
+from thalweg.scenario import presets
 from thalweg.scenario.document import Raw, TomlValue, Value
 from thalweg.scenario.places import Schema, other_keys, resolve, schema
 from thalweg.scenario.positions import Place
@@ -110,6 +111,8 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
     below: dict[str, list[int]] = {}
     for number, place in enumerate(places):
         below.setdefault(str(place[0]), []).append(number)
+    if "path" not in below and "path" in base:
+        base["path"] = presets.expand(base["path"])
     known: dict[tuple[str, tuple[Value, ...]], TomlValue | None] = {}
     for assignment in points(swept):
         values, scenario = tuple(assignment.values()), base.copy()
@@ -119,7 +122,7 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
                 part = base.get(key)
                 for number in numbers:
                     part = _put(part, places[number][1:], values[number])
-                known[variant] = part
+                known[variant] = presets.expand(part) if key == "path" else part
             scenario[key] = known[variant]
         yield assignment, scenario
 

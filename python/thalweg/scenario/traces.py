@@ -1,13 +1,26 @@
-"""Capacity traces in mahimahi's format.
+"""Traces: files of conditions that change over time. They repeat.
 
-One line per opportunity to send a 1500-byte packet: whole milliseconds since the start, in order, several on the same
-millisecond allowed. The file repeats after its last line, which therefore says how long it is. (Winstein, Sivaraman and
-Balakrishnan, NSDI 2013; Netravali et al., USENIX ATC 2015.)
+Two formats are read, plain or compressed with gzip. A byte order mark, CRLF line ends, empty lines and lines that start
+with `#` are accepted.
+
+- mahimahi's (Winstein, Sivaraman and Balakrishnan, NSDI 2013; Netravali et al., USENIX ATC 2015): one line per
+  opportunity to send a 1500-byte packet, in whole milliseconds since the start, in order; several on the same
+  millisecond are allowed. The last line is also the period.
+- CSV with the heading `t_s,rate_bps,delay_s,loss`: a row holds from its time on. Columns other than `t_s` may be
+  missing, and an empty cell keeps the value before. `delay_s` is the one-way propagation delay of the direction. Times
+  count from the first row; the last row lasts as long as the one before it.
 """
 
-from collections.abc import Sequence
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError
@@ -17,76 +30,261 @@ from thalweg.scenario.text import quantities
 PACKET_BITS = 1500 * 8
 """Bits that one line of a trace lets through."""
 
-LARGEST_FILE = 256 * 10**6
-"""Bytes: a minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
+MAX_FILE_BYTES = 256 * 10**6
+"""A minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
 
 HINT = (
     "each line of a trace is the time in ms of one 1500-byte packet, and the last one is the period;"
-    ' a rate that stays is rate = "24Mbps"'
+    ' a constant rate is rate = "24Mbps"'
 )
-"""What to know of traces when one carries far less than was meant."""
+"""Explains a trace that carries far less than was meant."""
 
-LATEST_MS = quantities.LARGEST // 10**6
-"""The last moment that a clock of nanoseconds can tell."""
+MAX_MS = quantities.LARGEST // 10**6
+"""The last moment that a clock of nanoseconds can represent."""
+
+NANOS = 10**9
+
+OUTAGE_MS = 100
+"""A gap between two opportunities of at least this counts as an outage."""
+
+COLUMNS = ("t_s", "rate_bps", "delay_s", "loss")
+
+EXPECTED = (
+    "mahimahi's format (a line per 1500-byte packet, in whole milliseconds since the start, in order),"
+    f" or a CSV with the heading {','.join(COLUMNS)}"
+)
+
+
+@dataclass(frozen=True)
+class Opportunities:
+    """A trace in mahimahi's format."""
+
+    times_ms: Sequence[int]
+
+    @property
+    def period_ns(self) -> int:
+        """Return the time after which it repeats."""
+        return self.times_ms[-1] * 10**6
+
+    @property
+    def mean_rate_bps(self) -> Fraction:
+        """Return the mean rate.
+
+        >>> Opportunities([1, 2, 3]).mean_rate_bps
+        Fraction(12000000, 1)
+        """
+        return Fraction(len(self.times_ms) * PACKET_BITS * 1000, self.times_ms[-1])
+
+    @cached_property
+    def outages_ns(self) -> list[int]:
+        """Return the lengths of all times without an opportunity."""
+        gaps = (after - before for before, after in pairwise([0, *self.times_ms]))
+        return [gap * 10**6 for gap in gaps if gap >= OUTAGE_MS]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Conditions from a time on; None: as before."""
+
+    at_ns: int
+    rate_bps: int | None = None
+    delay_ns: int | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """A trace in CSV."""
+
+    points: Sequence[Point]
+    period_ns: int | None
+    """None: a single row, which holds for ever."""
+
+    @property
+    def has_rate(self) -> bool:
+        """Return whether it sets the rate."""
+        return any(point.rate_bps is not None for point in self.points)
+
+    @cached_property
+    def _rates(self) -> list[tuple[int, int]]:
+        """Return each rate with the time that it lasts."""
+        points = [(point.at_ns, point.rate_bps) for point in self.points if point.rate_bps is not None]
+        ends = [at for at, _ in points[1:]] + [self.period_ns or (points[-1][0] + NANOS if points else 0)]
+        return [(rate, end - at) for (at, rate), end in zip(points, ends, strict=True)]
+
+    @property
+    def mean_rate_bps(self) -> Fraction:
+        """Return the mean rate over the period; 0 without a rate."""
+        total = sum(lasts for _, lasts in self._rates)
+        return Fraction(sum(rate * lasts for rate, lasts in self._rates), total) if total else Fraction(0)
+
+    @cached_property
+    def outages_ns(self) -> list[int]:
+        """Return the lengths of all times at rate 0."""
+        outages: list[int] = []
+        previous = -1
+        for rate, lasts in self._rates:
+            if rate == 0 and previous == 0:
+                outages[-1] += lasts
+            elif rate == 0:
+                outages.append(lasts)
+            previous = rate
+        return outages
+
+
+Trace = Opportunities | Conditions
 
 
 @lru_cache(maxsize=64)
-def read(file: Path) -> tuple[int, ...]:
-    """Read the milliseconds of a trace.
+def read(file: Path) -> Trace:
+    """Read a trace.
 
-    Raises `ThalwegError`, whose place is the file, if there is none or a line is wrong.
+    Raises:
+        ThalwegError: whose place is the file, if it is missing or a line is malformed.
     """
+    text = _text(file)
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not lines:
+        raise _bad(file, None, "the file is empty", None)
+    is_csv = "," in lines[0][1] or lines[0][1].lower() in COLUMNS
+    return _conditions(file, lines) if is_csv else _opportunities(file, lines)
+
+
+def in_words(trace: Trace) -> str:
+    """Describe a trace by its mean rate, its period and its outages.
+
+    >>> in_words(Opportunities([500_000]))
+    "the trace's mean rate is 24mbps, it repeats every 500s, and it has 1 outage of 500s"
+    """
+    parts = [f"the trace's mean rate is {quantities.rate_text(trace.mean_rate_bps)}", *_period_and_outages(trace)]
+    return ", ".join(parts[:-1]) + (", and " if len(parts) > 1 else "") + parts[-1]
+
+
+def in_cell(name: str, trace: Trace) -> str:
+    """Describe a trace in a cell of a table."""
+    mean = f"{quantities.rate_text(trace.mean_rate_bps)} on average"
+    return f"trace {name}: " + ", ".join([mean, *(part.removeprefix("it ") for part in _period_and_outages(trace))])
+
+
+def _period_and_outages(trace: Trace) -> Iterator[str]:
+    if trace.period_ns is not None:
+        yield f"it repeats every {quantities.time_text(trace.period_ns)}"
+    outages = trace.outages_ns
+    if len(outages) == 1:
+        yield f"it has 1 outage of {quantities.time_text(outages[0])}"
+    elif outages:
+        yield f"it has {len(outages)} outages, the longest of {quantities.time_text(max(outages))}"
+
+
+def _text(file: Path) -> str:
+    """Read a text file, which may be compressed."""
     place = str(file)
     try:
-        text = read_regular(file, LARGEST_FILE).decode("ascii")
+        content = read_regular(file, MAX_FILE_BYTES)
     except FileNotFoundError:
         raise ThalwegError("no-trace", f"there is no trace file `{file}`", place=place) from None
     except OSError as error:
-        raise ThalwegError(
-            "no-trace", f"`{file}` cannot be read: {(error.strerror or '').lower()}", place=place
-        ) from None
+        why = (error.strerror or "").lower()
+        raise ThalwegError("no-trace", f"`{file}` cannot be read: {why}", place=place) from None
+    except ValueError:
+        message = f"`{file}` is not the name of a file: it has a null character"
+        raise ThalwegError("no-trace", message, place=place) from None
+    if content.startswith(b"\x1f\x8b"):
+        content = _decompressed(file, content)
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _bad(file, None, "the file is not plain text", None) from None
-    except ValueError:
-        raise ThalwegError(
-            "no-trace", f"`{file}` is not the name of a file: it has a null character", place=place
-        ) from None
+
+
+def _decompressed(file: Path, content: bytes) -> bytes:
+    try:
+        with gzip.open(io.BytesIO(content)) as opened:
+            plain = opened.read(MAX_FILE_BYTES + 1)
+    except (OSError, EOFError, zlib.error):
+        raise _bad(file, None, "the file is damaged: gzip cannot decompress it", None) from None
+    if len(plain) > MAX_FILE_BYTES:
+        raise _bad(file, None, f"the file is larger than {MAX_FILE_BYTES // 10**6} MB when it is decompressed", None)
+    return plain
+
+
+def _opportunities(file: Path, lines: Sequence[tuple[int, str]]) -> Opportunities:
     times: list[int] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        word = line.strip()
-        if not word:
-            continue
+    for number, word in lines:
         if not (word.isascii() and word.isdigit()):
-            raise _bad(file, number, "a line is no whole number of milliseconds", word)
-        if len(word) > len(str(LATEST_MS)) or int(word) > LATEST_MS:
-            raise _bad(file, number, f"a line is later than {LATEST_MS}, which is the latest", word)
+            raise _bad(file, number, "a line is not a whole number of milliseconds", word)
+        if len(word) > len(str(MAX_MS)) or int(word) > MAX_MS:
+            raise _bad(file, number, f"a line is later than {MAX_MS}, which is the latest", word)
         times.append(int(word))
         if len(times) > 1 and times[-1] < times[-2]:
             raise _bad(file, number, f"a line goes back in time, after {times[-2]}", word)
-    if not times:
-        raise _bad(file, None, "the file is empty", None)
     if times[-1] == 0:
-        raise _bad(file, len(times), "the last line must be above 0: it says when the trace repeats", "0")
-    return tuple(times)
+        raise _bad(file, lines[-1][0], "the last line must be above 0: it says when the trace repeats", "0")
+    return Opportunities(tuple(times))
 
 
-def mean_rate_bps(times: Sequence[int]) -> Fraction:
-    """Give the mean rate of a trace in bits per second.
+def _conditions(file: Path, lines: Sequence[tuple[int, str]]) -> Conditions:
+    heading = [cell.strip().lower() for cell in lines[0][1].split(",")]
+    unknown = [column for column in heading if column not in COLUMNS]
+    if unknown or "t_s" not in heading or len(set(heading)) < len(heading) or len(heading) < 2:
+        raise _bad(file, lines[0][0], "the heading is not that of a trace", lines[0][1])
+    rows = [(number, next(csv.reader([line]))) for number, line in lines[1:]]
+    points: list[Point] = []
+    start: Decimal | None = None
+    for number, row in rows:
+        if len(row) != len(heading):
+            raise _bad(file, number, f"a row has {len(row)} cells, and the heading has {len(heading)}", ",".join(row))
+        cells = {column: _number(file, number, column, cell) for column, cell in zip(heading, row, strict=True)}
+        time = cells["t_s"]
+        if time is None:
+            raise _bad(file, number, "a row has no time", ",".join(row))
+        start = time if start is None else start
+        at_ns = int((time - start) * NANOS)
+        if points and at_ns <= points[-1].at_ns:
+            raise _bad(file, number, "a row is not later than the one before", str(time))
+        points.append(_point(file, number, at_ns, cells))
+    if not points:
+        raise _bad(file, None, "the file has a heading and no rows", None)
+    conditions = Conditions(tuple(points), points[-1].at_ns * 2 - points[-2].at_ns if len(points) > 1 else None)
+    _check_first(file, lines[1][0], conditions)
+    return conditions
 
-    >>> mean_rate_bps([1, 2, 3])
-    Fraction(12000000, 1)
-    """
-    return Fraction(len(times) * PACKET_BITS * 1000, times[-1])
+
+def _check_first(file: Path, number: int, conditions: Conditions) -> None:
+    if conditions.has_rate and conditions.points[0].rate_bps is None:
+        raise _bad(file, number, "the first row has no rate_bps", "an empty cell")
+    if conditions.has_rate and not any(point.rate_bps for point in conditions.points):
+        raise _bad(file, number, "every rate_bps is 0: nothing would ever pass", "0")
 
 
-def in_words(times: Sequence[int]) -> str:
-    """Describe a trace by its mean rate and its period.
+def _point(file: Path, number: int, at_ns: int, cells: dict[str, Decimal | None]) -> Point:
+    rate, delay, loss = (cells.get(column) for column in COLUMNS[1:])
+    if loss is not None and loss > 1:
+        raise _bad(file, number, "loss is not a ratio between 0 and 1", str(loss))
+    return Point(
+        at_ns,
+        None if rate is None else round(rate),
+        None if delay is None else round(delay * NANOS),
+        None if loss is None else float(loss),
+    )
 
-    >>> in_words([500_000])
-    "the trace's mean rate is 24bps, and it repeats every 500s"
-    """
-    rate, period = quantities.rate_text(mean_rate_bps(times)), quantities.time_text(times[-1] * 10**6)
-    return f"the trace's mean rate is {rate}, and it repeats every {period}"
+
+def _number(file: Path, number: int, column: str, cell: str) -> Decimal | None:
+    word = cell.strip()
+    if not word:
+        return None
+    try:
+        value = Decimal(word)
+    except InvalidOperation:
+        raise _bad(file, number, f"{column} is not a number", word) from None
+    if (
+        not value.is_finite()
+        or value < 0
+        or value * NANOS > quantities.LARGEST * (NANOS if column == "rate_bps" else 1)
+    ):
+        raise _bad(file, number, f"{column} is not a finite number from 0 on that fits", word)
+    return value
 
 
 def _bad(file: Path, line: int | None, message: str, found: str | None) -> ThalwegError:
@@ -95,6 +293,6 @@ def _bad(file: Path, line: int | None, message: str, found: str | None) -> Thalw
         f"bad trace: {message}",
         place=str(file),
         found=f"`{found[:40]}`" if found is not None else None,
-        expected="mahimahi's format: a line per 1500-byte packet, in whole milliseconds since the start, in order",
+        expected=EXPECTED,
         source=Source(str(file), line),
     )

@@ -76,7 +76,7 @@ def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
         return None if first is None else Fraction(first)
     if isinstance(trace := link.get("trace"), str):
         try:
-            return traces.mean_rate_bps(traces.read(folder / trace))
+            return traces.read(folder / trace).mean_rate_bps or None
         except ThalwegError:
             return None
     return None

@@ -8,6 +8,7 @@ from thalweg import printable
 from thalweg.cli.printing import output
 from thalweg.plan.models import (
     BufferBytes,
+    CapacityProfile,
     CapacitySteps,
     CapacityTrace,
     Experiment,
@@ -15,12 +16,12 @@ from thalweg.plan.models import (
     Link,
     LoadRequests,
     LoadSizes,
+    QueueFifo,
     RepeatGap,
     RepeatPoisson,
 )
-from thalweg.scenario import Document, departures, sweep, traces
-from thalweg.scenario.document import Raw
-from thalweg.scenario.text import quantities
+from thalweg.scenario import Document, departures, presets, sweep, traces
+from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.values import table as table_of
 
 RATES = (("Gbps", 10**9), ("Mbps", 10**6), ("kbps", 10**3))
@@ -81,9 +82,14 @@ def _others(scenario: Raw, swept: Collection[str], document: Document) -> list[l
         first, _, below = address.partition(".")
         is_in_row = address in ABOUT | IN_ROWS or (first == "flow" and below.partition(".")[2] in IN_FLOW_ROWS)
         if address not in swept and not is_in_row:
-            is_trace = address == "path.reverse.trace"
-            rows.append([address, _trace(document.file.parent, str(value)) if is_trace else _value(value)])
+            rows.append([address, _other(address, value, document.file.parent)])
     return rows
+
+
+def _other(address: str, value: TomlValue, folder: Path) -> str:
+    if address == "path.reverse.trace":
+        return _trace(folder, str(value))
+    return f"{value}: {presets.source(str(value))}" if address == "path.preset" else _value(value)
 
 
 class _Rows:
@@ -103,6 +109,7 @@ class _Rows:
             "rate": self._once(link, trace, lambda link: _rate(link, self._folder, trace)),
             "rtt": _time(point.rtt_ns),
             "buffer": self._once(link, "buffer", _buffer),
+            **({} if isinstance(link.queue, QueueFifo) else {"queue": self._once(link, "queue", _queue)}),
             "ends": "when all are done" if point.duration_ns is None else _time(point.duration_ns),
         }
         row = {key: text for key, text in row.items() if SWEPT_ROWS.get(key) not in self._swept}
@@ -134,20 +141,33 @@ def _rate(link: Link, folder: Path, trace: str) -> str:
     if isinstance(link.capacity, CapacitySteps):
         rates = " > ".join(_scaled(step.rate_bps, "bps", RATES) for step in link.capacity.steps[:3])
         return rates + (" > ..." if len(link.capacity.steps) > 3 else "")
-    return _trace(folder, trace) if isinstance(link.capacity, CapacityTrace) else "unlimited"
+    return _trace(folder, trace) if isinstance(link.capacity, CapacityTrace | CapacityProfile) else "unlimited"
 
 
 def _trace(folder: Path, name: str) -> str:
     """Describe a trace: a name alone hides one that is a thousand times too slow."""
-    times = traces.read(folder / name)
-    mean, period = quantities.rate_text(traces.mean_rate_bps(times)), quantities.time_text(times[-1] * 10**6)
-    return f"trace {name}: {mean} on average, repeats every {period}"
+    return traces.in_cell(name, traces.read(folder / name))
 
 
 def _buffer(link: Link) -> str:
     if isinstance(link.buffer, BufferBytes):
         return _size(link.buffer.bytes)
     return f"{link.buffer.packets} packets"
+
+
+def _queue(link: Link) -> str:
+    """Write a queue discipline with its parameters, as in `codel, target 5ms, interval 100ms, no ecn`."""
+    parts = []
+    for field, value in link.queue.model_dump(exclude={"kind"}, exclude_none=True).items():
+        name, _, unit = field.rpartition("_")
+        if unit in ("ns", "bytes", "bps"):
+            units = {"ns": TIMES, "bytes": SIZES, "bps": RATES}[unit]
+            parts.append(f"{name} {_scaled(value, {'ns': 'ns', 'bytes': 'B', 'bps': 'bps'}[unit], units)}")
+        elif isinstance(value, bool):
+            parts.append(field if value else f"no {field}")
+        else:
+            parts.append(f"{field} {value:g}")
+    return ", ".join([link.queue.kind, *parts])
 
 
 def _flow(flow: Flow) -> str:

@@ -126,7 +126,7 @@ def queue() -> PageJson:
     area = {"type": "area", "color": "@path", "fillOpacity": 0.25, "line": {"color": "@path", "strokeWidth": 1.2}}
     rule = {"type": "rule", "color": "@ink", "size": 1, "strokeDash": [4, 3]}
     tick = {"type": "tick", "color": "@alarm", "orient": "vertical", "size": 9, "thickness": 1.5}
-    both = {"x": _TIME, "y": _VALUE}
+    both: PageJson = {"x": _TIME, "y": _VALUE}
     layers = [_layer("backlog", area, both), _layer("room", rule, {"y": _VALUE}), _layer("drops", tick, both)]
     return {"layer": layers, "data": _DATA, "$schema": _SCHEMA}
 

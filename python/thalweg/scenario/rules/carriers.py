@@ -38,10 +38,14 @@ class Carrier:
         """Read a direction's capacity; None if it is malformed, which has an error of its own."""
         if isinstance(trace := link.get("trace"), str):
             try:
-                return cls("trace", trace_ms=traces.read(folder / trace))
+                conditions = traces.read(folder / trace)
             except ThalwegError:
                 return None
-        if "steps" in link:
+            # Of conditions that change, no lower bound is computed.
+            if isinstance(conditions, traces.Conditions):
+                return None
+            return cls("trace", trace_ms=conditions.times_ms)
+        if "steps" in link and "rate" not in link:
             steps = [
                 (at, bps)
                 for _, step in values.tables(link, "steps")
@@ -76,7 +80,7 @@ class Carrier:
     def __str__(self) -> str:
         """Write the capacity in numbers."""
         if self.trace_ms:
-            return traces.in_words(self.trace_ms)
+            return traces.in_words(traces.Opportunities(self.trace_ms))
         if len(self.steps) == 1:
             return f"the rate is {quantities.rate_text(self.steps[0][1])}"
         shown = [f"{quantities.rate_text(bps)} from {quantities.time_text(at)}" for at, bps in self.steps[:MAX_STEPS]]

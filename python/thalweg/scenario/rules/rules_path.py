@@ -8,27 +8,16 @@ from thalweg.scenario import traces, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
-from thalweg.scenario.rules import rules_direction
+from thalweg.scenario.rules import rules_direction, rules_queue
 from thalweg.scenario.rules.carriers import Carrier
+from thalweg.scenario.rules.rules_queue import MTU_BYTES
 from thalweg.scenario.text import quantities, words
 from thalweg.scenario.text.quantities import PacketCount
-
-MTU_BYTES = 1500
-"""An IP packet that fills the path: a buffer with less room would drop every full packet that has to wait."""
 
 CAPACITIES = ("rate", "steps", "trace")
 
 LEAST_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
 """Linux goes no lower (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): less would be taken for this."""
-
-QUEUE_PARAMETERS = {
-    "target": ("codel", "fq_codel", "pie"),
-    "interval": ("codel", "fq_codel"),
-    "flows": ("fq_codel",),
-    "quantum": ("fq_codel",),
-    "ecn": ("codel", "fq_codel", "pie", "red"),
-}
-"""Which disciplines have which parameters."""
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
@@ -42,23 +31,41 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             expected="a time above zero",
             hint='rtt = "1ms" is a short path',
         )
+    if isinstance(raw.get("path"), dict) and "rtt" not in path:
+        mistakes.add_missing(
+            ("path",),
+            "[path] has no rtt",
+            expected="a round-trip time, or a preset that sets it",
+            hint='add rtt = "50ms" to [path]',
+            instead=("path.rtt",),
+        )
     _capacity(path, ("path",), folder, mistakes, is_required="path" in raw and isinstance(raw["path"], dict))
     _room(path, ("path",), path, folder, mistakes)
     if "duration" not in raw:
         _passable(path, ("path",), mistakes)
-    _queue(path, ("path",), mistakes)
+    rules_queue.check(path, ("path",), mistakes)
     if isinstance(reverse := path.get("reverse"), dict):
         place: Place = ("path", "reverse")
         _capacity(reverse, place, folder, mistakes, is_required=False)
         _room(reverse, place, path, folder, mistakes)
-        _queue(reverse, place, mistakes)
+        rules_queue.check(reverse, place, mistakes)
+        _rtt_of_both(path, reverse, folder, mistakes)
         if "duration" not in raw:
             _passable(reverse, place, mistakes)
 
 
 def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
-    given = [key for key in CAPACITIES if key in link]
+    sets_rate = any("rate" in step for _, step in values.tables(link, "steps"))
+    given = [key for key in CAPACITIES if key in link and not (key == "steps" and "rate" in link and not sets_rate)]
     name = ".".join(map(str, place))
+    if given == ["steps"] and is_required and not sets_rate and link.get("steps"):
+        mistakes.add(
+            "missing-key",
+            (*place, "steps"),
+            f"no step of `{name}.steps` sets a rate, and [{name}] has none",
+            expected="a rate in the first step, or beside the steps",
+            hint=f'add rate = "40Mbps" to [{name}]',
+        )
     if len(given) > 1:
         mistakes.add(
             "conflict",
@@ -118,13 +125,38 @@ def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
                 found=f"at = {at}",
                 expected="steps in the order of time, no two at once",
             )
-    if rates and all(rate == 0 for rate in rates):
+    for index, step in enumerate(steps):
+        if isinstance(step, dict) and not {"rate", "rtt", "loss"} & step.keys():
+            message = f"step {index + 1} of `{name}` changes nothing"
+            mistakes.add("missing-key", (*place, index), message, expected="rate, rtt or loss beside at")
+        if "reverse" in place and isinstance(step, dict) and "rtt" in step:
+            message = f"step {index + 1} of `{name}` sets rtt, which is of both directions"
+            mistakes.add("no-effect", (*place, index, "rtt"), message, expected="rtt in path.steps")
+    has_rate = [isinstance(step, dict) and "rate" in step for step in steps]
+    if any(has_rate) and not has_rate[0]:
+        message = f"the first step of `{name}` has no rate, and a later one has"
+        mistakes.add("bad-steps", (*place, 0), message, expected="a rate in the first step")
+    if any(has_rate) and all(rate == 0 for rate, has in zip(rates, has_rate, strict=True) if has):
         mistakes.add(
             "out-of-range",
             place,
             f"every rate of `{name}` is zero: nothing would ever pass",
             expected="a rate above zero in some step",
         )
+
+
+def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> None:
+    """Check that a trace of the way back does not repeat beside steps of path.rtt: they have no common period."""
+    name = reverse.get("trace")
+    if not any("rtt" in step for _, step in values.tables(path, "steps")) or not isinstance(name, str):
+        return
+    try:
+        trace = traces.read(folder / name)
+    except ThalwegError:
+        return
+    if isinstance(trace, traces.Conditions):
+        message = "`path.steps` sets rtt, and `path.reverse.trace` is a CSV of changing conditions"
+        mistakes.add("conflict", ("path", "reverse", "trace"), message, expected="one of the two")
 
 
 def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
@@ -170,7 +202,7 @@ def _trace(file: Path, place: Place, mistakes: Mistakes) -> None:
             "no-trace",
             place,
             error.message,
-            expected="a file in mahimahi's format, looked up beside the scenario",
+            expected="a trace file, looked up beside the scenario",
             hint=f"did you mean `{near}`?" if near else None,
         )
 
@@ -215,21 +247,6 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
         mistakes.add(
             "out-of-range", (*place, "buffer"), f"`{name}` is too large", found=f"{room} B", expected="less than 2^64 B"
         )
-
-
-def _queue(link: Raw, place: Place, mistakes: Mistakes) -> None:
-    queue = values.table(link, "queue")
-    name = queue.get("name")
-    for key, disciplines in QUEUE_PARAMETERS.items():
-        if key in queue and name in ("fifo", "codel", "fq_codel", "pie", "red") and name not in disciplines:
-            full = ".".join((*map(str, place), "queue", key))
-            mistakes.add(
-                "no-effect",
-                (*place, "queue", key),
-                f"`{full}` has no effect: {name} has no such parameter",
-                expected=f"{key} only with {words.one_of(disciplines)}",
-                hint=f"remove `{key}`",
-            )
 
 
 def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
