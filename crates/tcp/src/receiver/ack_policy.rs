@@ -75,7 +75,10 @@ impl AckPolicy {
 
     /// When something is due.
     pub fn next_wake(&self) -> Option<Time> {
-        [self.due, self.compressed_due].into_iter().flatten().min()
+        match (self.due, self.compressed_due) {
+            (Some(due), Some(compressed)) => Some(due.min(compressed)),
+            (due, compressed) => due.or(compressed),
+        }
     }
 
     /// There is something to acknowledge.

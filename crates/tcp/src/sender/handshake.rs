@@ -8,8 +8,9 @@
 //! the fifth repetition on.
 
 use super::facts::timestamp_rtt;
+use super::transmit::Departure;
 use super::{Handshake, INITIAL_CWND, Sender, Timer};
-use crate::packet::{Established, Syn, SynAck, Timestamp, ToReceiver};
+use crate::packet::{SynAck, Timestamp};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span, Time};
 
@@ -73,13 +74,12 @@ impl Sender {
     }
 
     /// The next packet of the handshake, if one is due.
-    pub(super) fn poll_handshake(&mut self, now: Time) -> Option<ToReceiver> {
-        let tsval = Timestamp::at(now);
+    pub(super) fn poll_handshake(&mut self) -> Option<Departure> {
         if std::mem::take(&mut self.work.syn) && self.handshake == Handshake::SynSent {
-            return Some(ToReceiver::Syn(Syn { tsval }));
+            return Some(Departure::Syn);
         }
         if std::mem::take(&mut self.work.established) {
-            return Some(ToReceiver::Established(Established { tsval, tsecr: self.peer_tsval }));
+            return Some(Departure::Established);
         }
         None
     }

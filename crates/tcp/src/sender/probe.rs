@@ -9,46 +9,46 @@
 use super::episode::is_reducing;
 use super::facts::AckFacts;
 use super::{Probe, Sender};
-use crate::packet::ToReceiver;
 use rand_core::Rng;
 use thalweg_cc::CaState;
 use thalweg_units::Time;
 
 impl Sender {
-    /// Sends the probe, unless one is under way.
-    pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+    /// Sends the probe, unless one is under way. Returns its segment.
+    pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.packets_out() == 0 {
             self.timer = None;
             return None;
         }
-        let packet = if self.probe.is_none() { self.make_probe(now, rng) } else { None };
-        if packet.is_some() {
+        let seq = if self.probe.is_none() { self.make_probe(now, rng) } else { None };
+        if seq.is_some() {
             self.counters.tlp_probes += 1;
             // The retransmission timeout counts from now.
             self.timer = None;
         }
         self.rearm_rto(now);
-        packet
+        seq
     }
 
-    fn make_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+    fn make_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if !self.has_sendable_data() {
             let last = self.board.next() - 1;
             self.probe = Some(Probe { end: self.board.next(), is_copy: true });
-            return Some(self.retransmit(now, rng, last, true));
+            self.retransmit(now, rng, last, true);
+            return Some(last);
         }
         if self.must_wait_for_departure(now) {
             return None;
         }
         // Even if cwnd is exhausted.
         self.pacer.begin(now, 1);
-        let packet = self.send_segment(now, rng);
+        let seq = self.send_segment(now, rng);
         if is_reducing(self.state) {
             self.prr.on_sent();
         }
         self.validate_cwnd(now, self.board.in_flight() >= self.window.cwnd);
         self.probe = Some(Probe { end: self.board.next(), is_copy: false });
-        Some(packet)
+        Some(seq)
     }
 
     /// An ACK up to `next` may tell what became of the probe.

@@ -14,27 +14,70 @@ use super::episode::is_reducing;
 use super::scoreboard::{Flags, Segment};
 use super::work::{Push, Rexmit};
 use super::{Sender, Timer};
-use crate::packet::{Data, Seq, Timestamp, ToReceiver};
+use crate::packet::{Data, Established, Seq, Syn, Timestamp, ToReceiver};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Time, Ecn};
 
+/// A packet that leaves now.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Departure {
+    Syn,
+    /// The third packet of the handshake.
+    Established,
+    /// The segment with this number.
+    Segment(u64),
+}
+
 impl Sender {
     /// The next packet that leaves at `now`; to be called until there is none.
+    ///
+    /// Inlined so that the caller writes the packet to where it stays. A copy that follows at once would wait until the
+    /// processor has stored every field, and all that was stored before them.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+        let tsval = Timestamp::at(now);
+        Some(match self.next_departure(now, rng)? {
+            Departure::Segment(seq) => {
+                let segment = self.board.segment(seq);
+                ToReceiver::Data(Data {
+                    seq: Seq(seq),
+                    offset: Bytes(segment.offset),
+                    len: segment.len,
+                    is_push: segment.flags.has(Flags::PUSHED),
+                    ecn: Ecn::NotEct,
+                    is_cwr: false,
+                    tsval,
+                    tsecr: self.peer_tsval,
+                })
+            }
+            Departure::Syn => ToReceiver::Syn(Syn { tsval }),
+            Departure::Established => ToReceiver::Established(Established { tsval, tsecr: self.peer_tsval }),
+        })
+    }
+
+    /// Decides what leaves next at `now`, and accounts for it.
+    fn next_departure(&mut self, now: Time, rng: &mut dyn Rng) -> Option<Departure> {
         if self.work.syn || self.work.established {
-            return self.poll_handshake(now);
+            return self.poll_handshake();
         }
+        self.next_segment(now, rng).map(Departure::Segment)
+    }
+
+    /// The number of the next segment that leaves.
+    fn next_segment(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if std::mem::take(&mut self.work.head) && self.board.packets_out() > 0 {
-            return Some(self.retransmit(now, rng, self.board.una(), false));
+            let head = self.board.una();
+            self.retransmit(now, rng, head, false);
+            return Some(head);
         }
         if std::mem::take(&mut self.work.probe) {
-            if let Some(packet) = self.send_probe(now, rng) {
-                return Some(packet);
+            if let Some(seq) = self.send_probe(now, rng) {
+                return Some(seq);
             }
         }
         if self.work.rexmit == Rexmit::New {
-            if let Some(packet) = self.send_new(now, rng) {
-                return Some(packet);
+            if let Some(seq) = self.send_new(now, rng) {
+                return Some(seq);
             }
             if self.board.next() > self.episode.high_seq {
                 self.work.rexmit = Rexmit::None;
@@ -44,8 +87,8 @@ impl Sender {
             }
         }
         if self.work.rexmit == Rexmit::Lost {
-            if let Some(packet) = self.send_lost(now, rng) {
-                return Some(packet);
+            if let Some(seq) = self.send_lost(now, rng) {
+                return Some(seq);
             }
             self.work.rexmit = Rexmit::None;
             if std::mem::take(&mut self.work.is_head_resent) && self.pending_timer() != Some(Timer::Reordering) {
@@ -54,8 +97,8 @@ impl Sender {
         }
         loop {
             if self.work.push != Push::Nothing {
-                if let Some(packet) = self.send_new(now, rng) {
-                    return Some(packet);
+                if let Some(seq) = self.send_new(now, rng) {
+                    return Some(seq);
                 }
                 self.end_push(now);
             }
@@ -88,7 +131,7 @@ impl Sender {
     }
 
     /// The next lost segment, if it may leave.
-    fn send_lost(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+    fn send_lost(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.in_flight() >= self.window.cwnd {
             return None;
         }
@@ -97,15 +140,15 @@ impl Sender {
             return None;
         }
         self.work.is_head_resent |= seq == self.board.una();
-        let packet = self.retransmit(now, rng, seq, false);
+        self.retransmit(now, rng, seq, false);
         if is_reducing(self.state) {
             self.prr.on_sent();
         }
-        Some(packet)
+        Some(seq)
     }
 
     /// The next new segment, if it may leave.
-    fn send_new(&mut self, now: Time, rng: &mut dyn Rng) -> Option<ToReceiver> {
+    fn send_new(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.pacer.left == 0 {
             if self.work.push == Push::OneBurst && self.work.has_begun_burst {
                 return None;
@@ -119,11 +162,11 @@ impl Sender {
         }
         self.work.sent += 1;
         self.sndbuf.count_sent();
-        let packet = self.send_segment(now, rng);
+        let seq = self.send_segment(now, rng);
         if is_reducing(self.state) {
             self.prr.on_sent();
         }
-        Some(packet)
+        Some(seq)
     }
 
     /// How many segments may leave as a burst now, if any.
@@ -162,8 +205,8 @@ impl Sender {
         Some(half.min(room.0).min(burst_size).min(segments)).filter(|segments| *segments > 0)
     }
 
-    /// Sends the next new segment.
-    pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> ToReceiver {
+    /// Sends the next new segment, and returns its number.
+    pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> u64 {
         let offset = self.board.next_bytes();
         let (piece_end, _) = self.sndbuf.head().expect("there is something to send");
         let len = (piece_end.min(self.window_end.0) - offset.0).min(self.config.mss.0) as u32;
@@ -191,30 +234,26 @@ impl Sender {
         if is_push {
             segment.flags.set(Flags::PUSHED);
         }
-        let seq = Seq(self.board.next());
+        let seq = self.board.next();
         self.board.push(segment);
         self.after_data(len);
-        let (ecn, is_cwr) = (Ecn::NotEct, false);
-        ToReceiver::Data(Data { seq, offset, len, is_push, ecn, is_cwr, tsval: Timestamp::at(now), tsecr: self.peer_tsval })
+        seq
     }
 
     /// Sends the segment `seq` again. A probe's copy does not count as in flight.
-    pub(super) fn retransmit(&mut self, now: Time, rng: &mut dyn Rng, seq: u64, is_probe: bool) -> ToReceiver {
+    pub(super) fn retransmit(&mut self, now: Time, rng: &mut dyn Rng, seq: u64, is_probe: bool) {
         self.pacer.begin(now, 1);
         self.before_data(now, rng);
         let segment = self.board.mark_retransmitted(seq, is_probe);
         segment.sent_at = now;
         self.rate.stamp(segment);
-        let (len, offset, is_push) = (segment.len, Bytes(segment.offset), segment.flags.has(Flags::PUSHED));
+        let len = segment.len;
         self.rack.on_retransmitted(now, seq);
         self.counters.retransmits += 1;
         if !is_probe {
             self.episode.on_retransmitted(now);
         }
         self.after_data(len);
-        let (tsval, tsecr) = (Timestamp::at(now), self.peer_tsval);
-        let (ecn, is_cwr) = (Ecn::NotEct, false);
-        ToReceiver::Data(Data { seq: Seq(seq), offset, len, is_push, ecn, is_cwr, tsval, tsecr })
     }
 
     fn before_data(&mut self, now: Time, rng: &mut dyn Rng) {
