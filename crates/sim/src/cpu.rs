@@ -16,15 +16,15 @@
 //! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
 //! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
-use crate::packets::Backward;
 use crate::calendar::Alarm;
+use crate::packet::Packet;
 use std::collections::VecDeque;
 use thalweg_plan::plan;
 use thalweg_traffic::{Stream, up_to};
 use thalweg_units::{Span, Time};
 
 /// Something that a host does when it has its CPU.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Task {
     /// The application opens a connection.
     Open { series: usize },
@@ -35,7 +35,7 @@ pub(crate) enum Task {
     /// A connection's delayed acknowledgement is due.
     Acknowledge { connection: usize },
     /// A packet has come.
-    Arrival(Backward),
+    Arrival(Box<Packet>),
 }
 
 /// When a host is on CPU, and what waits for that.
@@ -51,7 +51,7 @@ pub(crate) struct Cpu {
     pub(crate) free: Time,
     /// What waits and goes before arrivals.
     pub(crate) timers: VecDeque<Task>,
-    pub(crate) arrivals: VecDeque<Backward>,
+    pub(crate) arrivals: VecDeque<Box<Packet>>,
     /// Connections that may have something to send.
     pub(crate) sending: VecDeque<usize>,
     pub(crate) alarm: Alarm,

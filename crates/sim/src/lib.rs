@@ -36,7 +36,7 @@ mod cpu;
 mod error;
 mod invalid;
 mod ledger;
-mod packets;
+mod packet;
 mod rows;
 mod shared_cpu;
 mod simulation;

@@ -7,23 +7,23 @@ use crate::connections::Connections;
 use crate::cpu::{Cpu, Task};
 use crate::error::Error;
 use crate::invalid;
-use crate::packets::{Backward, Forward};
 use crate::ledger::{Ledger, Side};
+use crate::packet::Packet;
 use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use thalweg_link::{Link, Packet};
+use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver};
 use thalweg_trace::{Changes, SampleRow, Sink};
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
-use thalweg_units::{MTU, Span, Time};
+use thalweg_units::{Span, Time};
 
 /// A direction of the path.
 #[derive(Debug)]
-struct Direction<P> {
-    link: Link<P>,
+struct Direction {
+    link: Link<Box<Packet>>,
     stream: Stream,
     ends: Ends,
 }
@@ -34,17 +34,20 @@ pub struct Simulation {
     pub(crate) experiment: Experiment,
     pub(crate) now: Time,
     pub(crate) calendar: Calendar,
-    forward: Direction<Forward>,
-    reverse: Direction<Backward>,
+    forward: Direction,
+    reverse: Direction,
     /// Index of the host `receiver`, the only one that sends through the reverse link.
     receiver: usize,
     /// One for each host, in the order of their names; of the host `receiver` it stays empty.
-    outboxes: Vec<Outbox<Forward>>,
+    outboxes: Vec<Outbox<Box<Packet>>>,
     /// Of each host with packets that wait: when the first one leaves, and the host.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
     /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Option<Cpu>>,
-    receiver_outbox: Outbox<Backward>,
+    receiver_outbox: Outbox<Box<Packet>>,
+    /// Memory of packets that have arrived, for new ones: what was used last is still in the caches.
+    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
+    spare: Vec<Box<Packet>>,
     pub(crate) connections: Connections,
     /// The connections that are open, with their last samples.
     open: BTreeMap<usize, Option<SampleRow>>,
@@ -92,6 +95,7 @@ impl Simulation {
             waiting_hosts: BinaryHeap::new(),
             cpus,
             receiver_outbox,
+            spare: Vec::new(),
             connections: Connections::default(),
             open: BTreeMap::new(),
             agenda: Agenda::new(experiment, streams.series, |_| true),
@@ -232,10 +236,10 @@ impl Simulation {
             SimEvent::Background { source } => {
                 if self.experiment.background[source].up {
                     self.reverse.ends.sent += 1;
-                    self.enter_reverse(Backward::Udp { source });
+                    self.enter_reverse(Box::new(Packet::Udp { source }));
                 } else {
                     self.forward.ends.sent += 1;
-                    self.enter_forward(Forward::Udp { source });
+                    self.enter_forward(Box::new(Packet::Udp { source }));
                 }
                 self.enter_background(source);
             }
@@ -247,16 +251,7 @@ impl Simulation {
         let now = self.now;
         let id = match task {
             Task::Open { series } => return self.open(series, sink),
-            Task::Arrival(Backward::Ack { connection: id, packet }) => {
-                let Some(connection) = &mut self.connections[id] else { return };
-                let rtt = connection.sender.on_packet(now, &packet, &mut connection.stream);
-                if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
-                    transfer.rtts.add(rtt);
-                }
-                id
-            }
-            Task::Arrival(Backward::Data { connection: id, packet }) => return self.receive(id, &packet),
-            Task::Arrival(Backward::Udp { .. }) => return,
+            Task::Arrival(packet) => return self.take(packet, sink),
             Task::Acknowledge { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 if connection.receiver.next_wake().is_some_and(|due| due <= now) {
@@ -352,28 +347,42 @@ impl Simulation {
         self.agenda.stop(flow);
     }
 
-    fn arrive_at_receiver(&mut self, packet: Forward, sink: &mut dyn Sink) {
+    fn arrive_at_receiver(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         self.forward.ends.received += 1;
-        match packet {
-            Forward::Data { connection: id, packet } => self.receive(id, &packet),
-            // The host `receiver` always has its CPU.
-            Forward::Ack { connection, packet } => {
-                self.perform(Task::Arrival(Backward::Ack { connection, packet: *packet }), sink);
-            }
-            Forward::Udp { .. } => {}
-        }
+        // The host `receiver` always has its CPU.
+        self.take(packet, sink);
     }
 
-    fn arrive_at_sender(&mut self, packet: Backward, sink: &mut dyn Sink) {
+    fn arrive_at_sender(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         self.reverse.ends.received += 1;
-        let host = match packet {
-            Backward::Ack { connection, .. } => self.connections[connection].as_ref().map(|it| it.host),
-            Backward::Data { connection, .. } => self.connections[connection].as_ref().map(|it| it.receiving_host),
-            Backward::Udp { .. } => None,
+        let host = match *packet {
+            Packet::Ack { connection, .. } => self.connections[connection].as_ref().map(|it| it.host),
+            Packet::Data { connection, .. } => self.connections[connection].as_ref().map(|it| it.receiving_host),
+            Packet::Udp { .. } => None,
         };
         if let Some(host) = host {
             self.assign(host, Task::Arrival(packet), sink);
         }
+    }
+
+    /// A host takes a packet, now.
+    fn take(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
+        match &*packet {
+            Packet::Data { connection, packet } => self.receive(*connection, packet),
+            Packet::Ack { connection, packet } => self.receive_ack(*connection, packet, sink),
+            Packet::Udp { .. } => {}
+        }
+        self.spare.push(packet);
+    }
+
+    /// A connection's sending end takes a packet.
+    fn receive_ack(&mut self, id: usize, packet: &ToSender, sink: &mut dyn Sink) {
+        let Some(connection) = &mut self.connections[id] else { return };
+        let rtt = connection.sender.on_packet(self.now, packet, &mut connection.stream);
+        if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
+            transfer.rtts.add(rtt);
+        }
+        self.after_sender(id, sink);
     }
 
     /// A connection's receiving end takes a packet, and acknowledges it where that is due.
@@ -399,16 +408,29 @@ impl Simulation {
         let Some(connection) = &mut self.connections[id] else { return false };
         let host = connection.host;
         let Some(packet) = connection.sender.poll_transmit(now, &mut connection.stream) else { return false };
-        if host == self.receiver {
-            self.leave_receiver(Backward::Data { connection: id, packet });
-        } else {
-            self.leave_sender(host, Forward::Data { connection: id, packet });
-        }
+        self.leave(host, Packet::Data { connection: id, packet });
         true
     }
 
+    /// A host hands a packet to its link.
+    #[inline(always)] // So that the packet is written once, to its box.
+    fn leave(&mut self, host: usize, packet: Packet) {
+        let packet = match self.spare.pop() {
+            Some(mut spare) => {
+                *spare = packet;
+                spare
+            }
+            None => Box::new(packet),
+        };
+        if host == self.receiver {
+            self.leave_receiver(packet);
+        } else {
+            self.leave_sender(host, packet);
+        }
+    }
+
     /// A host at the sender's end hands a packet to the forward link.
-    fn leave_sender(&mut self, host: usize, packet: Forward) {
+    fn leave_sender(&mut self, host: usize, packet: Box<Packet>) {
         self.forward.ends.sent += 1;
         match self.outboxes[host].pass(self.now, packet) {
             Some(packet) => self.enter_forward(packet),
@@ -418,7 +440,7 @@ impl Simulation {
     }
 
     /// The host `receiver` hands a packet to the reverse link.
-    fn leave_receiver(&mut self, packet: Backward) {
+    fn leave_receiver(&mut self, packet: Box<Packet>) {
         self.reverse.ends.sent += 1;
         if let Some(packet) = self.receiver_outbox.pass(self.now, packet) {
             self.enter_reverse(packet);
@@ -444,35 +466,23 @@ impl Simulation {
         while let Some(connection) = &mut self.connections[id] {
             let host = connection.receiving_host;
             let Some(packet) = connection.receiver.poll_transmit(now) else { break };
-            if host == self.receiver {
-                self.leave_receiver(Backward::Ack { connection: id, packet });
-            } else {
-                self.leave_sender(host, Forward::Ack { connection: id, packet: Box::new(packet) });
-            }
+            self.leave(host, Packet::Ack { connection: id, packet });
         }
         let connection = self.connections[id].as_mut().expect("an open connection is there");
         let due = connection.receiver.next_wake();
         connection.receiver_alarm.set(due, SimEvent::ReceiverTimer { connection: id }, &mut self.calendar);
     }
 
-    fn enter_forward(&mut self, packet: Forward) {
-        let (size, id) = match &packet {
-            Forward::Data { connection, packet } => (packet.wire_size(), Some(*connection)),
-            Forward::Ack { connection, packet } => (packet.wire_size(), Some(*connection)),
-            Forward::Udp { .. } => (MTU, None),
-        };
-        let connection = id.and_then(|id| self.connections[id].as_ref());
+    fn enter_forward(&mut self, packet: Box<Packet>) {
+        let size = packet.wire_size();
+        let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.forward_extra);
         self.forward.link.send(self.now, packet, size, extra, &mut self.forward.stream);
     }
 
-    fn enter_reverse(&mut self, packet: Backward) {
-        let (size, id) = match &packet {
-            Backward::Ack { connection, packet } => (packet.wire_size(), Some(*connection)),
-            Backward::Data { connection, packet } => (packet.wire_size(), Some(*connection)),
-            Backward::Udp { .. } => (MTU, None),
-        };
-        let connection = id.and_then(|id| self.connections[id].as_ref());
+    fn enter_reverse(&mut self, packet: Box<Packet>) {
+        let size = packet.wire_size();
+        let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
         self.reverse.link.send(self.now, packet, size, extra, &mut self.reverse.stream);
     }
@@ -548,7 +558,7 @@ fn host_index(experiment: &Experiment, name: &str) -> usize {
     experiment.hosts.keys().position(|other| other == name).expect("the host was checked")
 }
 
-impl<P: Packet> Direction<P> {
+impl Direction {
     /// Its books at a moment; `waiting` packets are in its hosts.
     fn side(&mut self, now: Time, waiting: u64) -> Side {
         let stats = self.link.stats(now);
