@@ -1,12 +1,12 @@
 //! The calendar: what happens when. Events at the same instant come out in the order in which they were put in.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use thalweg_units::Time;
 
 /// Something that is due. What the links do is not among these: they say themselves when they are next due, which
 /// spares an entry per packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimEvent {
     /// A series opens its next connection.
     Open { series: usize },
@@ -26,24 +26,59 @@ pub(crate) enum SimEvent {
 
 #[derive(Debug, Default)]
 pub(crate) struct Calendar {
-    heap: BinaryHeap<Reverse<(Time, u64, SimEvent)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
     entered: u64,
 }
+
+/// An event and when it is due. No two entries have the same number, so that events are never compared.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: Time,
+    number: u64,
+    event: SimEvent,
+}
+
+impl Entry {
+    /// Its place in the order, as one number, which compares without a branch.
+    fn order(&self) -> u128 {
+        u128::from(self.at.0) << 64 | u128::from(self.number)
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Entry {}
 
 impl Calendar {
     pub(crate) fn enter(&mut self, at: Time, event: SimEvent) {
         self.entered += 1;
-        self.heap.push(Reverse((at, self.entered, event)));
+        self.heap.push(Reverse(Entry { at, number: self.entered, event }));
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, ..))| *at)
+        self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
     /// Takes the next event if it is due.
     pub(crate) fn take(&mut self, now: Time) -> Option<SimEvent> {
         self.next().filter(|at| *at <= now)?;
-        self.heap.pop().map(|Reverse((.., event))| event)
+        self.heap.pop().map(|Reverse(entry)| entry.event)
     }
 }
 

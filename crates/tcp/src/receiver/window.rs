@@ -222,7 +222,8 @@ impl ReceiveWindow {
     fn expand(&mut self, read: u64, before: u64, span: u64) {
         let reserve = if self.kernel.grows_for_gaps() { 0 } else { 16 * self.mss };
         let needed = u128::from(2 * read + reserve);
-        let growth = needed * u128::from(read - before) / u128::from(before);
+        // Divisions of 128 bits are slow, and beyond a gap this runs for every segment.
+        let growth = if read == before { 0 } else { needed * u128::from(read - before) / u128::from(before) };
         let span = if self.kernel.grows_for_gaps() { span } else { 0 };
         let window = needed + 2 * growth + u128::from(span);
         let buffer = if self.kernel.measures_window() {
