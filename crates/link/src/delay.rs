@@ -14,7 +14,7 @@
 
 use crate::error::{LinkError, probability};
 use rand_core::Rng;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::collections::{BTreeMap, VecDeque};
 use thalweg_plan::plan;
@@ -96,8 +96,8 @@ pub(crate) struct DelayLine<P> {
     lane_of: BTreeMap<Span, usize>,
     /// Where the lane of an offset probably is: many flows with ways of different lengths take turns.
     hints: [usize; HINTS],
-    /// Of each lane that is not empty: arrival of its head, number of its head, index of the lane.
-    heads: BinaryHeap<Reverse<(Time, u64, usize)>>,
+    /// The head of each lane that is not empty.
+    heads: BinaryHeap<Reverse<Head>>,
     /// Packets that arrive in the order of their own times, by arrival and number. A link has only these, or none.
     loose: BTreeMap<(Time, u64), P>,
     pushed: u64,
@@ -115,6 +115,44 @@ struct Flying<P> {
     arrival: Time,
     number: u64,
     packet: P,
+}
+
+/// The first packet of a lane.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// Arrival and number, as one integer: that compares without a branch.
+    order: u128,
+    lane: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        self.order.cmp(&other.order)
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Head {}
+
+impl Head {
+    fn new<P>(packet: &Flying<P>, lane: usize) -> Head {
+        Head { order: u128::from(packet.arrival.0) << 64 | u128::from(packet.number), lane }
+    }
+
+    fn arrival(&self) -> Time {
+        Time((self.order >> 64) as u64)
+    }
 }
 
 impl<P> DelayLine<P> {
@@ -137,7 +175,7 @@ impl<P> DelayLine<P> {
         self.pushed += 1;
         let packets = &mut self.lanes[index].packets;
         if packets.is_empty() {
-            self.heads.push(Reverse((flying.arrival, flying.number, index)));
+            self.heads.push(Reverse(Head::new(&flying, index)));
         }
         packets.push_back(flying);
     }
@@ -153,7 +191,7 @@ impl<P> DelayLine<P> {
         if let Some(((arrival, _), _)) = self.loose.first_key_value() {
             return Some(*arrival);
         }
-        self.heads.peek().map(|Reverse((arrival, _, _))| *arrival)
+        self.heads.peek().map(|Reverse(head)| head.arrival())
     }
 
     /// The next packet that has arrived by `now`, and when it arrived.
@@ -166,14 +204,14 @@ impl<P> DelayLine<P> {
             });
         }
         let mut head = self.heads.peek_mut()?;
-        let Reverse((arrival, _, index)) = *head;
+        let (arrival, index) = (head.0.arrival(), head.0.lane);
         if arrival > now {
             return None;
         }
         let packets = &mut self.lanes[index].packets;
         let flying = packets.pop_front().expect("a lane with a head has a packet");
         match packets.front() {
-            Some(next) => *head = Reverse((next.arrival, next.number, index)),
+            Some(next) => *head = Reverse(Head::new(next, index)),
             None => {
                 PeekMut::pop(head);
             }

@@ -227,7 +227,8 @@ impl ReceiveWindow {
         let span = if self.kernel.grows_for_gaps() { span } else { 0 };
         let window = needed + 2 * growth + u128::from(span);
         let buffer = if self.kernel.measures_window() {
-            (window << 8) / u128::from(self.ratio)
+            let scaled = window << 8;
+            u64::try_from(scaled).map_or_else(|_| scaled / u128::from(self.ratio), |it| u128::from(it / self.ratio))
         } else {
             window / u128::from(self.mss) * u128::from(segment_memory(self.mss))
         };
