@@ -27,8 +27,9 @@ pub struct Link<P> {
     queue: Discipline<P>,
     tally: Tally,
     capacity: Capacity,
-    /// The packet being sent; without one, the queue is empty.
-    sending: Option<Sending<P>>,
+    /// The packet being sent; without one, the queue is empty. The packet itself is in `line` already, so that it is moved
+    /// once less.
+    sending: Option<Sending>,
     delay: Delay,
     aggregation: Option<Aggregation>,
     line: DelayLine<P>,
@@ -53,10 +54,10 @@ pub enum Sent {
     Policed,
 }
 
-#[derive(Debug)]
-struct Sending<P> {
-    item: Item<P>,
-    /// Nothing: the rate stays 0 for ever.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    size: Bytes,
+    /// `None`: the rate stays 0 forever, and the packet was discarded.
     end: Option<End>,
 }
 
@@ -130,13 +131,11 @@ impl<P: Packet> Link<P> {
             jitter: drawn.jitter,
             offset: extra_delay + drawn.hold,
         };
-        if !is_doubled {
-            return self.enqueue(now, item(packet, drawn));
+        let copy = is_doubled.then(|| item(packet.clone(), drawn_for_copy));
+        let sent = self.enqueue(now, item(packet, drawn));
+        if let Some(copy) = copy {
+            self.enqueue_copy(now, copy);
         }
-        self.counters.duplicated += Packets(1);
-        let sent = self.enqueue(now, item(packet.clone(), drawn));
-        self.advance(now);
-        self.enqueue(now, item(packet, drawn_for_copy));
         sent
     }
 
@@ -147,7 +146,7 @@ impl<P: Packet> Link<P> {
     /// and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
         // Whatever is still in the queue is due after the packet being sent.
-        let next_due = self.sending.as_ref().and_then(|sending| sending.end).map(|end| end.due);
+        let next_due = self.sending.and_then(|sending| sending.end).map(|end| end.due);
         match (next_due, self.line.next_arrival()) {
             (Some(due), Some(arrival)) => Some(due.min(arrival)),
             (due, arrival) => due.or(arrival),
@@ -182,7 +181,7 @@ impl<P: Packet> Link<P> {
         Stats {
             backlog_packets: self.queue.packets(),
             backlog_bytes: self.queue.bytes(),
-            in_flight: Packets(u64::from(self.sending.is_some())) + self.line.len(),
+            in_flight: self.line.len() + Packets(u64::from(self.is_stuck())),
             dropped: self.tally.dropped,
             early: self.tally.early,
             marked: self.tally.marked,
@@ -217,25 +216,86 @@ impl<P: Packet> Link<P> {
     }
 
     /// Does everything that is due by `now`, short of handing over what has arrived.
+    #[inline]
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = now;
-        while let Some(End { departure, due }) = self.sending.as_ref().and_then(|sending| sending.end) {
+        if self.sending.and_then(|sending| sending.end).is_some_and(|end| end.departure <= now) {
+            self.drain(now);
+        }
+    }
+
+    /// Ends the packets that have left by `now`.
+    fn drain(&mut self, now: Time) {
+        while let Some(Sending { size, end: Some(End { departure, .. }) }) = self.sending {
             if departure > now {
                 return;
             }
-            let Some(Sending { item, .. }) = self.sending.take() else { return };
+            self.sending = None;
             self.counters.sent_packets += Packets(1);
-            self.counters.sent_bytes += item.size;
-            self.propagate(departure, due, item);
+            self.counters.sent_bytes += size;
             if let Some(next) = self.queue.pop(departure, &mut self.tally) {
                 self.begin(departure, true, next);
             }
         }
     }
 
-    /// Hands a packet that has been sent to the delay line.
-    fn propagate(&mut self, departure: Time, due: Time, item: Item<P>) {
+    /// Whether the packet being sent will never leave.
+    fn is_stuck(&self) -> bool {
+        self.sending.is_some_and(|sending| sending.end.is_none())
+    }
+
+    /// Whether the policer, if it stands here, lets a packet pass; counts it otherwise.
+    fn conforms(&mut self, is_after: bool, now: Time, size: Bytes) -> bool {
+        let Some(policer) = self.policer.as_mut().filter(|policer| policer.is_after == is_after) else { return true };
+        let conforms = policer.passes(now, size);
+        self.counters.policed += Packets(u64::from(!conforms));
+        conforms
+    }
+
+    /// Enqueues the copy of the packet that was just enqueued.
+    #[cold]
+    fn enqueue_copy(&mut self, now: Time, copy: Item<P>) {
+        self.counters.duplicated += Packets(1);
+        self.advance(now);
+        self.enqueue(now, copy);
+    }
+
+    // Inlined so that the item is written once, to its slot in the queue: a copy right after its fields were stored waits for
+    // them, and for all stores before them.
+    #[inline(always)]
+    fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
+        if !self.conforms(false, now, item.size) {
+            return Sent::Policed;
+        }
+        let Discipline::Fifo(fifo) = &mut self.queue else { return self.enqueue_managed(now, item) };
+        if self.sending.is_none() {
+            self.begin(now, false, item);
+            return Sent::Queued;
+        }
+        if fifo.push(item) {
+            return Sent::Queued;
+        }
+        self.tally.drop_at_limit();
+        Sent::Dropped
+    }
+
+    /// Enqueues a packet with a discipline that manages its queue, and sends the next one if the link is idle.
+    fn enqueue_managed(&mut self, now: Time, item: Item<P>) -> Sent {
+        let is_taken = self.queue.push(now, item, &mut self.tally);
+        if self.sending.is_none() {
+            if let Some(next) = self.queue.pop(now, &mut self.tally) {
+                self.begin(now, false, next);
+            }
+        }
+        if is_taken { Sent::Queued } else { Sent::Dropped }
+    }
+
+    /// Begins to send a packet. When it arrives is known at once, since the capacity knows its future.
+    #[inline(always)] // As `enqueue`.
+    fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
+        self.counters.sojourn += item.sojourn(start);
+        let Some(End { departure, due }) = self.occupy(start, is_back_to_back, item.size, item.jitter) else { return };
         if !self.conforms(true, departure, item.size) {
             return;
         }
@@ -250,41 +310,16 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether the policer, if it stands here, lets a packet pass; counts it otherwise.
-    fn conforms(&mut self, is_after: bool, now: Time, size: Bytes) -> bool {
-        let Some(policer) = self.policer.as_mut().filter(|policer| policer.is_after == is_after) else { return true };
-        let conforms = policer.passes(now, size);
-        self.counters.policed += Packets(u64::from(!conforms));
-        conforms
-    }
-
-    fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
-        if !self.conforms(false, now, item.size) {
-            return Sent::Policed;
-        }
-        let is_idle = self.sending.is_none();
-        if is_idle && self.queue.is_bypassed_when_idle() {
-            self.begin(now, false, item);
-            return Sent::Queued;
-        }
-        let is_taken = self.queue.push(now, item, &mut self.tally);
-        if is_idle {
-            if let Some(next) = self.queue.pop(now, &mut self.tally) {
-                self.begin(now, false, next);
-            }
-        }
-        if is_taken { Sent::Queued } else { Sent::Dropped }
-    }
-
-    fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
-        self.counters.sojourn += item.sojourn(start);
-        let departure = self.capacity.send(start, is_back_to_back, item.size);
+    /// Occupies the capacity with a packet; returns when it leaves and is due, or `None` if it never leaves.
+    fn occupy(&mut self, start: Time, is_back_to_back: bool, size: Bytes, jitter: Span) -> Option<End> {
+        let departure = self.capacity.send(start, is_back_to_back, size);
         let end = departure.map(|departure| {
             if let Some(delay) = self.profile.delay.as_ref().and_then(|delay| delay.at(departure)) {
                 self.delay.set(delay);
             }
-            End { departure, due: self.delay.due(departure, item.jitter) }
+            End { departure, due: self.delay.due(departure, jitter) }
         });
-        self.sending = Some(Sending { item, end });
+        self.sending = Some(Sending { size, end });
+        end
     }
 }

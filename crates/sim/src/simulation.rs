@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
-use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver};
+use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::{Changes, SampleRow, Sink};
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{Span, Time};

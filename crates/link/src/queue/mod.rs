@@ -149,11 +149,6 @@ impl<P: Packet> Discipline<P> {
         of_discipline!(self, fifo => fifo.pop(), queue => queue.pop(now, tally))
     }
 
-    /// Whether a packet that arrives at an idle link is sent without passing the queue.
-    pub fn is_bypassed_when_idle(&self) -> bool {
-        matches!(self, Discipline::Fifo(_))
-    }
-
     pub fn packets(&self) -> Packets {
         of_discipline!(self, fifo => fifo.packets(), queue => queue.packets())
     }
