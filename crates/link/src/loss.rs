@@ -42,7 +42,11 @@ impl LossProcess {
         match *loss {
             Loss::Bernoulli { ratio } => {
                 let ratio = probability("loss.ratio", ratio)?;
-                Ok(if ratio == Chance::NEVER && !is_variable { LossProcess::Off } else { LossProcess::Bernoulli(ratio) })
+                Ok(if ratio == Chance::NEVER && !is_variable {
+                    LossProcess::Off
+                } else {
+                    LossProcess::Bernoulli(ratio)
+                })
             }
             Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
                 let p = probability("loss.p", p)?;

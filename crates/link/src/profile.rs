@@ -78,7 +78,13 @@ pub(crate) fn find<'a>(name: &str, traces: &'a plan::Traces) -> Result<&'a plan:
     let hint = "write the points in order of time, the first at 0, and a period after the last one";
     let is_ordered = profile.points.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns);
     if profile.points.first().is_none_or(|first| first.at_ns != Time::ZERO) || !is_ordered {
-        return Err(LinkError::new("profile-not-sorted", place, "points out of order", "times that increase from 0", hint));
+        return Err(LinkError::new(
+            "profile-not-sorted",
+            place,
+            "points out of order",
+            "times that increase from 0",
+            hint,
+        ));
     }
     let last = profile.points[profile.points.len() - 1].at_ns;
     if profile.period_ns.is_some_and(|period| Time::ZERO + period <= last) {

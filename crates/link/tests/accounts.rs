@@ -6,9 +6,9 @@ mod common;
 use common::{Offer, carry, chance, full_sized, ms, plain, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;
 use rand_xoshiro::rand_core::Rng;
-use thalweg_link::{Link, Sent};
+use thalweg_link::Sent;
 use thalweg_plan::plan;
-use thalweg_units::{Bytes, Chance, Packets, Span, Time};
+use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -35,6 +35,37 @@ fn capacities() -> impl Strategy<Value = (plan::Capacity, Option<Vec<u64>>)> {
     prop_oneof![Just((plan::Capacity::Unlimited, None)), phases, traces]
 }
 
+/// Disciplines with short times, so that they act within a short test.
+fn queues() -> impl Strategy<Value = plan::Queue> {
+    let (target_ns, interval_ns, tupdate_ns) = (Span(ms(1)), Span(ms(5)), Span(ms(2)));
+    let (flows, quantum_bytes, memory_limit_bytes) = (4, Bytes(1514), Bytes(30_000));
+    let ecn = false;
+    prop_oneof![
+        3 => Just(plan::Queue::Fifo {}),
+        1 => Just(plan::Queue::Codel { target_ns, interval_ns, ecn, ce_threshold_ns: Some(target_ns) }),
+        1 => Just(plan::Queue::FqCodel {
+            flows, quantum_bytes, memory_limit_bytes, drop_batch: 4, target_ns, interval_ns, ecn, ce_threshold_ns: None,
+        }),
+        1 => Just(plan::Queue::Pie { target_ns, tupdate_ns, alpha: 32, beta: 32, ecn }),
+        1 => Just(plan::Queue::FqPie {
+            flows, quantum_bytes, memory_limit_bytes, target_ns, tupdate_ns, alpha: 32, beta: 32, ecn, ecn_prob: 10,
+        }),
+        1 => Just(plan::Queue::Red {
+            min_bytes: Bytes(2000),
+            max_bytes: Bytes(9000),
+            avpkt_bytes: Bytes(1000),
+            burst: 4,
+            probability: chance(0.5),
+            bandwidth_bps: Rate(10_000_000),
+            ecn,
+        }),
+        1 => Just(plan::Queue::Fq { flow_limit: 3, quantum_bytes, initial_quantum_bytes: Bytes(3000), ce_threshold_ns: None }),
+        1 => Just(plan::Queue::Dualpi2 {
+            target_ns, tupdate_ns, alpha: 10.0, beta: 50.0, step_thresh_ns: target_ns, coupling_factor: 2, classic_protection: 10,
+        }),
+    ]
+}
+
 fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
     let buffers = prop_oneof![
         (0..20_000u64).prop_map(|bytes| plan::Buffer::Bytes { bytes: Bytes(bytes) }),
@@ -51,7 +82,23 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
         }),
     ];
     let spans = || prop_oneof![Just(Span::ZERO), (0..ms(30)).prop_map(Span)];
-    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans(), prop::bool::ANY).prop_map(
+    let policers =
+        prop::option::weighted(0.2, (0..1_000_000_000u64, 0..50_000u64, prop::bool::ANY)).prop_map(|policer| {
+            policer.map(|(rate_bps, burst, after)| plan::Policer {
+                rate_bps: Rate(rate_bps),
+                burst_bytes: Bytes(burst),
+                after,
+            })
+        });
+    let aggregations =
+        prop::option::weighted(0.2, (1..ms(10), prop::option::of(1..20_000u64))).prop_map(|aggregation| {
+            aggregation.map(|(interval, max_bytes)| plan::Aggregation {
+                interval_ns: Span(interval),
+                max_bytes: max_bytes.map(Bytes),
+            })
+        });
+    let stages = (queues(), policers, aggregations);
+    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans(), prop::bool::ANY, stages).prop_map(
         |(
             (capacity, trace_ms),
             buffer,
@@ -62,8 +109,8 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
             jitter_ns,
             reorder_delay_ns,
             allow_reordering,
+            (queue, policer, aggregation),
         )| {
-            let queue = plan::Queue::Fifo {};
             let config = plan::Link {
                 capacity,
                 buffer,
@@ -75,6 +122,10 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
                 allow_reordering,
                 reorder,
                 reorder_delay_ns,
+                policer,
+                aggregation,
+                ack_thinning: None,
+                profile: None,
             };
             (config, trace_ms)
         },
@@ -93,7 +144,7 @@ fn operations() -> impl Strategy<Value = Vec<(u64, Operation)>> {
 proptest! {
     #[test]
     fn every_packet_is_accounted_for_at_every_moment((config, trace_ms) in configs(), operations in operations(), seed: u64) {
-        let mut link = Link::new(&config, trace_ms.as_deref()).unwrap();
+        let mut link = common::link(&config, trace_ms.as_deref()).unwrap();
         let mut rng = rng(seed);
         let mut now = Time::ZERO;
         let (mut offered, mut lost, mut delivered) = (0, 0, 0);
@@ -116,8 +167,9 @@ proptest! {
             prop_assert!(stats.is_balanced(), "{:?}", stats);
             prop_assert_eq!((stats.offered.0, stats.lost.0, stats.delivered.0), (offered, lost, delivered));
             prop_assert_eq!(stats.backlog_packets == Packets::ZERO, stats.backlog_bytes == Bytes::ZERO);
+            let is_fifo = matches!(config.queue, plan::Queue::Fifo {});
             match config.buffer {
-                plan::Buffer::Bytes { bytes } => prop_assert!(stats.backlog_bytes <= bytes),
+                plan::Buffer::Bytes { bytes } => prop_assert!(!is_fifo || stats.backlog_bytes <= bytes),
                 plan::Buffer::Packets { packets } => prop_assert!(stats.backlog_packets <= packets),
             }
             if let Some(capacity_bytes) = link.capacity_bytes(now) {
@@ -148,7 +200,7 @@ proptest! {
         }
         let punctual = carry(&config, trace_ms.as_deref(), seed, &offers);
 
-        let mut link = Link::new(&config, trace_ms.as_deref()).unwrap();
+        let mut link = common::link(&config, trace_ms.as_deref()).unwrap();
         let mut rng = rng(seed);
         for (number, offer) in offers.iter().enumerate() {
             let (size, extra) = (Bytes(offer.size), Span(offer.extra_ns));
@@ -202,7 +254,7 @@ fn a_smaller_buffer_moves_no_random_number() {
 #[test]
 fn a_link_draws_only_for_what_is_on() {
     let draws = |config: &plan::Link| {
-        let mut link = Link::new(config, None).unwrap();
+        let mut link = common::link(config, None).unwrap();
         let mut used = rng(1);
         for number in 0..10u64 {
             link.send(Time(number), number, Bytes(1500), Span::ZERO, &mut used);

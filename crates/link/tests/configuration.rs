@@ -3,12 +3,12 @@
 mod common;
 
 use common::{plain, steps, trace};
-use thalweg_link::{Link, LinkError};
+use thalweg_link::LinkError;
 use thalweg_plan::plan;
 use thalweg_units::Chance;
 
 fn refusal(config: &plan::Link, trace_ms: Option<&[u64]>) -> LinkError {
-    Link::<u64>::new(config, trace_ms).expect_err("this cannot be")
+    common::link(config, trace_ms).expect_err("this cannot be")
 }
 
 /// A chance as it may come out of a file: its type does not check it there.

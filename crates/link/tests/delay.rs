@@ -58,7 +58,7 @@ fn jitter_reorders_where_that_is_allowed_and_every_packet_arrives_at_its_own_tim
 #[test]
 fn a_late_poll_says_when_each_packet_arrived() {
     let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
-    let mut link = Link::new(&config, None).expect("a configuration that can be");
+    let mut link = common::link(&config, None).expect("a configuration that can be");
     for number in 0..3 {
         assert_eq!(link.send(Time::ZERO, number, Bytes(1500), Span::ZERO, &mut common::rng(1)), Sent::Queued);
     }
@@ -151,7 +151,7 @@ fn packets_that_arrive_at_one_instant_come_in_the_order_in_which_they_left() {
 #[test]
 fn a_wake_is_asked_for_per_packet_not_per_departure() {
     let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
-    let mut link = Link::new(&config, None).unwrap();
+    let mut link = common::link(&config, None).unwrap();
     let mut rng = common::rng(1);
     for number in 0..100u64 {
         assert_eq!(link.send(Time::ZERO, number, Bytes(1500), Span::ZERO, &mut rng), Sent::Queued);
@@ -167,7 +167,7 @@ fn a_wake_is_asked_for_per_packet_not_per_departure() {
 #[test]
 #[should_panic(expected = "time went back from 2ms to 1ms")]
 fn time_that_goes_back_is_refused() {
-    let mut link: Link<u64> = Link::new(&plain(), None).unwrap();
+    let mut link: Link<u64> = common::link(&plain(), None).unwrap();
     link.poll(Time(ms(2)));
     link.poll(Time(ms(1)));
 }

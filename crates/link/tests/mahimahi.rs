@@ -69,7 +69,7 @@ fn the_packet_that_waits_for_its_opportunity_needs_no_room() {
 
 #[test]
 fn capacity_counts_opportunities() {
-    let link: Link<u64> = Link::new(&traced(), Some(&[3, 3, 10])).unwrap();
+    let link: Link<u64> = common::link(&traced(), Some(&[3, 3, 10])).unwrap();
     let bytes = |at_ns| link.capacity_bytes(Time(at_ns)).unwrap();
     assert_eq!(
         [ms(3) - 1, ms(3), ms(10) - 1, ms(10), ms(13), ms(20)].map(bytes),

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Offer, carry, full_sized, ms, plain, rate, rng};
-use thalweg_link::{Link, Sent};
+use thalweg_link::Sent;
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Packets, Span, Time};
 
@@ -70,7 +70,7 @@ fn the_tail_is_dropped_and_the_rest_keeps_its_order() {
 
 #[test]
 fn the_backlog_leaves_out_the_packet_being_sent() {
-    let mut link = Link::new(&in_packets(2), None).unwrap();
+    let mut link = common::link(&in_packets(2), None).unwrap();
     let mut rng = rng(1);
     for number in 0..4u64 {
         link.send(Time::ZERO, number, Bytes(1000 + number), Span::ZERO, &mut rng);

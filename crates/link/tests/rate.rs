@@ -34,7 +34,7 @@ fn an_unlimited_link_only_delays() {
 fn rounding_does_not_add_up_over_a_million_packets() {
     const PACKETS: u64 = 1_000_000;
     let config = plan::Link { capacity: rate(7_000_000), ..plain() };
-    let mut link = Link::new(&config, None).unwrap();
+    let mut link = common::link(&config, None).unwrap();
     for number in 0..PACKETS {
         link.send(Time::ZERO, number, Bytes(1500), Span::ZERO, &mut rng(1));
     }
@@ -73,7 +73,7 @@ fn rate_zero_stops_the_link_until_the_next_step() {
 #[test]
 fn rate_zero_for_ever_keeps_packets_and_asks_for_no_wake() {
     let config = plan::Link { capacity: steps(&[(0, 12_000_000), (ms(1), 0)]), ..plain() };
-    let mut link = Link::new(&config, None).unwrap();
+    let mut link = common::link(&config, None).unwrap();
     for number in 0..3 {
         link.send(Time::ZERO, number, Bytes(1500), Span::ZERO, &mut rng(1));
     }
@@ -87,10 +87,10 @@ fn rate_zero_for_ever_keeps_packets_and_asks_for_no_wake() {
 #[test]
 fn capacity_is_the_rate_over_time() {
     let capacity = steps(&[(0, 8_000_000), (ms(10), 0), (ms(20), 16_000_000)]);
-    let link: Link<u64> = Link::new(&plan::Link { capacity, ..plain() }, None).unwrap();
+    let link: Link<u64> = common::link(&plan::Link { capacity, ..plain() }, None).unwrap();
     let bytes = |at_ns| link.capacity_bytes(Time(at_ns)).unwrap().0;
     assert_eq!([0, ms(4), ms(10), ms(15), ms(20), ms(21)].map(bytes), [0, 4_000, 10_000, 10_000, 10_000, 12_000]);
-    let unlimited: Link<u64> = Link::new(&plain(), None).unwrap();
+    let unlimited: Link<u64> = common::link(&plain(), None).unwrap();
     assert_eq!(unlimited.capacity_bytes(Time(ms(1))), None);
 }
 

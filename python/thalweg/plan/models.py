@@ -361,7 +361,7 @@ class Cpu(Table):
 
 
 Kernel = Literal["6.1", "6.12", "6.18"]
-"""A generation of Linux, named after a long-term kernel."""
+"""Generations of Linux, named after long-term kernels."""
 
 
 class Host(Table):
@@ -585,5 +585,5 @@ class Plan(Table):
     """Capacity traces by the names that links use: milliseconds at which a 1500-byte packet may leave, in order."""
     experiments: list[Experiment]
     """Every point of the sweep times every repetition."""
-    profiles: dict[str, Profile] = Field(default=None, exclude_if=not_)
+    profiles: dict[str, Profile] = Field(default={}, exclude_if=not_)
     """Conditions that change over time, by the names that links use."""

@@ -32,7 +32,8 @@ impl Capacity {
             plan::Capacity::Profile {} => {
                 let profile = profile::find(config.profile.as_deref().unwrap_or_default(), traces)?;
                 let rates = profile.points.iter();
-                let rates = rates.filter_map(|point| Some(plan::Step { at_ns: point.at_ns, rate_bps: point.rate_bps? }));
+                let rates =
+                    rates.filter_map(|point| Some(plan::Step { at_ns: point.at_ns, rate_bps: point.rate_bps? }));
                 Steps::new(&rates.collect::<Vec<_>>(), profile.period_ns).map(Capacity::Steps)
             }
         }

@@ -46,14 +46,7 @@ pub(crate) struct State {
 
 impl Default for State {
     fn default() -> State {
-        State {
-            count: 0,
-            last_count: 0,
-            is_dropping: false,
-            inverse_sqrt: 0,
-            first_above: None,
-            drop_next: Time::ZERO,
-        }
+        State { count: 0, last_count: 0, is_dropping: false, inverse_sqrt: 0, first_above: None, drop_next: Time::ZERO }
     }
 }
 

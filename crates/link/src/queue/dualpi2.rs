@@ -46,15 +46,8 @@ impl<P: Packet> Dualpi2<P> {
     /// # Panics
     /// If `queue` is another discipline.
     pub fn new(queue: &Queue, buffer: Buffer, seed: u64) -> Dualpi2<P> {
-        let Queue::Dualpi2 {
-            target_ns,
-            tupdate_ns,
-            alpha,
-            beta,
-            step_thresh_ns,
-            coupling_factor,
-            classic_protection,
-        } = *queue
+        let Queue::Dualpi2 { target_ns, tupdate_ns, alpha, beta, step_thresh_ns, coupling_factor, classic_protection } =
+            *queue
         else {
             panic!("not dualpi2")
         };

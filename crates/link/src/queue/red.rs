@@ -121,7 +121,8 @@ impl<P: Packet> Red<P> {
     fn restart(&mut self) {
         self.since_hit = Some(0);
         let range = (self.max - self.min).max(1.0);
-        self.distance = if self.probability > 0.0 { self.dice.unit() * range / self.probability } else { f64::INFINITY };
+        self.distance =
+            if self.probability > 0.0 { self.dice.unit() * range / self.probability } else { f64::INFINITY };
     }
 
     pub fn packets(&self) -> Packets {

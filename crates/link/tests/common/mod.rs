@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
-use thalweg_link::{Link, Sent};
+use thalweg_link::{Link, LinkError, Sent};
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
@@ -38,6 +38,17 @@ pub fn rate(rate_bps: u64) -> plan::Capacity {
 
 pub fn trace() -> plan::Capacity {
     plan::Capacity::Trace { trace: "test".to_owned() }
+}
+
+/// The trace that [`trace`] names.
+pub fn traces(trace_ms: Option<&[u64]>) -> plan::Traces {
+    let opportunities = trace_ms.map(|times| ("test".to_owned(), times.to_vec())).into_iter().collect();
+    plan::Traces { opportunities, ..plan::Traces::default() }
+}
+
+/// A link with the trace `test`, if there is one.
+pub fn link(config: &plan::Link, trace_ms: Option<&[u64]>) -> Result<Link<u64>, LinkError> {
+    Link::new(config, &traces(trace_ms), 1)
 }
 
 pub fn chance(p: f64) -> Chance {
@@ -98,7 +109,7 @@ pub fn run_until(link: &mut Link<u64>, until: Time, arrivals: &mut Vec<(u64, u64
 
 /// Offers the packets and runs the link until it is empty or stands still.
 pub fn carry(config: &plan::Link, trace_ms: Option<&[u64]>, seed: u64, offers: &[Offer]) -> Outcome {
-    let mut link = Link::new(config, trace_ms).expect("a configuration that can be");
+    let mut link = link(config, trace_ms).expect("a configuration that can be");
     let mut rng = rng(seed);
     let mut outcome = Outcome { sent: Vec::new(), arrivals: Vec::new() };
     for (number, offer) in offers.iter().enumerate() {
