@@ -72,7 +72,16 @@ impl Bench {
     fn pushed_data(&mut self, seq: u64, len: u32, tsval: Timestamp, is_push: bool) -> Vec<Shown> {
         let seq = self.before + seq - FIRST;
         let offset = Bytes(seq * MSS);
-        let data = Data { seq: Seq(seq), offset, len, is_push, ecn: Ecn::NotEct, is_cwr: false, tsval, tsecr: Timestamp::at(self.now - ms(20)) };
+        let data = Data {
+            seq: Seq(seq),
+            offset,
+            len,
+            is_push,
+            ecn: Ecn::NotEct,
+            is_cwr: false,
+            tsval,
+            tsecr: Timestamp::at(self.now - ms(20)),
+        };
         self.receiver.on_packet(self.now, &ToReceiver::Data(data));
         self.acks()
     }

@@ -14,7 +14,8 @@ pub(super) fn flow(ip: &[u8]) -> u64 {
         Some(6) => (&ip[8..40], ip[6], ip.get(IPV6_HEADER..)),
         _ => return 0,
     };
-    let ports = transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, 6 | 17)).unwrap_or(&[]);
+    let ports =
+        transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, 6 | 17)).unwrap_or(&[]);
     // FNV-1a; the queue's own hash spreads the bits.
     let bytes = addresses.iter().chain(std::iter::once(&protocol)).chain(ports);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
@@ -60,7 +61,8 @@ mod tests {
 
     /// The header of an ECN-capable segment, with its checksum: 192.0.2.1 port 4660 to 192.0.2.2 port 443.
     fn segment(ecn: u8) -> Vec<u8> {
-        let mut ip = vec![0x45, ecn, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 1, 0xbb];
+        let mut ip =
+            vec![0x45, ecn, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x12, 0x34, 1, 0xbb];
         let sum = checksum(&ip[..20]);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
         ip

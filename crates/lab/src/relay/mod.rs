@@ -154,11 +154,7 @@ fn report(
 }
 
 /// Both directions, with the random numbers that the simulator gives them.
-fn directions(
-    experiment: &Experiment,
-    senders: &[Port],
-    traces: &plan::Traces,
-) -> Result<[Direction; 2], Error> {
+fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) -> Result<[Direction; 2], Error> {
     let randomness = Randomness::new(experiment);
     let place = |port: &Port| {
         experiment.hosts.keys().position(|name| *name == port.host).ok_or_else(|| unknown_host(experiment, &port.host))

@@ -12,8 +12,7 @@ use crate::net::{LinkKind, probe};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use thalweg_plan::plan::{
-    Traces,
-    Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Step,
+    Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Step, Traces,
 };
 use thalweg_trace::{Memory, QueueRow};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};

@@ -16,7 +16,7 @@ use super::work::{Push, Rexmit};
 use super::{Sender, Timer};
 use crate::packet::{Data, Established, Seq, Syn, Timestamp, ToReceiver};
 use rand_core::Rng;
-use thalweg_units::{Bytes, Packets, Time, Ecn};
+use thalweg_units::{Bytes, Ecn, Packets, Time};
 
 /// A packet that leaves now.
 #[derive(Clone, Copy, Debug)]
