@@ -20,6 +20,8 @@ pub struct Column {
     pub levels: Option<Vec<i16>>,
     /// The values, row by row; where there is none, anything.
     pub cells: Cells,
+    /// Number of rows while none of them has a value: `levels` and `cells` are empty then. Else 0.
+    pub blank_rows: usize,
 }
 
 /// Values by kind.
@@ -41,13 +43,27 @@ impl Column {
             Kind::Bool => Cells::Bool(Vec::new()),
             Kind::Text => Cells::Text(Texts::default()),
         };
-        Column { name: name.to_owned(), kind, is_written: true, levels: is_optional.then(Vec::new), cells }
+        Column {
+            name: name.to_owned(),
+            kind,
+            is_written: true,
+            levels: is_optional.then(Vec::new),
+            cells,
+            blank_rows: 0,
+        }
     }
 
     /// Appends the value of another row.
     // Inlined, the kind of the value is known where it comes from: of all this, two branches remain.
     #[inline(always)]
     pub fn push(&mut self, value: Value<'_>) {
+        if self.holds_no_row() {
+            if value == Value::Empty {
+                self.blank_rows += 1;
+                return;
+            }
+            self.fill();
+        }
         match &mut self.levels {
             Some(levels) => levels.push(i16::from(value != Value::Empty)),
             None => assert!(value != Value::Empty, "column {} must not be empty", self.name),
@@ -70,6 +86,13 @@ impl Column {
     #[inline(always)]
     pub fn extend<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone) {
         let is_there = |value: Value<'_>| !matches!(value, Value::Empty);
+        if self.holds_no_row() {
+            if !values.clone().any(is_there) {
+                self.blank_rows += values.len();
+                return;
+            }
+            self.fill();
+        }
         match &mut self.levels {
             Some(levels) => levels.extend(values.clone().map(|value| i16::from(is_there(value)))),
             None => assert!(values.clone().all(is_there), "column {} must not be empty", self.name),
@@ -99,8 +122,33 @@ impl Column {
         }
     }
 
+    /// Whether there are rows and none of them has a value.
+    pub fn is_blank(&self) -> bool {
+        self.blank_rows > 0
+    }
+
+    /// Whether the rows so far, if there are any, have no values: these are counted only.
+    #[inline]
+    fn holds_no_row(&self) -> bool {
+        self.levels.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Stores the rows that were counted only, before the first value.
+    #[cold]
+    fn fill(&mut self) {
+        let rows = std::mem::take(&mut self.blank_rows);
+        self.levels.get_or_insert_default().resize(rows, 0);
+        match &mut self.cells {
+            Cells::U64(cells) => cells.resize(rows, 0),
+            Cells::F64(cells) => cells.resize(rows, 0.0),
+            Cells::Bool(cells) => cells.resize(rows, false),
+            Cells::Text(texts) => texts.cells.resize(rows, 0),
+        }
+    }
+
     /// Forgets the values, but not the room that they took.
     pub fn clear(&mut self) {
+        self.blank_rows = 0;
         if let Some(levels) = &mut self.levels {
             levels.clear();
         }

@@ -147,7 +147,7 @@ fn properties(columns: &[Column]) -> WriterProperties {
 }
 
 fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32]) -> Result<(), ParquetError> {
-    let levels = column.levels.as_deref();
+    let levels = if column.is_blank() { Some(&[][..]) } else { column.levels.as_deref() };
     match (writer, &column.cells) {
         (ColumnWriter::Int64ColumnWriter(to), Cells::U64(cells)) => {
             let (values, levels) = gather(cells, levels, order);
@@ -171,10 +171,14 @@ fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32]) -
     Ok(())
 }
 
-/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one.
+/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one. Without
+/// levels in the slice, no row has one.
 fn gather<T: Copy>(cells: &[T], levels: Option<&[i16]>, order: &[u32]) -> (Vec<T>, Option<Vec<i16>>) {
     let all = || order.iter().map(|&row| cells[row as usize]).collect();
     let Some(levels) = levels else { return (all(), None) };
+    if levels.is_empty() {
+        return (Vec::new(), Some(vec![0; order.len()]));
+    }
     // Most columns have a value in each row of a group, or in none.
     if levels.iter().all(|&level| level > 0) {
         return (all(), Some(vec![1; order.len()]));

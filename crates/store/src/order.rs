@@ -13,7 +13,7 @@ const BUCKETS: usize = 1 << BITS_PER_PASS;
 pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usize) -> Vec<u32> {
     let mut sorter = Sorter::new(rows);
     // The last key has the lowest bits.
-    for column in keys.rev() {
+    for column in keys.rev().filter(|column| !column.is_blank()) {
         match &column.cells {
             Cells::U64(cells) => sorter.add(|row| cells[row] as u64),
             Cells::Text(texts) => {

@@ -78,6 +78,9 @@ impl Repeats {
 /// The value that all rows have, or that none has one; nothing if they are not the same.
 #[expect(clippy::option_option, reason = "whether it is known, and whether there is one")]
 fn single(column: &Column) -> Option<Option<Single>> {
+    if column.is_blank() {
+        return Some(None);
+    }
     if let Some(levels) = &column.levels {
         let first = same(levels)?;
         if *first == 0 {
