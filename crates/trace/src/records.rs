@@ -2,7 +2,7 @@
 //! writes it into a folder of its own, and importers make it from logs of others.
 
 use crate::row::{Row, Table, table};
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// The table of records, in the form of [`TABLES`](crate::TABLES).
 pub const RECORDS: &[&Table] = &[RecordRow::TABLE];
@@ -21,7 +21,7 @@ table! {
         /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3, ndt or ss.
         : source: &'static str,
         /// Host name of the machine.
-        : machine: Option<Arc<str>>,
+        : machine: Option<Rc<str>>,
         /// When the span began: UNIX time.
         : start_us: Option<u64>,
         /// end_us - start_us, by a clock that is never set: a step of the wall clock in between does not change it.
@@ -33,11 +33,11 @@ table! {
         /// 4 or 6; IPv4 on an IPv6 socket (v4-mapped) is 4.
         : ip_version: Option<u64>,
         /// Our address: whole (192.0.2.7), truncated (192.0.2.0/24, 2001:db8:1::/48) or hashed (h: and 16 hex digits).
-        : local_address: Option<Arc<str>>,
+        : local_address: Option<Rc<str>>,
         /// Our port.
         : local_port: Option<u64>,
         /// The peer's address, in the form of local_address.
-        : remote_address: Option<Arc<str>>,
+        : remote_address: Option<Rc<str>>,
         /// The peer's port; empty for incoming connections unless addresses are whole.
         : remote_port: Option<u64>,
         /// in (the peer opened it) or out; empty: it was open before recording began.
@@ -45,17 +45,17 @@ table! {
         /// Network namespace: its inode, as lsns shows it.
         : netns: Option<u64>,
         /// cgroup of the socket, as a path below the root of cgroup v2; / is the root.
-        : cgroup: Option<Arc<str>>,
+        : cgroup: Option<Rc<str>>,
         /// Congestion control when the connection was established.
-        : cc_at_open: Option<Arc<str>>,
+        : cc_at_open: Option<Rc<str>>,
         /// Congestion control at the end of the span.
-        : cc: Option<Arc<str>>,
+        : cc: Option<Rc<str>>,
         /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the administrator); else empty.
         : assignment: Option<&'static str>,
         /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the settings leaves it alone, or names the algorithm), refused (the kernel did not set what was drawn) or no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
         : untouched_because: Option<&'static str>,
         /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
-        : assigned_cc: Option<Arc<str>>,
+        : assigned_cc: Option<Rc<str>>,
         /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen (it was gone when it was looked for).
         : close: Option<&'static str>,
         /// Payload bytes sent, retransmissions included.

@@ -120,6 +120,13 @@ impl Cell for std::sync::Arc<str> {
     }
 }
 
+impl Cell for std::rc::Rc<str> {
+    const KIND: Kind = Kind::Text;
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
 impl Cell for &'static str {
     const KIND: Kind = Kind::Text;
     fn value(&self) -> Value<'_> {

@@ -130,7 +130,7 @@ impl Opened {
             jiffy_ns(),
             prepared.paths.clone(),
             Arc::clone(&self.off_cpu),
-            extension.arms(),
+            &extension.arms(),
         );
         let recorder = Recorder {
             row_builder,

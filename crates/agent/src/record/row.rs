@@ -13,6 +13,7 @@ use crate::flow::reason::Reason;
 use crate::flow::record_event::{Kind, RecordEvent, flag, state};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
@@ -34,18 +35,18 @@ const TEXTS: usize = 4096;
 /// Makes rows.
 #[derive(Debug)]
 pub struct RowBuilder {
-    machine: Arc<str>,
+    machine: Rc<str>,
     addresses: Addresses,
     sampled_one_in: u64,
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
     off_cpu: Arc<OffCpu>,
     /// Of the algorithms that may be chosen, as the programs number them; empty: nothing is chosen.
-    arms: Vec<Arc<str>>,
-    names: HashMap<[u64; 2], Arc<str>>,
+    arms: Vec<Rc<str>>,
+    names: HashMap<[u64; 2], Rc<str>>,
     last_name: Last<[u64; 2]>,
     /// By what is kept of them.
-    texts: HashMap<IpAddr, Arc<str>>,
+    texts: HashMap<IpAddr, Rc<str>>,
     /// Of our addresses, and of our peers'.
     last_texts: [Last<IpAddr>; 2],
     last_cgroup: Last<u64>,
@@ -53,7 +54,7 @@ pub struct RowBuilder {
 
 /// The last text that was asked for: rows of one connection follow each other, and our own addresses are few.
 #[derive(Debug)]
-struct Last<K>(Option<(K, Arc<str>)>);
+struct Last<K>(Option<(K, Rc<str>)>);
 
 impl<K> Default for Last<K> {
     fn default() -> Last<K> {
@@ -62,12 +63,12 @@ impl<K> Default for Last<K> {
 }
 
 impl<K: PartialEq> Last<K> {
-    fn or(&mut self, key: K, find: impl FnOnce(&K) -> Option<Arc<str>>) -> Option<Arc<str>> {
+    fn or(&mut self, key: K, find: impl FnOnce(&K) -> Option<Rc<str>>) -> Option<Rc<str>> {
         match &self.0 {
-            Some((last, text)) if *last == key => Some(Arc::clone(text)),
+            Some((last, text)) if *last == key => Some(Rc::clone(text)),
             _ => {
                 let text = find(&key)?;
-                self.0 = Some((key, Arc::clone(&text)));
+                self.0 = Some((key, Rc::clone(&text)));
                 Some(text)
             }
         }
@@ -82,10 +83,10 @@ impl RowBuilder {
         jiffy_ns: u64,
         cgroups: cgroups::Paths,
         off_cpu: Arc<OffCpu>,
-        arms: Vec<Arc<str>>,
+        arms: &[Arc<str>],
     ) -> RowBuilder {
         let name = rustix::system::uname();
-        let machine = Arc::from(&*name.nodename().to_string_lossy());
+        let machine = Rc::from(&*name.nodename().to_string_lossy());
         RowBuilder {
             machine,
             addresses,
@@ -93,7 +94,7 @@ impl RowBuilder {
             jiffy_ns,
             cgroups,
             off_cpu,
-            arms,
+            arms: arms.iter().map(|name| Rc::from(&**name)).collect(),
             names: HashMap::new(),
             last_name: Last::default(),
             texts: HashMap::new(),
@@ -136,7 +137,7 @@ impl RowBuilder {
             kind: if is_unseen { "close" } else { kind_name(event) },
             transfer: is_transfer.then_some(event.transfer.into()),
             source: "agent",
-            machine: Some(Arc::clone(&self.machine)),
+            machine: Some(Rc::clone(&self.machine)),
             start_us: duration_us.map(|duration_us| end_us.saturating_sub(duration_us)),
             duration_us,
             joined: Some(is_joined),
@@ -209,24 +210,24 @@ impl RowBuilder {
     }
 
     /// An address, as much of it as is kept: ours, or the peer's.
-    fn text(&mut self, end: usize, address: IpAddr) -> Option<Arc<str>> {
+    fn text(&mut self, end: usize, address: IpAddr) -> Option<Rc<str>> {
         let RowBuilder { addresses, texts, last_texts, .. } = self;
         last_texts[end].or(address, |address| {
             if texts.len() >= TEXTS {
                 texts.clear();
             }
             let text = texts.entry(addresses.kept(*address)).or_insert_with(|| addresses.text(*address));
-            Some(Arc::clone(text))
+            Some(Rc::clone(text))
         })
     }
 
-    fn cgroup(&mut self, number: u64) -> Option<Arc<str>> {
+    fn cgroup(&mut self, number: u64) -> Option<Rc<str>> {
         let RowBuilder { cgroups, last_cgroup, .. } = self;
-        last_cgroup.or(number, |number| cgroups.of(*number))
+        last_cgroup.or(number, |number| cgroups.of(*number).map(|path| Rc::from(&*path)))
     }
 
     /// What was chosen for it: of those that are held out, what they have kept.
-    fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Arc<str>> {
+    fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Rc<str>> {
         match (event.reason(), event.slot()) {
             (Reason::Refused, _) => None,
             (_, Some(slot)) => self.arms.get(slot).cloned(),
@@ -236,10 +237,10 @@ impl RowBuilder {
     }
 
     /// A name as the kernel writes it; each is in memory once.
-    fn name(&mut self, words: [u64; 2]) -> Option<Arc<str>> {
+    fn name(&mut self, words: [u64; 2]) -> Option<Rc<str>> {
         let RowBuilder { names, last_name, .. } = self;
         last_name.or(words, |&words| {
-            (words[0] != 0).then(|| Arc::clone(names.entry(words).or_insert_with(|| Arc::from(name(words)))))
+            (words[0] != 0).then(|| Rc::clone(names.entry(words).or_insert_with(|| Rc::from(name(words)))))
         })
     }
 }

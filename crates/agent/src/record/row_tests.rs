@@ -17,7 +17,7 @@ fn assembler_with(addresses: Addresses, off_cpu: OffCpu) -> RowBuilder {
         JIFFY_NS,
         Paths::new("/sys/fs/cgroup/of/nobody".into()),
         Arc::new(off_cpu),
-        vec!["cubic".into(), "bbr".into()],
+        &["cubic".into(), "bbr".into()],
     )
 }
 

@@ -4,7 +4,7 @@
 
 use super::key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// What is kept of an address.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl Addresses {
     }
 
     /// How an address is written down.
-    pub fn text(&self, address: IpAddr) -> Arc<str> {
+    pub fn text(&self, address: IpAddr) -> Rc<str> {
         let text = match (self, self.kept(address)) {
             (Addresses::Whole, address) => address.to_string(),
             (Addresses::Truncated, IpAddr::V4(network)) => format!("{network}/24"),
@@ -44,7 +44,7 @@ impl Addresses {
             (Addresses::Hashed(key), IpAddr::V4(address)) => hashed(key, &address.octets()),
             (Addresses::Hashed(key), IpAddr::V6(address)) => hashed(key, &address.octets()),
         };
-        Arc::from(text)
+        Rc::from(text)
     }
 
     /// Whether the peer's port is kept of connections that the peer has opened. Together with a time it may lead to one
