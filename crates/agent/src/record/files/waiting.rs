@@ -12,7 +12,7 @@ const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
 /// So many pieces of memory for rows are kept for the next ones. To get them anew from the system, page by page, takes as long
 /// as to write into them.
-const MOST_SPARE: usize = 2;
+const MOST_SPARE: usize = 4;
 
 /// Rows that wait, and how things go.
 #[derive(Debug, Default)]
