@@ -181,10 +181,15 @@ static __always_inline void fill_kept(struct record_event *event, const struct f
 	event->bbr_short_looks = flow->bbr_short_looks;
 }
 
-/* Of few RTTs there are no buckets. */
+/* Whether an event of the connection has buckets: with few RTTs it has none. */
+static __always_inline bool has_histogram(const struct flow *flow)
+{
+	return settings.has_histograms && flow->samples >= RECORD_RTT_FEW;
+}
+
 static __always_inline void fill_histogram(struct record_event *event, const struct flow *flow)
 {
-	if (flow->samples < RECORD_RTT_FEW) {
+	if (!has_histogram(flow)) {
 		__builtin_memset(event->rtt_histogram, 0, sizeof(event->rtt_histogram));
 		return;
 	}
@@ -252,7 +257,7 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 /* A connection that has closed. */
 static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
 {
-	bool is_short = flow->samples < RECORD_RTT_FEW;
+	bool is_short = !has_histogram(flow);
 	struct record_event *event;
 	struct reserved reserved;
 

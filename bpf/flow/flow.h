@@ -352,6 +352,8 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 		flow->first_rtts_us[number & (FIRST_RTTS - 1)] = rtt_us;
 		return;
 	}
+	if (!settings.has_histograms)
+		return;
 	if (number == FIRST_RTTS)
 		begin_counting(flow);
 	count_rtt(flow, rtt_us);

@@ -178,6 +178,7 @@ struct record_settings {
 	u64 interim_us;    /* how often a connection has an interim row */
 	u64 cgroup_level;  /* how deep below the root the cgroup is that is recorded */
 	u64 set_mask; /* the number of sets of connections, less 1: see bpf/flow/table.h */
+	u64 has_histograms; /* 1: RTTs are counted in buckets; 0: they are not, and no event has buckets */
 };
 
 /* What has happened since the programs were loaded, per CPU. */

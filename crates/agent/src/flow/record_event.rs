@@ -340,17 +340,21 @@ pub struct Settings {
     pub cgroup_level: u64,
     /// The number of sets of connections, less 1.
     pub set_mask: u64,
+    /// 1 if RTTs are counted in buckets.
+    pub has_histograms: u64,
 }
 
 impl Settings {
     /// The names of the members, in the header's order.
     #[cfg(test)]
-    const MEMBERS: [&str; 6] = ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup_level", "set_mask"];
+    const MEMBERS: [&str; 7] =
+        ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup_level", "set_mask", "has_histograms"];
 
     /// As the programs read them.
     pub fn bytes(&self) -> Vec<u8> {
-        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask } = *self;
-        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask];
+        let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask, has_histograms } =
+            *self;
+        let words = [jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask, has_histograms];
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
 }
@@ -535,11 +539,18 @@ mod tests {
 
     #[test]
     fn settings_are_as_long_as_the_header_says() {
-        let settings =
-            Settings { jiffy_us: 1, idle_gap_us: 2, sample_one_in: 3, interim_us: 4, cgroup_level: 5, set_mask: 6 };
+        let settings = Settings {
+            jiffy_us: 1,
+            idle_gap_us: 2,
+            sample_one_in: 3,
+            interim_us: 4,
+            cgroup_level: 5,
+            set_mask: 6,
+            has_histograms: 7,
+        };
         let words: Vec<u64> =
             settings.bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-        assert_eq!(words, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(words, [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! whatever way: nothing is pinned.
 
 use super::attachment::Attachment;
+use super::detail::Detail;
 use super::extension::{Extension, RecordOnly};
 use super::files::{Addresses, Writer};
 use super::options::Options;
@@ -134,6 +135,7 @@ impl Opened {
         );
         let recorder = Recorder {
             row_builder,
+            detail: options.detail(),
             clock: Clock::now(),
             writer: self.writer,
             tally: Tally::new(self.metrics),
@@ -186,7 +188,9 @@ fn detach(
     attachment: Attachment<'_>,
     recorder: &RefCell<Recorder>,
 ) -> Result<Result<(), Problem>, Problem> {
-    if let Err(error) = rounds.walk_last()? {
+    if recorder.borrow().detail == Detail::Full
+        && let Err(error) = rounds.walk_last()?
+    {
         log::warning(&format!("connections that are open have no last row: {error}"));
     }
     let ended = recorder.borrow_mut().extension.end();
@@ -246,11 +250,15 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
         None => "the connections of this machine".to_owned(),
     };
     let sampled = if options.sample > 1 { format!(", one in {}", options.sample) } else { String::new() };
+    let detail = match options.detail() {
+        Detail::Full => "",
+        Detail::Low => ", detail low",
+    };
     let metrics =
         status.listen.as_ref().map(|listen| format!("; metrics: http://{listen}/metrics")).unwrap_or_default();
     let joined = status.counters.joined;
     let place = if writes_rows { format!("in {}", status.out) } else { "without records".to_owned() };
-    format!("{word} {which}{sampled}, {place}; {joined} were open already{metrics}")
+    format!("{word} {which}{sampled}{detail}, {place}; {joined} were open already{metrics}")
 }
 
 /// The first walk says what will be missing.

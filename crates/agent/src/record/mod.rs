@@ -2,6 +2,7 @@
 
 mod attachment;
 mod daemon;
+mod detail;
 mod extension;
 mod files;
 mod options;
@@ -11,6 +12,7 @@ mod rounds;
 mod row;
 
 pub use daemon::{record, record_with};
+pub use detail::Detail;
 pub use extension::Extension;
 #[cfg(test)]
 pub use files::fuzzed;

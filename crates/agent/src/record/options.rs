@@ -1,5 +1,6 @@
 //! The command line of `record`.
 
+use super::detail::Detail;
 use super::files::DEFAULT_KEY;
 use crate::flow::capacity::Capacity;
 use crate::show::http;
@@ -47,6 +48,9 @@ pub struct Options {
     /// Record one connection in N
     #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = one_in)]
     pub sample: u64,
+    /// How much to record of each connection; full
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub detail: Option<Detail>,
     /// What to keep of addresses
     #[arg(long, value_enum, default_value_t = Privacy::Truncated)]
     pub addresses: Privacy,
@@ -86,6 +90,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// How much is recorded of each connection.
+    pub fn detail(&self) -> Detail {
+        self.detail.unwrap_or_default()
+    }
+
     /// How many connections there is room for at once.
     pub fn capacity(&self) -> Capacity {
         let memory = rustix::system::sysinfo();

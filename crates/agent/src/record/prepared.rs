@@ -1,5 +1,6 @@
 //! What the options and the machine determine before anything is opened or attached.
 
+use super::detail::Detail;
 use super::files::{self, Addresses, Key};
 use super::options::{Options, Privacy};
 use crate::flow::capacity::Capacity;
@@ -91,12 +92,14 @@ pub fn writer_settings(options: &Options) -> files::Settings {
 /// Settings of the programs.
 pub fn program_settings(options: &Options, cgroup: &Recorded, jiffy_ns: u64, capacity: Capacity) -> Settings {
     let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let has_all = options.detail() == Detail::Full;
     Settings {
         jiffy_us: jiffy_ns / 1_000,
         idle_gap_us: us(options.idle_gap),
         sample_one_in: options.sample,
-        interim_us: us(options.interim),
+        interim_us: if has_all { us(options.interim) } else { u64::MAX },
         cgroup_level: cgroup.level,
         set_mask: capacity.set_mask(),
+        has_histograms: u64::from(has_all),
     }
 }

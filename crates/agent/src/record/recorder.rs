@@ -1,5 +1,6 @@
 //! Takes what the kernel's side hands over, and passes on rows.
 
+use super::detail::Detail;
 use super::extension::Extension;
 use super::files::{Health, Writer};
 use super::row::RowBuilder;
@@ -17,6 +18,8 @@ use std::time::Instant;
 pub struct Recorder {
     /// Makes rows.
     pub row_builder: RowBuilder,
+    /// How much of a row is written.
+    pub detail: Detail,
     /// Tells the time.
     pub clock: Clock,
     /// Where rows go; none: nowhere.
@@ -61,10 +64,11 @@ impl Recorder {
     }
 
     fn row(&mut self, event: &RecordEvent, is_unseen: bool) {
-        let row = self.row_builder.row(event, &self.clock, is_unseen);
+        let mut row = self.row_builder.row(event, &self.clock, is_unseen);
         self.observed.count_row(row.kind);
         self.tally.take(&row);
         if let Some(writer) = &mut self.writer {
+            self.detail.reduce(&mut row);
             writer.take(row);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::kernel::Override;
 use crate::files;
+use crate::record::Detail;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct Config {
     pub grace: Option<Duration>,
     /// Where learned state is kept.
     pub state: Option<PathBuf>,
+    /// How much is recorded of each connection.
+    pub detail: Option<Detail>,
     /// A table of networks.
     pub prefixes: Option<PathBuf>,
     /// How many destinations are kept.

@@ -36,7 +36,7 @@ mod view;
 mod watchdog;
 mod wire;
 
-use crate::record::record_with;
+use crate::record::{Options as RecordOptions, record_with};
 use crate::signals::Signals;
 use chooser::Chooser;
 use kernel::{Choice, LossRule};
@@ -69,10 +69,11 @@ pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>)
         Problem::missing("no-proc", "/proc/self/ns/net", error, "this network namespace", "mount -t proc proc /proc")
     })?;
     let choice = choice(&setup);
+    let record = RecordOptions { detail: Some(setup.detail), ..options.record.clone() };
     // The kernel numbers network namespaces by 32 bits.
     let chooser = Chooser::new(setup, own as u32, options.clone());
     let tuner = Tuner::new(choice, chooser, options.record.socket.clone());
-    record_with(&options.record, !options.no_records, Box::new(tuner), &signals)
+    record_with(&record, !options.no_records, Box::new(tuner), &signals)
 }
 
 fn choice(setup: &Setup) -> Choice {

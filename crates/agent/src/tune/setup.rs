@@ -5,6 +5,7 @@ use super::config::{self, Config, TreeKeys, unknown_arm};
 use super::kernel::Override;
 use super::options::{DEFAULT_STATE, Options};
 use super::prefixes;
+use crate::record::Detail;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -45,6 +46,8 @@ pub struct Setup {
     pub grace: Duration,
     /// Where learned state is kept.
     pub state: PathBuf,
+    /// How much is recorded of each connection.
+    pub detail: Detail,
     /// What stands around the policy.
     pub guard: GuardSettings,
     /// What is wanted.
@@ -119,6 +122,7 @@ impl Setup {
             ("private", new.has_private != self.has_private),
             ("grace", new.grace != self.grace),
             ("state", new.state != self.state),
+            ("detail", new.detail != self.detail),
             ("objective.least", new.objective.least != self.objective.least),
             ("bpftune.has_loss_rule or bpftune.drop_shift", new.drop_shift() != self.drop_shift()),
         ] {
@@ -127,7 +131,7 @@ impl Setup {
             }
         }
         (new.is_dry_run, new.has_private, new.grace) = (self.is_dry_run, self.has_private, self.grace);
-        (new.state, new.objective.least) = (self.state.clone(), self.objective.least);
+        (new.state, new.detail, new.objective.least) = (self.state.clone(), self.detail, self.objective.least);
         new.left_out = if stay.contains(&"arms") { self.left_out.clone() } else { left_out };
         Ok((new, stay))
     }
@@ -155,6 +159,7 @@ impl Setup {
             grace: options.grace.or(config.grace).unwrap_or(GRACE),
             policy_name: policy_name(options, &config).to_owned(),
             state: options.state.clone().or(config.state).unwrap_or_else(|| DEFAULT_STATE.into()),
+            detail: options.record.detail.or(config.detail).unwrap_or_default(),
             left_out: Vec::new(),
             arms,
             guard,

@@ -16,6 +16,7 @@ fn on_other_kernels_it_does_the_same() {
             "beginnings::open_connections_are_shown",
             "beginnings::a_socket_that_is_connected_again_is_another_connection",
             "clock::times_follow_a_clock_that_is_set_and_durations_do_not",
+            "detail::low_detail_has_the_rows_of_full_detail_without_the_other_columns",
             "endings::whose_fin_came_first_is_told_by_both_ends",
             "endings::a_reset_is_told_by_both_ends",
             "endings::endpoints_namespaces_and_cgroups_are_those_of_the_socket",

@@ -5,6 +5,7 @@ mod beginnings;
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
+mod detail;
 mod endings;
 mod forgotten;
 mod kernels;

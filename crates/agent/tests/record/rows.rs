@@ -11,6 +11,16 @@ use std::path::Path;
 pub struct Row(BTreeMap<String, Field>);
 
 impl Row {
+    /// The names of the columns that are not empty.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// A value of any kind, if it is not empty.
+    pub fn value(&self, column: &str) -> Option<&Field> {
+        self.0.get(column)
+    }
+
     /// A number that has to be there.
     pub fn number(&self, column: &str) -> u64 {
         self.maybe(column).unwrap_or_else(|| panic!("{column} is empty: {self:?}"))

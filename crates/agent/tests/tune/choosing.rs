@@ -3,7 +3,7 @@
 use crate::common::{Namespace, wait_until};
 use crate::stage::{Agent, Stage, inside};
 use crate::traffic::{Pair, connect, connect_to, listen};
-use crate::tuning::{ALL_CUBIC, cc, choice, closed, hosts, tune};
+use crate::tuning::{ALL_CUBIC, asked, cc, choice, closed, hosts, tune};
 use std::net::TcpListener;
 
 fn ccs(pair: &Pair) -> [String; 2] {
@@ -32,6 +32,43 @@ fn both_ends_get_what_is_drawn_and_their_rows_say_so() {
         assert_eq!(row, ["treated", "cubic", "cubic", "cubic"]);
     }
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"], "it has gone");
+}
+
+#[test]
+fn low_detail_teaches_as_much_and_leaves_columns_empty() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, &format!("detail = \"low\"\n{ALL_CUBIC}"), &[]);
+    let mut pair = connect(&hosts, "10.9.8.1");
+    pair.download(3_000_000);
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    wait_until("both are learned from", || {
+        let status = asked(&stage, &["status"]);
+        let learned = status["closed"].as_array().expect("a list").iter().filter(|one| one["cc"] == "cubic");
+        learned.map(|one| one["treated"].as_u64().expect("a count")).sum::<u64>() == 2
+    });
+    // Of both namespaces, which know the same network: the client has sent too little to be learned from.
+    let explained = asked(&stage, &["explain", "10.9.8.2"])["explained"].clone();
+    let arms = explained.as_array().expect("a list").iter().filter_map(|one| one["arms"].as_array()).flatten();
+    let mut learned = arms.filter(|arm| arm["cc"] == "cubic" && arm["connections"] == 1);
+    let cubic = learned.next().unwrap_or_else(|| panic!("{explained}"));
+    assert!(cubic["segments"].as_u64() > Some(50) && cubic["rtt_min_us"].as_u64() > Some(0), "{cubic}");
+    let rows = agent.end();
+    let row = closed(&rows, "in");
+    assert_eq!(choice(row).map(str::to_owned), ["treated", "cubic", "cubic", "cubic"]);
+    assert_eq!((row.number("acked_bytes"), row.maybe("rtt_p95_us"), row.maybe("segments_in")), (3_000_000, None, None));
+}
+
+#[test]
+fn an_option_takes_precedence_over_the_key_for_detail() {
+    let Some(stage) = Stage::new() else { return };
+    let hosts = hosts();
+    let agent = tune(&stage, &format!("detail = \"low\"\n{ALL_CUBIC}"), &["--detail", "full"]);
+    let pair = connect(&hosts, "10.9.8.1");
+    pair.close_by_client();
+    agent.wait_for_closed(2);
+    assert!(closed(&agent.end(), "in").maybe("segments_in").is_some());
 }
 
 #[test]
