@@ -4,12 +4,12 @@
 //! size, nothing is written about when or where. Integers are delta-encoded, because most of them are times and counters;
 //! texts and numbers go through a dictionary where that pays; pages are compressed with zstd.
 
-use crate::column::{Cells, Column};
+use crate::chunk;
+use crate::column::Column;
 use crate::repeats::{Encoded, Repeats};
 use crate::text_runs;
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::column::writer::{ColumnCloseResult, ColumnWriter};
-use parquet::data_type::ByteArray;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -37,45 +37,24 @@ pub fn write_group<W: Write + Send>(
     repeats: &mut Repeats,
 ) -> io::Result<()> {
     let described: Vec<ColumnDescPtr> = file.schema_descr().columns().to_vec();
+    let properties = file.properties().clone();
     let mut write = || {
         let mut group = file.next_row_group()?;
         let written = columns.iter().filter(|column| column.is_written);
         for (column, described) in std::iter::zip(written, &described) {
-            let as_runs = || text_runs::encode(column, described, order);
-            let alone = || as_runs()?.map_or_else(|| alone(column, order.len()), Ok);
-            let encoded = match repeats.encoded(column, order.len(), alone)? {
-                None => as_runs()?,
-                encoded => encoded,
+            let encode = || match text_runs::encode(column, described, order)? {
+                Some(encoded) => Ok(encoded),
+                None => chunk::encode(column, described, &properties, order),
             };
-            if let Some(Encoded { bytes, written }) = encoded {
-                group.append_column(&bytes, written)?;
-                continue;
-            }
-            let mut writer = group.next_column()?.expect("the file was begun with these columns");
-            write_column(writer.untyped(), column, order)?;
-            writer.close()?;
+            let Encoded { bytes, written } = match repeats.encoded(column, order.len(), encode)? {
+                Some(encoded) => encoded,
+                None => encode()?,
+            };
+            group.append_column(&bytes, written)?;
         }
         group.close().map(drop)
     };
     write().map_err(io_error)
-}
-
-/// A column as it is in a row group, wherever that is. Its rows are all the same.
-fn alone(column: &Column, rows: usize) -> io::Result<Encoded> {
-    let columns = std::slice::from_ref(column);
-    let order: Vec<u32> = (0..u32::try_from(rows).expect("a group has fewer than 2^32 rows")).collect();
-    let mut bytes = Vec::new();
-    let mut file = begin(&mut bytes, columns)?;
-    let mut write = || -> Result<ColumnChunkMetaData, ParquetError> {
-        let mut group = file.next_row_group()?;
-        let mut writer = group.next_column()?.expect("there is one column");
-        write_column(writer.untyped(), column, &order)?;
-        writer.close()?;
-        Ok(group.close()?.column(0).clone())
-    };
-    let metadata = write().map_err(io_error)?;
-    end(file)?;
-    Ok(Encoded { bytes: bytes.into(), written: written(&metadata, rows as u64) })
 }
 
 /// What is said of a column that is copied.
@@ -134,7 +113,8 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
 
 fn properties(columns: &[Column]) -> WriterProperties {
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        // Pages are compressed one step later: see chunk.rs.
+        .set_compression(Compression::UNCOMPRESSED)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);
     for column in columns.iter().filter(|column| column.kind == Kind::U64) {
@@ -146,54 +126,42 @@ fn properties(columns: &[Column]) -> WriterProperties {
     properties.build()
 }
 
-fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32]) -> Result<(), ParquetError> {
-    let levels = if column.is_blank() { Some(&[][..]) } else { column.levels.as_deref() };
-    match (writer, &column.cells) {
-        (ColumnWriter::Int64ColumnWriter(to), Cells::U64(cells)) => {
-            let (values, levels) = gather(cells, levels, order);
-            to.write_batch(&values, levels.as_deref(), None)?
-        }
-        (ColumnWriter::DoubleColumnWriter(to), Cells::F64(cells)) => {
-            let (values, levels) = gather(cells, levels, order);
-            to.write_batch(&values, levels.as_deref(), None)?
-        }
-        (ColumnWriter::BoolColumnWriter(to), Cells::Bool(cells)) => {
-            let (values, levels) = gather(cells, levels, order);
-            to.write_batch(&values, levels.as_deref(), None)?
-        }
-        (ColumnWriter::ByteArrayColumnWriter(to), Cells::Text(texts)) => {
-            let (numbers, levels) = gather(&texts.cells, levels, order);
-            let values: Vec<ByteArray> = numbers.iter().map(|&number| texts.entries[number as usize].clone()).collect();
-            to.write_batch(&values, levels.as_deref(), None)?
-        }
-        _ => unreachable!("the file was begun with these columns"),
-    };
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::{compression, encode, write_column};
+    use parquet::column::writer::get_column_writer;
+    use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+    use std::sync::Arc;
+    use thalweg_trace::{Kind, Value};
 
-/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one. Without
-/// levels in the slice, no row has one.
-fn gather<T: Copy>(cells: &[T], levels: Option<&[i16]>, order: &[u32]) -> (Vec<T>, Option<Vec<i16>>) {
-    let all = || order.iter().map(|&row| cells[row as usize]).collect();
-    let Some(levels) = levels else { return (all(), None) };
-    if levels.is_empty() {
-        return (Vec::new(), Some(vec![0; order.len()]));
-    }
-    // Most columns have a value in each row of a group, or in none.
-    if levels.iter().all(|&level| level > 0) {
-        return (all(), Some(vec![1; order.len()]));
-    }
-    if levels.iter().all(|&level| level == 0) {
-        return (Vec::new(), Some(vec![0; order.len()]));
-    }
-    let mut values = Vec::with_capacity(order.len());
-    let level = |&row: &u32| {
-        let level = levels[row as usize];
-        if level > 0 {
-            values.push(cells[row as usize]);
+    #[test]
+    fn bytes_are_those_of_a_compressor_for_each_column() {
+        let mut columns: Vec<Column> =
+            [Kind::U64, Kind::F64, Kind::Text].iter().map(|&kind| Column::new("column", kind, true)).collect();
+        for number in 0..5_000 {
+            let text = format!("text {}", number % 70);
+            let values = [Value::U64(number * number), Value::F64(number as f64 / 3.0), Value::Text(&text)];
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.push(if number % 7 == 0 { Value::Empty } else { value });
+            }
         }
-        level
-    };
-    let levels = order.iter().map(level).collect();
-    (values, Some(levels))
+        let mut blank = Column::new("column", Kind::U64, true);
+        (0..5_000).for_each(|_| blank.push(Value::Empty));
+        columns.push(blank);
+        let order: Vec<u32> = (0..5_000).rev().collect();
+        for column in &columns {
+            let file = begin(Vec::new(), std::slice::from_ref(column)).unwrap();
+            let described = file.schema_descr().column(0);
+            let encoded = encode(column, &described, file.properties(), &order).unwrap();
+            let mut bytes = TrackedWrite::new(Vec::new());
+            let compressed = file.properties().as_ref().clone().into_builder().set_compression(compression()).build();
+            let pages = Box::new(SerializedPageWriter::new(&mut bytes));
+            let mut writer = get_column_writer(described, Arc::new(compressed), pages);
+            write_column(&mut writer, column, &order).unwrap();
+            let metadata = writer.close().unwrap().metadata;
+            assert_eq!(encoded.bytes, bytes.into_inner().unwrap());
+            assert_eq!(encoded.written.metadata, metadata);
+        }
+    }
 }

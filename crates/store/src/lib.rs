@@ -24,6 +24,7 @@
 //! with.
 
 mod atomic;
+mod chunk;
 mod column;
 mod directory;
 mod encode;

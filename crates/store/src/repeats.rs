@@ -7,8 +7,8 @@ use crate::column::{Cells, Column};
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
 use std::collections::HashMap;
-use std::io;
 
 /// No more columns are remembered.
 const MOST: usize = 256;
@@ -54,8 +54,8 @@ impl Repeats {
         &mut self,
         column: &Column,
         rows: usize,
-        encode: impl FnOnce() -> io::Result<Encoded>,
-    ) -> io::Result<Option<Encoded>> {
+        encode: impl FnOnce() -> Result<Encoded, ParquetError>,
+    ) -> Result<Option<Encoded>, ParquetError> {
         let Some(value) = single(column) else { return Ok(None) };
         match self.0.get_mut(&column.name) {
             Some(known) if known.rows == rows && known.value == value => {

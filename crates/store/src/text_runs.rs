@@ -5,9 +5,10 @@
 //!
 //! Source: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> ("Dictionary Encoding", "Run Length Encoding").
 
+use crate::chunk::{compress, compression};
 use crate::column::{Cells, Column};
 use crate::repeats::Encoded;
-use parquet::basic::{Compression, Encoding, EncodingMask, PageType, ZstdLevel};
+use parquet::basic::{Encoding, EncodingMask, PageType};
 use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
@@ -61,7 +62,7 @@ pub fn encode(column: &Column, described: &ColumnDescPtr, order: &[u32]) -> Resu
         runs.runs.iter().map(|&(index, rows)| runs.dictionary[index as usize].len() as u64 * rows).sum::<u64>();
     let stats = |page_type, encoding| PageEncodingStats { page_type, encoding, count: 1 };
     let metadata = ColumnChunkMetaData::builder(described.clone())
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(compression())
         .set_encodings_mask(EncodingMask::new_from_encodings(
             [Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY].iter(),
         ))
@@ -147,6 +148,6 @@ fn write(
     page: &[u8],
     around: impl FnOnce(bytes::Bytes) -> Page,
 ) -> Result<PageWriteSpec, ParquetError> {
-    let compressed = zstd::bulk::compress(page, ZstdLevel::default().compression_level())?;
+    let compressed = compress(page)?;
     to.write_page(CompressedPage::new(around(compressed.into()), page.len()))
 }
