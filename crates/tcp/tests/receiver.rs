@@ -4,7 +4,7 @@ mod common;
 
 use common::{MSS, at_ms, ms};
 use thalweg_tcp::{Data, Established, Receiver, ReceiverConfig, Seq, Syn, Timestamp, ToReceiver, ToSender};
-use thalweg_units::{Bytes, Span, Time};
+use thalweg_units::{Bytes, Ecn, Span, Time};
 
 /// The tests call the first segment that they send this.
 const FIRST: u64 = 100;

@@ -135,7 +135,7 @@ def _unknown_key(finding: _Finding) -> ThalwegError:
         place=finding.name,
         found=key,
         expected=words.one_of(known),
-        hint=_not_yet(key, place) or _belongs(key, place) or words.did_you_mean(key, known),
+        hint=_belongs(key, place) or words.did_you_mean(key, known),
         source=finding.document.source(place),
     )
 
@@ -270,19 +270,6 @@ def _dotted(place: Place, given: TomlValue) -> str:
         key = next(iter(given))
         place, given = (*place, key), given[key]
     return ".".join(map(str, place))
-
-
-NOT_YET = {"policer": "policers", "ecn": "ECN", "aqm": "queue disciplines other than fifo"}
-"""What no engine has yet, by the key that is tried for it."""
-
-
-def _not_yet(key: str, place: Place) -> str | None:
-    """Return a sentence on a key that asks for what no engine has yet."""
-    if place[0] != "path":
-        return None
-    if "steps" in place and key in ("rtt", "delay"):
-        return "a delay that changes is not supported by any engine yet: a step changes the rate"
-    return f"no engine supports {NOT_YET[key]} yet" if key in NOT_YET else None
 
 
 def _belongs(key: str, place: Place) -> str | None:

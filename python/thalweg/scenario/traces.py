@@ -15,7 +15,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -152,29 +152,24 @@ def read(file: Path) -> Trace:
 
 
 def in_words(trace: Trace) -> str:
-    """Describe a trace by its mean rate, its period and its outages.
+    """Describe a trace by its mean rate and its period.
 
     >>> in_words(Opportunities([500_000]))
-    "the trace's mean rate is 24mbps, it repeats every 500s, and it has 1 outage of 500s"
+    "the trace's mean rate is 24bps, and it repeats every 500s"
     """
-    parts = [f"the trace's mean rate is {quantities.rate_text(trace.mean_rate_bps)}", *_period_and_outages(trace)]
-    return ", ".join(parts[:-1]) + (", and " if len(parts) > 1 else "") + parts[-1]
+    mean = f"the trace's mean rate is {quantities.rate_text(trace.mean_rate_bps)}"
+    return mean + (f", and it repeats every {quantities.time_text(trace.period_ns)}" if trace.period_ns else "")
 
 
 def in_cell(name: str, trace: Trace) -> str:
-    """Describe a trace in a cell of a table."""
-    mean = f"{quantities.rate_text(trace.mean_rate_bps)} on average"
-    return f"trace {name}: " + ", ".join([mean, *(part.removeprefix("it ") for part in _period_and_outages(trace))])
-
-
-def _period_and_outages(trace: Trace) -> Iterator[str]:
-    if trace.period_ns is not None:
-        yield f"it repeats every {quantities.time_text(trace.period_ns)}"
-    outages = trace.outages_ns
-    if len(outages) == 1:
-        yield f"it has 1 outage of {quantities.time_text(outages[0])}"
-    elif outages:
-        yield f"it has {len(outages)} outages, the longest of {quantities.time_text(max(outages))}"
+    """Describe a trace by its mean rate, its period and its outages, for a cell of a table."""
+    parts = [f"{quantities.rate_text(trace.mean_rate_bps)} on average"]
+    if trace.period_ns:
+        parts.append(f"repeats every {quantities.time_text(trace.period_ns)}")
+    if outages := trace.outages_ns:
+        longest = quantities.time_text(max(outages))
+        parts.append(f"1 outage of {longest}" if len(outages) == 1 else f"{len(outages)} outages of up to {longest}")
+    return f"trace {name}: {', '.join(parts)}"
 
 
 def _text(file: Path) -> str:

@@ -33,8 +33,23 @@ CASES = {
     "unknown key in a flow": GOOD + 'sise = "3MB"\n',
     "unknown key in an inline table": GOOD.replace("until", "untill"),
     "unknown key of a host": GOOD + "[host.sender]\ncpu_shares = 0.5\n",
-    "policer that no engine has": GOOD.replace("[path]\n", '[path]\npolicer = {rate = "10Mbps"}\n'),
-    "delay that changes": HEAD.replace('rate = "40Mbps"', 'steps = [{at = "0s", rate = "4Mbps", rtt = "9ms"}]') + FLOW,
+    "policer without a bucket": GOOD.replace("[path]\n", '[path]\npolicer = {rate = "10Mbps"}\n'),
+    "policer that passes nothing": GOOD.replace("[path]\n", '[path]\npolicer = {rate = "10Mbps", burst = "1kB"}\n'),
+    "step that changes nothing": HEAD.replace('rate = "40Mbps"', 'steps = [{at = "0s", rate = "4Mbps"}, {at = "1s"}]')
+    + FLOW,
+    "steps without a rate": HEAD.replace('rate = "40Mbps"', 'steps = [{at = "0s", rtt = "9ms"}]') + FLOW,
+    "rate only in a later step": HEAD.replace(
+        'rate = "40Mbps"', 'steps = [{at = "0s", rtt = "9ms"}, {at = "1s", rate = "4Mbps"}]'
+    )
+    + FLOW,
+    "rtt in a step of the way back": GOOD + '[path.reverse]\nrate = "9Mbps"\nsteps = [{at = "0s", rtt = "9ms"}]\n',
+    "aggregation without a time": GOOD.replace("[path]\n", '[path]\naggregation = {interval = "0s"}\n'),
+    "unknown preset": GOOD.replace("[path]\n", '[path]\npreset = "wimax"\n'),
+    "red that begins above its end": GOOD.replace(
+        "[path]\n", '[path]\nqueue = {name = "red", min = "9kB", max = "3kB"}\n'
+    ),
+    "fraction for pie": GOOD.replace("[path]\n", '[path]\nqueue = {name = "pie", alpha = 0.125}\n'),
+    "codel that never waits": GOOD.replace("[path]\n", '[path]\nqueue = {name = "codel", target = "0s"}\n'),
     "generation of a kernel as a number": GOOD + "[host.sender]\nkernel = 6.1\n",
     "share of a CPU of nothing": GOOD + "[host.sender]\ncpu_share = 0\n",
     "share of more than a CPU": GOOD + "[host.sender]\ncpu_share = 50\n",
