@@ -14,9 +14,13 @@ def cautions(run: Run) -> list[str]:
     return [each for each in (evidence(run).caution, copies.caution(run), *starved(run)) if each]
 
 
-def starved(run: Run) -> list[str]:
-    """Return a sentence for each flow with starved connections: how many, and at which point of the sweep most."""
-    counts = summary(run, measures=["connections", "starved"])
+def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
+    """Return a sentence for each flow with starved connections: how many, and at which point of the sweep most.
+
+    `measured` is what `summary` returns for the run, where that is at hand: tables are not read again then.
+    """
+    names = ["connections", "starved"]
+    counts = summary(run, measures=names) if measured is None else measured.filter(pl.col("measure").is_in(names))
     wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
     share = pl.col("starved") / pl.col("connections")
     found = []

@@ -77,7 +77,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
         advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
         found.append(RunCaution(text, _shortened(items), advice, repeat))
-    if starved := analysis.starved_cautions(run):
+    if starved := analysis.starved_cautions(run, labelled.summary):
         text = f"{who}Some connections never delivered a byte. A mean over all of them hides that."
         found.append(RunCaution(text, _shortened(starved), ""))
     if copies := analysis.copies_caution(run):

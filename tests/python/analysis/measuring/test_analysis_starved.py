@@ -34,7 +34,9 @@ def test_connections_that_never_delivered_a_byte_are_counted(tmp_path: Path) -> 
     run = open_run(unfair(tmp_path).write())
     assert (of(run, "connections"), of(run, "starved")) == (5.0, 3.0)
     assert (of(run, "connections", "medium"), of(run, "starved", "medium")) == (1.0, 0.0)
-    assert analysis.starved_cautions(run) == ["3 of 5 connections of the flow large (60 %) never delivered a byte"]
+    found = ["3 of 5 connections of the flow large (60 %) never delivered a byte"]
+    assert analysis.starved_cautions(run) == found
+    assert analysis.starved_cautions(run, analysis.summary(run)) == found
 
 
 def test_the_evenness_of_copies_is_jains_index_of_each_flow(tmp_path: Path) -> None:
