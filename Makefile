@@ -109,7 +109,7 @@ agent-packages: setup ## build thalweg-agent for servers into dist/: a static ta
 	packaging/agent/build
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording and bbr_cpu cost, how soon reports open, what advice and imports take, and what choosing brings and costs (many minutes)
+bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording and bbr_cpu cost, how soon reports open, what advice and imports take, how costs grow with size, and what choosing brings and costs (many minutes)
 	@tools/bootstrap nginx
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py
@@ -117,6 +117,7 @@ bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev 
 	@$(PY) bench/pages.py
 	@$(PY) bench/advising.py
 	@$(PY) bench/importing.py
+	@$(PY) bench/scaling.py
 	@$(PY) bench/tuning.py --connections 80 --alone 16
 	@$(PY) bench/tuning_guest.py
 

@@ -1,0 +1,121 @@
+"""What `bench/scaling.py` found, in lines of text and as a page with curves."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+from thalweg.report.drawing.figure import Figure, Scaled
+from thalweg.report.drawing.paper import save
+
+from measuring.growth import CURVES, Measured
+
+LIMIT = 2.0
+"""Growth of a cost over its range that needs a reason."""
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a cost grows by more than `LIMIT`, by curve and series."""
+MEMORY_REASONS: dict[tuple[str, str], str] = {}
+"""Why memory grows by more than `LIMIT`, likewise."""
+
+Series = dict[tuple[str, str], list[Measured]]
+
+
+def lines(found: Sequence[Measured]) -> Iterator[str]:
+    """Describe each size of each series in a line."""
+    for each in found:
+        yield (
+            f"{each.curve:<12} {each.series:<21} {each.size:>12,}: {_time(each.cost_s):>8} per"
+            f" {CURVES[each.curve].unit}, {each.cpu_s:8.2f} CPU s, {each.peak_bytes / 2**20:7,.0f} MiB"
+        )
+
+
+def growth(values: Sequence[float]) -> float:
+    """Return the largest factor by which a value exceeds one at a smaller size.
+
+    >>> growth([4.0, 1.0, 3.0])
+    3.0
+    """
+    return max((later / earlier for earlier, later in combinations(values, 2)), default=1.0)
+
+
+def write(found: Sequence[Measured], page: Path, command: str) -> None:
+    """Write the page in Markdown, and its figures as SVG into a folder beside it that has the page's name."""
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = list(_figures(_by_series(found)))
+    files = {figure.id: file.name for figure, file in zip(figures, save(figures, folder), strict=True)}
+    page.write_text("\n".join(_page(_by_series(found), files, folder.name, command)) + "\n", encoding="utf-8")
+
+
+def _by_series(found: Sequence[Measured]) -> Series:
+    series: Series = {}
+    for each in found:
+        series.setdefault((each.curve, each.series), []).append(each)
+    return series
+
+
+def _figures(series: Series) -> Iterator[Figure]:
+    for curve in dict.fromkeys(name for name, _ in series):
+        of_curve = [each for (name, _), sizes in series.items() if name == curve for each in sizes]
+        x = Scaled(CURVES[curve].size, is_log=True)
+        cost = [(each, each.cost_s) for each in of_curve]
+        memory = [(each, float(each.peak_bytes)) for each in of_curve]
+        title = CURVES[curve].title
+        yield Figure(f"{curve}-cost", title, "lines", _rows(cost), x=x, y=Scaled("CPU time", "s", is_log=True))
+        yield Figure(f"{curve}-memory", f"{title}: peak memory", "lines", _rows(memory), x=x,
+                     y=Scaled("Memory", "B", is_log=True))  # fmt: skip
+
+
+def _rows(values: Sequence[tuple[Measured, float]]) -> pl.DataFrame:
+    rows = [{"x": each.size, "y": y, "low": None, "high": None, "series": each.series} for each, y in values]
+    return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
+
+
+def _page(series: Series, files: dict[str, str], folder: str, command: str) -> Iterator[str]:
+    yield f"<!-- Written by `{command}`: change nothing here. -->"
+    yield ""
+    yield "# How costs grow"
+    yield ""
+    yield "CPU seconds are those of whole processes, their start included; memory is the largest resident set."
+    yield "Growth is the largest factor by which a number exceeds that of a smaller size."
+    yield f"Above {LIMIT:g} the page says why."
+    for curve in dict.fromkeys(name for name, _ in series):
+        yield ""
+        yield f"## {CURVES[curve].title}"
+        yield ""
+        for kind in ("cost", "memory"):
+            if name := files.get(f"{curve}-{kind}"):
+                yield f"![{CURVES[curve].title}, {kind}]({folder}/{name})"
+        yield ""
+        yield f"| | {CURVES[curve].size} | per {CURVES[curve].unit} | CPU | memory |"
+        yield "| --- | --- | --- | --- | --- |"
+        for (name, _), sizes in series.items():
+            if name == curve:
+                yield from map(_line, sizes)
+        yield ""
+        for (name, part), sizes in series.items():
+            if name == curve:
+                yield from _verdict(part, sizes)
+
+
+def _line(each: Measured) -> str:
+    memory = f"{each.peak_bytes / 2**20:,.0f} MiB"
+    return f"| {each.series} | {each.size:,} | {_time(each.cost_s)} | {each.cpu_s:,.2f} s | {memory} |"
+
+
+def _verdict(part: str, sizes: Sequence[Measured]) -> Iterator[str]:
+    key = sizes[0].curve, part
+    for what, values, reasons in (
+        ("The cost", [each.cost_s for each in sizes], REASONS),
+        ("Memory", [each.peak_bytes for each in sizes], MEMORY_REASONS),
+    ):
+        factor = growth(values)
+        reason = f": {reasons.get(key, 'the reason is not known')}" if factor > LIMIT else ""
+        yield f"- {part}: {what.lower()} grows by a factor of {factor:.1f}{reason}."
+
+
+def _time(seconds: float) -> str:
+    units = ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+    size, unit = next((each for each in units if seconds >= each[0]), units[-1])
+    return f"{seconds / size:.3g} {unit}"

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Measure how costs grow with size: per packet over flows, per row over records, per experiment over a run.
+
+    make bench                                   with the others: most of an hour
+    .venv/bin/python bench/scaling.py --quick    a smoke test: the smallest two sizes of each curve, once
+    ... --runs N --largest rows=10000000         repetitions of each size; a smaller range of a curve
+    ... --page FILE                              the Markdown page; its figures are in a folder beside it
+    ... --out FILE                               everything that was measured, for programs
+
+Costs are CPU seconds of whole processes, their start included, divided by the number of packets, rows or experiments;
+memory is the largest resident set. Sizes take turns, and medians are shown. Where a cost grows by more than a factor of
+two over its range, the page says why.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from measuring import growth, growth_page
+
+RUNS = 3
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Measure how costs grow with flows, records and experiments.")
+    parser.add_argument("--quick", action="store_true", help="the two smallest sizes of each curve, once")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each size is measured (default: {RUNS})")
+    parser.add_argument("--largest", action="append", default=[], metavar="CURVE=SIZE", help="largest size of a curve")
+    parser.add_argument("--curve", action="append", choices=list(growth.CURVES), help="a curve (default: all)")
+    parser.add_argument("--page", type=Path, default=Path("runs/scaling.md"), metavar="FILE", help="Markdown page")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
+    chosen = parser.parse_args()
+    largest = {name: int(size) for name, _, size in (each.partition("=") for each in chosen.largest)}
+    found: list[growth.Measured] = []
+    for name in chosen.curve or growth.CURVES:
+        sizes = growth.CURVES[name].sizes
+        sizes = sizes[:2] if chosen.quick else [size for size in sizes if size <= largest.get(name, size)]
+        found += growth.measure(name, sizes, 1 if chosen.quick else chosen.runs)
+    for line in growth_page.lines(found):
+        print(line)
+    growth_page.write(found, chosen.page, f"bench/scaling.py {' '.join(sys.argv[1:])}".strip())
+    print(f"page: {chosen.page}")
+    if chosen.out:
+        chosen.out.write_text(json.dumps([each.as_json() for each in found], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""`bench/scaling.py` measures every size of a curve, and writes the page. Drawing the figures takes some seconds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_has_a_line_for_each_size_and_says_how_costs_grow(tmp_path: Path) -> None:
+    page, file = tmp_path / "scaling.md", tmp_path / "scaling.json"
+    command = [sys.executable, ROOT / "bench" / "scaling.py", "--quick", "--curve", "flows"]
+    done = subprocess.run([*command, "--page", page, "--out", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(file.read_text())
+    sizes = {(each["series"], each["size"]) for each in found}
+    assert sizes == {(series, size) for series in ("without samples", "100 samples a second") for size in (1, 10)}
+    assert all(each["units"] > 500_000 and each["cpu_s"] > 0 and each["peak_bytes"] > 0 for each in found)
+    text = page.read_text()
+    assert text.count("| without samples |") == 2
+    assert "- without samples: the cost grows by a factor of" in text
+    for name in ("flows-cost.svg", "flows-memory.svg"):
+        assert f"](scaling/{name})" in text
+        assert (tmp_path / "scaling" / name).read_text().startswith("<svg")
