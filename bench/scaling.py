@@ -14,7 +14,7 @@ two over its range, the page says why.
 
 import argparse
 import json
-import sys
+import shlex
 from pathlib import Path
 
 from measuring import growth, growth_page
@@ -40,10 +40,18 @@ def main() -> None:
         found += growth.measure(name, sizes, 1 if chosen.quick else chosen.runs)
     for line in growth_page.lines(found):
         print(line)
-    growth_page.write(found, chosen.page, f"bench/scaling.py {' '.join(sys.argv[1:])}".strip())
+    growth_page.write(found, chosen.page, _command(chosen))
     print(f"page: {chosen.page}")
     if chosen.out:
         chosen.out.write_text(json.dumps([each.as_json() for each in found], indent=2) + "\n")
+
+
+def _command(chosen: argparse.Namespace) -> str:
+    """Return what to type to measure the same again."""
+    words = ["bench/scaling.py", "--quick"] if chosen.quick else ["bench/scaling.py", "--runs", str(chosen.runs)]
+    for option in ("largest", "curve"):
+        words += [word for each in getattr(chosen, option) or () for word in (f"--{option}", each)]
+    return shlex.join([*words, "--page", str(chosen.page)])
 
 
 if __name__ == "__main__":

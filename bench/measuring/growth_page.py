@@ -13,9 +13,24 @@ from measuring.growth import CURVES, Measured
 LIMIT = 2.0
 """Growth of a cost over its range that needs a reason."""
 
-REASONS: dict[tuple[str, str], str] = {}
+REASONS = {
+    (
+        "flows",
+        "without samples",
+    ): "an ACK meets a connection whose state has left the caches of the processor meanwhile",
+    ("flows", "100 samples a second"): (
+        "every flow is sampled, whether it sends or not: many flows on the same link have more samples than packets"
+    ),
+}
 """Why a cost grows by more than `LIMIT`, by curve and series."""
-MEMORY_REASONS: dict[tuple[str, str], str] = {}
+MEMORY_REASONS = {
+    ("flows", "without samples"): "the state of every open connection is in memory",
+    ("flows", "100 samples a second"): "the state and the last sample of every open connection are in memory",
+    ("rows", "advise"): "a narrow row for each sample is kept, up to `--memory`; beyond that they go to the disk",
+    ("experiments", "plan"): "the plan names every experiment, and is made as a whole",
+    ("experiments", "engine"): "the plan names every experiment, and is read as a whole",
+    ("experiments", "report"): "the page shows the measures of all experiments, and is made as a whole",
+}
 """Why memory grows by more than `LIMIT`, likewise."""
 
 Series = dict[tuple[str, str], list[Measured]]
@@ -73,10 +88,11 @@ def _rows(values: Sequence[tuple[Measured, float]]) -> pl.DataFrame:
 
 
 def _page(series: Series, files: dict[str, str], folder: str, command: str) -> Iterator[str]:
-    yield f"<!-- Written by `{command}`: change nothing here. -->"
+    yield "<!-- Written by bench/scaling.py: change nothing here. -->"
     yield ""
     yield "# How costs grow"
     yield ""
+    yield f"Written by `{command}`."
     yield "CPU seconds are those of whole processes, their start included; memory is the largest resident set."
     yield "Growth is the largest factor by which a number exceeds that of a smaller size."
     yield f"Above {LIMIT:g} the page says why."
@@ -111,7 +127,7 @@ def _verdict(part: str, sizes: Sequence[Measured]) -> Iterator[str]:
         ("Memory", [each.peak_bytes for each in sizes], MEMORY_REASONS),
     ):
         factor = growth(values)
-        reason = f": {reasons.get(key, 'the reason is not known')}" if factor > LIMIT else ""
+        reason = f":\n  {reasons.get(key, 'the reason is not known')}" if factor > LIMIT else ""
         yield f"- {part}: {what.lower()} grows by a factor of {factor:.1f}{reason}."
 
 
