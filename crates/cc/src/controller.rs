@@ -34,6 +34,17 @@ impl CaState {
     }
 }
 
+/// How a receiver reports marks (CE) to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnFeedback {
+    /// ECE on every ACK from a mark until the sender's CWR (RFC 3168).
+    Classic,
+    /// ECE on the ACKs of marked segments, and an immediate ACK at each change (RFC 8257, section 3.2).
+    Dctcp,
+    /// The number of marked segments (RFC 9768).
+    Accurate,
+}
+
 /// What a controller decides about. The connection owns it and lends it to the controller with every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -79,6 +90,8 @@ pub struct Conn {
     pub delivered: Packets,
     /// When the latest of them was acknowledged.
     pub delivered_at: Time,
+    /// Segments of these whose acknowledgement reported a mark; with [`EcnFeedback::Accurate`], segments that were marked.
+    pub delivered_ce: Packets,
     /// Segments deemed lost so far.
     pub lost: Packets,
     /// When data was last sent (when the connection was established, if none was), on the coarse clock. In
@@ -159,6 +172,11 @@ pub trait Controller: Debug + Send {
         false
     }
 
+    /// The ECN feedback without which the controller does not work. Its connections negotiate ECN in any case.
+    fn needs_ecn(&self) -> Option<EcnFeedback> {
+        None
+    }
+
     /// The handshake is complete. [`Conn::srtt`] may hold its round-trip time.
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
@@ -171,8 +189,14 @@ pub trait Controller: Debug + Send {
     /// [`Ack::rate`] is none), but not one that a later ACK has overtaken.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
 
-    /// Congestion was detected, [`Conn::state`] is still the state before it: returns the new ssthresh.
+    /// A loss was detected, [`Conn::state`] is still the state before it: returns the new ssthresh.
     fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets;
+
+    /// The receiver has reported a mark and nothing is being recovered: returns the new ssthresh. Called at most once per
+    /// round trip. By default a mark counts as a loss, as RFC 3168 requires.
+    fn ssthresh_on_mark(&mut self, conn: &Conn, window: &Window) -> Packets {
+        self.ssthresh(conn, window)
+    }
 
     /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
     fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}

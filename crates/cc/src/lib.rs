@@ -18,7 +18,7 @@
 //! | [`Controller::on_established`] | `init` |
 //! | [`Controller::on_packets_acked`] | `pkts_acked` |
 //! | [`Controller::on_ack`] | `cong_avoid`, `cong_control` |
-//! | [`Controller::ssthresh`] | `ssthresh` |
+//! | [`Controller::ssthresh`], [`Controller::ssthresh_on_mark`] | `ssthresh` |
 //! | [`Controller::on_state`] | `set_state` |
 //! | [`Controller::on_transmit_start`] | `cwnd_event(CA_EVENT_TX_START)` |
 //! | [`Controller::undo`] | `undo_cwnd` |
@@ -42,6 +42,6 @@ mod param;
 mod reno;
 
 pub use catalog::{BuildError, CATALOG, Entry, build};
-pub use controller::{Ack, CaState, Conn, Controller, RateSample, Window};
+pub use controller::{Ack, CaState, Conn, Controller, EcnFeedback, RateSample, Window};
 pub use jiffies::{Hz, Jiffies};
 pub use param::Param;

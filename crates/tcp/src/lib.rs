@@ -1,7 +1,7 @@
 //! Model of the two endpoints of a TCP connection: no clock, no I/O, no randomness of its own.
 //!
 //! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They behave as Linux does by
-//! default, as far as that can be seen on the wire: handshake, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
+//! default, as far as that can be seen on the wire: handshake, ECN, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
 //! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. How fast
 //! to send is the business of a [`thalweg_cc::Controller`].
 //!
@@ -27,7 +27,7 @@
 //! - Time is in nanoseconds; Linux rounds round-trip times to microseconds. Its tick is taken to be 1 ms (HZ = 1000).
 //!   Departures under pacing and compressed ACKs have no slack.
 //! - `TCP_NODELAY` is assumed: a short segment never waits for an ACK (no Nagle algorithm).
-//! - No explicit congestion notification, no TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
+//! - No TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
 //!   timestamps; a connection is never given up.
 //! - A connection knows nothing of earlier ones to the same host (no metrics cache).
 //! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues and no receive offload.

@@ -67,6 +67,8 @@ impl SackList {
 /// First packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syn {
+    /// Whether it asks for ECN: the flags ECE and CWR (RFC 3168, section 6.1.1).
+    pub is_ecn: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
 }
@@ -106,6 +108,8 @@ pub struct Data {
 pub struct SynAck {
     /// Bytes that the receiver takes; not scaled, so at most 65535.
     pub window: Bytes,
+    /// Whether it agrees to ECN: the flag ECE without CWR.
+    pub is_ecn: bool,
     /// The receiver's timestamp.
     pub tsval: Timestamp,
     /// Timestamp of the SYN that this one answers.
@@ -119,6 +123,10 @@ pub struct AckPacket {
     pub next: Seq,
     /// Bytes that the receiver takes from there on.
     pub window: Bytes,
+    /// Whether it carries the ECE flag (RFC 3168, section 6.1.3): the receiver reports a mark.
+    pub is_ece: bool,
+    /// Marked segments received so far, modulo 2^32: what the fields of RFC 9768 convey.
+    pub ce_segments: u32,
     /// The receiver's timestamp.
     pub tsval: Timestamp,
     /// Timestamp of the segment that last moved the left edge (RFC 7323, section 4.3).
@@ -176,7 +184,7 @@ pub enum ToSender {
 impl ToSender {
     /// Whether a later acknowledgement replaces it: it reports nothing but the next segment.
     pub fn is_plain(&self) -> bool {
-        matches!(self, ToSender::Ack(ack) if ack.sack.is_empty())
+        matches!(self, ToSender::Ack(ack) if ack.sack.is_empty() && !ack.is_ece)
     }
 
     /// Bytes of the IP packet.

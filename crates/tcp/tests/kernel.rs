@@ -83,12 +83,14 @@ fn sends(events: &[RecordedEvent], cc: &str) -> Vec<(Time, u64)> {
             }
             'A' => {
                 let (window, tsval, tsecr) = (Bytes(event.numbers[0]), event.timestamp(1), event.timestamp(2));
-                sender.on_packet(event.at, &ToSender::SynAck(SynAck { window, tsval, tsecr }), &mut rng);
+                sender.on_packet(event.at, &ToSender::SynAck(SynAck { window, is_ecn: false, tsval, tsecr }), &mut rng);
             }
             'I' => {
                 let ack = AckPacket {
                     next: Seq(event.numbers[0]),
                     window: Bytes(event.numbers[1]),
+                    is_ece: false,
+                    ce_segments: 0,
                     tsval: event.timestamp(2),
                     tsecr: event.timestamp(3),
                     sack: event.blocks(),
@@ -124,7 +126,7 @@ fn acknowledges(events: &[RecordedEvent]) -> Vec<(Time, AckPacket)> {
             take_acks(&mut receiver, due, &mut acks);
         }
         let packet = match event.kind {
-            'S' => ToReceiver::Syn(Syn { tsval: event.timestamp(0) }),
+            'S' => ToReceiver::Syn(Syn { is_ecn: false, tsval: event.timestamp(0) }),
             'E' => ToReceiver::Established(Established { tsval: event.timestamp(0), tsecr: event.timestamp(1) }),
             'I' => ToReceiver::Data(Data {
                 ecn: thalweg_units::Ecn::NotEct,

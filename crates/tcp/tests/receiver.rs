@@ -27,7 +27,7 @@ impl Bench {
     /// A receiver that has answered its SYN, on a path with a round trip of 20 ms.
     fn established() -> Bench {
         let mut receiver = Receiver::new(ReceiverConfig::default());
-        receiver.on_packet(at_ms(0), &ToReceiver::Syn(Syn { tsval: Timestamp(0) }));
+        receiver.on_packet(at_ms(0), &ToReceiver::Syn(Syn { is_ecn: false, tsval: Timestamp(0) }));
         assert!(matches!(receiver.poll_transmit(at_ms(0)), Some(ToSender::SynAck(_))));
         let third = Established { tsval: Timestamp(20), tsecr: Timestamp(0) };
         receiver.on_packet(at_ms(20), &ToReceiver::Established(third));
@@ -115,7 +115,8 @@ impl Bench {
 fn a_repeated_syn_is_answered_with_the_echo_of_the_first() {
     let mut receiver = Receiver::new(ReceiverConfig::default());
     for tick in [0, 1_000, 3_000] {
-        receiver.on_packet(at_ms(10 + tick), &ToReceiver::Syn(Syn { tsval: Timestamp(5 + tick as u32) }));
+        receiver
+            .on_packet(at_ms(10 + tick), &ToReceiver::Syn(Syn { is_ecn: false, tsval: Timestamp(5 + tick as u32) }));
         let answer = receiver.poll_transmit(at_ms(10 + tick));
         assert!(matches!(answer, Some(ToSender::SynAck(answer)) if answer.tsecr == Timestamp(5)), "{answer:?}");
     }

@@ -66,7 +66,7 @@ impl Bench {
         bench.poll();
         bench.now += ms(20);
         let tick = Timestamp::at(at_ms(80));
-        let syn_ack = ToSender::SynAck(SynAck { window: Bytes(65_535), tsval: tick, tsecr: tick });
+        let syn_ack = ToSender::SynAck(SynAck { window: Bytes(65_535), is_ecn: false, tsval: tick, tsecr: tick });
         bench.sender.on_packet(bench.now, &syn_ack, &mut bench.rng);
         bench.poll();
         // The window of the SYN-ACK is small.
@@ -95,7 +95,15 @@ impl Bench {
             sack.push(SackBlock { start: Seq(*start), end: Seq(*end) });
         }
         let tsecr = Timestamp::at(at_ms(echo_ms));
-        let ack = AckPacket { next: Seq(next), window: WINDOW, tsval: Timestamp::at(self.now), tsecr, sack };
+        let ack = AckPacket {
+            next: Seq(next),
+            window: WINDOW,
+            is_ece: false,
+            ce_segments: 0,
+            tsval: Timestamp::at(self.now),
+            tsecr,
+            sack,
+        };
         self.sender.on_packet(self.now, &ToSender::Ack(ack), &mut self.rng);
         self.poll().iter().map(|data| data.seq.0).collect()
     }
@@ -237,7 +245,15 @@ fn the_round_trip_time_that_is_told_is_that_of_the_oldest_segment_as_in_a_kernel
     bench.poll();
     bench.now += ms(20);
     let tick = Timestamp(100);
-    let ack = AckPacket { next: Seq(2), window: WINDOW, tsval: tick, tsecr: tick, sack: SackList::default() };
+    let ack = AckPacket {
+        next: Seq(2),
+        window: WINDOW,
+        is_ece: false,
+        ce_segments: 0,
+        tsval: tick,
+        tsecr: tick,
+        sack: SackList::default(),
+    };
     let told = bench.sender.on_packet(bench.now, &ToSender::Ack(ack), &mut bench.rng);
     assert_eq!(told, Some(ms(25)), "and not the 20 ms of the second one");
 }

@@ -66,6 +66,7 @@ pub struct Rig {
     srtt: Option<Span>,
     min_rtt: Option<Span>,
     delivered: Packets,
+    delivered_ce: Packets,
     delivered_at: Time,
     lost: Packets,
     /// Deemed lost and not sent again.
@@ -98,6 +99,7 @@ impl Rig {
             srtt: start.rtt,
             min_rtt: start.rtt,
             delivered: Packets::ZERO,
+            delivered_ce: Packets::ZERO,
             delivered_at: Time::ZERO,
             lost: Packets::ZERO,
             holes: Packets::ZERO,
@@ -195,6 +197,7 @@ impl Rig {
             inflight: self.inflight,
             delivered: self.delivered,
             delivered_at: self.delivered_at,
+            delivered_ce: self.delivered_ce,
             lost: self.lost,
             last_sent_jiffies: Hz::MILLISECOND_TICK.at(self.last_sent_at),
             una_bytes: Bytes((self.next - self.inflight - self.holes).0 * self.mss.0),
@@ -264,7 +267,7 @@ impl Rig {
             return;
         }
         if !matches!(self.state, CaState::Recovery | CaState::Cwr) {
-            self.ask_for_ssthresh();
+            self.ask_for_ssthresh(next == CaState::Cwr);
         }
         self.enter(next);
         if !self.controller.governs_recovery() {
@@ -272,16 +275,21 @@ impl Rig {
         }
     }
 
-    fn ask_for_ssthresh(&mut self) {
+    fn ask_for_ssthresh(&mut self, is_mark: bool) {
         self.prior = Some((self.window.cwnd, self.window.ssthresh));
         let conn = self.conn();
-        self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);
+        self.window.ssthresh = if is_mark {
+            self.controller.ssthresh_on_mark(&conn, &self.window)
+        } else {
+            self.controller.ssthresh(&conn, &self.window)
+        };
         assert!(self.window.ssthresh >= Packets(2), "ssthresh {}", self.window.ssthresh);
         let bound = if self.controller.governs_recovery() { Packets::MAX } else { self.window.cwnd.max(Packets(2)) };
         assert!(self.window.ssthresh <= bound, "ssthresh {} for cwnd {}", self.window.ssthresh, self.window.cwnd);
     }
 
     fn mark(&mut self) {
+        self.delivered_ce = (self.delivered_ce + Packets(1)).min(self.delivered);
         if self.state == CaState::Open {
             self.reduce(CaState::Cwr);
         }
@@ -302,7 +310,7 @@ impl Rig {
     fn time_out(&mut self) {
         self.now += Span::from_millis(200);
         if self.state != CaState::Loss {
-            self.ask_for_ssthresh();
+            self.ask_for_ssthresh(false);
         }
         self.lost += self.inflight;
         self.holes += self.inflight;

@@ -209,6 +209,7 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         inflight: Packets(call.given("inflight")),
         delivered: Packets(call.given("delivered")),
         delivered_at: Time(call.given("delivered_us") * 1_000),
+        delivered_ce: Packets::ZERO,
         lost: Packets(call.given("lost")),
         last_sent_jiffies: Jiffies(call.given("last_sent_jiffies")),
         una_bytes: Bytes(call.given("una")),

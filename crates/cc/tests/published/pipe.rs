@@ -208,6 +208,7 @@ impl Pipe {
             inflight: self.inflight(),
             delivered: self.delivered,
             delivered_at: self.delivered_at,
+            delivered_ce: Packets::ZERO,
             lost: self.lost,
             last_sent_jiffies: Hz::MILLISECOND_TICK.at(self.last_sent_at),
             una_bytes: Bytes(self.una * MSS.0),

@@ -6,7 +6,9 @@ use thalweg_units::{Span, Time};
 /// Shortest wait, and the wait after quick mode: TCP_ATO_MIN and TCP_DELACK_MIN.
 pub(super) const DELAY_MIN: Span = Span::from_millis(40);
 /// Most ACKs of quick mode: TCP_MAX_QUICKACKS.
-const QUICK_MAX: u64 = 16;
+pub(super) const QUICK_MAX: u64 = 16;
+/// Maximum number of ACKs sent at once after a mark.
+pub(super) const ECN_QUICK_MAX: u64 = 2;
 /// What a segment is taken to hold before the first one has come: TCP_MSS_DEFAULT.
 const SIZE_DEFAULT: u32 = 536;
 /// A shorter segment than this is no sender's full size: TCP_MSS_DEFAULT less 12 bytes of options.
@@ -101,15 +103,20 @@ impl AckPolicy {
         self.quick = 0;
     }
 
-    /// The next ACKs leave at once, as many as could open the window again.
-    pub fn enter_quick(&mut self, window: u64) {
-        self.add_quick(window);
+    /// The next ACKs leave at once, as many as could open the window again, but at most `max`.
+    pub fn enter_quick(&mut self, window: u64, max: u64) {
+        self.add_quick(window, max);
         self.delay = Some(DELAY_MIN);
     }
 
-    fn add_quick(&mut self, window: u64) {
+    /// Whether a delayed ACK is due later.
+    pub fn is_delayed(&self) -> bool {
+        self.due.is_some()
+    }
+
+    fn add_quick(&mut self, window: u64, max: u64) {
         let half = window / (2 * u64::from(self.full_size));
-        let acks = if half == 0 { 2 } else { half.min(QUICK_MAX) };
+        let acks = if half == 0 { 2 } else { half }.min(max);
         self.quick = self.quick.max(acks);
     }
 
@@ -119,7 +126,7 @@ impl AckPolicy {
         self.measure_size(data.len, data.is_push);
         match self.delay {
             None => {
-                self.add_quick(window);
+                self.add_quick(window, QUICK_MAX);
                 self.delay = Some(DELAY_MIN);
             }
             Some(delay) => {
@@ -130,7 +137,7 @@ impl AckPolicy {
                     self.delay = Some(Span(delay.0 / 2 + gap.0).min(rto));
                 } else if gap > rto {
                     // The sender has probably restarted its window.
-                    self.add_quick(window);
+                    self.add_quick(window, QUICK_MAX);
                 }
             }
         }

@@ -4,19 +4,23 @@
 //! | --- | --- |
 //! | what has arrived, and which SACK blocks tell it? | `reassembly` |
 //! | when is an ACK sent? | `delack`, `ack_policy` |
+//! | what is reported of marks? | `ecn` |
 //! | how much may the sender send? | `window` |
 
 mod ack_policy;
 mod delack;
+mod ecn;
 mod reassembly;
 mod window;
 
 use crate::kernel::KernelGeneration;
-use crate::packet::{AckPacket, Data, Seq, SynAck, Timestamp, ToReceiver, ToSender};
+use crate::packet::{AckPacket, Data, Seq, Syn, SynAck, Timestamp, ToReceiver, ToSender};
 use crate::tick::expiry;
-use ack_policy::AckPolicy;
+use ack_policy::{AckPolicy, QUICK_MAX};
+use ecn::EcnEcho;
 use reassembly::{Arrival, Reassembly};
 use std::collections::VecDeque;
+use thalweg_cc::EcnFeedback;
 use thalweg_units::{Bytes, MSS, Span, Time};
 use window::ReceiveWindow;
 
@@ -38,11 +42,13 @@ pub struct ReceiverConfig {
     pub rcvbuf_max: Bytes,
     /// Generation of its kernel.
     pub kernel: KernelGeneration,
+    /// The feedback on marks if the sender asks for ECN; none: it is refused.
+    pub ecn: Option<EcnFeedback>,
 }
 
 impl Default for ReceiverConfig {
     fn default() -> ReceiverConfig {
-        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20), kernel: KernelGeneration::default() }
+        ReceiverConfig { mss: MSS, rcvbuf_max: Bytes(6 << 20), kernel: KernelGeneration::default(), ecn: None }
     }
 }
 
@@ -58,6 +64,9 @@ pub struct Receiver {
     /// The same in bytes.
     acked_bytes: u64,
     acks: AckPolicy,
+    /// What can be set.
+    ecn_config: Option<EcnFeedback>,
+    ecn: EcnEcho,
     window: ReceiveWindow,
     /// Round-trip time of the handshake; the receiver sends no data that would tell another.
     srtt: Option<Span>,
@@ -91,6 +100,8 @@ impl Receiver {
             acked: 0,
             acked_bytes: 0,
             acks: AckPolicy::default(),
+            ecn_config: config.ecn,
+            ecn: EcnEcho::default(),
             window: ReceiveWindow::new(config.mss, config.rcvbuf_max, config.kernel),
             srtt: None,
             outbox: VecDeque::new(),
@@ -100,7 +111,7 @@ impl Receiver {
     /// A packet has arrived. Then poll.
     pub fn on_packet(&mut self, now: Time, packet: &ToReceiver) {
         match packet {
-            ToReceiver::Syn(syn) => self.on_syn(now, syn.tsval),
+            ToReceiver::Syn(syn) => self.on_syn(now, *syn),
             ToReceiver::Established(_) => self.establish(now),
             ToReceiver::Data(data) => {
                 // It acknowledges the SYN-ACK as well.
@@ -140,10 +151,11 @@ impl Receiver {
         Bytes(self.stream.next_bytes())
     }
 
-    fn on_syn(&mut self, now: Time, tsval: Timestamp) {
+    fn on_syn(&mut self, now: Time, syn: Syn) {
         match self.state {
             State::Listening => {
-                self.ts_recent = tsval;
+                self.ts_recent = syn.tsval;
+                self.ecn.feedback = self.ecn_config.filter(|_| syn.is_ecn);
                 self.send_syn_ack(now, 1);
             }
             // Linux answers a repeated SYN with the first one's timestamp.
@@ -159,6 +171,7 @@ impl Receiver {
         let window = self.window.initial();
         self.outbox.push_back(ToSender::SynAck(SynAck {
             window: Bytes(window),
+            is_ecn: self.ecn.feedback.is_some(),
             tsval: Timestamp::at(now),
             tsecr: self.ts_recent,
         }));
@@ -185,10 +198,13 @@ impl Receiver {
             // Older than what was received in its place (PAWS): not taken, but answered.
             if data.seq.0 < self.stream.next() {
                 self.stream.report_duplicate(data.seq);
-                self.acks.enter_quick(self.window.advertised());
+                self.acks.enter_quick(self.window.advertised(), QUICK_MAX);
             }
             self.send_ack(now);
             return;
+        }
+        if data.is_cwr {
+            self.on_cwr();
         }
         if data.seq.0 <= self.acked && data.tsval >= self.ts_recent {
             self.ts_recent = data.tsval;
@@ -197,6 +213,7 @@ impl Receiver {
         self.window.measure_rtt(now, data, self.acks.full_size());
         let is_beyond_gap = data.seq.0 > self.stream.next();
         if is_beyond_gap {
+            self.on_ecn_field(now, data);
             self.acks.schedule();
             if self.stream.would_open_block(data.seq) {
                 // In Linux this ACK also counts as the answer to the segment that caused it.
@@ -206,7 +223,7 @@ impl Receiver {
         match self.stream.on_data(data) {
             Arrival::Duplicate => {
                 self.acks.schedule();
-                self.acks.enter_quick(self.window.advertised());
+                self.acks.enter_quick(self.window.advertised(), QUICK_MAX);
                 self.send_ack(now);
             }
             Arrival::OutOfOrder { is_new } => {
@@ -225,6 +242,7 @@ impl Receiver {
                     self.window.measure_ratio(data.len);
                 }
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
+                self.on_ecn_field(now, data);
                 // It is still in the buffer at this moment.
                 let held = self.stream.held_bytes() + u64::from(data.len);
                 if data.len >= 128 && self.window.grow(data.len, held) {
@@ -252,6 +270,8 @@ impl Receiver {
         self.outbox.push_back(ToSender::Ack(AckPacket {
             next: Seq(self.acked),
             window: Bytes(window.size),
+            is_ece: self.ecn.is_ece,
+            ce_segments: self.ecn.ce_segments,
             tsval: Timestamp::at(now),
             tsecr: self.ts_recent,
             sack: self.stream.take_blocks(),

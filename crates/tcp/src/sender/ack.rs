@@ -2,15 +2,13 @@
 //! before it wrote:
 //!
 //! 1. the receiver's window and the left edge
-//! 2. SACK blocks (`sack`)
+//! 2. SACK blocks (`sack`), marks (`ecn`)
 //! 3. segments that are acknowledged leave the scoreboard; round-trip times
 //! 4. RACK's window; an answer to a loss probe
 //! 5. the state of recovery: losses, undo (`recovery`), if anything is out of the ordinary
 //! 6. the timer
 //! 7. the rate sample
 //! 8. cwnd: by proportional rate reduction or by the controller
-//!
-//! Left out: explicit congestion notification.
 
 use super::Sender;
 use super::episode::is_reducing;
@@ -79,6 +77,7 @@ impl Sender {
             self.rate.delivered += facts.out_of_order;
             self.check_reordering(&facts);
         }
+        facts.is_marked = self.take_marks(packet);
         if self.board.packets_out() == 0 {
             self.update_window(packet, &mut facts);
             if facts.is_dsack {
@@ -92,7 +91,7 @@ impl Sender {
         self.update_window(packet, &mut facts);
         self.rack.adapt_window(facts.delivery.prior_delivered(), self.rate.delivered);
         self.on_probe_answer(now, rng, packet.next.0, &facts);
-        if !facts.is_not_duplicate() || facts.is_data_sacked || facts.is_dsack || self.state != CaState::Open {
+        if !facts.is_not_duplicate() || facts.is_alarming() || self.state != CaState::Open {
             self.alert(now, rng, prior.una, &mut facts);
         }
         if facts.is_timer_due {
@@ -168,6 +167,9 @@ impl Sender {
     fn remove_acked(&mut self, now: Time, next: u64, prior: &Prior, facts: &mut AckFacts) -> Rtts {
         let prior_sacked = self.board.sacked_out();
         let acked = self.pop_acked(now, next, facts);
+        if facts.is_marked {
+            self.count_marked(self.rate.delivered - prior.delivered);
+        }
         let rtts = self.sample_rtts(now, &acked, prior_sacked, facts);
         if facts.is_data_acked {
             facts.is_timer_due = true;

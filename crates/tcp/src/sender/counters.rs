@@ -19,4 +19,6 @@ pub struct Counters {
     pub syn_retransmits: u64,
     /// D-SACKs received.
     pub dsacks: u64,
+    /// Segments delivered whose acknowledgement reported a mark (Linux: `tcpi_delivered_ce`).
+    pub marked: u64,
 }

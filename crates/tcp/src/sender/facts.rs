@@ -31,6 +31,8 @@ pub(super) struct AckFacts {
     pub is_resent_lost: bool,
     /// The receiver has probably delayed it.
     pub is_delayed: bool,
+    /// It reports marks.
+    pub is_marked: bool,
     /// Its echoed timestamp.
     pub tsecr: Timestamp,
     /// Segments delivered out of order, and copies.
@@ -59,6 +61,7 @@ impl AckFacts {
             is_timer_due: false,
             is_resent_lost: false,
             is_delayed: false,
+            is_marked: false,
             tsecr,
             out_of_order: 0,
             reordered_from: u64::MAX,
@@ -66,6 +69,11 @@ impl AckFacts {
             last_sacked_at: Time::ZERO,
             delivery: Delivery::default(),
         }
+    }
+
+    /// Whether it may change the state of recovery (Linux: FLAG_CA_ALERT).
+    pub fn is_alarming(&self) -> bool {
+        self.is_data_sacked || self.is_dsack || self.is_marked
     }
 
     /// Whether it says anything beyond what the one before it said.

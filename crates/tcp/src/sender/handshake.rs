@@ -55,6 +55,7 @@ impl Sender {
         // The SYN counts as a delivered segment, as in Linux: controllers compare deliveries only with each other.
         self.rate.delivered = 1;
         self.rate.delivered_at = now;
+        self.ecn.feedback = self.config.ecn.filter(|_| packet.is_ecn);
         self.window_end = packet.window;
         self.window_max = packet.window;
         self.usage.cwnd_stamp = now;
@@ -71,6 +72,11 @@ impl Sender {
         self.work.established = true;
         self.sndbuf.begin_writing();
         Some(rtt)
+    }
+
+    /// Whether the SYN asks for ECN. A repeated one does not: a middlebox may have dropped the first one for it.
+    pub(super) fn asks_for_ecn(&self) -> bool {
+        self.config.ecn.is_some() && self.counters.syn_retransmits == 0
     }
 
     /// The next packet of the handshake, if one is due.

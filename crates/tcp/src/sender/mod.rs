@@ -11,6 +11,7 @@
 //! | in which state of recovery are we, and what does a loss do? | `recovery` |
 //! | was it a mistake? | `undo` |
 //! | is a segment lost? | `rack` |
+//! | what does a mark do? | `ecn` |
 //! | how does cwnd fall? | `prr` |
 //! | which packet leaves next? | `transmit` |
 //! | when, and how many at once? | `pacing`, `defer` |
@@ -22,6 +23,7 @@
 mod ack;
 mod counters;
 mod defer;
+mod ecn;
 mod episode;
 mod facts;
 mod handshake;
@@ -51,6 +53,7 @@ pub use info::Info;
 
 use crate::kernel::KernelGeneration;
 use crate::packet::{Timestamp, ToSender};
+use ecn::EcnState;
 use episode::Episode;
 use pacer::Pacer;
 use prr::Prr;
@@ -60,7 +63,7 @@ use rate::RateSampler;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
-use thalweg_cc::{CaState, Conn, Controller, Hz, Window};
+use thalweg_cc::{CaState, Conn, Controller, EcnFeedback, Hz, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 use work::Work;
 
@@ -84,11 +87,14 @@ pub struct SenderConfig {
     pub is_paced: bool,
     /// Generation of its kernel.
     pub kernel: KernelGeneration,
+    /// The feedback on marks of an ECN-capable connection; none: ECN is not asked for.
+    pub ecn: Option<EcnFeedback>,
 }
 
 impl Default for SenderConfig {
     fn default() -> SenderConfig {
-        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false, kernel: KernelGeneration::default() }
+        let kernel = KernelGeneration::default();
+        SenderConfig { mss: MSS, sndbuf_max: Bytes(4 << 20), is_paced: false, kernel, ecn: None }
     }
 }
 
@@ -136,6 +142,7 @@ pub struct Sender {
     peer_tsval: Timestamp,
     state: CaState,
     episode: Episode,
+    ecn: EcnState,
     prr: Prr,
     rack: Rack,
     rtt: Rtt,
@@ -225,6 +232,7 @@ impl Sender {
             peer_tsval: Timestamp::default(),
             state: CaState::Open,
             episode: Episode::default(),
+            ecn: EcnState::default(),
             prr: Prr::default(),
             rack: Rack::new(),
             rtt: Rtt::new(),
@@ -305,6 +313,7 @@ impl Sender {
             min_rtt: self.rtt.min_rtt(),
             inflight: self.board.in_flight(),
             delivered: Packets(self.rate.delivered),
+            delivered_ce: Packets(self.counters.marked),
             delivered_at: self.rate.delivered_at,
             lost: Packets(self.board.lost_total()),
             una_bytes: self.board.una_bytes(),

@@ -6,6 +6,7 @@
 //! If the copy of the last segment turns out to have repaired a loss (the ACK goes beyond it, and neither a D-SACK nor a
 //! duplicate ACK tells that both arrived), cwnd is reduced as for any loss.
 
+use super::ecn::Congestion;
 use super::episode::is_reducing;
 use super::facts::AckFacts;
 use super::{Probe, Sender};
@@ -59,7 +60,7 @@ impl Sender {
         if !probe.is_copy || facts.is_dsack_of_probe {
             self.probe = None;
         } else if next > probe.end {
-            self.begin_reduction(now);
+            self.begin_reduction(now, Congestion::Loss);
             self.set_state(now, rng, CaState::Cwr);
             self.end_reduction(now);
             self.try_keep_open(now, rng);

@@ -9,13 +9,16 @@
 //!     └───────────────────────────────────────────── Loss
 //! ```
 //!
+//! A mark leads from Open and Disorder to Cwr (`ecn`), which ends like Recovery and may turn into it.
+//!
 //! `high_seq` is the end of what was sent when a state began; recovery is over when it is acknowledged. A loss probe that
 //! repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked by F-RTO
 //! (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an original that was deemed
 //! lost arrives, the timeout was spurious.
 //!
-//! Left out: explicit congestion notification, MTU probing, reneging receivers, connections without SACK.
+//! Left out: MTU probing, reneging receivers, connections without SACK.
 
+use super::ecn::Congestion;
 use super::episode::is_reducing;
 use super::facts::AckFacts;
 use super::work::{Push, Rexmit};
@@ -27,6 +30,9 @@ use thalweg_units::{Packets, Span, Time};
 impl Sender {
     /// Something on an ACK is out of the ordinary, or recovery is under way.
     pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
+        if facts.is_marked {
+            self.episode.prior_ssthresh = None;
+        }
         self.leave_finished_state(now, rng, facts);
         match self.state {
             CaState::Recovery => {
@@ -34,14 +40,14 @@ impl Sender {
                     return;
                 }
                 if self.try_undo_dsack(now) {
-                    self.try_to_open(now, rng);
+                    self.try_to_open(now, rng, facts);
                 }
                 self.find_losses(now, facts);
                 if self.state != CaState::Recovery {
                     if self.board.lost_out() == 0 {
                         return;
                     }
-                    self.enter_recovery(now, rng);
+                    self.enter_recovery(now, rng, facts.is_marked);
                 }
             }
             CaState::Loss => {
@@ -92,10 +98,10 @@ impl Sender {
         }
         self.find_losses(now, facts);
         if self.board.lost_out() == 0 {
-            self.try_to_open(now, rng);
+            self.try_to_open(now, rng, facts);
             return false;
         }
-        self.enter_recovery(now, rng);
+        self.enter_recovery(now, rng, facts.is_marked);
         true
     }
 
@@ -128,16 +134,16 @@ impl Sender {
         self.window.ssthresh.max(Packets(self.window.cwnd.0 / 2 + self.window.cwnd.0 / 4))
     }
 
-    /// Fast recovery begins.
-    pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng) {
+    /// Fast recovery begins. `is_marked`: on an ACK that reports marks, so that the reduction stands in any case.
+    pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng, is_marked: bool) {
         self.counters.recoveries += 1;
         // An earlier recovery's first retransmission proves nothing about this one's.
         self.forget_retransmissions_unless_any();
         self.episode.prior_ssthresh = None;
         self.begin_undo_account();
         if !is_reducing(self.state) {
-            self.episode.prior_ssthresh = Some(self.current_ssthresh());
-            self.begin_reduction(now);
+            self.episode.prior_ssthresh = (!is_marked).then(|| self.current_ssthresh());
+            self.begin_reduction(now, Congestion::Loss);
         }
         self.set_state(now, rng, CaState::Recovery);
     }
@@ -150,12 +156,16 @@ impl Sender {
     }
 
     /// cwnd begins to fall to what the controller says.
-    pub(super) fn begin_reduction(&mut self, now: Time) {
+    pub(super) fn begin_reduction(&mut self, now: Time, congestion: Congestion) {
         self.episode.high_seq = self.board.next();
         self.probe = None;
         self.begin_reduction_account();
         let conn = self.conn(now);
-        self.window.ssthresh = self.cc.ssthresh(&conn, &self.window);
+        self.window.ssthresh = match congestion {
+            Congestion::Loss => self.cc.ssthresh(&conn, &self.window),
+            Congestion::Mark => self.cc.ssthresh_on_mark(&conn, &self.window),
+        };
+        self.ecn.queue_cwr();
     }
 
     /// cwnd arrives at ssthresh, unless the reduction was undone.
@@ -170,8 +180,9 @@ impl Sender {
         }
     }
 
-    fn try_to_open(&mut self, now: Time, rng: &mut dyn Rng) {
+    fn try_to_open(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         self.forget_retransmissions_unless_any();
+        self.reduce_for_mark(now, rng, facts);
         if self.state != CaState::Cwr {
             self.try_keep_open(now, rng);
         }
@@ -273,6 +284,7 @@ impl Sender {
         self.set_state(now, rng, CaState::Loss);
         self.episode.high_seq = self.board.next();
         self.probe = None;
+        self.ecn.queue_cwr();
         self.episode.is_frto = is_new || is_repeated;
     }
 

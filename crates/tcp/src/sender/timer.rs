@@ -125,7 +125,7 @@ impl Sender {
         self.rack.detect(now, &mut self.board, window);
         if self.board.in_flight() != before {
             if self.state != CaState::Recovery {
-                self.enter_recovery(now, rng);
+                self.enter_recovery(now, rng, false);
                 if !self.is_governed {
                     self.reduce_cwnd(Packets(1), false);
                 }

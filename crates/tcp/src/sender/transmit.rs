@@ -16,7 +16,7 @@ use super::work::{Push, Rexmit};
 use super::{Sender, Timer};
 use crate::packet::{Data, Established, Seq, Syn, Timestamp, ToReceiver};
 use rand_core::Rng;
-use thalweg_units::{Bytes, Ecn, Packets, Time};
+use thalweg_units::{Bytes, Packets, Time};
 
 /// A packet that leaves now.
 #[derive(Clone, Copy, Debug)]
@@ -39,18 +39,19 @@ impl Sender {
         Some(match self.next_departure(now, rng)? {
             Departure::Segment(seq) => {
                 let segment = self.board.segment(seq);
+                let (ecn, is_cwr) = self.ecn.stamp(segment.flags.has(Flags::EVER_RETRANSMITTED));
                 ToReceiver::Data(Data {
                     seq: Seq(seq),
                     offset: Bytes(segment.offset),
                     len: segment.len,
                     is_push: segment.flags.has(Flags::PUSHED),
-                    ecn: Ecn::NotEct,
-                    is_cwr: false,
+                    ecn,
+                    is_cwr,
                     tsval,
                     tsecr: self.peer_tsval,
                 })
             }
-            Departure::Syn => ToReceiver::Syn(Syn { tsval }),
+            Departure::Syn => ToReceiver::Syn(Syn { is_ecn: self.asks_for_ecn(), tsval }),
             Departure::Established => ToReceiver::Established(Established { tsval, tsecr: self.peer_tsval }),
         })
     }

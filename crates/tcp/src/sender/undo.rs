@@ -29,7 +29,10 @@ impl Sender {
         if let Some(prior_ssthresh) = self.episode.prior_ssthresh {
             let conn = self.conn(now);
             self.window.cwnd = self.cc.undo(&conn, self.prr.prior_cwnd, &self.window);
-            self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
+            if prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = prior_ssthresh;
+                self.ecn.withdraw_cwr();
+            }
             self.obey_hold();
         }
         self.counters.undos += 1;

@@ -83,6 +83,8 @@ impl Controller for Fixed {
 pub enum Fate {
     Deliver,
     Drop,
+    /// Deliver it with a mark (CE) if it is ECN-capable.
+    Mark,
     /// Deliver it that much later than its turn.
     Late(Span),
     /// Deliver it, and a copy that much later.
@@ -216,7 +218,7 @@ impl Pipe {
     /// Takes out what the endpoints have to send.
     pub fn poll(&mut self) {
         let now = self.now;
-        while let Some(packet) = self.sender.poll_transmit(now, &mut self.rng) {
+        while let Some(mut packet) = self.sender.poll_transmit(now, &mut self.rng) {
             self.sent.push((now, packet));
             let before = match packet {
                 ToReceiver::Data(data) => {
@@ -229,6 +231,9 @@ impl Pipe {
             let fate = (self.forward)(&packet, before);
             if fate == Fate::Drop {
                 continue;
+            }
+            if fate == Fate::Mark && packet.ecn().is_capable() {
+                packet.mark_ce();
             }
             let begin = self.link_free.max(now);
             let time = self.rate.map_or(Span::ZERO, |rate| rate.time_to_send(packet.wire_size()));
@@ -254,7 +259,7 @@ impl Pipe {
     fn deliver(&mut self, at: Time, packet: Packet, fate: Fate) {
         match fate {
             Fate::Drop => {}
-            Fate::Deliver => self.push(at, packet),
+            Fate::Deliver | Fate::Mark => self.push(at, packet),
             Fate::Late(by) => self.push(at + by, packet),
             Fate::Twice(by) => {
                 self.push(at, packet);
