@@ -4,8 +4,9 @@ use crate::Controller;
 use crate::bbr::{self, Bbr};
 use crate::bbr_cpu::{self, BbrCpu};
 use crate::cubic::{self, Cubic};
+use crate::dctcp::{self, Dctcp};
 use crate::param::Param;
-use crate::reno::Reno;
+use crate::reno::{self, Reno};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -48,13 +49,19 @@ pub const CATALOG: &[Entry] = &[
         name: "cubic",
         about: "CUBIC (RFC 9438): after a loss, a cubic function of time back to the window at which it struck",
         params: cubic::PARAMS,
-        make: |value| Box::new(Cubic::new(value("hystart") >= 0.5)),
+        make: |value| Box::new(Cubic::new(value("hystart") >= 0.5, value("beta_ecn"))),
+    },
+    Entry {
+        name: "dctcp",
+        about: "DCTCP (RFC 8257): reduces the window in proportion to the fraction of marked segments",
+        params: dctcp::PARAMS,
+        make: |value| Box::new(Dctcp::new(value("shift_g"))),
     },
     Entry {
         name: "reno",
         about: "Reno (RFC 5681): one segment more per round trip, half the window on a loss",
-        params: &[],
-        make: |_| Box::new(Reno::default()),
+        params: reno::PARAMS,
+        make: |value| Box::new(Reno::new(value("beta_ecn"))),
     },
 ];
 

@@ -6,6 +6,25 @@
 use crate::{Ack, Conn, Window};
 use thalweg_units::Packets;
 
+/// Factors of windows are in this unit.
+pub(crate) const UNIT: u64 = 1024;
+
+/// A factor between 0 and 1 in 1024ths.
+pub(crate) fn in_1024ths(factor: f64) -> u64 {
+    (factor * UNIT as f64).round() as u64
+}
+
+/// `value` times `numerator / denominator`, saturating.
+pub(crate) fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// ssthresh after a loss (RFC 5681, equation 4).
+pub(crate) fn half(cwnd: Packets) -> Packets {
+    Packets(cwnd.0 / 2).max(Packets(2))
+}
+
 /// Raises cwnd by one for each of the `acked` segments, up to ssthresh. Returns how many are left over for congestion
 /// avoidance.
 fn slow_start(window: &mut Window, acked: Packets) -> Packets {
@@ -47,6 +66,13 @@ impl AdditiveIncrease {
         let steps = self.credit.0 / per_step.0;
         self.credit = Packets(self.credit.0 % per_step.0);
         window.cwnd += Packets(steps);
+    }
+
+    /// An ACK on which cwnd may be raised: slow start, then one segment per window (RFC 5681).
+    pub fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window) {
+        let Some(acked) = beyond_slow_start(conn, ack, window) else { return };
+        let per_step = window.cwnd;
+        self.grow(window, per_step, acked);
     }
 
     /// What is saved up (Linux: `snd_cwnd_cnt`).

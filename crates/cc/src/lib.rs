@@ -35,6 +35,7 @@ mod bbr_cpu;
 mod catalog;
 mod controller;
 mod cubic;
+mod dctcp;
 mod growth;
 mod jiffies;
 mod max_filter;

@@ -3,23 +3,43 @@
 //! ```text
 //!   cwnd < ssthresh    cwnd += acked                   doubles per round trip
 //!   otherwise          cwnd += acked / cwnd            grows by one per round trip
-//!   congestion         ssthresh = max(cwnd / 2, 2)
+//!   loss               ssthresh = max(cwnd / 2, 2)
+//!   ECN mark           ssthresh = max(cwnd * beta_ecn, 2)
 //! ```
 //!
-//! Source: RFC 5681. What happens within recovery (NewReno's part, RFC 6582) is the connection's.
+//! Source: RFC 5681. What happens within recovery (NewReno's part, RFC 6582) is the connection's. `beta_ecn` is the milder
+//! reduction on ECN marks of RFC 8511 (ABE), which Linux does not have.
 //!
 //! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of what is
 //! under way; cwnd grows only while it is what limits the connection (RFC 7661 in spirit).
 
-use crate::growth::{self, AdditiveIncrease};
-use crate::{Ack, CaState, Conn, Controller, Window};
+use crate::growth::{self, AdditiveIncrease, UNIT};
+use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::Packets;
 
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: "beta_ecn",
+    about: "factor by which an ECN mark multiplies the window; by default that of a loss, 0.8 in RFC 8511",
+    default: 0.5,
+    min: 0.5,
+    max: 0.99,
+    is_whole: false,
+}];
+
 /// The state of Reno beyond cwnd and ssthresh.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reno {
     increase: AdditiveIncrease,
+    /// 1024 times the factor by which a mark multiplies the window.
+    beta_ecn: u64,
+}
+
+impl Reno {
+    /// Reno that multiplies the window by `beta_ecn` on a mark.
+    pub fn new(beta_ecn: f64) -> Reno {
+        Reno { increase: AdditiveIncrease::default(), beta_ecn: growth::in_1024ths(beta_ecn) }
+    }
 }
 
 impl Controller for Reno {
@@ -28,14 +48,17 @@ impl Controller for Reno {
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
-        let Some(acked) = growth::beyond_slow_start(conn, ack, window) else { return };
-        let per_step = window.cwnd;
-        self.increase.grow(window, per_step, acked);
+        self.increase.on_ack(conn, ack, window);
     }
 
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.increase.reset();
-        Packets(window.cwnd.0 / 2).max(Packets(2))
+        growth::half(window.cwnd)
+    }
+
+    fn ssthresh_on_mark(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.increase.reset();
+        Packets(growth::scale(window.cwnd.0, self.beta_ecn, UNIT)).max(Packets(2))
     }
 
     fn on_state(&mut self, _conn: &Conn, next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {

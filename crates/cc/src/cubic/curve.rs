@@ -9,11 +9,12 @@
 
 use super::cube_root::cube_root;
 use crate::Conn;
+use crate::growth::{UNIT, scale};
 use crate::jiffies::{Hz, Jiffies};
 use thalweg_units::{Packets, Span};
 
-/// 1024 times the factor by which congestion multiplies the window (RFC 9438: 0.7).
-const BETA: u64 = 717;
+/// 1024 times the factor by which a loss multiplies the window (RFC 9438: 0.7).
+pub(super) const BETA: u64 = 717;
 
 /// 1024 times C, in segments per second cubed. Linux: `bic_scale` (41) times 10.
 const C: u64 = 410;
@@ -83,12 +84,12 @@ impl Curve {
         Packets(self.per_step)
     }
 
-    /// Congestion at `cwnd`: returns the window to go on with.
-    pub fn reduce(&mut self, cwnd: Packets) -> Packets {
+    /// Congestion at `cwnd`: returns the window multiplied by `beta` 1024ths.
+    pub fn reduce(&mut self, cwnd: Packets, beta: u64) -> Packets {
         self.epoch = None;
         // Fast convergence: a window that does not come back to where it was makes room for the newcomer that is why.
-        self.w_max = if cwnd.0 < self.w_max { scale(cwnd.0, 1024 + BETA, 2 * 1024) } else { cwnd.0 };
-        Packets(scale(cwnd.0, BETA, 1024)).max(Packets(2))
+        self.w_max = if cwnd.0 < self.w_max { scale(cwnd.0, UNIT + BETA, 2 * UNIT) } else { cwnd.0 };
+        Packets(scale(cwnd.0, beta, UNIT)).max(Packets(2))
     }
 
     /// Nothing was sent for `pause`: the epoch stands still meanwhile, lest cwnd jumps to where the curve has gone.
@@ -162,9 +163,4 @@ impl Epoch {
         }
         if self.reno_cwnd > cwnd { cwnd / (self.reno_cwnd - cwnd) } else { u64::MAX }
     }
-}
-
-fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
-    let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator);
-    u64::try_from(scaled).unwrap_or(u64::MAX)
 }

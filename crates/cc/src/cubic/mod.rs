@@ -17,6 +17,9 @@
 //! | `hystart` | When does slow start end before a loss ends it? |
 //! | `cube_root` | What is K, in integers? |
 //!
+//! `beta_ecn` is the milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have. Reno's window still grows by
+//! the alpha that belongs to 0.7.
+//!
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); behaviour of Linux 6.x (`tcp_cubic`).
 //!
 //! Deviations from RFC 9438, all of them Linux's:
@@ -41,7 +44,7 @@ mod hystart;
 
 use crate::growth::{self, AdditiveIncrease};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
-use curve::Curve;
+use curve::{BETA, Curve};
 use hystart::HyStart;
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
@@ -50,19 +53,31 @@ use thalweg_units::{Packets, Span};
 /// that led to the congestion.
 const SETTLING_SECONDS: u64 = 1;
 
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: "hystart",
-    about: "whether HyStart may end slow start before a loss does (1 or 0)",
-    default: 1.0,
-    min: 0.0,
-    max: 1.0,
-    is_whole: true,
-}];
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "hystart",
+        about: "whether HyStart may end slow start before a loss does (1 or 0)",
+        default: 1.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+    Param {
+        name: "beta_ecn",
+        about: "factor by which an ECN mark multiplies the window; by default that of a loss, 0.85 in RFC 8511",
+        default: 0.7,
+        min: 0.5,
+        max: 0.99,
+        is_whole: false,
+    },
+];
 
 /// The state of CUBIC beyond cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Cubic {
     is_hystart_on: bool,
+    /// 1024 times the factor by which a mark multiplies the window.
+    beta_ecn: u64,
     hystart: HyStart,
     curve: Curve,
     increase: AdditiveIncrease,
@@ -71,10 +86,11 @@ pub(crate) struct Cubic {
 }
 
 impl Cubic {
-    /// CUBIC, with HyStart or without.
-    pub fn new(is_hystart_on: bool) -> Cubic {
+    /// CUBIC, with HyStart or without, that multiplies the window by `beta_ecn` on a mark.
+    pub fn new(is_hystart_on: bool, beta_ecn: f64) -> Cubic {
         Cubic {
             is_hystart_on,
+            beta_ecn: growth::in_1024ths(beta_ecn),
             hystart: HyStart::default(),
             curve: Curve::default(),
             increase: AdditiveIncrease::default(),
@@ -115,12 +131,20 @@ impl Controller for Cubic {
 
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.increase.reset();
-        self.curve.reduce(window.cwnd)
+        self.curve.reduce(window.cwnd, BETA)
+    }
+
+    fn ssthresh_on_mark(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.increase.reset();
+        self.curve.reduce(window.cwnd, self.beta_ecn)
     }
 
     fn on_state(&mut self, conn: &Conn, next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {
         if next == CaState::Loss {
-            *self = Cubic { hystart: HyStart::new(conn), ..Cubic::new(self.is_hystart_on) };
+            self.hystart = HyStart::new(conn);
+            self.curve = Curve::default();
+            self.increase = AdditiveIncrease::default();
+            self.delay_min = None;
         }
     }
 

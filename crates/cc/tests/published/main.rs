@@ -3,6 +3,7 @@
 mod bbr;
 mod catalog;
 mod cubic;
+mod ecn;
 mod path;
 mod pipe;
 mod reno;

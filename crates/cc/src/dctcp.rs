@@ -1,0 +1,130 @@
+//! DCTCP: reduces the window in proportion to the fraction of segments that were marked.
+//!
+//! ```text
+//!   once per window    alpha = (1 - g) * alpha + g * F       F = marked / delivered segments of the window
+//!   mark               ssthresh = max(cwnd - cwnd * alpha / 2, 2)
+//!   loss               ssthresh = max(cwnd / 2, 2)
+//!   growth             as Reno
+//! ```
+//!
+//! It is meant for queues that mark early and often, at a low threshold. The receiver must report which segments were
+//! marked ([`EcnFeedback::Dctcp`]).
+//!
+//! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`).
+//!
+//! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths that
+//! loses at least its last 1024th per window, so that it reaches zero.
+//!
+//! Deviation from Linux: a loss that a loss probe has repaired halves the window; Linux reduces it by alpha / 2. An ACK
+//! that ends a window counts for it; Linux counts what it delivers in order for the next one.
+//!
+//! Reported: `alpha`, from 0 to 1.
+
+use crate::growth::{self, AdditiveIncrease, UNIT};
+use crate::{Ack, CaState, Conn, Controller, EcnFeedback, Param, Window};
+use rand_core::Rng;
+use thalweg_units::{Bytes, Packets, Span};
+
+/// 1024 times the largest alpha.
+const ALPHA_MAX: u64 = UNIT;
+
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: "shift_g",
+    about: "weight of a window in alpha, as a power of two: g = 2^-shift_g",
+    default: 4.0,
+    min: 0.0,
+    max: 10.0,
+    is_whole: true,
+}];
+
+/// The state of DCTCP beyond cwnd and ssthresh.
+#[derive(Debug)]
+pub(crate) struct Dctcp {
+    increase: AdditiveIncrease,
+    shift_g: u32,
+    /// 1024 times the smoothed fraction of marked segments.
+    alpha: u64,
+    /// The present window ends when this byte of the stream is acknowledged.
+    window_end: Bytes,
+    /// [`Conn::delivered`] when it began.
+    delivered: Packets,
+    /// [`Conn::delivered_ce`] when it began.
+    delivered_ce: Packets,
+}
+
+impl Dctcp {
+    /// DCTCP with g = 2^-`shift_g`. Alpha starts at 1 (RFC 8257, section 4.2).
+    pub fn new(shift_g: f64) -> Dctcp {
+        Dctcp {
+            increase: AdditiveIncrease::default(),
+            shift_g: shift_g as u32,
+            alpha: ALPHA_MAX,
+            window_end: Bytes::ZERO,
+            delivered: Packets::ZERO,
+            delivered_ce: Packets::ZERO,
+        }
+    }
+
+    fn begin_window(&mut self, conn: &Conn) {
+        self.window_end = conn.next_bytes;
+        self.delivered = conn.delivered;
+        self.delivered_ce = conn.delivered_ce;
+    }
+
+    /// Smooths the fraction of marked segments (RFC 8257, section 3.3).
+    fn update_alpha(&mut self, delivered: u64, marked: u64) {
+        let decay = self.alpha >> self.shift_g;
+        self.alpha -= if decay == 0 { self.alpha } else { decay };
+        let marked_1024ths = growth::scale(marked, UNIT >> self.shift_g, delivered.max(1));
+        self.alpha = (self.alpha + marked_1024ths).min(ALPHA_MAX);
+    }
+}
+
+impl Controller for Dctcp {
+    fn name(&self) -> &'static str {
+        "dctcp"
+    }
+
+    fn needs_ecn(&self) -> Option<EcnFeedback> {
+        Some(EcnFeedback::Dctcp)
+    }
+
+    fn on_established(&mut self, conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {
+        self.begin_window(conn);
+    }
+
+    fn on_packets_acked(&mut self, conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {
+        if conn.una_bytes >= self.window_end {
+            let delivered = conn.delivered.saturating_sub(self.delivered);
+            let marked = conn.delivered_ce.saturating_sub(self.delivered_ce);
+            self.update_alpha(delivered.0, marked.0);
+            self.begin_window(conn);
+        }
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
+        self.increase.on_ack(conn, ack, window);
+    }
+
+    fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.increase.reset();
+        growth::half(window.cwnd)
+    }
+
+    fn ssthresh_on_mark(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.increase.reset();
+        let reduction = growth::scale(window.cwnd.0, self.alpha, 2 * UNIT);
+        window.cwnd.saturating_sub(Packets(reduction)).max(Packets(2))
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, _rng: &mut dyn Rng) {
+        // A loss while marks are being answered: the reduction becomes that of a loss.
+        if next == CaState::Recovery && conn.state == CaState::Cwr {
+            window.ssthresh = growth::half(window.cwnd);
+        }
+    }
+
+    fn report(&self, _conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        take("alpha", self.alpha as f64 / UNIT as f64);
+    }
+}
