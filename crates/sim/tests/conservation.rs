@@ -5,7 +5,9 @@ mod support;
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use thalweg_plan::plan::{Background, Buffer, Capacity, Cpu, Experiment, Flow, Load, Loss, Repeat, Step};
+use thalweg_plan::plan::{
+    Background, Buffer, Capacity, Cpu, Experiment, Flow, Load, Loss, Queue, Repeat, Step, Traces,
+};
 use thalweg_sim::Simulation;
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
@@ -58,6 +60,17 @@ fn load() -> impl Strategy<Value = Load> {
     ]
 }
 
+/// A queue that marks packets of ECN flows and drops others, or one that does neither.
+fn queue() -> impl Strategy<Value = Queue> {
+    let codel = Queue::Codel {
+        target_ns: Span::from_millis(5),
+        interval_ns: Span::from_millis(20),
+        ecn: true,
+        ce_threshold_ns: Some(Span::from_millis(2)),
+    };
+    prop_oneof![Just(Queue::Fifo {}), Just(codel)]
+}
+
 fn repeat() -> impl Strategy<Value = Repeat> {
     prop_oneof![
         Just(Repeat::Once),
@@ -82,7 +95,8 @@ prop_compose! {
         load in load(),
         repeat in repeat(),
         count in 1u32..4,
-        (extra_rtt, paced, up) in (prop_oneof![Just(0u64), 0u64..50], any::<bool>(), any::<bool>()),
+        extra_rtt in prop_oneof![Just(0u64), 0u64..50],
+        (paced, ecn, up) in (any::<bool>(), any::<bool>(), any::<bool>()),
     ) -> Flow {
         Flow {
             name: name.to_owned(),
@@ -90,6 +104,7 @@ prop_compose! {
             cc_params: BTreeMap::new(),
             cc_file: None,
             paced,
+            ecn,
             start_ns: Time(start * 1_000_000),
             stop_ns: stop.map(|ms| Time(ms * 1_000_000)),
             load,
@@ -123,6 +138,7 @@ prop_compose! {
         (first, second) in (flow("first"), flow("second")),
         (udp, udp_up) in (prop::option::of(1u64..20), any::<bool>()),
         (start_jitter, cpu) in (0u64..50, prop::option::of(cpu())),
+        queue in queue(),
     ) -> Experiment {
         let mut experiment = support::experiment();
         experiment.seed = seed;
@@ -139,6 +155,7 @@ prop_compose! {
         }
         experiment.forward.capacity = capacity;
         experiment.forward.buffer = buffer;
+        experiment.forward.queue = queue;
         experiment.reverse.capacity = reverse_capacity;
         experiment.reverse.buffer = reverse_buffer;
         for host in experiment.hosts.values_mut() {
@@ -154,8 +171,9 @@ prop_compose! {
     }
 }
 
-fn traces() -> BTreeMap<String, Vec<u64>> {
-    BTreeMap::from([("t".to_owned(), vec![1, 2, 2, 5, 9, 9, 9, 12])])
+fn traces() -> Traces {
+    let opportunities = BTreeMap::from([("t".to_owned(), vec![1, 2, 2, 5, 9, 9, 9, 12])]);
+    Traces { opportunities, ..Traces::default() }
 }
 
 proptest! {

@@ -7,10 +7,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Nothing;
 
 /// Whole numbers at which arithmetic tends to break.
@@ -88,7 +87,7 @@ fn fuzz_no_number_in_a_plan_makes_the_simulator_panic() {
         let Ok(experiment) = serde_json::from_value::<Experiment>(changed.clone()) else { continue };
         let checks = Cell::new(0);
         let is_enough = || checks.replace(checks.get() + 1) >= 2;
-        let run = || thalweg_sim::run(&experiment, &BTreeMap::new(), &mut Nothing, &is_enough);
+        let run = || thalweg_sim::run(&experiment, &Traces::default(), &mut Nothing, &is_enough);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_ok(), "seed {seed} panics: {changed}");
         ran += 1;
         if Instant::now() > end {

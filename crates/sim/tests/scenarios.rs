@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use support::{bulk, of, run, share};
-use thalweg_plan::plan::{Background, Capacity, Experiment, Flow, Kernel, Load, Repeat, Step};
+use thalweg_plan::plan::{Background, Capacity, Experiment, Flow, Kernel, Load, Repeat, Step, Traces};
 use thalweg_sim::Error;
 use thalweg_trace::StateRow;
 use thalweg_units::{Bytes, Rate, Span, Time};
@@ -177,7 +177,8 @@ fn a_trace_gives_the_capacity_that_it_lists() {
     let mut experiment = bulk(MBPS_20, MS_40, 2.0, &["bbr"], 20);
     experiment.forward.capacity = Capacity::Trace { trace: "t".to_owned() };
     // Two packets a millisecond: 24 Mbit/s.
-    let traces = BTreeMap::from([("t".to_owned(), (1..=100).flat_map(|ms| [ms, ms]).collect())]);
+    let opportunities = BTreeMap::from([("t".to_owned(), (1..=100).flat_map(|ms| [ms, ms]).collect())]);
+    let traces = Traces { opportunities, ..Traces::default() };
     let rows = support::run_with_traces(&experiment, &traces);
     let goodput = rows.flows[0].goodput_bps / 24e6;
     assert!((0.85..0.97).contains(&goodput), "{goodput}");
@@ -248,7 +249,7 @@ fn no_samples_are_taken_when_none_are_asked_for() {
 #[test]
 fn cancelling_stops_a_long_experiment() {
     let experiment = bulk(MBPS_20, MS_40, 1.0, &["cubic"], 1_000_000);
-    let result = thalweg_sim::run(&experiment, &BTreeMap::new(), &mut thalweg_trace::Nothing, &|| true);
+    let result = thalweg_sim::run(&experiment, &Traces::default(), &mut thalweg_trace::Nothing, &|| true);
     assert_eq!(result, Err(Error::Cancelled));
 }
 
@@ -257,7 +258,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     let refused = |change: &dyn Fn(&mut Experiment)| {
         let mut experiment = support::experiment();
         change(&mut experiment);
-        let result = thalweg_sim::run(&experiment, &BTreeMap::new(), &mut thalweg_trace::Nothing, &|| false);
+        let result = thalweg_sim::run(&experiment, &Traces::default(), &mut thalweg_trace::Nothing, &|| false);
         match result {
             Err(Error::Invalid { place, .. }) => place,
             other => panic!("{other:?}"),

@@ -67,7 +67,7 @@ fn a_transfer_from_a_host_that_is_away_half_of_the_time_takes_as_long_as_by_hand
     experiment.start_jitter_ns = Span::ZERO;
     experiment.flows[0].load = plan::Load::Sizes { sizes_bytes: vec![thalweg_units::Bytes(14_480)] };
     let fct_us = |experiment: &plan::Experiment| {
-        let mut simulation = Simulation::new(experiment, &std::collections::BTreeMap::new()).unwrap();
+        let mut simulation = Simulation::new(experiment, &thalweg_plan::plan::Traces::default()).unwrap();
         simulation.cpus.iter_mut().flatten().for_each(|cpu| cpu.phase = Span::ZERO);
         let mut rows = thalweg_trace::Memory::default();
         while simulation.step(&mut rows) {}

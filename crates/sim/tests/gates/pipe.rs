@@ -8,13 +8,19 @@ use crate::support;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_cc::Controller;
-use thalweg_link::Link;
-use thalweg_plan::plan::Buffer;
+use thalweg_link::{Link, Packet};
+use thalweg_plan::plan::{Buffer, Traces};
 use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, Seq, ToReceiver, ToSender};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 
 /// How many of the expected windows fit into the path: the largest window of a sawtooth stays far below.
 const HEADROOM: u64 = 8;
+
+/// A packet on a link.
+#[derive(Clone, Copy, Debug)]
+struct Carried<P>(P);
+
+impl<P: Copy> Packet for Carried<P> {}
 
 /// A path, its loss, and what is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +53,8 @@ struct Pipe {
     rng: Xoshiro256PlusPlus,
     sender: Sender,
     receiver: Receiver,
-    forward: Link<ToReceiver>,
-    reverse: Link<ToSender>,
+    forward: Link<Carried<ToReceiver>>,
+    reverse: Link<Carried<ToSender>>,
     /// First transmissions so far.
     sent: u64,
     next_loss: u64,
@@ -70,8 +76,8 @@ impl Pipe {
             rng: Xoshiro256PlusPlus::seed_from_u64(1),
             sender: Sender::new(SenderConfig { sndbuf_max: endless, ..Default::default() }, controller),
             receiver: Receiver::new(ReceiverConfig { rcvbuf_max: endless, ..Default::default() }),
-            forward: Link::new(&plain.forward, None).expect("the path is sound"),
-            reverse: Link::new(&plain.reverse, None).expect("the path is sound"),
+            forward: Link::new(&plain.forward, &Traces::default(), 1).expect("the path is sound"),
+            reverse: Link::new(&plain.reverse, &Traces::default(), 2).expect("the path is sound"),
             sent: 0,
             // Slow start has sent two windows when it reaches one, which doubles until the loss is noticed.
             next_loss: (path.expected * path.start) as u64,
@@ -103,7 +109,7 @@ impl Pipe {
 
     fn step(&mut self) {
         let now = self.now;
-        while let Some(packet) = self.forward.poll(now) {
+        while let Some(Carried(packet)) = self.forward.poll(now) {
             self.receiver.on_packet(now, &packet);
             self.answer();
         }
@@ -111,7 +117,7 @@ impl Pipe {
             self.receiver.on_wake(now);
             self.answer();
         }
-        while let Some(packet) = self.reverse.poll(now) {
+        while let Some(Carried(packet)) = self.reverse.poll(now) {
             self.sender.on_packet(now, &packet, &mut self.rng);
             self.let_go();
         }
@@ -123,14 +129,14 @@ impl Pipe {
 
     fn answer(&mut self) {
         while let Some(packet) = self.receiver.poll_transmit(self.now) {
-            self.reverse.send(self.now, packet, packet.wire_size(), Span::ZERO, &mut self.rng);
+            self.reverse.send(self.now, Carried(packet), packet.wire_size(), Span::ZERO, &mut self.rng);
         }
     }
 
     fn let_go(&mut self) {
         while let Some(packet) = self.sender.poll_transmit(self.now, &mut self.rng) {
             if !self.is_lost(&packet) {
-                self.forward.send(self.now, packet, packet.wire_size(), Span::ZERO, &mut self.rng);
+                self.forward.send(self.now, Carried(packet), packet.wire_size(), Span::ZERO, &mut self.rng);
             }
         }
     }

@@ -3,8 +3,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
-use std::collections::BTreeMap;
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Flow, Load, Loss, Step};
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Flow, Load, Loss, Step, Traces};
 use thalweg_trace::{FlowRow, Memory};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};
 
@@ -43,10 +42,10 @@ pub fn loss(ratio: f64) -> Loss {
 }
 
 pub fn run(experiment: &Experiment) -> Memory {
-    run_with_traces(experiment, &BTreeMap::new())
+    run_with_traces(experiment, &Traces::default())
 }
 
-pub fn run_with_traces(experiment: &Experiment, traces: &BTreeMap<String, Vec<u64>>) -> Memory {
+pub fn run_with_traces(experiment: &Experiment, traces: &Traces) -> Memory {
     let mut rows = Memory::default();
     thalweg_sim::run(experiment, traces, &mut rows, &|| false).expect("the experiment is sound");
     rows
