@@ -50,6 +50,37 @@ class LossDocument(TypedDict):
     loss_good: NotRequired[float]
 
 
+class PolicerDocument(TypedDict):
+    """A token bucket that drops."""
+
+    rate_bps: int
+    burst_bytes: int
+    after: bool
+
+
+class AggregationDocument(TypedDict):
+    """How packets leave together."""
+
+    interval_ns: int
+    max_bytes: int | None
+
+
+class ProfilePointDocument(TypedDict):
+    """Conditions from a time on; None: as before."""
+
+    at_ns: int
+    rate_bps: int | None
+    delay_ns: int | None
+    loss: float | None
+
+
+class ProfileDocument(TypedDict):
+    """Conditions that change over time."""
+
+    period_ns: int | None
+    points: Sequence[ProfilePointDocument]
+
+
 class LinkDocument(TypedDict):
     """A direction of the path."""
 
@@ -62,6 +93,9 @@ class LinkDocument(TypedDict):
     allow_reordering: NotRequired[bool]
     reorder: float
     reorder_delay_ns: int
+    policer: NotRequired[PolicerDocument | None]
+    aggregation: NotRequired[AggregationDocument | None]
+    profile: NotRequired[str | None]
 
 
 class CpuDocument(TypedDict):
@@ -154,4 +188,5 @@ class PlanDocument(TypedDict):
     source: str
     scenario_toml: NotRequired[str]
     traces: Mapping[str, Sequence[int]]
+    profiles: NotRequired[Mapping[str, ProfileDocument]]
     experiments: Sequence[ExperimentDocument]

@@ -17,11 +17,11 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
 
 QUEUE_COLUMNS = [
-    *EXPERIMENT, "link", "t_us", "sent_bytes", "capacity_bytes", "backlog_bytes", "dropped_packets",
+    *EXPERIMENT, "link", "t_us", "sent_bytes", "capacity_bytes", "backlog_bytes", "dropped_packets", "marked_packets",
 ]  # fmt: skip
 """Columns of the table of the queue that are used here."""
 
-PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops"]
+PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
 END_US = 1e6
 """Length of the last part of the samples whose rate is taken to go on after them."""
@@ -37,6 +37,7 @@ class Bottleneck:
     """None: without limit."""
     backlog_bytes: Numbers
     dropped_packets: Numbers
+    marked_packets: Numbers
 
     def utilisation(self, start_us: float, end_us: float) -> float | None:
         """Bytes sent over bytes possible between two moments; counters are straight lines between samples.
@@ -61,7 +62,14 @@ class Bottleneck:
             return np.asarray(np.interp(t, self.t_us, values), dtype=np.float64)
 
         capacity = None if self.capacity_bytes is None else at(self.capacity_bytes)
-        return Bottleneck(t, at(self.sent_bytes), capacity, at(self.backlog_bytes), at(self.dropped_packets))
+        return Bottleneck(
+            t,
+            at(self.sent_bytes),
+            capacity,
+            at(self.backlog_bytes),
+            at(self.dropped_packets),
+            at(self.marked_packets),
+        )
 
     def waits_s(self, window: Window) -> Numbers:
         """Give how long a packet would have waited that had come at each sample within the window.
@@ -103,7 +111,7 @@ def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, i
             continue
         columns = {
             name: rows[name].cast(pl.Float64).to_numpy()
-            for name in ("t_us", "sent_bytes", "backlog_bytes", "dropped_packets")
+            for name in ("t_us", "sent_bytes", "backlog_bytes", "dropped_packets", "marked_packets")
         }
         is_limited = rows["capacity_bytes"].null_count() == 0
         capacity = rows["capacity_bytes"].cast(pl.Float64).to_numpy() if is_limited else None
@@ -128,6 +136,7 @@ def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -
                 "queueing_delay_p50": float(np.quantile(waits, 0.5)) if len(waits) else None,
                 "queueing_delay_p95": float(np.quantile(waits, 0.95)) if len(waits) else None,
                 "drops": float(part.dropped_packets[-1] - part.dropped_packets[0]),
+                "marks": float(part.marked_packets[-1] - part.marked_packets[0]),
             }
         )
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(EXPERIMENT, pl.UInt64)

@@ -264,13 +264,21 @@ MEASURES: dict[str, Measure] = {
             "Packets dropped",
             "count",
             "path",
-            "Packets that found no room in the bottleneck's queue.",
+            "Packets that the bottleneck's queue dropped.",
+            in_window=True,
+        ),
+        Measure(
+            "marks",
+            "Packets marked",
+            "count",
+            "path",
+            "Packets whose ECN field the bottleneck's queue set to CE.",
             in_window=True,
         ),
     )
 }
 
-_BOTH_WAYS = ("utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "jain")
+_BOTH_WAYS = ("utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks", "jain")
 
 UP_MEASURES: dict[str, Measure] = {
     f"{name}{UP}": replace(

@@ -12,9 +12,9 @@ from thalweg.analysis.tables.flows import BITS
 from thalweg.results import Run
 from thalweg.results.plan_document import (
     BufferDocument,
-    CapacityDocument,
     ExperimentDocument,
     FlowDocument,
+    LinkDocument,
     LossDocument,
     PlanDocument,
 )
@@ -57,14 +57,28 @@ def derived_from(plan: PlanDocument) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
 
 
-def rate_bps(capacity: CapacityDocument, plan: PlanDocument) -> float | None:
-    """Give the rate that a BDP counts in; None where the link has no limit."""
+def rate_bps(link: LinkDocument, plan: PlanDocument) -> float | None:
+    """Return the rate that a BDP counts in, in bit/s; None where the link has no limit."""
+    capacity = link["capacity"]
     if capacity["kind"] == "steps":
         return float(capacity["steps"][0]["rate_bps"])
     if capacity["kind"] == "trace":
         opportunities = plan["traces"][capacity["trace"]]
         return len(opportunities) * PACKET_BYTES * BITS * MILLISECONDS / float(opportunities[-1])
+    if capacity["kind"] == "profile":
+        rates, period_ns = _profile_rates(link, plan)
+        ends = [at_ns for at_ns, _ in rates[1:]] + [period_ns or rates[-1][0] + 1]
+        total = sum(rate * (end - at_ns) for (at_ns, rate), end in zip(rates, ends, strict=True))
+        return total / ends[-1]
     return None
+
+
+def _profile_rates(link: LinkDocument, plan: PlanDocument) -> tuple[list[tuple[int, float]], int | None]:
+    """Return the rates of a link's profile with their times in ns, and its period."""
+    profile = plan.get("profiles", {})[str(link.get("profile"))]
+    points = profile["points"]
+    rates = [(point["at_ns"], float(rate)) for point in points if (rate := point["rate_bps"]) is not None]
+    return rates, profile["period_ns"]
 
 
 def rates(run: Run) -> pl.DataFrame:
@@ -78,7 +92,7 @@ def rates(run: Run) -> pl.DataFrame:
         (number, direction, at_ns // MICROSECOND_NS, rate)
         for number, point in points.items()
         for direction, link in LINKS.items()
-        for at_ns, rate in _steps(point[link]["capacity"], plan)
+        for at_ns, rate in _steps(point[link], plan)
     ]
     schema = {"experiment": pl.UInt64, "direction": pl.String, "t_us": pl.UInt64, "rate_bps": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row").sort("t_us", maintain_order=True)
@@ -98,7 +112,7 @@ def base_rtts(run: Run) -> pl.DataFrame:
 
 def _derive(experiment: ExperimentDocument, plan: PlanDocument) -> dict[str, float | None]:
     forward = experiment["forward"]
-    rate = rate_bps(forward["capacity"], plan)
+    rate = rate_bps(forward, plan)
     rtt_s = experiment["rtt_ns"] / SECOND_NS
     bdp = None if rate is None else rate * rtt_s / BITS
     room = room_bytes(forward["buffer"]) if rate is not None else None
@@ -132,10 +146,11 @@ def _cpu(experiment: ExperimentDocument) -> dict[str, float | None]:
     }
 
 
-def _steps(capacity: CapacityDocument, plan: PlanDocument) -> list[tuple[int, float]]:
+def _steps(link: LinkDocument, plan: PlanDocument) -> list[tuple[int, float]]:
+    capacity = link["capacity"]
     if capacity["kind"] == "steps":
         return [(step["at_ns"], float(step["rate_bps"])) for step in capacity["steps"]]
-    rate = rate_bps(capacity, plan)
+    rate = rate_bps(link, plan)
     return [] if rate is None else [(0, rate)]
 
 

@@ -102,6 +102,8 @@ def _capacity(capacity: CapacityDocument, names: Mapping[str, str]) -> str:
         return "any rate"
     if capacity["kind"] == "trace":
         return f"what the trace {names.get(capacity['trace'], capacity['trace'])} allows"
+    if capacity["kind"] == "profile":
+        return "the rates of its trace"
     first, *later = capacity["steps"]
     changes = "".join(f", from {_time(step['at_ns'])} on {_bitrate(step['rate_bps'])}" for step in later)
     return _bitrate(first["rate_bps"]) + changes
@@ -156,9 +158,25 @@ def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, wher
         ),
         _ratios([link["reorder"] for link in links], held),
         _ratios([link["duplicate"] for link in links], "arrive twice"),
+        _policers(links),
+        _aggregations(links),
+        "delay or loss change over time" if any(link.get("profile") for link in links) else "",
     ]
     text = _listed([each for each in found if each])
     return [f"{where}, {text}."] if text else []
+
+
+def _policers(links: Sequence[LinkDocument]) -> str:
+    policers = [policer for link in links if (policer := link.get("policer"))]
+    rates = amounts([policer["rate_bps"] for policer in policers], _bitrate)
+    bursts = amounts([policer["burst_bytes"] for policer in policers], _bytes)
+    return f"a policer drops what exceeds {rates} after a burst of {bursts}" if policers else ""
+
+
+def _aggregations(links: Sequence[LinkDocument]) -> str:
+    aggregations = [aggregation for link in links if (aggregation := link.get("aggregation"))]
+    intervals = amounts([aggregation["interval_ns"] for aggregation in aggregations], _time)
+    return f"packets of {intervals} leave together" if aggregations else ""
 
 
 def _ratios(ratios: Sequence[float], what: str) -> str:
