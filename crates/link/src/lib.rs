@@ -13,15 +13,16 @@
 //!
 //! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
 //! 2. **Duplication**: the copy follows its original at once and is on its own from there.
-//! 3. **Policer**: a token bucket that drops (module `policer`). It may stand behind the capacity instead.
-//! 4. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in the
+//! 3. **ACK thinning**: one in a number of acknowledgements of a flow passes (module `thinning`).
+//! 4. **Policer**: a token bucket that drops (module `policer`). It may stand behind the capacity instead.
+//! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in the
 //!    queue, so that a drop-tail buffer of zero still lets an idle link work.
-//! 5. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
-//! 6. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
+//! 6. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
+//! 7. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
 //!    back keeps its place in that order and then waits for a further, constant time; so does a packet of a flow with
 //!    extra delay. These two, and nothing else, let packets overtake (module `delay`). Delay and loss may change over time
 //!    (module `profile`); a delay that falls does not reorder packets either.
-//! 7. **Aggregation**: packets wait for an opportunity and leave together (module `aggregation`).
+//! 8. **Aggregation**: packets wait for an opportunity and leave together (module `aggregation`).
 //!
 //! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by
 //! several links.
@@ -86,6 +87,7 @@ mod policer;
 mod profile;
 mod queue;
 mod stats;
+mod thinning;
 
 pub use error::LinkError;
 pub use link::{Link, Sent};

@@ -10,6 +10,7 @@ use crate::policer::Policer;
 use crate::profile::Profile;
 use crate::queue::{Discipline, Item, Tally};
 use crate::stats::Stats;
+use crate::thinning::Thinning;
 use rand_core::Rng;
 use thalweg_plan::plan;
 use thalweg_trace::QueueCounters;
@@ -23,6 +24,7 @@ use thalweg_units::{Bytes, Chance, Packets, Span, Time};
 pub struct Link<P> {
     loss: LossProcess,
     duplicate: Chance,
+    thinning: Option<Thinning<P>>,
     policer: Option<Policer>,
     queue: Discipline<P>,
     tally: Tally,
@@ -82,6 +84,7 @@ impl<P: Packet> Link<P> {
         Ok(Link {
             loss: LossProcess::new(&config.loss, profile.loss.is_some())?,
             duplicate: probability("duplicate", config.duplicate)?,
+            thinning: config.ack_thinning.filter(|ratio| *ratio > 1).map(Thinning::new),
             policer: config.policer.as_ref().map(Policer::new),
             queue: Discipline::new(&config.queue, config.buffer, seed)?,
             tally: Tally::default(),
@@ -147,9 +150,13 @@ impl<P: Packet> Link<P> {
     pub fn next_wake(&self) -> Option<Time> {
         // Whatever is still in the queue is due after the packet being sent.
         let next_due = self.sending.and_then(|sending| sending.end).map(|end| end.due);
-        match (next_due, self.line.next_arrival()) {
+        let next = match (next_due, self.line.next_arrival()) {
             (Some(due), Some(arrival)) => Some(due.min(arrival)),
             (due, arrival) => due.or(arrival),
+        };
+        match self.thinning.as_ref().and_then(Thinning::next_deadline) {
+            Some(deadline) => Some(next.map_or(deadline, |next| next.min(deadline))),
+            None => next,
         }
     }
 
@@ -181,7 +188,8 @@ impl<P: Packet> Link<P> {
         Stats {
             backlog_packets: self.queue.packets(),
             backlog_bytes: self.queue.bytes(),
-            in_flight: self.line.len() + Packets(u64::from(self.is_stuck())),
+            in_flight: self.line.len() + Packets(u64::from(self.is_stuck())) + self.held(),
+            thinned: self.thinning.as_ref().map_or(Packets(0), |thinning| thinning.thinned),
             dropped: self.tally.dropped,
             early: self.tally.early,
             marked: self.tally.marked,
@@ -220,9 +228,28 @@ impl<P: Packet> Link<P> {
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = now;
+        if self.thinning.is_some() {
+            return self.release(now);
+        }
         if self.sending.and_then(|sending| sending.end).is_some_and(|end| end.departure <= now) {
             self.drain(now);
         }
+    }
+
+    /// Passes on the acknowledgements whose time of being held is over by `now`, in the order of departures.
+    fn release(&mut self, now: Time) {
+        while let Some(deadline) = self.thinning.as_ref().and_then(Thinning::next_deadline).filter(|at| *at <= now) {
+            self.drain(deadline);
+            if let Some(item) = self.thinning.as_mut().and_then(Thinning::release) {
+                self.enqueue_passed(deadline, item);
+            }
+        }
+        self.drain(now);
+    }
+
+    /// Acknowledgements that thinning holds.
+    fn held(&self) -> Packets {
+        self.thinning.as_ref().map_or(Packets(0), Thinning::held)
     }
 
     /// Ends the packets that have left by `now`.
@@ -265,6 +292,18 @@ impl<P: Packet> Link<P> {
     // them, and for all stores before them.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
+        if let Some(thinning) = &mut self.thinning {
+            return match thinning.offer(now, item) {
+                Some(item) => self.enqueue_passed(now, item),
+                None => Sent::Queued,
+            };
+        }
+        self.enqueue_passed(now, item)
+    }
+
+    /// Enqueues a packet that thinning has let pass.
+    #[inline(always)] // As `enqueue`.
+    fn enqueue_passed(&mut self, now: Time, item: Item<P>) -> Sent {
         if !self.conforms(false, now, item.size) {
             return Sent::Policed;
         }

@@ -17,6 +17,11 @@ pub trait Packet: Clone {
     /// Sets the ECN field to CE. Called only for packets that are ECN-capable.
     fn mark_ce(&mut self) {}
 
+    /// Whether it is an acknowledgement without data.
+    fn is_ack(&self) -> bool {
+        false
+    }
+
     /// Whether it is an acknowledgement without data that a later one of its flow replaces: no SACK, no ECN echo, no handshake.
     fn is_plain_ack(&self) -> bool {
         false

@@ -17,6 +17,8 @@ pub struct Stats {
     pub early: Packets,
     /// Packets dropped by the policer.
     pub policed: Packets,
+    /// Acknowledgements that were thinned out.
+    pub thinned: Packets,
     /// Packets marked by the queue discipline (ECN); a FIFO marks none.
     pub marked: Packets,
     /// Packets whose last bit has been sent.
@@ -39,7 +41,7 @@ impl Stats {
     /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is still
     /// here. Anything else is a defect of the link.
     pub fn is_balanced(&self) -> bool {
-        let gone = self.lost + self.dropped + self.policed + self.delivered;
+        let gone = self.lost + self.dropped + self.policed + self.thinned + self.delivered;
         self.offered + self.duplicated == gone + self.backlog_packets + self.in_flight
     }
 }

@@ -283,6 +283,53 @@ fn packets_that_are_aggregated_leave_together() {
     assert_eq!(outcome.arrivals, expected.map(|(at_ms, number)| (ms(at_ms), number)));
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ack {
+    flow: u64,
+    number: u64,
+    has_sack: bool,
+}
+
+impl Packet for Ack {
+    fn flow(&self) -> u64 {
+        self.flow
+    }
+    fn is_ack(&self) -> bool {
+        true
+    }
+    fn is_plain_ack(&self) -> bool {
+        !self.has_sack
+    }
+}
+
+#[test]
+fn thinned_acknowledgements_are_the_latest_and_the_last_one_arrives() {
+    let config = plan::Link { ack_thinning: Some(4), ..plain() };
+    let mut link: Link<Ack> = Link::new(&config, &plan::Traces::default(), 1).expect("a link that can be");
+    let mut rng = rng(1);
+    let mut arrived = Vec::new();
+    // Ten plain acknowledgements, of which the seventh carries SACK blocks; another flow has a single one.
+    for number in 1..=10 {
+        let now = Time(ms(number));
+        while let Some((at, ack)) = link.poll_due(now) {
+            arrived.push((at.0 / ms(1), ack.flow, ack.number));
+        }
+        let ack = Ack { flow: 1, number, has_sack: number == 7 };
+        link.send(now, ack, Bytes(52), Span::ZERO, &mut rng);
+        if number == 2 {
+            link.send(now, Ack { flow: 2, ..ack }, Bytes(52), Span::ZERO, &mut rng);
+        }
+    }
+    while let Some(now) = link.next_wake() {
+        while let Some((at, ack)) = link.poll_due(now) {
+            arrived.push((at.0 / ms(1), ack.flow, ack.number));
+        }
+    }
+    assert_eq!(arrived, [(4, 1, 4), (7, 2, 2), (7, 1, 7), (13, 1, 10)]);
+    let stats = link.stats(Time(ms(100)));
+    assert_eq!((stats.thinned, stats.is_balanced()), (Packets(7), true));
+}
+
 #[test]
 fn a_delay_that_falls_does_not_reorder_and_one_that_rises_applies_at_once() {
     let point = |at_ms, delay_ms| plan::ProfilePoint {

@@ -193,6 +193,7 @@ pub const HONOURS: &[&str] = &[
     "path.reverse.aggregation",
     "path.reverse.aggregation.interval",
     "path.reverse.aggregation.max_bytes",
+    "path.reverse.ack_thinning",
     "path.reverse.loss",
     "path.reverse.loss.model",
     "path.reverse.loss.model=gilbert-elliott",

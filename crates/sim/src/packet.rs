@@ -55,6 +55,10 @@ impl thalweg_link::Packet for Box<Packet> {
         }
     }
 
+    fn is_ack(&self) -> bool {
+        matches!(**self, Packet::Ack { .. })
+    }
+
     fn is_plain_ack(&self) -> bool {
         matches!(&**self, Packet::Ack { packet, .. } if packet.is_plain())
     }

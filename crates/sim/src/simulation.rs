@@ -566,7 +566,7 @@ impl Direction {
             sent: self.ends.sent,
             duplicated: stats.duplicated.0,
             delivered: self.ends.received,
-            dropped: stats.dropped.0 + stats.lost.0,
+            dropped: stats.dropped.0 + stats.policed.0 + stats.thinned.0 + stats.lost.0,
             in_flight: waiting + stats.backlog_packets.0 + stats.in_flight.0,
         }
     }

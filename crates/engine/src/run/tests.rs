@@ -135,6 +135,7 @@ fn open_with(directory: &Path, repetitions: u32, change: impl Fn(&mut Experiment
         source: String::new(),
         scenario_toml: String::new(),
         traces: BTreeMap::new(),
+        profiles: BTreeMap::new(),
         experiments: (0..repetitions).map(|repetition| Experiment { repetition, ..experiment.clone() }).collect(),
     };
     RunDirectory::open(directory, RunFile::new(plan, "0.1.0", "1", Host::default(), None)).unwrap()

@@ -152,7 +152,7 @@ impl<P: Packet> Dualpi2<P> {
             self.next_update = at + self.tupdate;
             if delay == Span::ZERO && self.base <= 0.0 {
                 let missed = now.since(self.next_update.min(now)).0 / self.tupdate.0;
-                self.next_update = self.next_update + Span(self.tupdate.0 * missed);
+                self.next_update += Span(self.tupdate.0 * missed);
             }
         }
     }

@@ -127,10 +127,10 @@ impl<P: Packet> FqPie<P> {
         while self.next_update <= now {
             if self.busy.is_empty() {
                 let missed = now.since(self.next_update).0 / self.settings.tupdate.0 + 1;
-                self.next_update = self.next_update + thalweg_units::Span(self.settings.tupdate.0 * missed);
+                self.next_update += thalweg_units::Span(self.settings.tupdate.0 * missed);
                 return;
             }
-            self.next_update = self.next_update + self.settings.tupdate;
+            self.next_update += self.settings.tupdate;
             let (flows, settings) = (&mut self.flows, &self.settings);
             self.busy.retain(|index| {
                 let flow = &mut flows[*index];

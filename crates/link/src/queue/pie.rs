@@ -210,11 +210,11 @@ impl<P: Packet> Pie<P> {
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             self.controller.update(&self.settings, self.items.bytes());
-            self.next_update = self.next_update + self.settings.tupdate;
+            self.next_update += self.settings.tupdate;
             if self.controller.is_idle() && self.items.is_empty() {
                 // Nothing changes until a packet arrives.
                 let missed = now.since(self.next_update.min(now)).0 / self.settings.tupdate.0;
-                self.next_update = self.next_update + Span(self.settings.tupdate.0 * missed);
+                self.next_update += Span(self.settings.tupdate.0 * missed);
             }
         }
     }

@@ -141,5 +141,5 @@ fn weight(min: Bytes, burst: u32, avpkt: Bytes) -> f64 {
     let excess = burst + 1.0 - min.0 as f64 / avpkt.0.max(1) as f64;
     let weights = (1..=MAX_WEIGHT_SHIFT).map(|shift| 0.5_f64.powi(shift as i32));
     let fits = |weight: &f64| excess <= (1.0 - (1.0 - weight).powf(burst)) / weight;
-    weights.clone().find(fits).or(weights.last()).unwrap_or(0.5)
+    weights.clone().find(fits).or(weights.clone().next_back()).unwrap_or(0.5)
 }

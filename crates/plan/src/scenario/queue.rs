@@ -10,7 +10,7 @@ pub enum Queue {
     /// With Linux's default parameters.
     Name(QueueName),
     /// With parameters.
-    Table(QueueTable),
+    Table(Box<QueueTable>),
 }
 
 impl Default for Queue {

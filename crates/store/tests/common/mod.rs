@@ -57,6 +57,7 @@ pub fn plan(repetitions: u32) -> Plan {
         source: String::new(),
         scenario_toml: String::new(),
         traces: BTreeMap::new(),
+        profiles: BTreeMap::new(),
         experiments: (0..repetitions).map(experiment).collect(),
     }
 }

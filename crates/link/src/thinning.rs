@@ -1,0 +1,94 @@
+//! ACK thinning: of the plain acknowledgements of a flow, one in a number is forwarded.
+//!
+//! Modems and Wi-Fi access points drop acknowledgements that later ones replace (RFC 3449, section 5.2.1). The latest one is held
+//! until the number is reached, at most for [`HOLD`], so that the last acknowledgement of a transfer arrives. One that reports
+//! anything else (SACK, an ECN echo, a handshake) passes at once, and replaces the one that is held.
+
+use crate::packet::Packet;
+use crate::queue::Item;
+use std::collections::{BTreeMap, VecDeque};
+use thalweg_units::{Packets, Span, Time};
+
+/// Maximum time for which an acknowledgement is held: a few request and grant cycles of DOCSIS, each of about 2 ms.
+const HOLD: Span = Span::from_millis(5);
+
+/// Holds acknowledgements back.
+#[derive(Debug)]
+pub(crate) struct Thinning<P> {
+    ratio: u32,
+    flows: BTreeMap<u64, Flow<P>>,
+    /// When held acknowledgements are due, with their flows and numbers, in order.
+    deadlines: VecDeque<(Time, u64, u64)>,
+    holds: u64,
+    held: u64,
+    /// Acknowledgements that later ones have replaced.
+    pub thinned: Packets,
+}
+
+#[derive(Debug)]
+struct Flow<P> {
+    /// Plain acknowledgements since the last one that was forwarded.
+    count: u32,
+    held: Option<Item<P>>,
+    /// Number of the deadline that is valid for `held`.
+    hold: u64,
+}
+
+impl<P: Packet> Thinning<P> {
+    pub fn new(ratio: u32) -> Thinning<P> {
+        Thinning { ratio, flows: BTreeMap::new(), deadlines: VecDeque::new(), holds: 0, held: 0, thinned: Packets(0) }
+    }
+
+    /// Returns the packet if it passes now, and holds it otherwise.
+    pub fn offer(&mut self, now: Time, item: Item<P>) -> Option<Item<P>> {
+        let is_plain = item.packet.is_plain_ack();
+        if !is_plain && !item.packet.is_ack() {
+            return Some(item);
+        }
+        let id = item.packet.flow();
+        let flow = self.flows.entry(id).or_insert(Flow { count: 0, held: None, hold: 0 });
+        flow.count += 1;
+        if !is_plain || flow.count >= self.ratio {
+            flow.count = 0;
+            self.discard(id);
+            return Some(item);
+        }
+        let is_first = flow.held.replace(item).is_none();
+        if is_first {
+            self.holds += 1;
+            self.held += 1;
+            flow.hold = self.holds;
+            self.deadlines.push_back((now + HOLD, id, self.holds));
+        } else {
+            self.thinned += Packets(1);
+        }
+        None
+    }
+
+    /// When the next acknowledgement that is held is due; it may have been replaced since.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.front().map(|(at, ..)| *at)
+    }
+
+    /// Removes the first deadline, and returns its acknowledgement unless one has passed since.
+    pub fn release(&mut self) -> Option<Item<P>> {
+        let (_, id, hold) = self.deadlines.pop_front()?;
+        let flow = self.flows.get_mut(&id).filter(|flow| flow.hold == hold)?;
+        let item = flow.held.take()?;
+        flow.count = 0;
+        self.held -= 1;
+        Some(item)
+    }
+
+    /// Acknowledgements that are held.
+    pub fn held(&self) -> Packets {
+        Packets(self.held)
+    }
+
+    fn discard(&mut self, id: u64) {
+        if self.flows.get_mut(&id).and_then(|flow| flow.held.take()).is_some() {
+            self.held -= 1;
+            self.thinned += Packets(1);
+        }
+    }
+}
