@@ -219,6 +219,7 @@ pub struct FlowReport {
     pub segments: u64,
     pub retransmits: u64,
     pub timeouts: Option<u64>,
+    pub marked_segments: Option<u64>,
     pub rtt_min_us: Option<f64>,
     pub rtt_mean_us: Option<f64>,
     pub rtt_p50_us: Option<f64>,
@@ -243,6 +244,7 @@ pub struct SampleReport {
     pub acked_bytes: u64,
     pub segments: u64,
     pub retransmits: u64,
+    pub marked_segments: u64,
     /// State of loss recovery as the kernel numbers it: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
     pub ca_state: u8,
 }

@@ -222,6 +222,7 @@ pub const HONOURS: &[&str] = &[
     "flow.cc",
     "flow.cc_params",
     "flow.paced",
+    "flow.ecn",
     "flow.size",
     "flow.start",
     "flow.stop",

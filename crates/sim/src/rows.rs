@@ -56,6 +56,7 @@ impl Rows {
             timeouts: Some(after.timeouts - before.timeouts),
             recoveries: Some(after.recoveries - before.recoveries),
             undos: Some(after.undos - before.undos),
+            marked_segments: Some(after.marked - before.marked),
             rtt_min_us: transfer.rtts.min_us(),
             rtt_mean_us: transfer.rtts.mean_us(),
             rtt_p50_us: transfer.rtts.quantile_us(500),
@@ -87,6 +88,7 @@ impl Rows {
             acked_bytes: connection.sender.acked().0,
             segments: info.counters.segments,
             retransmits: info.counters.retransmits,
+            marked_segments: Some(info.counters.marked),
             ca_state: info.ca_state.name(),
         }
     }

@@ -13,6 +13,7 @@ use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use thalweg_cc::EcnFeedback;
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
@@ -296,14 +297,20 @@ impl Simulation {
         let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
         let (sending, receiving) = if config.up { ("receiver", &*config.host) } else { (&*config.host, "receiver") };
         let (sending, receiving) = (&self.experiment.hosts[sending], &self.experiment.hosts[receiving]);
+        let ecn = cc.needs_ecn().or(config.ecn.then_some(EcnFeedback::Classic));
         let sender = SenderConfig {
             sndbuf_max: sending.sndbuf_max_bytes,
             kernel: kernel(sending),
             is_paced: config.paced,
+            ecn,
             ..Default::default()
         };
-        let receiver =
-            ReceiverConfig { rcvbuf_max: receiving.rcvbuf_max_bytes, kernel: kernel(receiving), ..Default::default() };
+        let receiver = ReceiverConfig {
+            rcvbuf_max: receiving.rcvbuf_max_bytes,
+            kernel: kernel(receiving),
+            ecn,
+            ..Default::default()
+        };
         let mut connection = Connection {
             series: index,
             number: opening.number,

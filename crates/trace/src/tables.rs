@@ -51,6 +51,8 @@ table! {
         : recoveries: Option<u64>,
         /// Times that a reduction of cwnd was undone because nothing had been lost; empty: the engine cannot tell.
         : undos: Option<u64>,
+        /// Data segments delivered whose acknowledgement reported congestion (CE); empty: the engine cannot read it.
+        : marked_segments: Option<u64>,
         /// Smallest round-trip time sampled.
         : rtt_min_us: Option<f64>,
         /// Mean of the round-trip times sampled.
@@ -101,6 +103,8 @@ table! {
         : segments: u64,
         /// Data segments retransmitted so far.
         : retransmits: u64,
+        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read it.
+        : marked_segments: Option<u64>,
         /// State of loss recovery: open, disorder, cwr, recovery or loss.
         : ca_state: &'static str,
     }

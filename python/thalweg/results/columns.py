@@ -82,6 +82,13 @@ TABLES: dict[str, Table] = {
                 False,
                 "Times that a reduction of cwnd was undone because nothing had been lost; empty: the engine cannot tell.",
             ),
+            Column(
+                "marked_segments",
+                "u64",
+                True,
+                False,
+                "Data segments delivered whose acknowledgement reported congestion (CE); empty: the engine cannot read it.",
+            ),
             Column("rtt_min_us", "f64", True, False, "Smallest round-trip time sampled."),
             Column("rtt_mean_us", "f64", True, False, "Mean of the round-trip times sampled."),
             Column("rtt_p50_us", "f64", True, False, "Median of the round-trip times sampled, to 1 %."),
@@ -122,6 +129,13 @@ TABLES: dict[str, Table] = {
             Column("acked_bytes", "u64", False, False, "Payload bytes acknowledged so far on this connection."),
             Column("segments", "u64", False, False, "Data segments sent so far, retransmissions included."),
             Column("retransmits", "u64", False, False, "Data segments retransmitted so far."),
+            Column(
+                "marked_segments",
+                "u64",
+                True,
+                False,
+                "Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read it.",
+            ),
             Column(
                 "ca_state", "string", False, False, "State of loss recovery: open, disorder, cwr, recovery or loss."
             ),

@@ -52,6 +52,8 @@ pub struct TcpInfo {
     pub segments: u64,
     /// Segments retransmitted, a SYN included.
     pub retransmits: u64,
+    /// Segments delivered whose acknowledgement reported a mark (ECE).
+    pub marked_segments: u64,
     /// Time in which there was something to send or to be acknowledged.
     pub busy_us: u64,
     /// The part of it in which the receiver's window bounded what was sent.
@@ -171,6 +173,7 @@ impl TcpInfo {
             notsent_bytes: u32(144)?,
             segments: u32(156)?,
             retransmits: u32(100)?,
+            marked_segments: u32(196)?,
             busy_us: u64(168)?,
             rwnd_limited_us: u64(176)?,
             sndbuf_limited_us: u64(184)?,

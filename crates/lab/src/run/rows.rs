@@ -112,6 +112,7 @@ impl<'a> Rows<'a> {
             // The kernel counts neither for a connection.
             recoveries: None,
             undos: None,
+            marked_segments: report.marked_segments,
             rtt_min_us: report.rtt_min_us,
             rtt_mean_us: report.rtt_mean_us,
             rtt_p50_us: report.rtt_p50_us,
@@ -139,6 +140,7 @@ impl<'a> Rows<'a> {
             acked_bytes: report.acked_bytes,
             segments: report.segments,
             retransmits: report.retransmits,
+            marked_segments: Some(report.marked_segments),
             ca_state: CA_STATES[usize::from(report.ca_state)],
         }
     }

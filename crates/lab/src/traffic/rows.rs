@@ -58,6 +58,7 @@ pub(super) fn tell(
             acked_bytes: sample.acked_bytes,
             segments: sample.segments.into(),
             retransmits: u64::from(sample.retransmits).saturating_sub(of_syn),
+            marked_segments: sample.marked_segments.into(),
             ca_state: sample.ca_state,
         })));
         let mut report = reported.entry(who).or_default().report();
@@ -122,6 +123,7 @@ mod tests {
             min_rtt_us: None,
             segments: 0,
             retransmits: 0,
+            marked_segments: 0,
             pacing_rate_bps: None,
             delivery_rate_bps: None,
             acked_bytes: acked_segments * MSS.0,

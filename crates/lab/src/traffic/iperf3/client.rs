@@ -318,6 +318,7 @@ impl Client {
             retransmits: stream.map_or(info.retransmits, |stream| stream.retransmits),
             // Known at the moment of an interruption only.
             timeouts: info.timeouts.filter(|_| self.interrupted.is_some()),
+            marked_segments: self.interrupted.map(|_| info.marked_segments),
             rtt_min_us: stream.and_then(|stream| stream.min_rtt_us).map(|rtt| rtt as f64),
             rtt_mean_us: stream.and_then(|stream| stream.mean_rtt_us).map(|rtt| rtt as f64),
             rtt_p50_us: None,

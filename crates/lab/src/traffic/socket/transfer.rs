@@ -51,6 +51,7 @@ impl Transfer {
             segments: since(|info| info.segments),
             retransmits: since(|info| info.retransmits),
             timeouts: end.info.timeouts.zip(before.timeouts).map(|(after, before)| timeouts_between(before, after)),
+            marked_segments: Some(since(|info| info.marked_segments)),
             rtt_min_us: end.info.min_rtt_us.map(|rtt| rtt as f64),
             rtt_mean_us: None,
             rtt_p50_us: None,
