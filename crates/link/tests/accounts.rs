@@ -66,6 +66,26 @@ fn queues() -> impl Strategy<Value = plan::Queue> {
     ]
 }
 
+/// What is rarely there: a discipline, a policer, aggregation.
+fn stages() -> impl Strategy<Value = (plan::Queue, Option<plan::Policer>, Option<plan::Aggregation>)> {
+    let policers =
+        prop::option::weighted(0.2, (0..1_000_000_000u64, 0..50_000u64, prop::bool::ANY)).prop_map(|policer| {
+            policer.map(|(rate_bps, burst, after)| plan::Policer {
+                rate_bps: Rate(rate_bps),
+                burst_bytes: Bytes(burst),
+                after,
+            })
+        });
+    let aggregations =
+        prop::option::weighted(0.2, (1..ms(10), prop::option::of(1..20_000u64))).prop_map(|aggregation| {
+            aggregation.map(|(interval, max_bytes)| plan::Aggregation {
+                interval_ns: Span(interval),
+                max_bytes: max_bytes.map(Bytes),
+            })
+        });
+    (queues(), policers, aggregations)
+}
+
 fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
     let buffers = prop_oneof![
         (0..20_000u64).prop_map(|bytes| plan::Buffer::Bytes { bytes: Bytes(bytes) }),
@@ -82,23 +102,7 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
         }),
     ];
     let spans = || prop_oneof![Just(Span::ZERO), (0..ms(30)).prop_map(Span)];
-    let policers =
-        prop::option::weighted(0.2, (0..1_000_000_000u64, 0..50_000u64, prop::bool::ANY)).prop_map(|policer| {
-            policer.map(|(rate_bps, burst, after)| plan::Policer {
-                rate_bps: Rate(rate_bps),
-                burst_bytes: Bytes(burst),
-                after,
-            })
-        });
-    let aggregations =
-        prop::option::weighted(0.2, (1..ms(10), prop::option::of(1..20_000u64))).prop_map(|aggregation| {
-            aggregation.map(|(interval, max_bytes)| plan::Aggregation {
-                interval_ns: Span(interval),
-                max_bytes: max_bytes.map(Bytes),
-            })
-        });
-    let stages = (queues(), policers, aggregations);
-    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans(), prop::bool::ANY, stages).prop_map(
+    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans(), prop::bool::ANY, stages()).prop_map(
         |(
             (capacity, trace_ms),
             buffer,

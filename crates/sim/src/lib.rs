@@ -54,7 +54,7 @@ pub const NAME: &str = "sim";
 
 /// Version of what the engine computes: it changes whenever the rows of any experiment do, and results of another version
 /// are not taken for this one's.
-pub const RESULT_VERSION: &str = "4";
+pub const RESULT_VERSION: &str = "5";
 
 /// Keys of the scenario, and `key=value` for values that are worth telling apart, that this engine honours.
 pub const HONOURS: &[&str] = &[
