@@ -12,6 +12,7 @@
 //! | `convergence` | Does a late flow get its share? |
 //! | `rtt_fairness` | Which of two flows with unlike round-trip times wins? |
 //! | `buffers` | What do loss, buffers and the receive window do to each? |
+//! | `queues` | What do queue disciplines and ECN keep that a drop-tail queue does not? |
 //! | `pipe`, `textbook` | A path with a loss every so many packets; controllers in floating point. |
 
 mod buffers;
@@ -19,6 +20,7 @@ mod cliff;
 mod convergence;
 mod pipe;
 mod probe_rtt;
+mod queues;
 mod rtt_fairness;
 mod standing_queue;
 #[path = "../support/mod.rs"]
