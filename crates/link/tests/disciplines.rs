@@ -149,7 +149,7 @@ fn codel_waits_an_interval_and_then_drops_ever_more_often() {
     let gaps: Vec<f64> = result.drops.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e3).collect();
     // The delay reaches the target after some 50 ms, and stays above it for an interval of 100 ms.
     assert!((100..300).contains(&(result.drops[0].0 / 1_000_000)), "first drop at {}", result.drops[0]);
-    // RFC 8289, section 5.2: the gap after drop n is interval / sqrt(n); packets come only every millisecond.
+    // RFC 8289, section 5.6: the gap after drop n is interval / sqrt(n); packets come only every millisecond.
     for count in [4, 16, 64] {
         let expected = 100.0 / f64::from(count).sqrt();
         let gap = gaps[count as usize - 1];

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Times are in nanoseconds; Linux counts them in units of 1024 ns. The inverse square root is Linux's: 16 bits, one step of
-//! Newton's method per drop (RFC 8289, section 5.4 allows an approximation), which is 0.5 instead of 0.71 at the second drop.
+//! Newton's method per drop (RFC 8289, section 5.7 allows an approximation), which is 0.5 instead of 0.71 at the second drop.
 
 use super::{Item, Tally};
 use crate::packet::Packet;
 use thalweg_units::{Bytes, Span, Time};
 
-/// A queue of at most this many bytes is never dropped from: a full frame (RFC 8289, section 5.4: "maxpacket").
+/// A queue of at most this many bytes is never dropped from: a full frame (RFC 8289, section 5.6: "maxpacket").
 const MAX_PACKET: Bytes = Bytes(1514);
 
 /// Drop state is resumed if it ended less than this number of intervals ago (RFC 8289, section 5.5).
@@ -119,7 +119,7 @@ impl State {
         self.drop_next = self.after(law, now);
     }
 
-    /// Removes the head; returns it, and whether it may be dropped (RFC 8289, section 5.3, "dodequeue").
+    /// Removes the head; returns it, and whether it may be dropped (RFC 8289, section 5.6, "dodequeue").
     fn next<P: Packet>(
         &mut self,
         law: &Law,
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// The control law (RFC 8289, section 5.2): `from + interval / sqrt(count)`.
+    /// The control law (RFC 8289, section 5.6): `from + interval / sqrt(count)`.
     fn after(&self, law: &Law, from: Time) -> Time {
         from + Span(((u128::from(law.interval.0) * u128::from(self.inverse_sqrt)) >> 16) as u64)
     }

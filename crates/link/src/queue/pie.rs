@@ -19,9 +19,9 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 const BURST_ALLOWANCE: Span = Span::from_millis(150);
 /// No drop from a queue of fewer bytes: two full frames (RFC 8033, section 4.1).
 const MIN_BACKLOG: Bytes = Bytes(2 * 1514);
-/// The largest step of the probability while it is at least 10 % (RFC 8033, section 5.2).
+/// The largest step of the probability while it is at least 10 % (RFC 8033, section 5.5).
 const MAX_STEP: f64 = 0.02;
-/// Delay beyond which the probability rises by another 2 % at each update (Linux; RFC 8033, section 5.3).
+/// Delay beyond which the probability rises by another 2 % at each update (Linux).
 const LONG_DELAY: Span = Span::from_millis(250);
 /// Decay of the probability at each update while the queue is empty (RFC 8033, section 4.2; Linux: 1 - 1/64).
 const DECAY: f64 = 1.0 - 1.0 / 64.0;
@@ -110,7 +110,7 @@ impl Controller {
         self.burst_left = self.burst_left.saturating_sub(since_last);
     }
 
-    /// Follows the delay (RFC 8033, section 4.2 and 5.2).
+    /// Follows the delay (RFC 8033, sections 4.2 and 5.5).
     pub fn update(&mut self, settings: &Settings, backlog: Bytes) {
         let (delay, before) = (self.delay, self.delay_before);
         // The delay of a queue that is not empty is never zero: it is not known yet.
@@ -143,7 +143,7 @@ impl Controller {
         self.probability <= 0.0 && self.delay == Span::ZERO && self.delay_before == Span::ZERO
     }
 
-    /// Smaller weights for smaller probabilities (RFC 8033, section 5.2): 1/2 below 10 %, 1/8 below 1 %, and so on.
+    /// Smaller weights for smaller probabilities (RFC 8033, section 4.2): 1/2 below 10 %, 1/8 below 1 %, and so on.
     fn weight(&self) -> f64 {
         const THRESHOLDS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
         if self.probability >= 0.1 {

@@ -90,6 +90,14 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
             expected="a rate above zero",
             hint="an outage is a step: see `steps`",
         )
+    if isinstance(link.get("loss"), dict) and any("loss" in step for _, step in values.tables(link, "steps")):
+        mistakes.add(
+            "conflict",
+            (*place, "loss"),
+            f"`{name}.loss` is a model of bursts, and `{name}.steps` sets loss",
+            expected="one of the two",
+            hint=f"remove loss from [{name}] or from its steps",
+        )
     if isinstance(steps := link.get("steps"), list):
         _steps(steps, (*place, "steps"), mistakes)
     if isinstance(trace := link.get("trace"), str):
