@@ -149,6 +149,9 @@ pub struct Qdisc {
     pub queue: (String, String),
     /// Interface and handle of the netem in front of it, whose drops are random losses.
     pub loss: Option<(String, String)>,
+    /// Interface and handle of the htb whose filter drops what exceeds the policer's rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<(String, String)>,
 }
 
 /// What a host answers.
@@ -181,7 +184,7 @@ pub enum HostEvent {
     /// What only one congestion control has, at a moment.
     State(StateReport),
     /// A link at a moment.
-    Queue(QueueReport),
+    Queue(Box<QueueReport>),
     /// The end: nothing follows.
     Stopped {
         /// What the host measured of itself, by names that carry their units, such as `relay_lateness_p99_us`.

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use thalweg_lab::net::{LinkKind, Network, choose_link, probe};
+use thalweg_plan::plan::Traces;
 use thalweg_units::Span;
 
 #[test]
@@ -273,7 +274,7 @@ fn the_kernel_is_asked_what_it_has() {
     assert!(qdiscs.contains("pfifo") && qdiscs.contains("bfifo"), "{qdiscs:?}");
     assert!(probe::usable_algorithms().unwrap().contains(&"reno".to_owned()));
     assert!(probe::has_tool("ip") && !probe::has_tool("no-such-program"));
-    let (link, why) = choose_link(&experiment()).expect("a link");
+    let (link, why) = choose_link(&experiment(), &Traces::default()).expect("a link");
     assert_eq!((link, why.as_str()), (LinkKind::Relay, "it treats packets as the simulator does"));
 }
 

@@ -5,7 +5,7 @@ mod network_support;
 use network_support::{dump, experiment, experiment_with_a_far_flow, output_of_child, roles, uml};
 use roles::Back;
 use thalweg_lab::net::{LinkKind, Network, choose_link};
-use thalweg_plan::plan::{Buffer, Capacity, Emulator, Experiment, Loss, Step};
+use thalweg_plan::plan::{Aggregation, Buffer, Capacity, Emulator, Experiment, Loss, Policer, Queue, Step, Traces};
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
 #[test]
@@ -202,6 +202,118 @@ fn duplicates_come_as_often_as_asked_and_a_step_changes_the_rate() {
     echo.wait().expect("it ends");
 }
 
+/// Disciplines of a kernel from Linux 6.1 on, and what `tc` shows of their parameters.
+fn disciplines() -> Vec<(Queue, &'static [&'static str])> {
+    let ms = Span::from_millis;
+    let codel = Queue::Codel { target_ns: ms(6), interval_ns: ms(90), ecn: true, ce_threshold_ns: Some(ms(2)) };
+    let fq_codel = Queue::FqCodel {
+        flows: 64,
+        quantum_bytes: Bytes(3000),
+        memory_limit_bytes: Bytes(4 << 20),
+        drop_batch: 8,
+        target_ns: ms(6),
+        interval_ns: ms(90),
+        ecn: false,
+        ce_threshold_ns: None,
+    };
+    let pie = Queue::Pie { target_ns: ms(20), tupdate_ns: ms(30), alpha: 3, beta: 25, ecn: true };
+    let fq_pie = Queue::FqPie {
+        flows: 64,
+        quantum_bytes: Bytes(3000),
+        memory_limit_bytes: Bytes(4 << 20),
+        target_ns: ms(20),
+        tupdate_ns: ms(30),
+        alpha: 3,
+        beta: 25,
+        ecn: true,
+        ecn_prob: 20,
+    };
+    let red = Queue::Red {
+        min_bytes: Bytes(30_000),
+        max_bytes: Bytes(90_000),
+        avpkt_bytes: Bytes(1000),
+        burst: 50,
+        probability: chance(0.05),
+        bandwidth_bps: Rate::from_mbps(10),
+        ecn: true,
+    };
+    let fq = Queue::Fq {
+        flow_limit: 77,
+        quantum_bytes: Bytes(3000),
+        initial_quantum_bytes: Bytes(9000),
+        ce_threshold_ns: Some(ms(2)),
+    };
+    vec![
+        (codel, &["codel 10: parent 1:1 limit 200p target 6ms ce_threshold 2ms interval 90ms ecn"]),
+        (fq_codel, &["limit 200p flows 64 quantum 3000 target 6ms interval 90ms memory_limit 4Mb drop_batch 8"]),
+        (pie, &["limit 200p target 20ms tupdate 30ms alpha 3 beta 25 ecn"]),
+        (fq_pie, &["limit 200p flows 64 target 20ms tupdate 30ms alpha 3 beta 25", "ecn_prob 20"]),
+        (red, &["limit 300000b min 30000b max 90000b ecn"]),
+        (fq, &["limit 200p flow_limit 77p", "quantum 3000b initial_quantum 9000b", "ce_threshold 2ms"]),
+        (Queue::Cake { rtt_ns: ms(40) }, &["bandwidth unlimited", "rtt 40ms", "memlimit 302800b"]),
+    ]
+}
+
+#[test]
+fn every_discipline_is_made_with_the_parameters_of_the_plan() {
+    if !uml::is_in_guest("every_discipline_is_made_with_the_parameters_of_the_plan") {
+        return;
+    }
+    for (queue, shown) in disciplines() {
+        let mut experiment = fast();
+        experiment.forward.buffer = Buffer::Packets { packets: Packets(200) };
+        experiment.forward.queue = queue;
+        let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+        let said = tc(&mut network, "tc qdisc show dev r0").replace("Kb", "000b");
+        for part in shown {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        network.close().expect("nothing is left");
+    }
+}
+
+#[test]
+fn a_policer_counts_ip_packets_before_the_queue_and_behind_it() {
+    if !uml::is_in_guest("a_policer_counts_ip_packets_before_the_queue_and_behind_it") {
+        return;
+    }
+    for after in [false, true] {
+        let mut experiment = fast();
+        // Ten packets of 1500 bytes, and not a byte more; 14 more of each would let nine pass.
+        experiment.forward.policer = Some(Policer { rate_bps: Rate(8_000), burst_bytes: Bytes(15_000), after });
+        let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+        let mut echo = roles::prepare(&mut network);
+        let back = roles::ping(&mut network, "sender", 30, 1500, 0);
+        assert_eq!(back.len(), 10, "after: {after}");
+        assert_eq!(dropped(&mut network, "r0", "1:"), 20, "after: {after}");
+        echo.kill().expect("it lives");
+        echo.wait().expect("it ends");
+        network.close().expect("nothing is left");
+    }
+}
+
+#[test]
+fn packets_leave_together_at_the_end_of_an_interval() {
+    if !uml::is_in_guest("packets_leave_together_at_the_end_of_an_interval") {
+        return;
+    }
+    let mut experiment = fast();
+    // Four packets of 1000 bytes at a time.
+    experiment.forward.aggregation =
+        Some(Aggregation { interval_ns: Span::from_millis(40), max_bytes: Some(Bytes(4000)) });
+    let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
+    let mut echo = roles::prepare(&mut network);
+    let back = roles::ping(&mut network, "sender", 12, 1000, 0);
+    assert_eq!(back.len(), 12);
+    let waited_ms: Vec<u64> = back.iter().map(|one| (one.back_us - one.sent_us) / 1000).collect();
+    for (number, waited) in waited_ms.iter().enumerate() {
+        let interval = 40 * (number as u64 / 4 + 1);
+        assert!((interval..interval + GUEST_MS).contains(waited), "packet {number}: {waited_ms:?}");
+    }
+    echo.kill().expect("it lives");
+    echo.wait().expect("it ends");
+}
+
 #[test]
 fn the_log_typed_by_hand_makes_the_same_queue_disciplines() {
     if !uml::is_in_guest("the_log_typed_by_hand_makes_the_same_queue_disciplines") {
@@ -226,7 +338,7 @@ fn netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it() 
     let mut experiment = experiment();
     experiment.engine.link = Emulator::Netem;
     if std::env::var_os("THALWEG_IN_GUEST").is_none() {
-        match choose_link(&experiment) {
+        match choose_link(&experiment, &Traces::default()) {
             Ok((link, _)) => assert_eq!(link, LinkKind::Netem),
             Err(error) => {
                 assert_eq!(error.code, "no-qdisc");
@@ -236,7 +348,7 @@ fn netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it() 
         }
     }
     if uml::is_in_guest("netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it") {
-        let (link, why) = choose_link(&experiment).unwrap_or_else(|error| panic!("{error}"));
+        let (link, why) = choose_link(&experiment, &Traces::default()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((link, why.as_str()), (LinkKind::Netem, "the scenario says so"));
     }
 }

@@ -6,7 +6,8 @@
 //! The kernel counts Ethernet frames of 14 bytes more than the IP packet, or what a size table (`stab overhead`, tc-stab(8)) of
 //! the queue discipline or one above it makes of them. Here bytes are of IP packets, like everywhere else.
 //!
-//! Left out: marks of queue disciplines that do not tell them in one number (cake, fq); classes.
+//! Drops at a limit are told apart from those that a queue discipline decides on where the kernel does (not of cake and dualpi2).
+//! Left out: classes.
 
 use super::bytes::{i32_at, u32_at, u64_at};
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -30,6 +31,15 @@ pub(super) struct Count {
     pub backlog_packets: u64,
     pub dropped_packets: u64,
     pub marked_packets: u64,
+    /// Of the dropped packets, those that exceeded a limit; `None`: the kernel does not tell them apart.
+    pub limit_drops: Option<u64>,
+}
+
+impl Count {
+    /// Packets that the queue discipline chose to drop; `None`: the kernel does not tell them apart.
+    pub fn early_drops(&self) -> Option<u64> {
+        Some(self.dropped_packets.saturating_sub(self.limit_drops?))
+    }
 }
 
 /// A queue discipline whose counters are wanted.
@@ -65,7 +75,16 @@ pub(super) struct QdiscMessage {
     qlen: u32,
     backlog: u32,
     drops: u32,
+    own: Own,
+}
+
+/// What only one kind of queue discipline counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Own {
+    /// Packets marked with ECN.
     marks: u32,
+    /// Packets dropped at a limit, where they are told apart.
+    limit_drops: Option<u32>,
 }
 
 // A list of the kernel's numbers, as in netlink.rs, which has those of every message.
@@ -79,6 +98,9 @@ const TCA_STAB: u16 = 8;
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
+const TCA_STATS_APP: u16 = 4;
+const TCA_CAKE_STATS_TIN_STATS: u16 = 10;
+const TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;
 /// There only once the packets do not fit in the 32 bits of the basic ones.
 const TCA_STATS_PKT64: u16 = 8;
 
@@ -129,7 +151,7 @@ impl Counters {
                 one.told = None;
             }
             let dumped = self.dump(&mut |told| {
-                if let Some(one) = followed.iter_mut().find(|one| one.key == told.key) {
+                for one in followed.iter_mut().filter(|one| one.key == told.key) {
                     one.told = Some(told);
                 }
             });
@@ -210,7 +232,8 @@ impl Count {
         self.backlog_packets = u64::from(told.qlen);
         self.backlog_bytes = payload(u64::from(told.backlog), u64::from(told.qlen));
         self.dropped_packets = go_on(self.dropped_packets, told.drops);
-        self.marked_packets = go_on(self.marked_packets, told.marks);
+        self.marked_packets = go_on(self.marked_packets, told.own.marks);
+        self.limit_drops = told.own.limit_drops.map(|drops| go_on(self.limit_drops.unwrap_or_default(), drops));
     }
 }
 
@@ -230,14 +253,15 @@ impl QdiscMessage {
             qlen: 0,
             backlog: 0,
             drops: 0,
-            marks: 0,
+            own: Own::default(),
         };
+        let mut cake_marks = 0;
         let (mut kind, mut own): (&[u8], &[u8]) = (&[], &[]);
         for attribute in attributes(body.get(TCMSG..).ok_or(cut)?) {
             match attribute? {
                 (TCA_KIND, name) => kind = name,
                 (TCA_XSTATS, bytes) => own = bytes,
-                (TCA_STATS2, nested) => told.read_statistics(nested)?,
+                (TCA_STATS2, nested) => cake_marks = told.read_statistics(nested)?,
                 (TCA_STAB, nested) => {
                     for attribute in attributes(nested) {
                         if let (TCA_STAB_BASE, table) = attribute? {
@@ -248,19 +272,26 @@ impl QdiscMessage {
                 _ => {}
             }
         }
-        told.marks = marks(kind, own);
+        let kind = kind.strip_suffix(b"\0").unwrap_or(kind);
+        told.own = match kind {
+            b"cake" => Own { marks: cake_marks, limit_drops: None },
+            _ => Own::read(kind, own, told.drops),
+        };
         Ok(told)
     }
 
-    fn read_statistics(&mut self, nested: &[u8]) -> Result<(), Malformed> {
+    /// Reads the counters that all have; returns the marks that cake has in the same attribute.
+    fn read_statistics(&mut self, nested: &[u8]) -> Result<u32, Malformed> {
         let cut = "a queue discipline's counters are cut short";
         let mut packets = None;
+        let mut cake = &[][..];
         for attribute in attributes(nested) {
             match attribute? {
                 (TCA_STATS_BASIC, bytes) => {
                     self.bytes = u64_at(bytes, 0).ok_or(cut)?;
                     self.packets = u64::from(u32_at(bytes, 8).ok_or(cut)?);
                 }
+                (TCA_STATS_APP, bytes) => cake = bytes,
                 (TCA_STATS_PKT64, bytes) => packets = Some(u64_at(bytes, 0).ok_or(cut)?),
                 (TCA_STATS_QUEUE, bytes) => {
                     self.qlen = u32_at(bytes, 0).ok_or(cut)?;
@@ -271,18 +302,36 @@ impl QdiscMessage {
             }
         }
         self.packets = packets.unwrap_or(self.packets);
-        Ok(())
+        Ok(cake_marks(cake))
     }
 }
 
-/// Packets marked with ECN, from what only one kind of queue discipline tells (`struct tc_codel_xstats` and so on).
-fn marks(kind: &[u8], own: &[u8]) -> u32 {
-    let offset = match kind.strip_suffix(b"\0").unwrap_or(kind) {
-        b"codel" => 24,
-        b"fq_codel" => 12,
-        b"pie" => 36,
-        b"red" => 12,
-        _ => return 0,
-    };
-    u32_at(own, offset).unwrap_or_default()
+impl Own {
+    /// Reads the statistics of one kind (`struct tc_codel_xstats` and so on); `drops` are all of its drops.
+    fn read(kind: &[u8], own: &[u8], drops: u32) -> Own {
+        let at = |offset| u32_at(own, offset);
+        let sum =
+            |one: Option<u32>, other: Option<u32>| one.unwrap_or_default().wrapping_add(other.unwrap_or_default());
+        let (marks, limit_drops) = match kind {
+            b"pfifo" | b"bfifo" => (0, Some(drops)),
+            // Marks above `ce_threshold` are counted apart.
+            b"codel" => (sum(at(24), at(32)), at(20)),
+            b"fq_codel" => (sum(at(12), at(28)), at(8)),
+            b"pie" => (sum(at(36), None), at(28)),
+            b"fq_pie" => (sum(at(16), None), at(8)),
+            b"red" => (sum(at(12), None), at(0).map(|early| drops.wrapping_sub(early))),
+            b"fq" => (u64_at(own, 80).unwrap_or_default() as u32, Some(drops)),
+            b"dualpi2" => (sum(at(24), None), None),
+            _ => (0, None),
+        };
+        Own { marks, limit_drops }
+    }
+}
+
+/// Packets that cake has marked, in all of its tins. What another discipline has in this attribute has none.
+fn cake_marks(statistics: &[u8]) -> u32 {
+    let each = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);
+    let tins = each(statistics, TCA_CAKE_STATS_TIN_STATS).flat_map(|(_, tins)| attributes(tins).flatten());
+    let marks = tins.flat_map(|(_, tin)| each(tin, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS));
+    marks.filter_map(|(_, bytes)| u32_at(bytes, 0)).fold(0, u32::wrapping_add)
 }

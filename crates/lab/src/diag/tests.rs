@@ -166,20 +166,69 @@ fn counters_of_32_bits_go_on_where_they_start_again() {
         count.follow(&QdiscMessage::parse(&qdisc(b"tbf\0", 5, drops, &[])).expect("it is whole"), 14);
         let (sent_bytes, backlog_bytes) = (5 * 1500, 2 * 1500);
         let (sent_packets, backlog_packets, marked_packets) = (5, 2, 0);
-        let expected =
-            Count { sent_bytes, sent_packets, backlog_bytes, backlog_packets, dropped_packets, marked_packets };
+        let limit_drops = None;
+        let expected = Count {
+            sent_bytes,
+            sent_packets,
+            backlog_bytes,
+            backlog_packets,
+            dropped_packets,
+            marked_packets,
+            limit_drops,
+        };
         assert_eq!(count, expected);
     }
 }
 
 #[test]
 fn marks_are_read_from_what_each_kind_tells() {
-    for (kind, offset) in [(&b"codel\0"[..], 24), (b"fq_codel\0", 12), (b"pie\0", 36), (b"red\0", 12)] {
+    let offsets = [
+        (&b"codel\0"[..], 24),
+        (b"codel\0", 32),
+        (b"fq_codel\0", 12),
+        (b"fq_codel\0", 28),
+        (b"pie\0", 36),
+        (b"fq_pie\0", 16),
+        (b"red\0", 12),
+        (b"fq\0", 80),
+        (b"dualpi2\0", 24),
+    ];
+    for (kind, offset) in offsets {
         let mut count = Count::default();
-        let own = structure(60, &[(offset, 77)]);
+        let own = structure(104, &[(offset, 77)]);
         count.follow(&QdiscMessage::parse(&qdisc(kind, 5, 0, &own)).expect("it is whole"), 14);
         assert_eq!(count.marked_packets, 77, "{kind:?}");
     }
+}
+
+#[test]
+fn drops_at_a_limit_are_told_apart_where_the_kernel_does() {
+    let early = |kind: &[u8], numbers: &[(usize, u32)]| {
+        let mut count = Count::default();
+        let own = structure(104, numbers);
+        count.follow(&QdiscMessage::parse(&qdisc(kind, 5, 30, &own)).expect("it is whole"), 14);
+        count.early_drops()
+    };
+    assert_eq!(early(b"codel\0", &[(20, 10)]), Some(20));
+    assert_eq!(early(b"fq_codel\0", &[(8, 10)]), Some(20));
+    assert_eq!(early(b"pie\0", &[(24, 30), (28, 10)]), Some(20));
+    assert_eq!(early(b"fq_pie\0", &[(4, 30), (8, 10)]), Some(20));
+    assert_eq!(early(b"red\0", &[(0, 20), (4, 10)]), Some(20));
+    assert_eq!(early(b"bfifo\0", &[]), Some(0));
+    assert_eq!(early(b"dualpi2\0", &[]), None);
+    assert_eq!(early(b"cake\0", &[]), None);
+}
+
+#[test]
+fn marks_of_cake_are_those_of_all_tins() {
+    let tin = |marks: u32| attribute(1, &attribute(8, &marks.to_ne_bytes()));
+    let tins = attribute(10, &[tin(3), tin(4)].concat());
+    let basic = structure(16, &[(8, 5)]);
+    let statistics = [attribute(1, &basic), attribute(4, &tins)].concat();
+    let message = [vec![0; 20], attribute(1, b"cake\0"), attribute(7, &statistics)].concat();
+    let mut count = Count::default();
+    count.follow(&QdiscMessage::parse(&message).expect("it is whole"), 14);
+    assert_eq!(count.marked_packets, 7);
 }
 
 #[test]

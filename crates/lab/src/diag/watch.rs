@@ -63,7 +63,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     watcher.sampling = Span(cpu_time().saturating_sub(cpu_before));
     watcher.sample(&clock)?;
     for row in watcher.rows.drain(..) {
-        stage.events.buffer(&HostEvent::Queue(row));
+        stage.events.buffer(&HostEvent::Queue(Box::new(row)));
     }
     Ok(watcher.stopped(clock.now()))
 }
@@ -120,8 +120,30 @@ struct Direction {
     /// Places in the counters.
     queue: usize,
     loss: Option<usize>,
+    policer: Option<Policer>,
     /// A link that carries nothing; it knows how much it could have carried.
     link: Option<Link<u64>>,
+}
+
+/// Where drops of a policer are counted.
+struct Policer {
+    /// Place in the counters.
+    place: usize,
+    /// Whether the queue is its child, whose drops it counts as well.
+    has_queue: bool,
+    /// Whether it counts as the queue, too: there is none below it.
+    is_queue: bool,
+    /// Packets dropped so far.
+    dropped: u64,
+}
+
+impl Policer {
+    /// Takes over what its queue discipline and the queue have counted.
+    fn follow(&mut self, all: u64, queue: u64) {
+        let below = if self.has_queue { queue } else { 0 };
+        // Some disciplines report a drop to the one above when they next have packets.
+        self.dropped = self.dropped.max(all.saturating_sub(below));
+    }
 }
 
 /// A command and when it is due.
@@ -136,13 +158,19 @@ impl Watcher {
         let mut directions = Vec::new();
         let links = [(true, &watch.forward, &experiment.forward), (false, &watch.reverse, &experiment.reverse)];
         for (is_forward, qdisc, plan) in links {
-            let Some(Qdisc { queue, loss }) = qdisc else { continue };
+            let Some(Qdisc { queue, loss, policer }) = qdisc else { continue };
             let mut want = |name: &(String, String)| {
                 wanted.push(name.clone());
                 wanted.len() - 1
             };
+            let policer = policer.as_ref().map(|name| Policer {
+                place: want(name),
+                has_queue: name.0 == queue.0 && name.1 != queue.1,
+                is_queue: name == queue,
+                dropped: 0,
+            });
             let (queue, loss) = (want(queue), loss.as_ref().map(&mut want));
-            directions.push(Direction { is_forward, queue, loss, link: idle_link(plan)? });
+            directions.push(Direction { is_forward, queue, loss, policer, link: idle_link(plan)? });
         }
         let mut changes: Vec<Change> = Vec::new();
         for (at, words) in &watch.at {
@@ -163,16 +191,23 @@ impl Watcher {
     fn sample(&mut self, clock: &Clock) -> Result<Time, Error> {
         self.counters.read()?;
         let now = clock.now();
-        for direction in &self.directions {
-            let queue = self.counters.count(direction.queue);
+        for direction in &mut self.directions {
+            let mut queue = self.counters.count(direction.queue);
+            if let Some(policer) = &mut direction.policer {
+                policer.follow(self.counters.count(policer.place).dropped_packets, queue.dropped_packets);
+                if policer.is_queue {
+                    (queue.dropped_packets, queue.limit_drops) = (0, Some(0));
+                }
+            }
             let loss = direction.loss.map_or(Count::default(), |place| self.counters.count(place));
             let capacity = direction.link.as_ref().and_then(|link| link.capacity_bytes(now));
             let counters = QueueCounters {
                 backlog_bytes: queue.backlog_bytes,
                 backlog_packets: queue.backlog_packets,
                 dropped_packets: queue.dropped_packets,
-                early_drops: None,
-                policed_packets: None,
+                early_drops: queue.early_drops(),
+                // Where there is no policer, it has dropped nothing.
+                policed_packets: Some(direction.policer.as_ref().map_or(0, |policer| policer.dropped)),
                 lost_packets: loss.dropped_packets,
                 marked_packets: queue.marked_packets,
                 sent_packets: queue.sent_packets,

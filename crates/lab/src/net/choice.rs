@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::net::{LinkKind, netem, probe};
-use thalweg_plan::plan::{Emulator, Experiment};
+use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 
 /// Which link plays an experiment on this machine, and why, in words.
 ///
@@ -11,17 +11,29 @@ use thalweg_plan::plan::{Emulator, Experiment};
 ///
 /// # Errors
 /// The experiment asks for a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or asks of netem what
-/// it cannot do (`not-on-netem`).
-pub fn choose_link(experiment: &Experiment) -> Result<(LinkKind, String), Error> {
-    let able = Able { relay: probe::packet_sockets, netem: || netem::check(experiment, &probe::qdiscs()?) };
-    choose(experiment.engine.link, able)
+/// it cannot do (`not-on-netem`), or of the relay (`not-on-relay`).
+pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
+    let netem = || netem::check(experiment, traces, &probe::qdiscs()?);
+    if [&experiment.forward, &experiment.reverse].into_iter().any(|link| matches!(link.queue, Queue::Cake { .. })) {
+        return match experiment.engine.link {
+            Emulator::Relay => Err(Error::new(
+                "not-on-relay",
+                "engine.link = \"relay\" asks for our own emulator, which does not have the queue discipline `cake`",
+                "leave engine.link out, or use fq_codel",
+            )),
+            Emulator::Auto | Emulator::Netem => {
+                netem().map(|()| (LinkKind::Netem, "only the kernel has the queue discipline cake".to_owned()))
+            }
+        };
+    }
+    choose(experiment.engine.link, Able { relay: probe::packet_sockets, netem })
 }
 
 /// Which link plays an experiment where time is virtual, and why, in words.
 ///
 /// # Errors
 /// The experiment asks for the relay (`not-in-virtual-time`), or of netem what it cannot do (`not-on-netem`).
-pub fn choose_link_in_virtual_time(experiment: &Experiment) -> Result<(LinkKind, String), Error> {
+pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
             "not-in-virtual-time",
@@ -29,7 +41,7 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment) -> Result<(LinkKind,
              time no time passes while a program runs",
             "leave engine.link out, or use --engine kernel",
         )),
-        wish => netem::check(experiment, &probe::qdiscs()?).map(|()| {
+        wish => netem::check(experiment, traces, &probe::qdiscs()?).map(|()| {
             let why = match wish {
                 Emulator::Auto => "in virtual time their timers are exact",
                 Emulator::Relay | Emulator::Netem => "the scenario says so",

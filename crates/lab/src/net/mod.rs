@@ -43,7 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::process::{self, Child};
 use sys::Act;
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_units::Span;
 
 /// A network that exists. Dropping it ends it.
@@ -59,23 +59,30 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] queue disciplines, too.
+    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] queue disciplines, too. The
+    /// experiment's links name no traces or profiles.
     ///
     /// # Errors
     /// The machine refuses something, or the experiment asks for what this kind of link cannot do.
     pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
-        Network::build_with(experiment, link, TIMER_SLACK, Seat::Namespace)
+        Network::build_with(experiment, &Traces::default(), link, TIMER_SLACK, Seat::Namespace)
     }
 
     /// The same where timers are never later than `slack`, and where senders live elsewhere.
     ///
     /// # Errors
     /// As [`Network::build`].
-    pub fn build_with(experiment: &Experiment, link: LinkKind, slack: Span, seat: Seat) -> Result<Network, Error> {
+    pub fn build_with(
+        experiment: &Experiment,
+        traces: &Traces,
+        link: LinkKind,
+        slack: Span,
+        seat: Seat,
+    ) -> Result<Network, Error> {
         let (senders, receiver) = places::places(experiment)?;
         let shaping = match link {
             LinkKind::Relay => None,
-            LinkKind::Netem => Some(netem::Shaping::new(experiment, &senders, &probe::qdiscs()?, slack)?),
+            LinkKind::Netem => Some(netem::Shaping::new(experiment, traces, &senders, &probe::qdiscs()?, slack)?),
         };
         let mut shell = Shell::start()?;
         build::build(&mut shell, experiment, (&senders, &receiver), (link, seat))?;

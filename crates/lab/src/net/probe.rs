@@ -26,9 +26,15 @@ const QDISCS: &[(&str, &str)] = &[
     ("codel", ""),
     ("fq_codel", ""),
     ("pie", ""),
+    ("fq_pie", ""),
     ("red", "limit 60000 min 5000 max 15000 avpkt 1000 burst 20 probability 0.1"),
     ("fq", ""),
+    ("cake", ""),
+    ("dualpi2", ""),
 ];
+
+/// The action of filters that drops what exceeds a rate; it stands among the queue disciplines that the kernel takes.
+pub(crate) const POLICE: &str = "police";
 
 /// What was found out about the kernel that we run on.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
@@ -84,12 +90,19 @@ pub fn usable_algorithms() -> Result<Vec<String>, Error> {
     ALGORITHMS.get_or_init(find).clone()
 }
 
-/// Queue disciplines that the kernel takes, of those that links are made of.
+/// Queue disciplines that the kernel takes, of those that links are made of, and the action [`POLICE`].
 ///
 /// # Errors
 /// As [`usable_algorithms`].
 pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
-    DISCIPLINES.get_or_init(|| qdisc::accepted(QDISCS)).clone()
+    let find = || {
+        let mut found = qdisc::accepted(QDISCS)?;
+        if qdisc::has_policers()? {
+            found.insert(POLICE.to_owned());
+        }
+        Ok(found)
+    };
+    DISCIPLINES.get_or_init(find).clone()
 }
 
 /// Whether we may start processes under SCHED_FIFO.

@@ -72,6 +72,20 @@ pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, 
     Ok(found)
 }
 
+/// Whether a filter of htb can drop what exceeds a rate.
+///
+/// # Errors
+/// The system refuses what it takes to find out.
+pub(super) fn has_policers() -> Result<bool, Error> {
+    let mut shell = Shell::start()?;
+    shell.run(None, "ip link add t0 type veth peer name t1")?;
+    let lines = [
+        "tc qdisc add dev t0 root handle 1: htb",
+        "tc filter add dev t0 parent 1: protocol all u32 match u32 0 0 action police rate 1mbit burst 3000 conform-exceed drop/ok",
+    ];
+    Ok(shell.run_all(None, &lines.map(str::to_owned)).is_ok())
+}
+
 /// The error where a host cannot have it. `said` is what the kernel said, `has` what could be had instead.
 pub(crate) fn refused(host: &str, name: &str, said: &str, has: &str, hint: impl Into<String>) -> Error {
     let message = format!("host.{host}.qdisc: the queue discipline `{name}` cannot be had: {said}; {has}");

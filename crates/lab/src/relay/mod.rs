@@ -117,7 +117,7 @@ fn report(
     let reverse = reverse.finish(end, &mut recorder);
     let backlog_bytes = forward.iter().map(|row| row.counters.backlog_bytes).sum::<u64>() / forward.len().max(1) as u64;
     for row in forward.into_iter().chain(reverse) {
-        stage.events.buffer(&HostEvent::Queue(row));
+        stage.events.buffer(&HostEvent::Queue(Box::new(row)));
     }
     let is_recorded = recorder.is_some();
     let not_captured = recorder.map_or(Ok(0), Recorder::finish)?;

@@ -49,9 +49,9 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
 pub fn perform(job: &Job<'_>, setup: HostSetup<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
     check::check(job, setup)?;
     let (link, why) = if setup.is_virtual_time {
-        net::choose_link_in_virtual_time(job.experiment)?
+        net::choose_link_in_virtual_time(job.experiment, job.traces)?
     } else {
-        net::choose_link(job.experiment)?
+        net::choose_link(job.experiment, job.traces)?
     };
     if !setup.is_virtual_time {
         speed::check(job, setup, link)?;

@@ -21,7 +21,7 @@ pub fn run_on(
 ) -> Result<Performance, Failure> {
     let slack = if setup.is_virtual_time { Span::ZERO } else { net::TIMER_SLACK };
     let seat = if setup.guests.is_some() { Seat::Guest } else { Seat::Namespace };
-    let mut network = Network::build_with(job.experiment, link, slack, seat)?;
+    let mut network = Network::build_with(job.experiment, job.traces, link, slack, seat)?;
     let outcome = Play::prepare(&mut network, link, job, setup);
     // Before anything is sent, so that it is there whatever happens then.
     (job.log)(&script::section(title, link, why, &network));

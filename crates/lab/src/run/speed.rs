@@ -206,8 +206,10 @@ mod tests {
     fn the_highest_rate_of_steps_counts_wherever_it_is() {
         let step = |at: u64, rate| Step { at_ns: Time(at), rate_bps: Rate(rate) };
         let steps = Capacity::Steps { steps: vec![step(0, 10), step(1, 30), step(2, 20)] };
-        assert_eq!(highest(&steps, &BTreeMap::new()), Some(Rate(30)));
-        assert_eq!(highest(&Capacity::Unlimited, &BTreeMap::new()), None);
+        let mut link = test("cubic", ON_HOSTS, LinkKind::Netem, false).reverse;
+        assert_eq!(highest(&link, &Traces::default()), None);
+        link.capacity = steps;
+        assert_eq!(highest(&link, &Traces::default()), Some(Rate(30)));
     }
 
     #[test]
@@ -244,10 +246,13 @@ mod tests {
             backlog_bytes: 0,
             backlog_packets: 0,
             dropped_packets: 0,
+            early_drops: None,
+            policed_packets: None,
             lost_packets: 0,
             marked_packets: 0,
             sent_packets: 0,
             sent_bytes,
+            sojourn_sum_us: None,
             capacity_bytes: None,
         };
         let rows = [row("forward", 0, 0), row("forward", 200_000, 1_000), row("reverse", 300_000, 9_000_000)];

@@ -55,7 +55,7 @@ struct Kept {
 const FORMAT: u64 = 1;
 
 /// Version of the questions that traits answer.
-const TRAITS_FORMAT: u64 = 1;
+const TRAITS_FORMAT: u64 = 2;
 
 impl UmlKernel {
     /// The kernel of this user.

@@ -4,12 +4,12 @@ mod relay_path;
 
 use relay_path::{PORT, Path, Program, RECEIVER, example, experiment, flow};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command as Process, Stdio};
 use thalweg_lab::protocol::{HostEvent, Port, Role};
 use thalweg_lab::relay::capture;
 use thalweg_link::{Link, Sent};
+use thalweg_plan::plan::Traces;
 use thalweg_traffic::Randomness;
 use thalweg_units::{Bytes, Span, Time};
 
@@ -84,7 +84,7 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
             json!({ "kind": "gilbert_elliott", "p": 0.02, "r": 0.3, "loss_bad": 0.8, "loss_good": 0.01 });
         value["sample_interval_ns"] = json!(0);
     });
-    let mut link = Link::new(&experiment.forward, None).expect("a link that can be");
+    let mut link = Link::new(&experiment.forward, &Traces::default(), 0).expect("a link that can be");
     let mut stream = Randomness::new(&experiment).forward;
     let mut offer = |number| link.send(Time::ZERO, number, Bytes(200), Span::ZERO, &mut stream);
     let survivors: Vec<u64> = (0..PACKETS).filter(|number| offer(*number) == Sent::Queued).collect();
@@ -302,7 +302,7 @@ fn relay_of(interface: &str) -> Role {
         host: host.to_owned(),
         extra_rtt: Span::ZERO,
     };
-    Role::Relay { senders: vec![port("sender")], receiver: port("receiver"), traces: BTreeMap::new(), capture: None }
+    Role::Relay { senders: vec![port("sender")], receiver: port("receiver"), traces: Traces::default(), capture: None }
 }
 
 fn is_root() -> bool {

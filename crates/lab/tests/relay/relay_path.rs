@@ -12,7 +12,7 @@ use std::time::Duration;
 use thalweg_lab::clock::monotonic_ns;
 use thalweg_lab::net::{LinkKind, Network};
 use thalweg_lab::protocol::{Command, Configuration, HostEvent, Role};
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::QueueRow;
 
 /// How long anything may take before a test fails. Everything takes a few seconds at most.
@@ -93,7 +93,7 @@ impl Path {
         };
         let (senders, receiver) = network.relay_ports();
         let capture = capture.map(FilePath::to_owned);
-        let role = Role::Relay { senders, receiver, traces: BTreeMap::new(), capture };
+        let role = Role::Relay { senders, receiver, traces: Traces::default(), capture };
         let mut relay = Program::of(network.spawn("router", &[example("host").into()], false).expect("it starts"));
         relay.configure(experiment, role);
         assert!(matches!(relay.event(), HostEvent::Configured { .. }));

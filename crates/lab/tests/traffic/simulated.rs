@@ -4,7 +4,7 @@ use crate::plans::{experiment, flow, sizes};
 use crate::rig::{Outcome, Rig};
 use std::collections::BTreeMap;
 use thalweg_lab::protocol::Command;
-use thalweg_plan::plan::{Experiment, Flow, Load, Repeat};
+use thalweg_plan::plan::{Experiment, Flow, Load, Repeat, Traces};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Span, Time};
 
@@ -19,7 +19,7 @@ fn alike(plan: &Experiment) -> Option<Outcome> {
     let rig = Rig::new()?;
     let outcome = rig.run_in_time(plan);
     let mut simulated = Memory::default();
-    thalweg_sim::run(plan, &BTreeMap::new(), &mut simulated, &|| false).expect("the simulator takes it");
+    thalweg_sim::run(plan, &Traces::default(), &mut simulated, &|| false).expect("the simulator takes it");
 
     let ours: Transfers = outcome
         .flows

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!             ┌──────────────────────────────── router ─────────────────────────────────┐
-//!  sender ──► s1 in ─► [f-loss: netem] ─► route ─► [f-queue:] htb + fifo ─► [netem] ─► r0 ──► receiver
-//!                        loss or duplicates                                   jitter, or packets held back
-//!  sender ◄── s1 ◄─ netem ◄─ [r-queue: htb + fifo] ◄─ route ◄─ [r-loss: netem] ◄─ r0 in ◄──── receiver
+//!  sender ──► s1 in ─► [f-loss: netem] ─► route ─► [f-queue:] htb + queue ─► [netem] ─► r0 ──► receiver
+//!                        loss or duplicates           policer, rate             jitter, or packets held back
+//!  sender ◄── s1 ◄─ netem ◄─ [r-queue: htb + queue] ◄─ route ◄─ [r-loss: netem] ◄─ r0 in ◄──── receiver
 //!                     all of the delay
 //!             └──────────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -16,7 +16,16 @@
 //!
 //! **The queue** is htb with a single class, because it takes new rates while packets wait, or tbf where there is no htb.
 //! Sizes are those of IP packets (`stab overhead -14` takes Ethernet's header off). A packet leaves htb when its
-//! transmission begins, so that the one being sent is not in the queue, as in the plan.
+//! transmission begins, so that the one being sent is not in the queue, as in the plan. Its child is the discipline of the plan,
+//! with all of its parameters.
+//!
+//! **The policer** is a filter of htb: there, and only there, its bucket counts the sizes of the table (`stab`). htb counts what
+//! its filter drops, and what its child drops; the difference is what the policer has dropped.
+//!
+//! **Conditions that change** are commands that run when they are due (`watch.at`). A falling delay lets no packet overtake
+//! another, because the netem with the delay has a `rate`, as for jitter below.
+//!
+//! **Aggregation** is a netem with `slot`, alone or as the child of the one that is there.
 //!
 //! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the queue
 //! it would need one more stage. `limit` is far above what can be under way. A packet leaves a line when its transmission
@@ -36,13 +45,18 @@
 //!   pass; a comment in the log says so;
 //! - after a pause, and after late timers, as much as the link carries in [`TIMER_SLACK`], or half a packet, leaves at once;
 //!   not in virtual time, where no timer is late;
+//! - the delay of both directions changes for packets on their way back, so that a change of the forward delay takes effect
+//!   later by the time that packets take forward;
+//! - cake's limit counts memory, of which a packet takes more than its size;
 //! - random numbers are the kernel's: the experiment's seed does not fix them.
 //!
 //! What this cannot do is in the module `refused`.
 //!
-//! Source: tc-htb(8), tc-tbf(8), tc-netem(8), tc-stab(8), tc-mirred(8); Linux 5.10 to 6.18, net/sched/sch_{htb,tbf,netem}.c
+//! Source: tc-htb(8), tc-tbf(8), tc-netem(8), tc-stab(8), tc-mirred(8), tc-police(8); Linux 5.10 to 6.18, net/sched/sch_{htb,tbf,netem}.c
 //! and drivers/net/ifb.c.
 
+mod conditions;
+mod discipline;
 mod refused;
 mod words;
 
@@ -51,11 +65,18 @@ use crate::net::places::{self, RECEIVER_INTERFACE, ROUTER};
 use crate::net::shell::Shell;
 use crate::net::{Place, build};
 use crate::protocol::{Qdisc, Qdiscs};
+use conditions::Conditions;
 use std::collections::{BTreeMap, BTreeSet};
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Step};
+use thalweg_plan::plan::{Buffer, Experiment, Link, Policer, Queue, Traces};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span};
 
-pub(crate) use refused::check;
+/// Whether queue disciplines can play an experiment, on a kernel that has these.
+///
+/// # Errors
+/// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
+pub(crate) fn check(experiment: &Experiment, traces: &Traces, available: &BTreeSet<String>) -> Result<(), Error> {
+    refused::checked(experiment, traces, available).map(|_| ())
+}
 
 /// IP packet of an ACK without data: two headers, and timestamps.
 const ACK: Bytes = Bytes(20 + 20 + 12);
@@ -108,6 +129,7 @@ impl Line {
 /// One direction: where packets come in and go out, and the first letter of the names of its devices.
 struct Direction<'a> {
     link: &'a Link,
+    conditions: &'a Conditions,
     letter: char,
     from: &'a [String],
     to: &'a [String],
@@ -120,14 +142,14 @@ impl Shaping {
     /// `not-on-netem`: it cannot be done. `no-qdisc`: the kernel, which has these, lacks one.
     pub fn new(
         experiment: &Experiment,
+        traces: &Traces,
         senders: &[Place],
         available: &BTreeSet<String>,
         slack: Span,
     ) -> Result<Shaping, Error> {
-        check(experiment, available)?;
+        let [forward, reverse] = &refused::checked(experiment, traces, available)?;
         let sender_interfaces: Vec<String> = (1..=senders.len()).map(places::sender_interface).collect();
         let receiver_interface = [RECEIVER_INTERFACE.to_owned()];
-        let (forward, reverse) = (&experiment.forward, &experiment.reverse);
         let mut shaping = Shaping { slack, ..Shaping::default() };
         if experiment.engine.offloads {
             shaping
@@ -135,68 +157,96 @@ impl Shaping {
                 .push(Line::Note("offloads are on: a packet in the queues below may be 64 KiB large".to_owned()));
         }
 
-        let there = Direction { link: forward, letter: 'f', from: &sender_interfaces, to: &receiver_interface };
+        let (from, to) = (&sender_interfaces, &receiver_interface);
+        let there = Direction { link: &experiment.forward, conditions: forward, letter: 'f', from, to };
         let has_htb = available.contains("htb");
-        let late = words::jitter_or_hold(forward);
-        // Another stage for each packet is worth its time where time costs nothing.
-        let line = if slack == Span::ZERO && late.is_none() { steps_of(forward) } else { &[] };
-        let loss = shaping.loss(&there);
-        let queue = shaping.queue(&there, has_htb, late.is_some() || !line.is_empty());
-        if let Some(late) = late {
-            shaping.command(format!("tc qdisc add dev {RECEIVER_INTERFACE} root handle 1: netem {late}"));
-        }
-        for (verb, step) in ["add"].into_iter().chain(std::iter::repeat("change")).zip(line) {
-            let words = words::line(step.rate_bps);
-            let command = format!("tc qdisc {verb} dev {RECEIVER_INTERFACE} root handle 1: netem {words}");
-            if verb == "add" {
-                shaping.command(command);
-            } else {
-                shaping.watch.at.push((Span(step.at_ns.0), command.split(' ').map(str::to_owned).collect()));
-            }
-        }
-        let there = if line.is_empty() { steps_of(forward) } else { &[] };
+        let is_line = shaping.forward(&there, has_htb);
         // Where traffic goes up, the delay's own netem accounts for the reverse link's transmissions.
-        let up = experiment.has_up_traffic();
-        let transmission = transmissions(there, steps_of(reverse), if up { Bytes::ZERO } else { ACK });
-        shaping.watch.forward = Some(Qdisc { queue, loss });
+        let back = if experiment.has_up_traffic() { Bytes::ZERO } else { ACK };
+        let ways = ways((forward, is_line), (reverse, back));
 
-        let back = Direction { link: reverse, letter: 'r', from: &receiver_interface, to: &sender_interfaces };
+        let (from, to) = (&receiver_interface, &sender_interfaces);
+        let back = Direction { link: &experiment.reverse, conditions: reverse, letter: 'r', from, to };
         let loss = shaping.loss(&back);
-        let is_limited = !matches!(reverse.capacity, Capacity::Unlimited);
-        if is_limited || loss.is_some() {
+        if !reverse.rates.is_empty() || loss.is_some() || back.link.policer.is_some() {
             let queue = shaping.queue(&back, has_htb, true);
-            shaping.watch.reverse = Some(Qdisc { queue, loss });
+            shaping.watch.reverse = Some(Qdisc { loss, ..queue });
         }
         for (place, interface) in senders.iter().zip(&sender_interfaces) {
-            shaping.delay(experiment, place, interface, &transmission);
+            shaping.delay(experiment, [forward, reverse], (place, interface), &ways);
+            if let Some(aggregation) = back.link.aggregation {
+                shaping.slots(interface, words::slots(aggregation, reverse.fastest()), true);
+            }
         }
         shaping.watch.at.sort_by_key(|(at, _)| *at);
         Ok(shaping)
     }
 
+    /// The forward link, but for its delay; whether each packet is held for its own transmission.
+    fn forward(&mut self, there: &Direction<'_>, has_htb: bool) -> bool {
+        let late = words::jitter_or_hold(there.link, there.conditions.fastest());
+        let behind = there.link.policer.filter(|policer| policer.after);
+        // Another stage for each packet is worth its time where time costs nothing.
+        let may_have_line = self.slack == Span::ZERO && late.is_none() && behind.is_none();
+        let line: &[(Span, Rate)] = if may_have_line { &there.conditions.rates } else { &[] };
+        let has_stage = late.is_some() || !line.is_empty();
+        let aggregation = there.link.aggregation;
+
+        let loss = self.loss(there);
+        let queue = self.queue(there, has_htb, has_stage || aggregation.is_some() || behind.is_some());
+        let mut link = Qdisc { loss, ..queue };
+        if let Some(late) = late {
+            self.command(format!("tc qdisc add dev {RECEIVER_INTERFACE} root handle 1: netem {late}"));
+        }
+        for (verb, (at, rate)) in ["add"].into_iter().chain(std::iter::repeat("change")).zip(line) {
+            let words = words::line(*rate);
+            let command = format!("tc qdisc {verb} dev {RECEIVER_INTERFACE} root handle 1: netem {words}");
+            if verb == "add" {
+                self.command(command);
+            } else {
+                self.later(*at, &command);
+            }
+        }
+        if let Some(aggregation) = aggregation {
+            self.slots(RECEIVER_INTERFACE, words::slots(aggregation, there.conditions.fastest()), has_stage);
+        }
+        if let Some(policer) = behind {
+            self.command(format!("tc qdisc add dev {RECEIVER_INTERFACE} root handle 1: {UNLIMITED_HTB}"));
+            link.policer = Some(self.police(RECEIVER_INTERFACE, policer));
+        }
+        self.watch.forward = Some(link);
+        !line.is_empty()
+    }
+
     /// The way back to a sender, with all of the delay.
-    fn delay(&mut self, experiment: &Experiment, place: &Place, interface: &str, transmission: &BTreeMap<Span, Span>) {
-        let (forward, reverse) = (&experiment.forward, &experiment.reverse);
+    fn delay(
+        &mut self,
+        experiment: &Experiment,
+        [forward, reverse]: [&Conditions; 2],
+        (place, interface): (&Place, &str),
+        ways: &BTreeMap<Span, Span>,
+    ) {
         // Where timers are late, hosts take time as it is.
         let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
+        let link = &experiment.reverse;
         let up = experiment.has_up_traffic();
-        let way = forward.delay_ns + reverse.delay_ns + place.extra_rtt + hosts;
-        let longest = transmission.values().max().copied().unwrap_or_default();
-        let limit = words::limit(way + longest + reverse.jitter_ns, words::fastest(forward));
-        let words = if transmission.len() > 1 { words::changing_delay } else { words::delay };
-        let netem = |verb: &str, at: Span, transmission: Span| {
-            let line = rate_at(steps_of(reverse), at).filter(|_| up);
+        let rest = place.extra_rtt + hosts;
+        let longest = ways.values().max().copied().unwrap_or_default();
+        let limit = words::limit(rest + longest + link.jitter_ns, forward.fastest());
+        let words = if ways.len() > 1 { words::changing_delay } else { words::delay };
+        let netem = |verb: &str, at: Span, way: Span| {
+            let line = reverse.rate_at(at).filter(|_| up);
             let delay = match line {
-                Some(rate) => words::delay_on_line(way + transmission, reverse.jitter_ns, rate),
-                None => words(way + transmission, reverse.jitter_ns, reverse.allow_reordering),
+                Some(rate) => words::delay_on_line(way + rest, link.jitter_ns, rate),
+                None => words(way + rest, link.jitter_ns, link.allow_reordering),
             };
             format!("tc qdisc {verb} dev {interface} root handle 1: netem limit {limit} {delay}")
         };
-        for (&at, &transmission) in transmission {
+        for (&at, &way) in ways {
             if at == Span::ZERO {
-                self.command(netem("add", at, transmission));
+                self.command(netem("add", at, way));
             } else {
-                self.watch.at.push((at, netem("change", at, transmission).split(' ').map(str::to_owned).collect()));
+                self.later(at, &netem("change", at, way));
             }
         }
     }
@@ -222,6 +272,26 @@ impl Shaping {
         self.lines.push(Line::Command(line));
     }
 
+    /// A command that runs at a time since the start.
+    fn later(&mut self, at: Span, line: &str) {
+        self.watch.at.push((at, line.split(' ').map(str::to_owned).collect()));
+    }
+
+    /// Packets that leave an interface together, behind the netem that is there if there is one.
+    fn slots(&mut self, interface: &str, words: String, is_behind_netem: bool) {
+        let parent = if is_behind_netem { "parent 1:1 handle 2:" } else { "root handle 1:" };
+        self.command(format!("tc qdisc add dev {interface} {parent} stab overhead -14 netem {words}"));
+    }
+
+    /// A policer in the htb at the root of a device.
+    fn police(&mut self, device: &str, policer: Policer) -> (String, String) {
+        self.command(format!(
+            "tc filter add dev {device} parent 1: protocol all u32 match u32 0 0 action police {}",
+            words::police(policer)
+        ));
+        (device.to_owned(), "1:".to_owned())
+    }
+
     /// Leads what comes in at an interface, or goes out, through an ifb device; it then goes on as if nothing had happened.
     fn lead(&mut self, interface: &str, way: &str, device: &str) {
         if self.classified.insert(interface.to_owned()) {
@@ -235,19 +305,29 @@ impl Shaping {
 
     /// Random loss and duplicates, if there are any.
     fn loss(&mut self, direction: &Direction<'_>) -> Option<(String, String)> {
-        let loss = words::loss(direction.link)?;
+        let mut losses = direction.conditions.losses.iter();
+        let loss = match losses.next() {
+            Some((_, first)) => words::random_loss(*first),
+            None => words::loss(direction.link)?,
+        };
         let device = format!("{}-loss", direction.letter);
         self.lines.push(Line::Device(device.clone()));
-        self.command(format!("tc qdisc add dev {device} root handle 1: netem limit {} {loss}", words::LEAST_LIMIT));
+        let netem = |verb: &str, loss: &str| {
+            format!("tc qdisc {verb} dev {device} root handle 1: netem limit {} {loss}", words::LEAST_LIMIT)
+        };
+        self.command(netem("add", &loss));
+        for (at, ratio) in losses {
+            self.later(*at, &netem("change", &words::random_loss(*ratio)));
+        }
         for interface in direction.from {
             self.lead(interface, "ingress", &device);
         }
         Some((device, "1:".to_owned()))
     }
 
-    /// The queue and the capacity: at the interface itself if there is one and nothing comes behind.
-    fn queue(&mut self, direction: &Direction<'_>, has_htb: bool, is_something_behind: bool) -> (String, String) {
-        let device = match direction.to {
+    /// The device of the queue: the interface itself if there is one and nothing comes behind.
+    fn queue_device(&mut self, direction: &Direction<'_>, is_something_behind: bool) -> String {
+        match direction.to {
             [only] if !is_something_behind => only.clone(),
             all => {
                 let device = format!("{}-queue", direction.letter);
@@ -257,54 +337,67 @@ impl Shaping {
                 }
                 device
             }
-        };
+        }
+    }
+
+    /// The policer in front of the queue, the queue and the capacity.
+    fn queue(&mut self, direction: &Direction<'_>, has_htb: bool, is_something_behind: bool) -> Qdisc {
+        let device = self.queue_device(direction, is_something_behind);
+        let policer = direction.link.policer.filter(|policer| !policer.after);
         let root = format!("dev {device} root handle 1: stab overhead -14");
-        let Capacity::Steps { steps } = &direction.link.capacity else {
-            self.command(format!("tc qdisc add {root} pfifo limit {}", words::LEAST_LIMIT));
-            return (device, "1:".to_owned());
+        let mut rates = direction.conditions.rates.iter();
+        let Some((_, first)) = rates.next() else {
+            let all = match policer {
+                Some(_) => format!("tc qdisc add dev {device} root handle 1: {UNLIMITED_HTB}"),
+                None => format!("tc qdisc add {root} pfifo limit {}", words::LEAST_LIMIT),
+            };
+            self.command(all);
+            let policer = policer.map(|policer| self.police(&device, policer));
+            return Qdisc { queue: (device, "1:".to_owned()), loss: None, policer };
         };
-        let (kind, room) = self.room(direction.link.buffer);
+        self.note_small(direction.link);
+        let child = discipline::words(&direction.link.queue, direction.link.buffer);
         let class = format!("dev {device} parent 1: classid 1:1 htb");
-        let later = steps.iter().skip(1);
-        let first = steps.first().map_or(Rate::ZERO, |step| step.rate_bps);
         let slack = self.slack;
         let change: Box<dyn Fn(Rate) -> String> = if has_htb {
             self.command(format!("tc qdisc add {root} htb default 1"));
-            self.command(format!("tc class add {class} {}", words::htb(first, slack)));
+            self.command(format!("tc class add {class} {}", words::htb(*first, slack)));
             Box::new(move |rate| format!("tc class change {class} {}", words::htb(rate, slack)))
         } else {
-            self.command(format!("tc qdisc add {root} tbf {} limit {room}", words::tbf(first, slack)));
+            let room = tbf_limit(&child);
+            self.command(format!("tc qdisc add {root} tbf {} limit {room}", words::tbf(*first, slack)));
             Box::new(move |rate| format!("tc qdisc change {root} tbf {} limit {room}", words::tbf(rate, slack)))
         };
-        self.command(format!("tc qdisc add dev {device} parent 1:1 handle 10: {kind} limit {room}"));
-        for step in later {
-            let at = Span(step.at_ns.0);
-            let command = change(step.rate_bps).split(' ').map(str::to_owned).collect();
-            self.watch.at.push((at, command));
+        self.command(format!("tc qdisc add dev {device} parent 1:1 handle 10: {child}"));
+        for (at, rate) in rates {
+            self.later(*at, &change(*rate));
         }
-        (device, "10:".to_owned())
+        let policer = policer.map(|policer| self.police(&device, policer));
+        Qdisc { queue: (device, "10:".to_owned()), loss: None, policer }
     }
 
-    /// Kind and limit of the queue: never less than a packet.
-    fn room(&mut self, buffer: Buffer) -> (&'static str, u64) {
-        let note = |room: &str, least: &str| {
-            Line::Note(format!(
-                "the buffer is {room}, but a queue of the kernel needs room for a packet: it has {least}"
-            ))
-        };
-        match buffer {
+    /// Notes that a queue is larger than in the plan: it always holds a packet.
+    fn note_small(&mut self, link: &Link) {
+        let (has, gets) = match link.buffer {
             Buffer::Bytes { bytes: Bytes(bytes) } if bytes < MTU.0 => {
-                self.lines.push(note(&format!("{bytes} bytes"), &format!("{} bytes", MTU.0)));
-                ("bfifo", MTU.0)
+                let is_in_bytes = matches!(link.queue, Queue::Fifo {} | Queue::Red { .. });
+                (format!("{bytes} bytes"), if is_in_bytes { "1500 bytes" } else { "1 packet" })
             }
-            Buffer::Bytes { bytes: Bytes(bytes) } => ("bfifo", bytes),
-            Buffer::Packets { packets: Packets(0) } => {
-                self.lines.push(note("0 packets", "1"));
-                ("pfifo", 1)
-            }
-            Buffer::Packets { packets: Packets(packets) } => ("pfifo", packets),
-        }
+            Buffer::Packets { packets: Packets(0) } => ("0 packets".to_owned(), "1"),
+            _ => return,
+        };
+        self.lines.push(Line::Note(format!(
+            "the buffer is {has}, but a queue of the kernel needs room for a packet: it has {gets}"
+        )));
     }
+}
+
+/// An htb that lets everything pass, so that its filters can drop.
+const UNLIMITED_HTB: &str = "stab overhead -14 htb direct_qlen 100000";
+
+/// The limit of a queue's words. tbf hands it on to its child if that is a fifo, when its rate changes.
+fn tbf_limit(child: &str) -> &str {
+    child.split(' ').skip_while(|word| !word.ends_with("limit")).nth(1).unwrap_or("1500")
 }
 
 /// An Ethernet address for an ifb device: no packet bears it, but without one the kernel draws it, and no two networks
@@ -314,27 +407,18 @@ fn device_mac(name: &str) -> String {
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
-/// The rates of a link; none if it has no limit.
-fn steps_of(link: &Link) -> &[Step] {
-    match &link.capacity {
-        Capacity::Steps { steps } => steps,
-        Capacity::Unlimited | Capacity::Trace { .. } | Capacity::Profile {} => &[],
-    }
-}
-
-/// The rate of a link at a time; nothing if it has no limit.
-fn rate_at(steps: &[Step], time: Span) -> Option<Rate> {
-    steps.iter().rev().find(|step| Span(step.at_ns.0) <= time).map(|step| step.rate_bps)
-}
-
-/// What transmission adds to the way there and back, from when on: a full packet's forward, a packet of size `back` on the way
-/// back.
-fn transmissions(forward: &[Step], reverse: &[Step], back: Bytes) -> BTreeMap<Span, Span> {
-    let at = |steps: &[Step], time: Span, size: Bytes| {
-        rate_at(steps, time).map_or(Span::ZERO, |rate| rate.time_to_send(size))
+/// How long packets take forward and back from a time on: propagation, and transmission of a full packet forward (unless each is
+/// held for its own, `is_line`) and of one of size `back` on the way back.
+fn ways((forward, is_line): (&Conditions, bool), (reverse, back): (&Conditions, Bytes)) -> BTreeMap<Span, Span> {
+    let there: &[(Span, Rate)] = if is_line { &[] } else { &forward.rates };
+    let rates = there.iter().chain(&reverse.rates).map(|(at, _)| *at);
+    let delays = forward.delays.iter().chain(&reverse.delays).map(|(at, _)| *at);
+    let sent = |rate: Option<Rate>, size: Bytes| rate.map_or(Span::ZERO, |rate| rate.time_to_send(size));
+    let way = |time: Span| {
+        let there = sent(forward.rate_at(time).filter(|_| !is_line), Bytes(MTU.0));
+        forward.delay_at(time) + there + reverse.delay_at(time) + sent(reverse.rate_at(time), back)
     };
-    let moments = forward.iter().chain(reverse).map(|step| Span(step.at_ns.0)).chain([Span::ZERO]);
-    moments.map(|time| (time, at(forward, time, Bytes(MTU.0)) + at(reverse, time, back))).collect()
+    rates.chain(delays).chain([Span::ZERO]).map(|time| (time, way(time))).collect()
 }
 
 #[cfg(test)]

@@ -1,33 +1,32 @@
 //! What links of queue disciplines cannot do, told before anything is made.
 
+use super::conditions::Conditions;
 use crate::error::Error;
+use crate::net::probe::POLICE;
 use std::collections::BTreeSet;
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Queue};
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Queue, Traces};
 use thalweg_units::{Chance, Rate, Span};
 
 /// Largest jitter: netem draws it from 32 bits of nanoseconds.
 const MOST_JITTER: Span = Span::from_secs(4);
 
-/// Whether queue disciplines can play an experiment, on a kernel that has these.
+/// Whether queue disciplines can play an experiment, on a kernel that has these; returns the conditions of the forward link and
+/// of the reverse link.
 ///
 /// # Errors
 /// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
-pub(crate) fn check(experiment: &Experiment, available: &BTreeSet<String>) -> Result<(), Error> {
-    of_link(&experiment.forward, "path")?;
-    of_link(&experiment.reverse, "path.reverse")?;
-    if experiment.forward.jitter_ns > Span::ZERO && experiment.forward.reorder > Chance::NEVER {
-        return cannot("path.reorder", "needs a stage of its own, which `path.jitter` takes already");
-    }
-    if experiment.reverse.reorder > Chance::NEVER {
-        return cannot(
-            "path.reverse.reorder",
-            "would hold packets back without the delay that they share a stage with",
-        );
-    }
-    let has_up = experiment.flows.iter().any(|flow| flow.up);
-    if has_up && experiment.reverse.allow_reordering && !matches!(experiment.reverse.capacity, Capacity::Unlimited) {
-        return cannot("path.reverse.allow_reordering", "holds packets that go up for their transmission, in order");
-    }
+pub(super) fn checked(
+    experiment: &Experiment,
+    traces: &Traces,
+    available: &BTreeSet<String>,
+) -> Result<[Conditions; 2], Error> {
+    let conditions = [
+        conditions(&experiment.forward, "path", traces, experiment.duration_ns)?,
+        conditions(&experiment.reverse, "path.reverse", traces, experiment.duration_ns)?,
+    ];
+    of_link(&experiment.forward, &conditions[0], "path")?;
+    of_link(&experiment.reverse, &conditions[1], "path.reverse")?;
+    of_stages(experiment)?;
     for (name, host) in &experiment.hosts {
         if host.delay_jitter_ns > Span::ZERO {
             return cannot(&format!("host.{name}.delay_jitter"), "would need queue disciplines in hosts");
@@ -36,34 +35,33 @@ pub(crate) fn check(experiment: &Experiment, available: &BTreeSet<String>) -> Re
     if experiment.engine.record {
         return cannot("engine.record", "sees no single packets");
     }
-    kernel_has(experiment, available)
+    kernel_has(experiment, &conditions, available)?;
+    Ok(conditions)
 }
 
-fn of_link(link: &Link, key: &str) -> Result<(), Error> {
-    match &link.capacity {
-        Capacity::Unlimited => {}
-        Capacity::Trace { .. } => {
-            return cannot(&format!("{key}.trace"), "knows rates, no single opportunities to send");
-        }
-        Capacity::Steps { steps } if steps.iter().any(|step| step.rate_bps == Rate::ZERO) => {
-            return cannot(&format!("{key}.steps"), "cannot stop a link: a rate there is 0");
-        }
-        Capacity::Steps { .. } => {}
-        Capacity::Profile {} => return cannot(&format!("{key}.trace"), "changes no rates by a file"),
+fn conditions(link: &Link, key: &str, traces: &Traces, end: Option<Span>) -> Result<Conditions, Error> {
+    let source = if matches!(link.capacity, Capacity::Steps { .. } | Capacity::Unlimited) { "steps" } else { "trace" };
+    let key = format!("{key}.{source}");
+    if matches!(link.capacity, Capacity::Trace { .. }) {
+        return cannot(&key, "knows rates, no single opportunities to send");
     }
-    if !matches!(link.queue, Queue::Fifo {}) {
-        return cannot(&format!("{key}.queue"), "has no such stage yet");
+    let conditions = Conditions::new(link, traces, end).or_else(|why| cannot(&key, why))?;
+    if conditions.rates.iter().any(|(_, rate)| *rate == Rate::ZERO) {
+        return cannot(&key, "cannot stop a link: a rate there is 0");
     }
-    if link.policer.is_some() {
-        return cannot(&format!("{key}.policer"), "has no such stage yet");
+    if matches!(link.capacity, Capacity::Profile {}) && conditions.rates.first().is_none_or(|(at, _)| *at > Span::ZERO)
+    {
+        return cannot(&key, "needs a rate from the start on");
     }
-    if link.aggregation.is_some() {
-        return cannot(&format!("{key}.aggregation"), "has no such stage yet");
+    Ok(conditions)
+}
+
+fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error> {
+    if link.ack_thinning.is_some_and(|one_in| one_in > 1) {
+        return cannot(&format!("{key}.ack_thinning"), "does not tell acknowledgements apart");
     }
-    if link.profile.is_some() {
-        return cannot(&format!("{key}.steps"), "changes neither delay nor loss yet");
-    }
-    if !matches!(link.loss, Loss::Bernoulli { ratio: Chance::NEVER }) && link.duplicate > Chance::NEVER {
+    let loses = !matches!(link.loss, Loss::Bernoulli { ratio: Chance::NEVER }) || !conditions.losses.is_empty();
+    if loses && link.duplicate > Chance::NEVER {
         return cannot(
             &format!("{key}.duplicate"),
             "doubles packets before it loses them, so with `loss` one of two stays",
@@ -72,10 +70,55 @@ fn of_link(link: &Link, key: &str) -> Result<(), Error> {
     if link.jitter_ns > MOST_JITTER {
         return cannot(&format!("{key}.jitter"), "has at most 4 s");
     }
+    let Queue::Red { min_bytes, avpkt_bytes, burst, .. } = link.queue else { return Ok(()) };
+    // tc-red(8): the weight of the average follows from these, and `tc` finds none otherwise.
+    if (u64::from(burst) + 1).saturating_mul(avpkt_bytes.0) < min_bytes.0.saturating_add(avpkt_bytes.0) {
+        return cannot(&format!("{key}.queue.burst"), "has a red whose burst is at least min / avpkt");
+    }
     Ok(())
 }
 
-fn cannot(key: &str, why: &str) -> Result<(), Error> {
+/// Stages that would have to share an interface.
+fn of_stages(experiment: &Experiment) -> Result<(), Error> {
+    let (forward, reverse) = (&experiment.forward, &experiment.reverse);
+    let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Chance::NEVER;
+    if forward.jitter_ns > Span::ZERO && forward.reorder > Chance::NEVER {
+        return cannot("path.reorder", "needs a stage of its own, which `path.jitter` takes already");
+    }
+    if reverse.reorder > Chance::NEVER {
+        return cannot(
+            "path.reverse.reorder",
+            "would hold packets back without the delay that they share a stage with",
+        );
+    }
+    let has_up = experiment.flows.iter().any(|flow| flow.up);
+    if has_up && reverse.allow_reordering && !matches!(reverse.capacity, Capacity::Unlimited) {
+        return cannot("path.reverse.allow_reordering", "holds packets that go up for their transmission, in order");
+    }
+    let is_behind = |link: &Link| link.policer.is_some_and(|policer| policer.after);
+    if is_behind(forward) && (holds_back || forward.aggregation.is_some()) {
+        return cannot(
+            "path.policer.after",
+            "needs a stage of its own, which `jitter`, `reorder` or `aggregation` takes already",
+        );
+    }
+    if is_behind(reverse) {
+        return cannot("path.reverse.policer.after", "needs a stage of its own, which the delay takes already");
+    }
+    let first = experiment.flows.first().map(|flow| (&flow.host, flow.extra_rtt_ns));
+    let is_one = experiment.flows.iter().all(|flow| Some((&flow.host, flow.extra_rtt_ns)) == first);
+    let is_background_elsewhere =
+        !experiment.background.is_empty() && first.is_some_and(|(host, extra)| host != "sender" || extra > Span::ZERO);
+    if reverse.aggregation.is_some() && (!is_one || is_background_elsewhere) {
+        return cannot(
+            "path.reverse.aggregation",
+            "releases the packets of each sending host alone, and flows have different hosts or `extra_rtt`",
+        );
+    }
+    Ok(())
+}
+
+fn cannot<T>(key: &str, why: &str) -> Result<T, Error> {
     Err(Error::new(
         "not-on-netem",
         format!("`{key}` cannot be had from the kernel's queue disciplines: netem {why}"),
@@ -83,28 +126,60 @@ fn cannot(key: &str, why: &str) -> Result<(), Error> {
     ))
 }
 
-fn kernel_has(experiment: &Experiment, available: &BTreeSet<String>) -> Result<(), Error> {
+fn kernel_has(
+    experiment: &Experiment,
+    conditions: &[Conditions; 2],
+    available: &BTreeSet<String>,
+) -> Result<(), Error> {
     let has = |name: &str| available.contains(name);
     let lacks = |what: &str| Err(no_qdisc(what, "the kernel does not know it"));
     if !has("netem") {
         return lacks("netem");
     }
-    for link in [&experiment.forward, &experiment.reverse] {
-        if !matches!(link.capacity, Capacity::Steps { .. }) {
+    for (link, conditions) in [&experiment.forward, &experiment.reverse].into_iter().zip(conditions) {
+        if link.policer.is_some() {
+            if !has("htb") {
+                return lacks("htb");
+            }
+            if !has(POLICE) {
+                return Err(lacks_discipline("a policer needs the action", POLICE, "act_police"));
+            }
+        }
+        if conditions.rates.is_empty() {
             continue;
         }
         if !has("htb") && !has("tbf") {
             return lacks("htb or tbf");
         }
-        let fifo = match link.buffer {
-            Buffer::Bytes { .. } => "bfifo",
-            Buffer::Packets { .. } => "pfifo",
-        };
-        if !has(fifo) {
-            return lacks(fifo);
+        match (&link.queue, link.buffer) {
+            (Queue::Fifo {}, Buffer::Bytes { .. }) if !has("bfifo") => return lacks("bfifo"),
+            (Queue::Fifo {}, Buffer::Packets { .. }) if !has("pfifo") => return lacks("pfifo"),
+            (Queue::Fifo {}, _) => {}
+            (queue, _) if has(queue.name()) => {}
+            (queue, _) => {
+                let name = queue.name();
+                return Err(lacks_discipline("the path needs the queue discipline", name, &format!("sch_{name}")));
+            }
         }
     }
     Ok(())
+}
+
+/// The error for a discipline or action that a scenario names and the kernel lacks.
+fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
+    let ours = match name {
+        "cake" => "",
+        _ => "; or engine.link = \"relay\" in the scenario, or --engine sim: our own emulator has it",
+    };
+    let hint = if name == "dualpi2" {
+        format!("Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}{ours}")
+    } else {
+        format!(
+            "thalweg kernel build makes a kernel that has it, for --engine uml; as root, if it is a module: sudo modprobe \
+             {module}{ours}"
+        )
+    };
+    Error::new("no-qdisc", format!("{who} `{name}`, and the kernel or `tc` does not know it"), hint)
 }
 
 /// The kernel refused a command: it lacks a discipline, a device or a filter.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::net::places::places;
-use thalweg_plan::plan::{Host, Loss};
+use thalweg_plan::plan::{Aggregation, Capacity, Host, Loss, Profile, ProfilePoint, Step};
 use thalweg_units::{Chance, Time};
 
 fn experiment() -> Experiment {
@@ -11,7 +11,9 @@ fn experiment() -> Experiment {
 }
 
 fn everything() -> BTreeSet<String> {
-    ["netem", "htb", "tbf", "bfifo", "pfifo"].map(str::to_owned).into()
+    let fifos = ["netem", "htb", "tbf", "bfifo", "pfifo"];
+    let others = ["codel", "fq_codel", "pie", "fq_pie", "red", "fq", "cake", "dualpi2", "police"];
+    fifos.into_iter().chain(others).map(str::to_owned).collect()
 }
 
 fn chance(ratio: f64) -> Chance {
@@ -20,7 +22,31 @@ fn chance(ratio: f64) -> Chance {
 
 fn shaping(experiment: &Experiment, available: &BTreeSet<String>) -> Result<Shaping, Error> {
     let (senders, _) = places(experiment)?;
-    Shaping::new(experiment, &senders, available, TIMER_SLACK)
+    Shaping::new(experiment, &traces(), &senders, available, TIMER_SLACK)
+}
+
+/// A profile named `moves`: 20 Mbit/s, 30 ms and no loss; 5 Mbit/s after 1 s; 10 ms and 2 % after 2 s.
+fn traces() -> Traces {
+    let point = |at, mbps: Option<u64>, delay: Option<u64>, loss: Option<f64>| ProfilePoint {
+        at_ns: Time::ZERO + Span::from_secs(at),
+        rate_bps: mbps.map(Rate::from_mbps),
+        delay_ns: delay.map(Span::from_millis),
+        loss: loss.map(chance),
+    };
+    let points = vec![
+        point(0, Some(20), Some(30), Some(0.0)),
+        point(1, Some(5), None, None),
+        point(2, None, Some(10), Some(0.02)),
+    ];
+    let profiles = [("moves".to_owned(), Profile { period_ns: None, points })].into();
+    Traces { profiles, ..Traces::default() }
+}
+
+/// The commands that run later, each behind its time in seconds.
+fn later(experiment: &Experiment) -> Vec<String> {
+    let shaping = shaping(experiment, &everything()).expect("netem can do it");
+    let line = |(at, words): &(Span, Vec<String>)| format!("{} {}", at.0 / 1_000_000_000, words.join(" "));
+    shaping.watch.at.iter().map(line).collect()
 }
 
 fn script(experiment: &Experiment) -> String {
@@ -105,7 +131,7 @@ fn where_timers_are_exact_each_packet_is_held_for_its_own_transmission() {
     let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
     let (senders, _) = places(&experiment).expect("places");
-    let made = Shaping::new(&experiment, &senders, &everything(), Span::ZERO).expect("netem can do it");
+    let made = Shaping::new(&experiment, &traces(), &senders, &everything(), Span::ZERO).expect("netem can do it");
     let script = made.lines.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n");
     assert!(script.contains("dev f-queue parent 1: classid 1:1 htb rate 20000000bit burst 1 cburst 1 "), "{script}");
     assert!(script.contains("dev r0 root handle 1: netem limit 100000 rate 20000000bit -14"), "{script}");
@@ -174,7 +200,30 @@ fn what_netem_cannot_do_is_named_with_the_way_out() {
         e.reverse.duplicate = chance(0.1);
         e.reverse.loss = Loss::Bernoulli { ratio: chance(0.1) };
     });
+    let aggregated = refused(|e| {
+        e.reverse.aggregation = Some(Aggregation { interval_ns: Span::from_millis(4), max_bytes: None });
+        e.flows.push(thalweg_plan::plan::Flow { extra_rtt_ns: Span::from_millis(60), ..e.flows[0].clone() });
+    });
+    let policed = refused(|e| {
+        e.forward.policer = Some(Policer { after: true, ..policer() });
+        e.forward.jitter_ns = Span::from_millis(1);
+    });
+    let missing = refused(|e| {
+        e.forward.profile = Some("none".to_owned());
+        e.forward.capacity = Capacity::Profile {};
+    });
+    let burst = refused(|e| {
+        e.forward.queue = red();
+        let Queue::Red { burst, .. } = &mut e.forward.queue else { panic!("red") };
+        *burst = 2;
+    });
+    let thinned = refused(|e| e.reverse.ack_thinning = Some(4));
     let keys = [
+        (aggregated, "`path.reverse.aggregation`"),
+        (policed, "`path.policer.after`"),
+        (missing, "`path.trace`"),
+        (burst, "`path.queue.burst`"),
+        (thinned, "`path.reverse.ack_thinning`"),
         (trace, "`path.trace`"),
         (stop, "`path.steps`"),
         (host, "`host.sender.delay_jitter`"),
@@ -188,4 +237,195 @@ fn what_netem_cannot_do_is_named_with_the_way_out() {
         assert!(error.message.starts_with(key), "{key}: {error}");
         assert!(error.hint.contains("engine.link = \"relay\""), "{error}");
     }
+}
+
+fn policer() -> Policer {
+    Policer { rate_bps: Rate::from_mbps(10), burst_bytes: Bytes(30_000), after: false }
+}
+
+fn red() -> Queue {
+    Queue::Red {
+        min_bytes: Bytes(8_000),
+        max_bytes: Bytes(25_000),
+        avpkt_bytes: Bytes(1_000),
+        burst: 14,
+        probability: chance(0.02),
+        bandwidth_bps: Rate::from_mbps(20),
+        ecn: true,
+    }
+}
+
+/// The child of htb for a discipline whose limit is 200 packets.
+fn child(queue: Queue) -> String {
+    let mut experiment = experiment();
+    experiment.forward.buffer = Buffer::Packets { packets: Packets(200) };
+    experiment.forward.queue = queue;
+    let script = script(&experiment);
+    let (_, rest) = script.split_once("dev r0 parent 1:1 handle 10: ").expect("a child");
+    rest.lines().next().expect("a line").to_owned()
+}
+
+#[test]
+fn codel_and_pie_are_children_of_htb_with_all_their_parameters() {
+    let ms = Span::from_millis;
+    let threshold = Some(Span::from_micros(1500));
+    let codel = Queue::Codel { target_ns: ms(5), interval_ns: ms(100), ecn: false, ce_threshold_ns: threshold };
+    assert_eq!(child(codel), "codel limit 200 target 5000us interval 100000us noecn ce_threshold 1500us");
+    let fq_codel = Queue::FqCodel {
+        flows: 1024,
+        quantum_bytes: Bytes(1514),
+        memory_limit_bytes: Bytes(32 << 20),
+        drop_batch: 64,
+        target_ns: ms(5),
+        interval_ns: ms(100),
+        ecn: true,
+        ce_threshold_ns: None,
+    };
+    assert_eq!(
+        child(fq_codel),
+        "fq_codel limit 200 flows 1024 quantum 1514 target 5000us interval 100000us memory_limit 33554432 drop_batch 64 ecn"
+    );
+    let pie = Queue::Pie { target_ns: ms(15), tupdate_ns: ms(15), alpha: 2, beta: 20, ecn: true };
+    assert_eq!(child(pie), "pie limit 200 target 15000us tupdate 15000us alpha 2 beta 20 ecn");
+    let fq_pie = Queue::FqPie {
+        flows: 1024,
+        quantum_bytes: Bytes(1514),
+        memory_limit_bytes: Bytes(32 << 20),
+        target_ns: ms(15),
+        tupdate_ns: ms(15),
+        alpha: 2,
+        beta: 20,
+        ecn: false,
+        ecn_prob: 10,
+    };
+    assert_eq!(
+        child(fq_pie),
+        "fq_pie limit 200 flows 1024 target 15000us tupdate 15000us alpha 2 beta 20 quantum 1514 memory_limit 33554432 \
+         ecn_prob 10 noecn"
+    );
+}
+
+#[test]
+fn red_fq_dualpi2_and_cake_are_children_of_htb_with_all_their_parameters() {
+    let ms = Span::from_millis;
+    let red = child(red());
+    assert_eq!(
+        red,
+        "red limit 300000 min 8000 max 25000 avpkt 1000 burst 14 probability 0.02 bandwidth 20000000bit ecn"
+    );
+    let fq = Queue::Fq {
+        flow_limit: 100,
+        quantum_bytes: Bytes(3028),
+        initial_quantum_bytes: Bytes(15_140),
+        ce_threshold_ns: None,
+    };
+    assert_eq!(child(fq), "fq limit 200 flow_limit 100 quantum 3028 initial_quantum 15140 nopacing");
+    let dualpi2 = Queue::Dualpi2 {
+        target_ns: ms(15),
+        tupdate_ns: ms(16),
+        alpha: 0.16,
+        beta: 3.2,
+        step_thresh_ns: ms(1),
+        coupling_factor: 2,
+        classic_protection: 10,
+    };
+    assert_eq!(
+        child(dualpi2),
+        "dualpi2 limit 200 target 15000us tupdate 16000us alpha 0.16 beta 3.2 step_thresh 1000us coupling_factor 2 \
+         classic_protection 10"
+    );
+    assert_eq!(child(Queue::Cake { rtt_ns: ms(100) }), "cake unlimited memlimit 302800 rtt 100000us");
+}
+
+#[test]
+fn a_discipline_that_the_kernel_lacks_is_named_with_the_way_to_get_it() {
+    let lacking = |name: &str, change: &dyn Fn(&mut Experiment)| {
+        let mut experiment = experiment();
+        change(&mut experiment);
+        let mut available = everything();
+        available.remove(name);
+        shaping(&experiment, &available).expect_err("the kernel lacks it")
+    };
+    let error = lacking("red", &|e| e.forward.queue = red());
+    assert_eq!(error.code, "no-qdisc");
+    assert!(
+        error.message.contains("the queue discipline `red`") && error.hint.contains("thalweg kernel build"),
+        "{error}"
+    );
+    let cake = lacking("cake", &|e| e.forward.queue = Queue::Cake { rtt_ns: Span::from_millis(100) });
+    assert!(cake.message.contains("`cake`") && !cake.hint.contains("relay"), "{cake}");
+    let police = lacking("police", &|e| e.forward.policer = Some(policer()));
+    assert!(police.message.contains("a policer needs the action `police`"), "{police}");
+    assert!(police.hint.contains("modprobe act_police"), "{police}");
+}
+
+#[test]
+fn a_policer_is_a_filter_of_htb_before_the_queue_or_behind_it() {
+    let mut experiment = experiment();
+    experiment.forward.policer = Some(policer());
+    let filter = "tc filter add dev r0 parent 1: protocol all u32 match u32 0 0 action police rate 10000000bit burst 30000 \
+                  conform-exceed drop/ok";
+    let before = script(&experiment);
+    assert!(before.contains("dev r0 root handle 1: stab overhead -14 htb default 1\n"), "{before}");
+    assert!(before.contains(filter), "{before}");
+    let watched = shaping(&experiment, &everything()).expect("netem can do it").watch.forward.expect("a link");
+    assert_eq!(watched.policer, Some(("r0".to_owned(), "1:".to_owned())));
+    assert_eq!(watched.queue, ("r0".to_owned(), "10:".to_owned()));
+
+    experiment.forward.policer = Some(Policer { after: true, ..policer() });
+    let behind = script(&experiment);
+    assert!(behind.contains("dev f-queue parent 1:1 handle 10: bfifo limit 100000"), "{behind}");
+    assert!(behind.contains("dev r0 root handle 1: stab overhead -14 htb direct_qlen 100000"), "{behind}");
+    assert!(behind.contains(filter), "{behind}");
+
+    experiment.forward.policer = None;
+    experiment.reverse.policer = Some(policer());
+    let reverse = script(&experiment);
+    assert!(reverse.contains("dev r-queue root handle 1: stab overhead -14 htb direct_qlen 100000"), "{reverse}");
+}
+
+#[test]
+fn packets_that_leave_together_wait_in_a_netem_with_slots() {
+    let mut experiment = experiment();
+    let aggregation = Aggregation { interval_ns: Span::from_millis(4), max_bytes: Some(Bytes(65_535)) };
+    experiment.forward.aggregation = Some(aggregation);
+    experiment.reverse.aggregation = Some(Aggregation { max_bytes: None, ..aggregation });
+    let plain = script(&experiment);
+    let slots = "stab overhead -14 netem limit 100000 slot 4000us 4000us";
+    let slots_back = "stab overhead -14 netem limit 1923076 slot 4000us 4000us";
+    assert!(plain.contains(&format!("dev r0 root handle 1: {slots} bytes 65535\n")), "{plain}");
+    assert!(plain.ends_with(&format!("dev s1 parent 1:1 handle 2: {slots_back}")), "{plain}");
+    experiment.forward.jitter_ns = Span::from_millis(4);
+    let behind_jitter = script(&experiment);
+    assert!(behind_jitter.contains(&format!("dev r0 parent 1:1 handle 2: {slots} bytes 65535\n")), "{behind_jitter}");
+}
+
+#[test]
+fn a_profile_changes_rate_delay_and_loss_when_they_are_due() {
+    let mut experiment = experiment();
+    experiment.forward.profile = Some("moves".to_owned());
+    experiment.forward.capacity = Capacity::Profile {};
+    let script = script(&experiment);
+    assert!(script.contains("dev f-loss root handle 1: netem limit 100000 loss random 0%"), "{script}");
+    assert!(script.contains("htb rate 20000000bit "), "{script}");
+    // 30 ms forward, 20 ms back, and 0.6 ms for a packet; the rate keeps packets in order when the delay falls.
+    assert!(script.ends_with("dev s1 root handle 1: netem limit 100000 delay 50600us 0us rate 100gbit"), "{script}");
+    assert_eq!(
+        later(&experiment),
+        [
+            "1 tc class change dev r0 parent 1: classid 1:1 htb rate 5000000bit burst 750 cburst 750 quantum 1500",
+            "1 tc qdisc change dev s1 root handle 1: netem limit 100000 delay 52400us 0us rate 100gbit",
+            "2 tc qdisc change dev f-loss root handle 1: netem limit 100000 loss random 2%",
+            "2 tc qdisc change dev s1 root handle 1: netem limit 100000 delay 32400us 0us rate 100gbit",
+        ]
+    );
+}
+
+#[test]
+fn steps_of_delay_and_loss_leave_the_rate_alone() {
+    let mut experiment = experiment();
+    experiment.forward.profile = Some("moves".to_owned());
+    let changes = later(&experiment);
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert!(changes[1].ends_with("delay 30600us 0us rate 100gbit"), "{changes:?}");
 }

@@ -1,6 +1,6 @@
 //! Parameters of queue disciplines as `tc` reads them.
 
-use thalweg_plan::plan::{Capacity, Link, Loss};
+use thalweg_plan::plan::{Aggregation, Link, Loss, Policer};
 use thalweg_units::{Bytes, Chance, MTU, Rate, Span};
 
 /// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
@@ -12,14 +12,6 @@ const MOST_LIMIT: u64 = 1_000_000_000;
 
 /// Rate beyond which the kernel moves no packets: stands for "none" where netem wants one.
 const BEYOND: &str = "100gbit";
-
-/// The highest rate of a link, if it has one.
-pub(super) fn fastest(link: &Link) -> Option<Rate> {
-    match &link.capacity {
-        Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
-        Capacity::Unlimited | Capacity::Trace { .. } | Capacity::Profile {} => None,
-    }
-}
 
 /// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100 Gbit/s,
 /// sends in this time.
@@ -65,8 +57,8 @@ pub(super) fn line(rate: Rate) -> String {
 }
 
 /// What makes packets of the forward link late, besides its delay.
-pub(super) fn jitter_or_hold(link: &Link) -> Option<String> {
-    let limit = limit(link.jitter_ns + link.reorder_delay_ns, fastest(link));
+pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<String> {
+    let limit = limit(link.jitter_ns + link.reorder_delay_ns, fastest);
     if link.jitter_ns > Span::ZERO {
         return Some(format!("limit {limit} {}", delay(Span::ZERO, link.jitter_ns, link.allow_reordering)));
     }
@@ -81,7 +73,7 @@ pub(super) fn jitter_or_hold(link: &Link) -> Option<String> {
 pub(super) fn loss(link: &Link) -> Option<String> {
     let loss = match link.loss {
         Loss::Bernoulli { ratio: Chance::NEVER } => None,
-        Loss::Bernoulli { ratio } => Some(format!("loss random {}", percent(ratio.as_f64()))),
+        Loss::Bernoulli { ratio } => Some(random_loss(ratio)),
         Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
             let [p, r, bad, good] = [p, r, loss_bad, loss_good].map(|chance| percent(chance.as_f64()));
             Some(format!("loss gemodel {p} {r} {bad} {good}"))
@@ -89,6 +81,23 @@ pub(super) fn loss(link: &Link) -> Option<String> {
     };
     let duplicate = (link.duplicate > Chance::NEVER).then(|| format!("duplicate {}", percent(link.duplicate.as_f64())));
     loss.or(duplicate)
+}
+
+/// Independent losses.
+pub(super) fn random_loss(ratio: Chance) -> String {
+    format!("loss random {}", percent(ratio.as_f64()))
+}
+
+/// Packets that leave together: those that arrive within the interval after the first one, up to a number of bytes.
+pub(super) fn slots(aggregation: Aggregation, fastest: Option<Rate>) -> String {
+    let interval = time(aggregation.interval_ns);
+    let bytes = aggregation.max_bytes.map(|bytes| format!(" bytes {}", bytes.0)).unwrap_or_default();
+    format!("limit {} slot {interval} {interval}{bytes}", limit(aggregation.interval_ns, fastest))
+}
+
+/// A token bucket that drops.
+pub(super) fn police(policer: Policer) -> String {
+    format!("rate {}bit burst {} conform-exceed drop/ok", policer.rate_bps.0, policer.burst_bytes.0)
 }
 
 /// Parameters of htb's class where timers are never later than `slack`. It sends while its tokens are not negative, so a
@@ -110,7 +119,7 @@ fn bucket(rate: Rate, slack: Span) -> u64 {
 }
 
 /// Microseconds, with the rest behind the point: older versions of `tc` know no nanoseconds.
-fn time(span: Span) -> String {
+pub(super) fn time(span: Span) -> String {
     let (us, rest_ns) = (span.0 / 1000, span.0 % 1000);
     if rest_ns == 0 { format!("{us}us") } else { format!("{us}.{rest_ns:03}us") }
 }
