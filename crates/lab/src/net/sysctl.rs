@@ -117,6 +117,9 @@ pub(crate) fn of_host(
         let receive = format!("host.{}.rcvbuf_max", place.host);
         set("net.ipv4.tcp_rmem", limits(defaults.rmem_bytes, host.rcvbuf_max_bytes, &receive)?);
     }
+    if let Some(ecn) = ecn(experiment, place)? {
+        set("net.ipv4.tcp_ecn", ecn.to_owned());
+    }
     // A connection starts without what earlier ones to the same address learned (ssthresh, RTT): every experiment starts
     // from nothing, and so does every connection of the simulator.
     set("net.ipv4.tcp_no_metrics_save", "1".to_owned());
@@ -136,6 +139,27 @@ pub(crate) fn of_host(
         set("net.ipv4.tcp_tw_reuse", "1".to_owned());
     }
     Ok(settings)
+}
+
+/// Whether connections that a host opens ask for ECN, as net.ipv4.tcp_ecn has it: 1, they do; 2, Linux's default, they accept it.
+/// Algorithms that need ECN, such as dctcp, ask for it whatever it is. Nothing for a host that opens none: it accepts ECN.
+///
+/// # Errors
+/// `not-honoured`: some of the flows that it opens ask for ECN and others do not.
+fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, Error> {
+    let mut asks = place.flows.iter().map(|flow| experiment.flows[*flow].ecn);
+    let Some(first) = asks.next() else { return Ok(None) };
+    if asks.any(|other| other != first) {
+        let host = &place.host;
+        return Err(Error::new(
+            "not-honoured",
+            format!(
+                "host.{host}: some of its flows have `ecn = true` and others do not, and Linux has one setting for a host"
+            ),
+            "give the flows different hosts, or the same `ecn`",
+        ));
+    }
+    Ok(Some(if first { "1" } else { "2" }))
 }
 
 /// What the router needs to carry packets with queue disciplines; `interfaces` are its own.
