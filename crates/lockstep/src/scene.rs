@@ -184,6 +184,7 @@ impl Scene {
             source: String::new(),
             scenario_toml: String::new(),
             traces: BTreeMap::new(),
+            profiles: BTreeMap::new(),
             experiments: vec![experiment],
         }
     }

@@ -12,10 +12,13 @@ fn a_row_hands_over_its_values_in_the_order_of_the_columns() {
         backlog_bytes: 4,
         backlog_packets: 5,
         dropped_packets: 6,
+        early_drops: None,
+        policed_packets: None,
         lost_packets: 7,
         marked_packets: 8,
         sent_packets: 9,
         sent_bytes: 10,
+        sojourn_sum_us: None,
         capacity_bytes: None,
     };
     let mut values = Vec::new();

@@ -44,10 +44,13 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
             backlog_bytes: 0,
             backlog_packets: 0,
             dropped_packets: 0,
+            early_drops: None,
+            policed_packets: None,
             lost_packets: 0,
             marked_packets: 0,
             sent_packets: 0,
             sent_bytes: 0,
+            sojourn_sum_us: None,
             capacity_bytes: None,
         });
         self.0(repetition, job.is_cancelled)?;

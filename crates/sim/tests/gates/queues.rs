@@ -47,8 +47,8 @@ fn cubic_flows(flows: usize, queue: Queue) -> Experiment {
 
 /// Mean sojourn time in ms of the packets that left the queue after it had settled.
 fn mean_sojourn_ms(rows: &Memory) -> f64 {
-    let settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
-    let (first, last) = (settled.clone().next().expect("a sample"), settled.last().expect("a sample"));
+    let mut settled = rows.queue.iter().filter(|row| row.link == "forward" && row.t_us >= SETTLED_US);
+    let (first, last) = (settled.next().expect("a sample"), settled.next_back().expect("a sample"));
     let sojourn_us = last.sojourn_sum_us.expect("measured") - first.sojourn_sum_us.expect("measured");
     sojourn_us as f64 / (last.sent_packets - first.sent_packets) as f64 / 1000.0
 }

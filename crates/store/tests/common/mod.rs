@@ -97,6 +97,7 @@ pub fn flow(name: &str, connection: u64, fct_us: Option<u64>) -> FlowRow {
         timeouts: Some(0),
         recoveries: Some(0),
         undos: None,
+        marked_segments: None,
         rtt_min_us: None,
         rtt_mean_us: None,
         rtt_p50_us: None,
@@ -115,10 +116,13 @@ pub fn queue(t_us: u64) -> QueueRow {
         backlog_bytes: t_us * 3,
         backlog_packets: 1,
         dropped_packets: 0,
+        early_drops: None,
+        policed_packets: None,
         lost_packets: 0,
         marked_packets: 0,
         sent_packets: t_us,
         sent_bytes: t_us * 1500,
+        sojourn_sum_us: None,
         capacity_bytes: None,
     }
 }
@@ -170,6 +174,7 @@ pub fn some_rows(sink: &mut dyn Sink) {
         acked_bytes: 1448,
         segments: 10,
         retransmits: 0,
+        marked_segments: None,
         ca_state: "open",
     });
     sink.state(state(0, 10_000, "pacing_gain"));
