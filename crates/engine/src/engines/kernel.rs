@@ -13,7 +13,7 @@ use thalweg_trace::Sink;
 pub struct KernelEngine;
 
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
-const RESULT_VERSION: u32 = 2;
+const RESULT_VERSION: u32 = 3;
 
 /// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and all
 /// hosts share the machine's CPUs.
@@ -91,14 +91,75 @@ pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
     if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { error.sentence() }
 }
 
-/// What the simulator honours but for `not_honoured`, and what only this engine does. Of the generations of kernels, those of
-/// its own `releases`.
+/// Queue disciplines that a kernel, or the relay, may have.
+const QUEUES: &[&str] = &["codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake"];
+
+/// Keys that each direction of a path has, without `path.` or `path.reverse.`: the parameters of queue disciplines among them.
+const OF_LINKS: &[&str] = &[
+    "queue.limit",
+    "queue.target",
+    "queue.interval",
+    "queue.flows",
+    "queue.quantum",
+    "queue.initial_quantum",
+    "queue.flow_limit",
+    "queue.memory_limit",
+    "queue.drop_batch",
+    "queue.ecn",
+    "queue.ce_threshold",
+    "queue.ecn_prob",
+    "queue.min",
+    "queue.max",
+    "queue.avpkt",
+    "queue.burst",
+    "queue.probability",
+    "queue.tupdate",
+    "queue.alpha",
+    "queue.beta",
+    "queue.step_thresh",
+    "queue.coupling_factor",
+    "queue.classic_protection",
+    "queue.rtt",
+    "policer",
+    "policer.rate",
+    "policer.burst",
+    "policer.after",
+    "steps.loss",
+    "aggregation",
+    "aggregation.interval",
+    "aggregation.max_bytes",
+];
+
+/// Keys of conditions of the path and of ECN that do not belong to a direction.
+const OF_PATHS: &[&str] = &["path.steps.rtt", "path.preset", "flow.ecn"];
+
+/// Keys of paths and of ECN that every engine with a real kernel honours.
+fn of_real_paths() -> Vec<&'static str> {
+    let mut keys = OF_PATHS.to_vec();
+    for link in ["path", "path.reverse"] {
+        let choices =
+            QUEUES.iter().flat_map(|name| [format!("{link}.queue={name}"), format!("{link}.queue.name={name}")]);
+        let others = OF_LINKS.iter().map(|key| format!("{link}.{key}"));
+        // Once per engine and process.
+        keys.extend(choices.chain(others).map(|key| &*key.leak()));
+    }
+    keys
+}
+
+/// What the simulator honours but for `not_honoured`, what every engine with a real kernel does, and what only this engine does.
+/// Of the generations of kernels, those of its own `releases`.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let ours: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
     let is_ours = |key: &str| key.strip_prefix("host.*.kernel=").is_none_or(|name| ours.contains(&name));
     let shared = thalweg_sim::HONOURS.iter().filter(|key| !not_honoured.contains(key) && is_ours(key));
-    shared.chain(own).copied().collect()
+    let mut keys: Vec<&'static str> = shared.copied().collect();
+    for key in of_real_paths().into_iter().chain(own.iter().copied()) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
 }
 
 /// A congestion control of a real kernel.

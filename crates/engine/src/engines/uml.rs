@@ -10,7 +10,7 @@ use thalweg_trace::Sink;
 pub struct UmlEngine;
 
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
-const RESULT_VERSION: u32 = 3;
+const RESULT_VERSION: u32 = 4;
 
 /// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
 /// set, queue disciplines play the path, and programs take no time.

@@ -48,6 +48,37 @@ fn one_cubic_flow_gets_the_paths_rate_and_is_seen_in_every_table() {
     }
 }
 
+/// CUBIC over a relay with CoDel that marks, with a buffer that never fills.
+fn marking(asks: bool) -> Outcome {
+    let mut experiment = experiment();
+    experiment["duration_ns"] = json!(4_000_000_000_u64);
+    experiment["engine"]["link"] = json!("relay");
+    experiment["forward"]["buffer"] = json!({"kind": "packets", "packets": 1000});
+    experiment["forward"]["queue"] = json!({"kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": true, "ce_threshold_ns": null});
+    experiment["flows"][0]["ecn"] = json!(asks);
+    Outcome::of(experiment)
+}
+
+#[test]
+fn the_relay_marks_packets_of_a_flow_that_asks_for_ecn_and_drops_those_of_one_that_does_not() {
+    if !is_available() {
+        return;
+    }
+    let most = |outcome: &Outcome, column: &str| {
+        let rows = outcome.rows("queue").into_iter().filter(|row| row["link"] == text("forward"));
+        rows.map(|row| number(&row[column])).fold(0.0, f64::max)
+    };
+    let outcome = marking(true);
+    assert!(most(&outcome, "marked_packets") > 0.0, "{} marks", most(&outcome, "marked_packets"));
+    assert_eq!(most(&outcome, "dropped_packets"), 0.0);
+    // A mark with a wrong checksum would be a loss.
+    assert_eq!(number(&outcome.flow("large")[0]["retransmits"]), 0.0);
+    let outcome = marking(false);
+    assert_eq!(most(&outcome, "marked_packets"), 0.0);
+    assert!(most(&outcome, "early_drops") > 0.0);
+    assert!(number(&outcome.flow("large")[0]["retransmits"]) > 0.0);
+}
+
 #[test]
 fn what_a_host_sends_goes_through_its_queue_discipline() {
     if !is_available() {

@@ -92,6 +92,91 @@ fn what_a_host_sends_goes_through_its_queue_discipline() {
     assert!(sent >= segments && segments > 0.0, "{sent} packets for {segments} segments");
 }
 
+/// CoDel of Linux's defaults but for ECN, on a link whose buffer is 1000 packets.
+fn codel(ecn: bool) -> Value {
+    let mut experiment = of("cubic", 1);
+    experiment["duration_ns"] = json!(8_000_000_000_u64);
+    experiment["forward"]["buffer"] = json!({"kind": "packets", "packets": 1000});
+    experiment["forward"]["queue"] = json!({"kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": ecn, "ce_threshold_ns": null});
+    experiment["flows"][0]["ecn"] = json!(ecn);
+    experiment
+}
+
+/// The last row of the forward queue, and the mean of its backlog from 4 s on, in milliseconds at 10 Mbit/s.
+fn queue(outcome: &Outcome) -> (std::collections::BTreeMap<String, parquet::record::Field>, f64) {
+    let mut rows = outcome.rows("queue");
+    rows.retain(|row| row["link"] == crate::stage::text("forward"));
+    rows.sort_by_key(|row| number(&row["t_us"]) as u64);
+    let late = rows.iter().filter(|row| number(&row["t_us"]) > 4e6);
+    let backlog: Vec<f64> = late.map(|row| number(&row["backlog_bytes"])).collect();
+    let mean_ms = backlog.iter().sum::<f64>() / backlog.len() as f64 / 1250.0;
+    (rows.pop().unwrap(), mean_ms)
+}
+
+#[test]
+fn codel_keeps_the_delay_low_where_a_fifo_fills_and_drops_before_its_limit() {
+    if !is_available() {
+        return;
+    }
+    let (last, delay_ms) = queue(&outcome(codel(false)));
+    let dropped = number(&last["dropped_packets"]);
+    assert!(dropped > 0.0 && number(&last["early_drops"]) == dropped, "{last:?}");
+    assert_eq!(number(&last["marked_packets"]), 0.0);
+    // One CUBIC flow over 20 ms stays around the target of 5 ms.
+    assert!((1.0..12.0).contains(&delay_ms), "{delay_ms} ms");
+    let mut fifo = codel(false);
+    fifo["forward"]["queue"] = json!({"kind": "fifo"});
+    let (last, delay_ms) = queue(&outcome(fifo));
+    assert_eq!(number(&last["early_drops"]), 0.0);
+    assert!(delay_ms > 100.0, "{delay_ms} ms");
+}
+
+#[test]
+fn codel_marks_a_flow_that_negotiated_ecn_instead_of_dropping_its_packets() {
+    if !is_available() {
+        return;
+    }
+    let outcome = outcome(codel(true));
+    let (last, delay_ms) = queue(&outcome);
+    assert!(number(&last["marked_packets"]) > 0.0, "{last:?}");
+    assert_eq!(number(&last["dropped_packets"]), 0.0, "{last:?}");
+    assert_eq!(number(&outcome.flow("large")[0]["retransmits"]), 0.0);
+    assert!((1.0..12.0).contains(&delay_ms), "{delay_ms} ms");
+}
+
+#[test]
+fn a_step_of_the_delay_and_a_policer_take_effect_and_are_counted() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = of("reno", 1);
+    experiment["duration_ns"] = json!(4_000_000_000_u64);
+    experiment["forward"]["policer"] = json!({"rate_bps": 4_000_000, "burst_bytes": 30_000, "after": false});
+    experiment["forward"]["profile"] = json!("nearer");
+    let (far, near) = (json!(40_000_000), json!(10_000_000));
+    let point = |at_ms: u64, delay: &Value| json!({"at_ns": at_ms * 1_000_000, "delay_ns": delay, "rate_bps": null, "loss": null});
+    let profile = json!({"period_ns": null, "points": [point(0, &far), point(2000, &near)]});
+    let mut plan = crate::common::plan_of([experiment]);
+    plan["engine"] = json!("uml");
+    plan["profiles"] = json!({"nearer": profile});
+    let bench = crate::common::Bench::with(&plan);
+    let output = bench.run("run", &[]).output().unwrap();
+    let outcome = Outcome::new(bench, &output);
+    let (last, _) = queue(&outcome);
+    // 4 Mbit/s for 4 s are 2 MB; what is dropped never was in the queue.
+    assert!(number(&last["policed_packets"]) > 0.0 && number(&last["dropped_packets"]) == 0.0, "{last:?}");
+    assert!(number(&last["sent_bytes"]) < 2_030_000.0, "{last:?}");
+    let least_rtt_us = |from_s: f64, to_s: f64| {
+        let rows = outcome.rows("samples").into_iter();
+        let rows = rows.filter(|row| (from_s * 1e6..to_s * 1e6).contains(&number(&row["t_us"])));
+        let rows = rows.filter(|row| row["srtt_us"] != parquet::record::Field::Null);
+        rows.map(|row| number(&row["srtt_us"])).fold(f64::INFINITY, f64::min)
+    };
+    // 10 ms back, and forward 40 ms in the first two seconds, 10 ms in the others.
+    let (before, after) = (least_rtt_us(0.0, 2.0), least_rtt_us(2.5, 4.0));
+    assert!((50_000.0..60_000.0).contains(&before) && (20_000.0..30_000.0).contains(&after), "{before} {after} us");
+}
+
 /// A download and an upload over 10 and 1 Mbit/s, both queues of 50 packets.
 fn two_way(up: bool) -> Value {
     let mut experiment = of("reno", 1);

@@ -1,7 +1,7 @@
 //! What the engine cannot do is said, with what to type instead.
 
 use crate::common::{ENGINE, events};
-use crate::stage::experiment;
+use crate::stage::{experiment, flow};
 use crate::{bench, is_available};
 use serde_json::{Value, json};
 use std::fs;
@@ -71,4 +71,43 @@ fn the_relay_is_refused_because_it_needs_a_clock_that_goes_on() {
     let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
     assert_eq!(failed["code"], "not-in-virtual-time");
     assert!(failed["message"].as_str().unwrap().contains("--engine kernel"), "{failed}");
+}
+
+#[test]
+fn a_discipline_that_the_kernel_lacks_is_refused_with_the_way_to_get_it() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["forward"]["queue"] = json!({
+        "kind": "dualpi2", "target_ns": 15_000_000, "tupdate_ns": 16_000_000, "alpha": 0.16, "beta": 3.2,
+        "step_thresh_ns": 1_000_000, "coupling_factor": 2, "classic_protection": 10,
+    });
+    let bench = bench([experiment]);
+    let output = bench.run("run", &[]).output().unwrap();
+    let events = events(&output);
+    let Some(failed) = events.iter().find(|event| event["event"] == "failed") else {
+        // A kernel of one's own from Linux 6.17 on has it.
+        assert_eq!(output.status.code(), Some(0), "{events:?}");
+        return;
+    };
+    assert_eq!(failed["code"], "no-qdisc");
+    assert!(failed["message"].as_str().unwrap().contains("`dualpi2`"), "{failed}");
+    assert!(failed["hint"].as_str().is_none_or(|hint| hint.contains("Linux 6.17")), "{failed}");
+}
+
+#[test]
+fn flows_of_one_host_that_differ_in_ecn_are_refused_with_the_hosts_key() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["flows"] = json!([flow("with", "cubic"), flow("without", "cubic")]);
+    experiment["flows"][0]["ecn"] = json!(true);
+    let bench = bench([experiment]);
+    let output = bench.run("run", &[]).output().unwrap();
+    let events = events(&output);
+    let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
+    assert_eq!(failed["code"], "not-honoured");
+    assert!(failed["message"].as_str().unwrap().contains("host.sender"), "{failed}");
 }
