@@ -87,7 +87,18 @@ fn a_message_cut_short_is_an_error() {
 fn a_connection_is_read_from_its_message() {
     let mut body = vec![0; 72];
     body[4..8].copy_from_slice(&[0x12, 0x34, 0x14, 0x51]);
-    let numbers = [(24, 20), (28, 4), (32, 3), (36, 1), (76, 0x7fff_ffff), (80, 33), (120, 1001), (200, 3000)];
+    let numbers = [
+        (24, 20),
+        (28, 4),
+        (32, 3),
+        (36, 1),
+        (76, 0x7fff_ffff),
+        (80, 33),
+        (120, 1001),
+        (192, 90),
+        (196, 7),
+        (200, 3000),
+    ];
     body.extend(attribute(2, &structure(232, &numbers)));
     body.extend(attribute(4, b"bbr\0"));
     body.extend(attribute(16 | 0x8000, &structure(20, &[(0, 125_000), (4, 1), (8, 20_000), (12, 739), (16, 512)])));
@@ -96,6 +107,7 @@ fn a_connection_is_read_from_its_message() {
     assert_eq!(socket.info.inflight_packets, 20 - 4 - 3 + 1);
     assert_eq!((socket.info.cwnd_packets, socket.info.ssthresh_packets), (33, None));
     assert_eq!(socket.info.acked_bytes, 1000);
+    assert_eq!(socket.info.marked_segments, 7);
     assert_eq!(socket.info.timeouts, None, "this kernel does not have them");
     let bw_bps = 8 * ((1 << 32) + 125_000);
     assert_eq!(socket.cc, CcInfo::Bbr { bw_bps, min_rtt_us: 20_000, pacing_gain: 739, cwnd_gain: 512 });
