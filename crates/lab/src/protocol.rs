@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use thalweg_plan::plan::{Experiment, Traces};
+use thalweg_plan::plan::{Experiment, Step, Traces};
 use thalweg_trace::{QueueCounters, QueueRow};
 use thalweg_units::Span;
 
@@ -142,7 +142,7 @@ pub struct Qdiscs {
 }
 
 /// Queue disciplines that play a link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
     /// Interface and handle (`"1:"`) of the one with the queue: backlog, drops, packets sent.
@@ -152,6 +152,9 @@ pub struct Qdisc {
     /// Interface and handle of the htb whose filter drops what exceeds the policer's rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policer: Option<(String, String)>,
+    /// Rates of a link whose capacity is a profile: the router does not have the plan's profiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<Step>,
 }
 
 /// What a host answers.

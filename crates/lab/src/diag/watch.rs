@@ -158,7 +158,7 @@ impl Watcher {
         let mut directions = Vec::new();
         let links = [(true, &watch.forward, &experiment.forward), (false, &watch.reverse, &experiment.reverse)];
         for (is_forward, qdisc, plan) in links {
-            let Some(Qdisc { queue, loss, policer }) = qdisc else { continue };
+            let Some(Qdisc { queue, loss, policer, rates }) = qdisc else { continue };
             let mut want = |name: &(String, String)| {
                 wanted.push(name.clone());
                 wanted.len() - 1
@@ -170,7 +170,7 @@ impl Watcher {
                 dropped: 0,
             });
             let (queue, loss) = (want(queue), loss.as_ref().map(&mut want));
-            directions.push(Direction { is_forward, queue, loss, policer, link: idle_link(plan)? });
+            directions.push(Direction { is_forward, queue, loss, policer, link: idle_link(plan, rates)? });
         }
         let mut changes: Vec<Change> = Vec::new();
         for (at, words) in &watch.at {
@@ -258,14 +258,17 @@ impl Watcher {
     }
 }
 
-/// A link of the plan that carries nothing; none for those of a trace or a profile, which no queue discipline has.
-fn idle_link(plan: &plan::Link) -> Result<Option<Link<u64>>, Error> {
-    if matches!(plan.capacity, Capacity::Trace { .. } | Capacity::Profile {}) {
-        return Ok(None);
-    }
+/// A link of the plan that carries nothing, with these rates if its capacity is a profile; none for one of a trace, which no
+/// queue discipline has.
+fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>>, Error> {
+    let capacity = match &plan.capacity {
+        Capacity::Trace { .. } => return Ok(None),
+        Capacity::Profile {} => Capacity::Steps { steps: rates.to_vec() },
+        other => other.clone(),
+    };
     let bad = |error| Error::new("bad-plan", format!("a link of the plan cannot be: {error}"), "write the plan again");
     // Only its capacity is asked for.
-    let plan = plan::Link { queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
+    let plan = plan::Link { capacity, queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
     Link::new(&plan, &plan::Traces::default(), 0).map(Some).map_err(bad)
 }
 

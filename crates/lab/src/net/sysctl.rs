@@ -209,6 +209,25 @@ mod tests {
     }
 
     #[test]
+    fn a_host_asks_for_ecn_if_its_flows_do_and_flows_that_differ_are_an_error_that_names_it() {
+        let text = include_str!("../../../sim/tests/data/one-cubic-flow.json");
+        let mut experiment: Experiment = serde_json::from_str(text).expect("an experiment");
+        let of_sender = |experiment: &Experiment| {
+            let (senders, receiver) = crate::net::places::places(experiment).expect("places");
+            assert_eq!(ecn(experiment, &receiver), Ok(None), "it opens no connection");
+            ecn(experiment, &senders[0])
+        };
+        assert_eq!(of_sender(&experiment), Ok(Some("2")));
+        experiment.flows[0].ecn = true;
+        assert_eq!(of_sender(&experiment), Ok(Some("1")));
+        let other = thalweg_plan::plan::Flow { ecn: false, ..experiment.flows[0].clone() };
+        experiment.flows.push(other);
+        let error = of_sender(&experiment).expect_err("Linux has one setting");
+        assert_eq!(error.code, "not-honoured");
+        assert!(error.message.starts_with("host.sender: "), "{error}");
+    }
+
+    #[test]
     fn defaults_are_read_with_tabs_between_them() {
         let read = Defaults::parse("4096\t131072\t6291456\n4096\t16384\t4194304\n");
         assert_eq!(

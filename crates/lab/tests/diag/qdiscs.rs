@@ -147,7 +147,7 @@ fn name(interface: &str, handle: &str) -> (String, String) {
 
 fn watch(at_ms: u64, command: &str) -> Qdiscs {
     let command = command.split(' ').map(str::to_owned).collect();
-    let forward = Qdisc { queue: name("out", "1:"), loss: None, policer: None };
+    let forward = Qdisc { queue: name("out", "1:"), loss: None, policer: None, rates: Vec::new() };
     Qdiscs { forward: Some(forward), reverse: None, at: vec![(Span(at_ms * 1_000_000), command)] }
 }
 
@@ -258,7 +258,7 @@ fn drops_of_the_discipline_in_front_are_random_losses() {
     }
     // The queue of the reverse direction drops nothing; what drops in front of it is the shaper of the other interface.
     run("tc qdisc add dev in root handle 2: bfifo limit 15000");
-    let reverse = Qdisc { queue: name("in", "2:"), loss: Some(name("out", "1:")), policer: None };
+    let reverse = Qdisc { queue: name("in", "2:"), loss: Some(name("out", "1:")), policer: None, rates: Vec::new() };
     let mut host = Host::start(Qdiscs { forward: None, reverse: Some(reverse), at: Vec::new() });
     host.begin();
     send_packets(PACKETS);
@@ -290,7 +290,8 @@ fn marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them() {
         ("red ecn limit 400000 min 3000 max 9000 avpkt 1500 burst 3 probability 0.5", "marked"),
     ] {
         run(&format!("tc qdisc replace dev out parent 1:1 handle 10: {marking}"));
-        let forward = Qdisc { queue: name("out", "10:"), loss: Some(name("in", "2:")), policer: None };
+        let forward =
+            Qdisc { queue: name("out", "10:"), loss: Some(name("in", "2:")), policer: None, rates: Vec::new() };
         let mut host = Host::start(Qdiscs { forward: Some(forward), ..Qdiscs::default() });
         host.begin();
         send_packets_from("10.78.0.1:0", "10.78.0.2:9", PACKETS);
@@ -335,7 +336,7 @@ fn a_queue_discipline_that_is_not_there_is_named() {
         return;
     }
     for (interface, handle) in [("out", "7:"), ("nowhere", "1:")] {
-        let forward = Some(Qdisc { queue: name(interface, handle), loss: None, policer: None });
+        let forward = Some(Qdisc { queue: name(interface, handle), loss: None, policer: None, rates: Vec::new() });
         let mut host = Host::start(Qdiscs { forward, ..Qdiscs::default() });
         let HostEvent::Failed(error) = host.next() else { panic!("expected a failure") };
         assert_eq!(error.code, "no-qdisc");

@@ -67,8 +67,8 @@ use crate::net::{Place, build};
 use crate::protocol::{Qdisc, Qdiscs};
 use conditions::Conditions;
 use std::collections::{BTreeMap, BTreeSet};
-use thalweg_plan::plan::{Buffer, Experiment, Link, Policer, Queue, Traces};
-use thalweg_units::{Bytes, MTU, Packets, Rate, Span};
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Policer, Queue, Step, Traces};
+use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 
 /// Whether queue disciplines can play an experiment, on a kernel that has these.
 ///
@@ -353,7 +353,7 @@ impl Shaping {
             };
             self.command(all);
             let policer = policer.map(|policer| self.police(&device, policer));
-            return Qdisc { queue: (device, "1:".to_owned()), loss: None, policer };
+            return Qdisc { queue: (device, "1:".to_owned()), loss: None, policer, rates: Vec::new() };
         };
         self.note_small(direction.link);
         let child = discipline::words(&direction.link.queue, direction.link.buffer);
@@ -373,7 +373,12 @@ impl Shaping {
             self.later(*at, &change(*rate));
         }
         let policer = policer.map(|policer| self.police(&device, policer));
-        Qdisc { queue: (device, "10:".to_owned()), loss: None, policer }
+        let rates = direction.conditions.rates.iter();
+        let rates = match direction.link.capacity {
+            Capacity::Profile {} => rates.map(|(at, rate)| Step { at_ns: Time::ZERO + *at, rate_bps: *rate }).collect(),
+            _ => Vec::new(),
+        };
+        Qdisc { queue: (device, "10:".to_owned()), loss: None, policer, rates }
     }
 
     /// Notes that a queue is larger than in the plan: it always holds a packet.

@@ -410,6 +410,9 @@ fn a_profile_changes_rate_delay_and_loss_when_they_are_due() {
     assert!(script.contains("htb rate 20000000bit "), "{script}");
     // 30 ms forward, 20 ms back, and 0.6 ms for a packet; the rate keeps packets in order when the delay falls.
     assert!(script.ends_with("dev s1 root handle 1: netem limit 100000 delay 50600us 0us rate 100gbit"), "{script}");
+    let watched = shaping(&experiment, &everything()).expect("netem can do it").watch.forward.expect("a link");
+    let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
+    assert_eq!(watched.rates, [step(0, 20), step(1, 5)]);
     assert_eq!(
         later(&experiment),
         [
