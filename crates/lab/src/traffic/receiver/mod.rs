@@ -3,13 +3,16 @@
 //! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the receiver
 //! costs little of the processor that the path may need. One loop reads all connections; those that bring much get a
 //! thread of their own ([`bulk`]). The same port takes UDP.
+//!
+//! DCTCP needs a receiver that reports each change of the CE mark (RFC 8257, section 3.2). Linux does that on sockets whose own
+//! algorithm is dctcp, so that sockets which receive from it get it, too.
 
 mod bulk;
 
 use crate::error::Error;
 use crate::stage::{HostReport, Stage};
 use crate::traffic::Part;
-use crate::traffic::socket::limits;
+use crate::traffic::socket::{algorithm, limits};
 use crate::wakeup::Wakeup;
 use bulk::Bulk;
 use rustix::buffer::spare_capacity;
@@ -22,7 +25,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Flow};
 
 /// What epoll says of descriptors that are no connections; those say their place.
 const COMMANDS: u64 = u64::MAX;
@@ -34,6 +37,9 @@ const BACKLOG: i32 = 65_535;
 
 /// Bytes discarded at once. The memory is never touched.
 const DISCARD: usize = 1 << 20;
+
+/// Name of DCTCP in Linux.
+const DCTCP: &str = "dctcp";
 
 /// What one descriptor may do before others have their turn.
 const READS_IN_A_TURN: usize = 16;
@@ -96,13 +102,36 @@ impl Receiving {
 /// Listens; `wakeup` becomes readable when the receiving may have to end.
 fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Result<Sink, Error> {
     limits::prepare(experiment, part.receives.iter().flatten().copied())?;
-    Sink::open(wakeup, part.port).map_err(|error| {
+    let receives_from_dctcp = receives_from_dctcp(experiment, part)?;
+    Sink::open(wakeup, part.port, receives_from_dctcp).map_err(|error| {
         Error::new(
             "cannot-listen",
             format!("port {} cannot be listened on: {error}", part.port),
             "end what else listens there; `ss -lntup` names it",
         )
     })
+}
+
+/// Whether connections with ECN come from DCTCP.
+///
+/// # Errors
+/// `mixed-ecn` if some do and others do not, `unknown-cc` if this kernel lacks dctcp.
+fn receives_from_dctcp(experiment: &Experiment, part: &Part) -> Result<bool, Error> {
+    let flows: Vec<&Flow> = part.receives.iter().flatten().map(|flow| &experiment.flows[*flow]).collect();
+    let Some(dctcp) = flows.iter().find(|flow| flow.cc == DCTCP) else { return Ok(false) };
+    if let Some(classic) = flows.iter().find(|flow| flow.ecn && flow.cc != DCTCP) {
+        return Err(Error::new(
+            "mixed-ecn",
+            format!(
+                "flow.{} uses dctcp and flow.{} uses ECN with {}: their receiver would have to acknowledge marks in two ways",
+                dctcp.name, classic.name, classic.cc
+            ),
+            format!("set ecn = false for flow.{}, or use the engine sim", classic.name),
+        ));
+    }
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    algorithm::set(socket.map_err(limits::exhausted)?, DCTCP)?;
+    Ok(true)
 }
 
 struct Sink {
@@ -127,12 +156,16 @@ struct Connection {
 }
 
 impl Sink {
-    fn open(wakeup: BorrowedFd<'_>, port: u16) -> rustix::io::Result<Sink> {
+    fn open(wakeup: BorrowedFd<'_>, port: u16, receives_from_dctcp: bool) -> rustix::io::Result<Sink> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
         let listener = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &any)?;
+        if receives_from_dctcp {
+            // Connections inherit it from their listener, from their handshake on.
+            sockopt::set_tcp_congestion(&listener, DCTCP)?;
+        }
         listen(&listener, BACKLOG)?;
         let udp = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
         sockopt::set_socket_recv_buffer_size(&udp, UDP_BUFFER)?;
