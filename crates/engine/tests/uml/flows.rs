@@ -132,6 +132,25 @@ fn codel_keeps_the_delay_low_where_a_fifo_fills_and_drops_before_its_limit() {
 }
 
 #[test]
+fn a_receiver_of_dctcp_reports_each_mark_and_another_one_every_segment_of_a_round_trip() {
+    if !is_available() {
+        return;
+    }
+    let reported = |cc: &str| {
+        let mut experiment = codel(true);
+        experiment["flows"][0]["cc"] = json!(cc);
+        let outcome = outcome(experiment);
+        let marks = number(&queue(&outcome).0["marked_packets"]);
+        assert!(marks > 3.0, "{cc}: {marks} marks");
+        number(&outcome.rows("flows")[0]["marked_segments"]) / marks
+    };
+    // An acknowledgement covers up to two segments, of which one may be marked (RFC 8257, section 3.2; RFC 3168, section 6.1.3).
+    let (dctcp, cubic) = (reported("dctcp"), reported("cubic"));
+    assert!(dctcp <= 2.0, "dctcp: {dctcp} segments reported for a mark");
+    assert!(cubic > 4.0, "cubic: {cubic} segments reported for a mark");
+}
+
+#[test]
 fn codel_marks_a_flow_that_negotiated_ecn_instead_of_dropping_its_packets() {
     if !is_available() {
         return;
