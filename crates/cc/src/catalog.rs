@@ -9,6 +9,7 @@ use crate::param::Param;
 use crate::reno::{self, Reno};
 use std::collections::BTreeMap;
 use std::fmt;
+use thalweg_units::Ecn;
 
 /// Makes a controller from a function that gives a parameter's value by its name.
 type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;
@@ -55,7 +56,10 @@ pub const CATALOG: &[Entry] = &[
         name: "dctcp",
         about: "DCTCP (RFC 8257): reduces the window in proportion to the fraction of marked segments",
         params: dctcp::PARAMS,
-        make: |value| Box::new(Dctcp::new(value("shift_g"))),
+        make: |value| {
+            let codepoint = if value("ect1") >= 0.5 { Ecn::Ect1 } else { Ecn::Ect0 };
+            Box::new(Dctcp::new(value("shift_g"), codepoint))
+        },
     },
     Entry {
         name: "reno",

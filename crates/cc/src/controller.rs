@@ -3,7 +3,7 @@
 use crate::jiffies::{Hz, Jiffies};
 use rand_core::Rng;
 use std::fmt::Debug;
-use thalweg_units::{Bytes, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Ecn, Packets, Rate, Span, Time};
 
 /// State of a connection's congestion avoidance and loss recovery, as in Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,6 +175,11 @@ pub trait Controller: Debug + Send {
     /// The ECN feedback without which the controller does not work. Its connections negotiate ECN in any case.
     fn needs_ecn(&self) -> Option<EcnFeedback> {
         None
+    }
+
+    /// The ECN field of segments that are ECN-capable: ECT(0), or ECT(1) to be served as L4S (RFC 9331).
+    fn ecn_codepoint(&self) -> Ecn {
+        Ecn::Ect0
     }
 
     /// The handshake is complete. [`Conn::srtt`] may hold its round-trip time.

@@ -15,6 +15,8 @@
 //! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths that
 //! loses at least its last 1024th per window, so that it reaches zero.
 //!
+//! Linux sends ECT(0); with `ect1`, which Linux does not have, segments are ECT(1), and an L4S queue serves them.
+//!
 //! Deviation from Linux: a loss that a loss probe has repaired halves the window; Linux reduces it by alpha / 2. An ACK
 //! that ends a window counts for it; Linux counts what it delivers in order for the next one.
 //!
@@ -23,25 +25,36 @@
 use crate::growth::{self, AdditiveIncrease, UNIT};
 use crate::{Ack, CaState, Conn, Controller, EcnFeedback, Param, Window};
 use rand_core::Rng;
-use thalweg_units::{Bytes, Packets, Span};
+use thalweg_units::{Bytes, Ecn, Packets, Span};
 
 /// 1024 times the largest alpha.
 const ALPHA_MAX: u64 = UNIT;
 
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: "shift_g",
-    about: "weight of a window in alpha, as a power of two: g = 2^-shift_g",
-    default: 4.0,
-    min: 0.0,
-    max: 10.0,
-    is_whole: true,
-}];
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "shift_g",
+        about: "weight of a window in alpha, as a power of two: g = 2^-shift_g",
+        default: 4.0,
+        min: 0.0,
+        max: 10.0,
+        is_whole: true,
+    },
+    Param {
+        name: "ect1",
+        about: "whether segments are ECT(1), which dualpi2 serves as L4S, instead of ECT(0)",
+        default: 0.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+];
 
 /// The state of DCTCP beyond cwnd and ssthresh.
 #[derive(Debug)]
 pub(crate) struct Dctcp {
     increase: AdditiveIncrease,
     shift_g: u32,
+    codepoint: Ecn,
     /// 1024 times the smoothed fraction of marked segments.
     alpha: u64,
     /// The present window ends when this byte of the stream is acknowledged.
@@ -53,11 +66,12 @@ pub(crate) struct Dctcp {
 }
 
 impl Dctcp {
-    /// DCTCP with g = 2^-`shift_g`. Alpha starts at 1 (RFC 8257, section 4.2).
-    pub fn new(shift_g: f64) -> Dctcp {
+    /// DCTCP with g = 2^-`shift_g`, whose segments carry `codepoint`. Alpha starts at 1 (RFC 8257, section 4.2).
+    pub fn new(shift_g: f64, codepoint: Ecn) -> Dctcp {
         Dctcp {
             increase: AdditiveIncrease::default(),
             shift_g: shift_g as u32,
+            codepoint,
             alpha: ALPHA_MAX,
             window_end: Bytes::ZERO,
             delivered: Packets::ZERO,
@@ -87,6 +101,10 @@ impl Controller for Dctcp {
 
     fn needs_ecn(&self) -> Option<EcnFeedback> {
         Some(EcnFeedback::Dctcp)
+    }
+
+    fn ecn_codepoint(&self) -> Ecn {
+        self.codepoint
     }
 
     fn on_established(&mut self, conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {

@@ -127,3 +127,30 @@ fn beta_ecn_of_rfc_8511_carries_more_over_a_short_queue() {
     };
     assert!(share(Some(0.85)) > share(None) + 0.01, "{} and {}", share(Some(0.85)), share(None));
 }
+
+/// Linux's defaults.
+fn dualpi2() -> Queue {
+    Queue::Dualpi2 {
+        target_ns: Span::from_millis(15),
+        tupdate_ns: Span::from_millis(16),
+        alpha: 0.16,
+        beta: 3.2,
+        step_thresh_ns: Span::from_millis(1),
+        coupling_factor: 2,
+        classic_protection: 10,
+    }
+}
+
+/// ECT(0) is served by the classic queue, which is held at 15 ms; the L queue marks from 1 ms on (RFC 9332).
+#[test]
+fn dctcp_with_ect1_is_served_by_the_low_latency_queue_of_dualpi2() {
+    let queueing_ms = |ect1: f64| {
+        let mut experiment = path("dctcp", &dualpi2(), false);
+        experiment.flows[0].cc_params.insert("ect1".to_owned(), ect1);
+        let rows = run(&experiment);
+        let rtt_us = rows.flows[0].rtt_p50_us.expect("it has round-trip times");
+        (rtt_us - RTT.as_micros() as f64) / 1000.0
+    };
+    let (ect0, ect1) = (queueing_ms(0.0), queueing_ms(1.0));
+    assert!(ect1 < 2.0 && ect0 > 8.0, "ECT(0) {ect0} ms, ECT(1) {ect1} ms");
+}

@@ -1,8 +1,8 @@
 //! Explicit congestion notification (RFC 3168): which segments are ECN-capable, and what a reported mark does.
 //!
 //! The connection is ECN-capable if the SYN asked for it and the SYN-ACK agreed; a repeated SYN does not ask
-//! (RFC 3168, section 6.1.1.1). New segments are ECT(0). Retransmissions are not ECN-capable (section 6.1.5) unless the
-//! controller needs ECN: DCTCP's are, as in Linux.
+//! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions are
+//! not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
 //!
 //! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until what had been sent by then is
 //! acknowledged, ssthresh is the controller's, cwnd falls to it by proportional rate reduction, and the next new segment
@@ -33,6 +33,8 @@ pub(super) enum Congestion {
 pub(super) struct EcnState {
     /// The feedback that both ends have agreed on; none: the connection is not ECN-capable.
     pub feedback: Option<EcnFeedback>,
+    /// The ECN field of ECN-capable segments.
+    pub codepoint: Ecn,
     /// Whether the next new segment reports a reduction.
     is_cwr_due: bool,
     /// Marked segments that the latest ACK has reported.
@@ -45,8 +47,8 @@ impl EcnState {
         match self.feedback {
             None => (Ecn::NotEct, false),
             Some(EcnFeedback::Classic) if is_again => (Ecn::NotEct, false),
-            Some(_) if is_again => (Ecn::Ect0, false),
-            Some(_) => (Ecn::Ect0, std::mem::take(&mut self.is_cwr_due)),
+            Some(_) if is_again => (self.codepoint, false),
+            Some(_) => (self.codepoint, std::mem::take(&mut self.is_cwr_due)),
         }
     }
 

@@ -56,6 +56,7 @@ impl Sender {
         self.rate.delivered = 1;
         self.rate.delivered_at = now;
         self.ecn.feedback = self.config.ecn.filter(|_| packet.is_ecn);
+        self.ecn.codepoint = self.cc.ecn_codepoint();
         self.window_end = packet.window;
         self.window_max = packet.window;
         self.usage.cwnd_stamp = now;
