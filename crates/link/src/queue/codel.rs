@@ -2,7 +2,8 @@
 
 use super::control_law::{Law, State};
 use super::fifo::Fifo;
-use super::{Item, Tally, limit_packets};
+use super::item::Item;
+use super::tally::{Tally, limit_packets};
 use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Time};

@@ -10,7 +10,8 @@
 //! Times are in nanoseconds; Linux counts them in units of 1024 ns. The inverse square root is Linux's: 16 bits, one step of
 //! Newton's method per drop (RFC 8289, section 5.7 allows an approximation), which is 0.5 instead of 0.71 at the second drop.
 
-use super::{Item, Tally};
+use super::item::Item;
+use super::tally::Tally;
 use crate::packet::Packet;
 use thalweg_units::{Bytes, Span, Time};
 

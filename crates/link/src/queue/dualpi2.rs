@@ -10,8 +10,9 @@
 //! When `k * p` exceeds 1, both queues drop with probability `p^2`, also packets that are ECN-capable (section 4.2).
 
 use super::fifo::Fifo;
+use super::item::Item;
 use super::random::Dice;
-use super::{Item, Tally, limit_packets};
+use super::tally::{Tally, limit_packets};
 use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Ecn, MTU, Packets, Span, Time};

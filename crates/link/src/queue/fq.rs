@@ -3,9 +3,10 @@
 //! Flows are served by deficit round robin, new ones first. A flow that has been idle for 40 ms starts with a full quantum.
 
 use super::fifo::Fifo;
+use super::item::Item;
 use super::random::FlowHash;
 use super::rounds::Rounds;
-use super::{Item, Tally, limit_packets};
+use super::tally::{Tally, limit_packets};
 use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Span, Time};

@@ -2,10 +2,11 @@
 
 use super::fifo::Fifo;
 use super::fq_codel::OVERHEAD;
+use super::item::Item;
 use super::pie::{Controller, Settings};
 use super::random::{Dice, FlowHash};
 use super::rounds::Rounds;
-use super::{Item, Tally, limit_packets};
+use super::tally::{Tally, limit_packets};
 use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Time};

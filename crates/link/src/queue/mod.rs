@@ -17,8 +17,10 @@ mod pie;
 mod random;
 mod red;
 mod rounds;
+mod tally;
 
 pub(crate) use item::Item;
+pub(crate) use tally::Tally;
 
 use crate::error::{LinkError, probability};
 use crate::packet::Packet;
@@ -31,38 +33,7 @@ use fq_pie::FqPie;
 use pie::Pie;
 use red::Red;
 use thalweg_plan::plan::{self, Buffer};
-use thalweg_units::{Bytes, MTU, Packets, Time};
-
-/// Packets that a discipline has dropped and marked so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    /// Dropped, for whatever reason.
-    pub dropped: Packets,
-    /// Of these, dropped by the discipline's decision while the limit was not reached.
-    pub early: Packets,
-    /// Marked CE.
-    pub marked: Packets,
-}
-
-impl Tally {
-    /// Counts a packet that exceeded the limit.
-    pub fn drop_at_limit(&mut self) {
-        self.dropped += Packets(1);
-    }
-
-    /// Counts a packet that the discipline chose to drop.
-    pub fn drop_early(&mut self) {
-        self.dropped += Packets(1);
-        self.early += Packets(1);
-    }
-
-    /// Marks the packet if it is ECN-capable and counts that; returns whether it is.
-    pub fn try_mark<P: Packet>(&mut self, item: &mut Item<P>) -> bool {
-        let is_marked = item.try_mark();
-        self.marked += Packets(u64::from(is_marked));
-        is_marked
-    }
-}
+use thalweg_units::{Bytes, Packets, Span, Time};
 
 /// The queue of a link.
 #[derive(Debug)]
@@ -158,14 +129,6 @@ impl<P: Packet> Discipline<P> {
     }
 }
 
-/// A limit in packets; one in bytes counts full-sized packets.
-fn limit_packets(buffer: Buffer) -> Packets {
-    match buffer {
-        Buffer::Packets { packets } => packets,
-        Buffer::Bytes { bytes } => Packets((bytes.0 / MTU.0).max(1)),
-    }
-}
-
 fn check_flows(flows: u32) -> Result<(), LinkError> {
     if flows > 0 {
         return Ok(());
@@ -173,8 +136,8 @@ fn check_flows(flows: u32) -> Result<(), LinkError> {
     Err(LinkError::new("no-flows", "queue.flows", 0, "at least 1", "Linux's default is flows = 1024"))
 }
 
-fn check_interval(interval: thalweg_units::Span) -> Result<(), LinkError> {
-    if interval > thalweg_units::Span::ZERO {
+fn check_interval(interval: Span) -> Result<(), LinkError> {
+    if interval > Span::ZERO {
         return Ok(());
     }
     Err(LinkError::new("no-interval", "queue.tupdate_ns", 0, "a time above zero", "the default is tupdate = \"15ms\""))

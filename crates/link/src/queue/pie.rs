@@ -9,8 +9,9 @@
 //! A packet that arrives is dropped with that probability, made regular by a sum of probabilities (section 5.4).
 
 use super::fifo::Fifo;
+use super::item::Item;
 use super::random::Dice;
-use super::{Item, Tally, limit_packets};
+use super::tally::{Tally, limit_packets};
 use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Span, Time};

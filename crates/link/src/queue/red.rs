@@ -6,8 +6,9 @@
 //! uniformly distributed, so that drops are spread evenly (section 7, method 2).
 
 use super::fifo::Fifo;
+use super::item::Item;
 use super::random::Dice;
-use super::{Item, Tally};
+use super::tally::Tally;
 use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Packets, Rate, Time};

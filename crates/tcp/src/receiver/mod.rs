@@ -4,12 +4,13 @@
 //! | --- | --- |
 //! | what has arrived, and which SACK blocks tell it? | `reassembly` |
 //! | when is an ACK sent? | `delack`, `ack_policy` |
-//! | what is reported of marks? | `ecn` |
+//! | what is reported of marks? | `marks`, whose state is `ecn` |
 //! | how much may the sender send? | `window` |
 
 mod ack_policy;
 mod delack;
 mod ecn;
+mod marks;
 mod reassembly;
 mod window;
 

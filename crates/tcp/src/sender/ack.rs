@@ -2,7 +2,7 @@
 //! before it wrote:
 //!
 //! 1. the receiver's window and the left edge
-//! 2. SACK blocks (`sack`), marks (`ecn`)
+//! 2. SACK blocks (`sack`), marks (`marks`)
 //! 3. segments that are acknowledged leave the scoreboard; round-trip times
 //! 4. RACK's window; an answer to a loss probe
 //! 5. the state of recovery: losses, undo (`recovery`), if anything is out of the ordinary

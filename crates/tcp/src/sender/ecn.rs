@@ -1,23 +1,7 @@
-//! Explicit congestion notification (RFC 3168): which segments are ECN-capable, and what a reported mark does.
-//!
-//! The connection is ECN-capable if the SYN asked for it and the SYN-ACK agreed; a repeated SYN does not ask
-//! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions are
-//! not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
-//!
-//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until what had been sent by then is
-//! acknowledged, ssthresh is the controller's, cwnd falls to it by proportional rate reduction, and the next new segment
-//! carries CWR. A reduction in which marks were reported is never undone. In recovery, marks change nothing else.
-//!
-//! With [`EcnFeedback::Accurate`] ACKs carry the number of marked segments, and neither ECE nor CWR is used.
-//!
-//! Left out: pure ACKs and handshakes that are ECN-capable, as those of DCTCP are in Linux.
+//! The state of ECN at the sender; what marks do is in the module `marks`.
 
-use super::Sender;
-use super::facts::AckFacts;
-use crate::packet::AckPacket;
-use rand_core::Rng;
-use thalweg_cc::{CaState, EcnFeedback};
-use thalweg_units::{Ecn, Time};
+use thalweg_cc::EcnFeedback;
+use thalweg_units::Ecn;
 
 /// What lowers cwnd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +22,7 @@ pub(super) struct EcnState {
     /// Whether the next new segment reports a reduction.
     is_cwr_due: bool,
     /// Marked segments that the latest ACK has reported.
-    ce_segments: u32,
+    pub ce_segments: u32,
 }
 
 impl EcnState {
@@ -60,40 +44,5 @@ impl EcnState {
     /// The reduction was a mistake.
     pub fn withdraw_cwr(&mut self) {
         self.is_cwr_due = false;
-    }
-}
-
-impl Sender {
-    /// Whether an ACK that is not overtaken reports marks.
-    pub(super) fn take_marks(&mut self, packet: &AckPacket) -> bool {
-        match self.ecn.feedback {
-            None => false,
-            Some(EcnFeedback::Classic | EcnFeedback::Dctcp) => packet.is_ece,
-            Some(EcnFeedback::Accurate) => {
-                let marked = packet.ce_segments.wrapping_sub(self.ecn.ce_segments);
-                self.ecn.ce_segments = packet.ce_segments;
-                self.counters.marked += u64::from(marked);
-                marked > 0
-            }
-        }
-    }
-
-    /// `delivered` segments were delivered by an ACK that reports marks: with ECE, all of them count (Linux:
-    /// `tp->delivered_ce`).
-    pub(super) fn count_marked(&mut self, delivered: u64) {
-        if self.ecn.feedback != Some(EcnFeedback::Accurate) {
-            self.counters.marked += delivered;
-        }
-    }
-
-    /// Lowers cwnd for a mark, unless it is being lowered or a loss is being recovered.
-    pub(super) fn reduce_for_mark(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
-        if !facts.is_marked || !matches!(self.state, CaState::Open | CaState::Disorder) {
-            return;
-        }
-        self.episode.prior_ssthresh = None;
-        self.episode.undo_marker = None;
-        self.begin_reduction(now, Congestion::Mark);
-        self.set_state(now, rng, CaState::Cwr);
     }
 }

@@ -11,7 +11,7 @@
 //! | in which state of recovery are we, and what does a loss do? | `recovery` |
 //! | was it a mistake? | `undo` |
 //! | is a segment lost? | `rack` |
-//! | what does a mark do? | `ecn` |
+//! | what does a mark do? | `marks`, whose state is `ecn` |
 //! | how does cwnd fall? | `prr` |
 //! | which packet leaves next? | `transmit` |
 //! | when, and how many at once? | `pacing`, `defer` |
@@ -28,6 +28,7 @@ mod episode;
 mod facts;
 mod handshake;
 mod info;
+mod marks;
 mod pacer;
 mod pacing;
 mod probe;

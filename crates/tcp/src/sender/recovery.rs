@@ -9,7 +9,7 @@
 //!     └───────────────────────────────────────────── Loss
 //! ```
 //!
-//! A mark leads from Open and Disorder to Cwr (`ecn`), which ends like Recovery and may turn into it.
+//! A mark leads from Open and Disorder to Cwr (`marks`), which ends like Recovery and may turn into it.
 //!
 //! `high_seq` is the end of what was sent when a state began; recovery is over when it is acknowledged. A loss probe that
 //! repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked by F-RTO

@@ -1,0 +1,45 @@
+//! What all disciplines count, and how they read their limit.
+
+use super::item::Item;
+use crate::packet::Packet;
+use thalweg_plan::plan::Buffer;
+use thalweg_units::{MTU, Packets};
+
+/// Packets that a discipline has dropped and marked so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Dropped, for whatever reason.
+    pub dropped: Packets,
+    /// Of these, dropped by the discipline's decision while the limit was not reached.
+    pub early: Packets,
+    /// Marked CE.
+    pub marked: Packets,
+}
+
+impl Tally {
+    /// Counts a packet that exceeded the limit.
+    pub fn drop_at_limit(&mut self) {
+        self.dropped += Packets(1);
+    }
+
+    /// Counts a packet that the discipline chose to drop.
+    pub fn drop_early(&mut self) {
+        self.dropped += Packets(1);
+        self.early += Packets(1);
+    }
+
+    /// Marks the packet if it is ECN-capable and counts that; returns whether it is.
+    pub fn try_mark<P: Packet>(&mut self, item: &mut Item<P>) -> bool {
+        let is_marked = item.try_mark();
+        self.marked += Packets(u64::from(is_marked));
+        is_marked
+    }
+}
+
+/// A limit in packets; one in bytes counts full-sized packets.
+pub(crate) fn limit_packets(buffer: Buffer) -> Packets {
+    match buffer {
+        Buffer::Packets { packets } => packets,
+        Buffer::Bytes { bytes } => Packets((bytes.0 / MTU.0).max(1)),
+    }
+}
