@@ -66,7 +66,7 @@ pub enum Value<'a> {
     Empty,
 }
 
-/// Takes values column by column.
+/// Takes values column by column. A trait, because the store, which implements it, stands above this crate.
 pub trait Columns {
     /// The next column: its values, row by row.
     fn column<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone);

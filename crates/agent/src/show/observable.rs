@@ -8,6 +8,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What an agent that chooses algorithms is asked beyond one that only records.
+///
+/// A trait although only `tune` implements it: `show` stands below `tune` and cannot name its types.
 pub trait Tuning: Send + Sync {
     /// Returns what it has learned, with at most `limit` destinations.
     fn status(&self, limit: usize) -> Value;
