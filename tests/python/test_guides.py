@@ -112,7 +112,9 @@ def test_the_commands_of_virtual_machines_work_in_their_order(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "text", scenarios("scenarios.md") + scenarios("real-kernel.md"), ids=lambda text: text.split('"')[1]
+    "text",
+    [*scenarios("scenarios.md"), *scenarios("real-kernel.md"), *scenarios("choose-a-queue.md")],
+    ids=lambda text: text.split('"')[1],
 )
 def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
