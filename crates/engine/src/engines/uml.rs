@@ -24,6 +24,7 @@ const NOT_HONOURED: &[&str] = &[
     "host.*.cpu_per_ack",
     "host.*.delay_jitter",
     "engine.record",
+    "path.reverse.ack_thinning",
 ];
 
 /// Keys that only engines with a real kernel honour value by value.

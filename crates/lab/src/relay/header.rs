@@ -7,6 +7,20 @@ const IPV4_HEADER: usize = 20;
 /// Bytes of an IPv6 header; extension headers are not followed.
 const IPV6_HEADER: usize = 40;
 
+/// Protocol numbers.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// TCP flags (RFC 9293, section 3.1; RFC 3168, section 6.1).
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+/// Kinds of TCP options (RFC 9293, section 3.2; RFC 2018, section 3).
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
+const OPTION_SACK: u8 = 5;
+
 /// A number that packets of one flow share: made of addresses, protocol and, for TCP and UDP, ports. 0 for what is not IP.
 pub(super) fn flow(ip: &[u8]) -> u64 {
     let (addresses, protocol, transport) = match version(ip) {
@@ -15,10 +29,49 @@ pub(super) fn flow(ip: &[u8]) -> u64 {
         _ => return 0,
     };
     let ports =
-        transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, 6 | 17)).unwrap_or(&[]);
+        transport.and_then(|transport| transport.get(..4)).filter(|_| matches!(protocol, TCP | UDP)).unwrap_or(&[]);
     // FNV-1a; the queue's own hash spreads the bits.
     let bytes = addresses.iter().chain(std::iter::once(&protocol)).chain(ports);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// What an acknowledgement without data reports; `None` for any other packet.
+pub(super) fn acknowledgement(ip: &[u8]) -> Option<Acknowledgement> {
+    let (header, end) = match version(ip) {
+        Some(4) if ip[9] == TCP => (usize::from(ip[0] & 0x0f) * 4, usize::from(u16::from_be_bytes([ip[2], ip[3]]))),
+        Some(6) if ip[6] == TCP => (IPV6_HEADER, IPV6_HEADER + usize::from(u16::from_be_bytes([ip[4], ip[5]]))),
+        _ => return None,
+    };
+    let segment = ip.get(header..end)?;
+    let options_end = usize::from(segment.get(12)? >> 4) * 4;
+    if segment.len() != options_end || segment[13] & (FIN | SYN | RST | ACK) != ACK {
+        return None;
+    }
+    let reports_more = segment[13] & ECE != 0 || has_sack(segment.get(20..options_end)?);
+    Some(if reports_more { Acknowledgement::WithReports } else { Acknowledgement::Plain })
+}
+
+/// Acknowledgements without data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Acknowledgement {
+    /// It reports the next byte and the window alone: a later one replaces it.
+    Plain,
+    /// It carries SACK blocks or an ECN echo.
+    WithReports,
+}
+
+/// Whether TCP options hold SACK blocks; malformed options end the search.
+fn has_sack(mut options: &[u8]) -> bool {
+    while let [kind, rest @ ..] = options {
+        match (kind, rest) {
+            (&OPTION_SACK, _) => return true,
+            (&OPTION_END, _) => return false,
+            (&OPTION_NOP, _) => options = rest,
+            (_, [length, ..]) if *length >= 2 => options = options.get(usize::from(*length)..).unwrap_or(&[]),
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// The ECN field.
@@ -97,6 +150,58 @@ mod tests {
         assert_eq!(ecn(&ip), Ecn::Ect0);
         mark_ce(&mut ip);
         assert_eq!((ecn(&ip), ip[0]), (Ecn::Ce, 0x60));
+    }
+
+    /// An acknowledgement without data, with these flags and options.
+    fn ack(flags: u8, options: &[u8]) -> Vec<u8> {
+        let mut ip = segment(0);
+        ip.resize(20, 0);
+        ip.extend([
+            0x12,
+            0x34,
+            1,
+            0xbb,
+            0,
+            0,
+            0,
+            1,
+            0,
+            0,
+            0,
+            2,
+            (5 + options.len() as u8 / 4) << 4,
+            flags,
+            1,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ]);
+        ip.extend(options);
+        let length = (ip.len() as u16).to_be_bytes();
+        ip[2..4].copy_from_slice(&length);
+        ip
+    }
+
+    #[test]
+    fn an_acknowledgement_is_plain_without_sack_ecn_echo_and_data() {
+        let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let sack = [1, 1, 5, 10, 0, 0, 0, 9, 0, 0, 0, 12];
+        assert_eq!(acknowledgement(&ack(ACK, &timestamps)), Some(Acknowledgement::Plain));
+        assert_eq!(acknowledgement(&ack(ACK, &sack)), Some(Acknowledgement::WithReports));
+        assert_eq!(acknowledgement(&ack(ACK | ECE, &timestamps)), Some(Acknowledgement::WithReports));
+        for flags in [SYN | ACK, FIN | ACK, RST, 0] {
+            assert_eq!(acknowledgement(&ack(flags, &timestamps)), None);
+        }
+        let mut data = ack(ACK, &timestamps);
+        data.push(7);
+        let length = (data.len() as u16).to_be_bytes();
+        data[2..4].copy_from_slice(&length);
+        assert_eq!(acknowledgement(&data), None);
+        for length in 0..52 {
+            acknowledgement(&ack(ACK, &timestamps)[..length]);
+        }
     }
 
     #[test]

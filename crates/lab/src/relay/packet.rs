@@ -91,6 +91,14 @@ impl thalweg_link::Packet for Packet {
         header::ecn(self.ip())
     }
 
+    fn is_ack(&self) -> bool {
+        header::acknowledgement(self.ip()).is_some()
+    }
+
+    fn is_plain_ack(&self) -> bool {
+        header::acknowledgement(self.ip()) == Some(header::Acknowledgement::Plain)
+    }
+
     fn mark_ce(&mut self) {
         header::mark_ce(&mut self.bytes_mut()[IP..]);
     }
