@@ -1,7 +1,8 @@
 //! Queue disciplines under TCP: what each keeps, and a drop-tail queue does not.
 //!
 //! Sources: RFC 8289, section 3.2 (CoDel keeps the standing delay near its target); RFC 8033, section 4 (PIE holds its reference
-//! delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 3168 (a mark takes the place of a drop).
+//! delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 9332, section 1 (the L queue has a delay of less than a
+//! millisecond); RFC 3168 (a mark takes the place of a drop).
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Experiment, Flow, Load, Queue};
@@ -89,6 +90,34 @@ fn fq_codel_isolates_a_sparse_flow_from_twenty_cubic_flows() {
     assert!(rtt < 50.0, "fq_codel: {rtt} ms on a path of 40 ms");
     let control = sparse_rtt_p95_ms(Queue::Fifo {});
     assert!(control > 200.0, "fifo: {control} ms");
+}
+
+/// Median RTT in ms of a DCTCP flow whose segments are ECT(1), beside a CUBIC flow.
+fn scalable_rtt_ms(queue: Queue) -> f64 {
+    let mut experiment = cubic_flows(1, queue);
+    let scalable = Flow::new("scalable", "dctcp", Load::Unlimited);
+    experiment.flows.push(Flow { cc_params: [("ect1".to_owned(), 1.0)].into(), ecn: true, ..scalable });
+    let rows = run(&experiment);
+    let row = rows.flows.iter().find(|row| &*row.flow == "scalable").expect("its row");
+    row.rtt_p50_us.expect("RTT samples") / 1000.0
+}
+
+#[test]
+fn dualpi2_keeps_its_low_latency_queue_under_a_millisecond() {
+    let dualpi2 = Queue::Dualpi2 {
+        target_ns: Span::from_millis(15),
+        tupdate_ns: Span::from_millis(16),
+        alpha: 0.16,
+        beta: 3.2,
+        step_thresh_ns: Span::from_millis(1),
+        coupling_factor: 2,
+        classic_protection: 10,
+    };
+    // The path has 40 ms, and a packet takes 0.24 ms.
+    let rtt = scalable_rtt_ms(dualpi2);
+    assert!((40.0..41.3).contains(&rtt), "dualpi2: {rtt} ms");
+    let control = scalable_rtt_ms(Queue::Fifo {});
+    assert!(control > 100.0, "fifo: {control} ms");
 }
 
 #[test]
