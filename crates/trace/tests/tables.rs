@@ -12,20 +12,21 @@ fn a_row_hands_over_its_values_in_the_order_of_the_columns() {
         backlog_bytes: 4,
         backlog_packets: 5,
         dropped_packets: 6,
-        early_drops: None,
+        early_drops: Some(7),
         policed_packets: None,
-        lost_packets: 7,
-        marked_packets: 8,
-        sent_packets: 9,
-        sent_bytes: 10,
-        sojourn_sum_us: None,
+        lost_packets: 8,
+        marked_packets: 9,
+        sent_packets: 10,
+        sent_bytes: 11,
+        sojourn_sum_us: Some(12),
         capacity_bytes: None,
     };
     let mut values = Vec::new();
     row.values(&mut |value| values.push(value));
     assert_eq!(values.len(), QueueRow::TABLE.columns.len());
     assert_eq!(values[2], Value::Text("forward"));
-    assert_eq!(values[11], Value::Empty);
+    assert_eq!((values[7], values[8], values[13]), (Value::U64(7), Value::Empty, Value::U64(12)));
+    assert_eq!(values[14], Value::Empty);
     let link = &QueueRow::TABLE.columns[2];
     assert_eq!((link.name, link.kind, link.is_key, link.is_optional), ("link", Kind::Text, true, false));
 }
