@@ -179,8 +179,13 @@ def test_a_panic_is_a_failure_to_read_and_leaves_no_stack_trace(capfd: pytest.Ca
 
 
 def test_ctrl_c_is_no_failure_to_read() -> None:
-    with pytest.raises(KeyboardInterrupt), reading():
-        signal.raise_signal(signal.SIGINT)
+    # A Spark session that other tests have started leaves a handler of its own behind.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), reading():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_floats_of_a_run_that_are_not_finite_are_empty(tmp_path: Path) -> None:
