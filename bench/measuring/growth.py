@@ -123,7 +123,7 @@ def _flows(size: int, folder: Path) -> Iterator[Step]:
 
 
 def _rows(size: int, folder: Path) -> Iterator[Step]:
-    """Give advice on synthetic records."""
+    """Measure advice on synthetic records."""
     made: list[str | Path] = [*THALWEG, "synth", "cdn", "--rows", str(size), "--truth", "correlated", "--out", folder]
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     answer = folder / "answer.json"

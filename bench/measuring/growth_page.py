@@ -31,7 +31,7 @@ MEMORY_REASONS = {
     ("experiments", "engine"): "the plan names every experiment, and is read as a whole",
     ("experiments", "report"): "the page shows the measures of all experiments, and is made as a whole",
 }
-"""Why memory grows by more than `LIMIT`, likewise."""
+"""Why memory grows by more than `LIMIT`: same keys."""
 
 Series = dict[tuple[str, str], list[Measured]]
 

@@ -24,8 +24,6 @@ pub(crate) struct FqPie<P> {
     quantum: Bytes,
     limit: Packets,
     memory_limit: Bytes,
-    ecn: bool,
-    max_marking_probability: f64,
     next_update: Time,
     packets: Packets,
     bytes: Bytes,
@@ -63,12 +61,10 @@ impl<P: Packet> FqPie<P> {
             rounds: Rounds::new(flows as usize, quantum_bytes),
             hash: FlowHash::new(seed, flows),
             dice: Dice::new(seed),
-            settings: Settings::new(target_ns, tupdate_ns, alpha, beta),
+            settings: Settings::new(target_ns, tupdate_ns, alpha, beta, ecn.then_some(f64::from(ecn_prob) / 100.0)),
             quantum: quantum_bytes,
             limit: limit_packets(buffer),
             memory_limit: memory_limit_bytes,
-            ecn,
-            max_marking_probability: f64::from(ecn_prob) / 100.0,
             next_update: Time::ZERO + tupdate_ns,
             packets: Packets(0),
             bytes: Bytes::ZERO,
@@ -85,13 +81,9 @@ impl<P: Packet> FqPie<P> {
             tally.drop_at_limit();
             return false;
         }
-        if flow.controller.hits(&self.settings, flow.items.bytes(), &mut self.dice) {
-            let may_mark = self.ecn && flow.controller.probability <= self.max_marking_probability;
-            if !(may_mark && tally.try_mark(&mut item)) {
-                flow.controller.note_drop();
-                tally.drop_early();
-                return false;
-            }
+        let backlog = flow.items.bytes();
+        if !flow.controller.admits(&self.settings, backlog, &mut item, tally, &mut self.dice) {
+            return false;
         }
         if !flow.is_busy {
             flow.is_busy = true;

@@ -40,19 +40,22 @@ pub(super) struct Settings {
     /// Weights in 1/s.
     pub alpha: f64,
     pub beta: f64,
+    /// Largest drop probability at which ECN-capable packets are marked; `None`: they are dropped.
+    pub max_marking_probability: Option<f64>,
 }
 
 impl Settings {
     /// The weights as tc(8) has them are sixteenths of 1/s.
-    pub fn new(target: Span, tupdate: Span, alpha: u32, beta: u32) -> Settings {
-        Settings { target, tupdate, alpha: f64::from(alpha) / 16.0, beta: f64::from(beta) / 16.0 }
+    pub fn new(target: Span, tupdate: Span, alpha: u32, beta: u32, max_marking_probability: Option<f64>) -> Settings {
+        let (alpha, beta) = (f64::from(alpha) / 16.0, f64::from(beta) / 16.0);
+        Settings { target, tupdate, alpha, beta, max_marking_probability }
     }
 }
 
 /// The controller's state for one queue.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
-    pub probability: f64,
+    probability: f64,
     /// Sum of the probabilities of packets since the last drop.
     sum: f64,
     burst_left: Span,
@@ -75,8 +78,28 @@ impl Default for Controller {
 }
 
 impl Controller {
+    /// Marks or drops the packet that arrives, or lets it pass as it is. Returns whether it may join the queue.
+    pub fn admits<P: Packet>(
+        &mut self,
+        settings: &Settings,
+        backlog: Bytes,
+        item: &mut Item<P>,
+        tally: &mut Tally,
+        dice: &mut Dice,
+    ) -> bool {
+        if !self.hits(settings, backlog, dice) {
+            return true;
+        }
+        if settings.max_marking_probability.is_some_and(|max| self.probability <= max) && tally.try_mark(item) {
+            return true;
+        }
+        self.note_drop();
+        tally.drop_early();
+        false
+    }
+
     /// Whether the packet that arrives is to be dropped or marked (RFC 8033, sections 4.1 and 5.4).
-    pub fn hits(&mut self, settings: &Settings, backlog: Bytes, dice: &mut Dice) -> bool {
+    fn hits(&mut self, settings: &Settings, backlog: Bytes, dice: &mut Dice) -> bool {
         if self.burst_left > Span::ZERO {
             return false;
         }
@@ -160,7 +183,6 @@ pub(crate) struct Pie<P> {
     items: Fifo<P>,
     limit: Packets,
     settings: Settings,
-    ecn: bool,
     controller: Controller,
     dice: Dice,
     next_update: Time,
@@ -174,8 +196,7 @@ impl<P: Packet> Pie<P> {
         Pie {
             items: Fifo::unlimited(),
             limit: limit_packets(buffer),
-            settings: Settings::new(target_ns, tupdate_ns, alpha, beta),
-            ecn,
+            settings: Settings::new(target_ns, tupdate_ns, alpha, beta, ecn.then_some(MAX_MARKING_PROBABILITY)),
             controller: Controller::default(),
             dice: Dice::new(seed),
             next_update: Time::ZERO + tupdate_ns,
@@ -189,15 +210,8 @@ impl<P: Packet> Pie<P> {
             tally.drop_at_limit();
             return false;
         }
-        if self.controller.hits(&self.settings, self.items.bytes(), &mut self.dice) {
-            let may_mark = self.ecn && self.controller.probability <= MAX_MARKING_PROBABILITY;
-            if !(may_mark && tally.try_mark(&mut item)) {
-                self.controller.note_drop();
-                tally.drop_early();
-                return false;
-            }
-        }
-        self.items.push(item)
+        let backlog = self.items.bytes();
+        self.controller.admits(&self.settings, backlog, &mut item, tally, &mut self.dice) && self.items.push(item)
     }
 
     pub fn pop(&mut self, now: Time, _tally: &mut Tally) -> Option<Item<P>> {
