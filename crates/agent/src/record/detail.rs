@@ -73,7 +73,7 @@ mod tests {
     const ADVISE: &str = include_str!("../../../../python/thalweg/advise/counting/rows.py");
     const REFERENCE: &str = include_str!("../../../../docs/reference/agent.md");
 
-    /// What a percentile is replaced by: `thalweg advise` takes the largest round-trip time where there is none.
+    /// Column without which `thalweg advise` uses the largest round-trip time.
     const REPLACED: &str = "rtt_p95_us";
 
     #[test]

@@ -185,14 +185,14 @@ fn a_step_of_the_delay_and_a_policer_take_effect_and_are_counted() {
     // 4 Mbit/s for 4 s are 2 MB; what is dropped never was in the queue.
     assert!(number(&last["policed_packets"]) > 0.0 && number(&last["dropped_packets"]) == 0.0, "{last:?}");
     assert!(number(&last["sent_bytes"]) < 2_030_000.0, "{last:?}");
-    let least_rtt_us = |from_s: f64, to_s: f64| {
+    let min_rtt_us = |from_s: f64, to_s: f64| {
         let rows = outcome.rows("samples").into_iter();
         let rows = rows.filter(|row| (from_s * 1e6..to_s * 1e6).contains(&number(&row["t_us"])));
         let rows = rows.filter(|row| row["srtt_us"] != parquet::record::Field::Null);
         rows.map(|row| number(&row["srtt_us"])).fold(f64::INFINITY, f64::min)
     };
     // 10 ms back, and forward 40 ms in the first two seconds, 10 ms in the others.
-    let (before, after) = (least_rtt_us(0.0, 2.0), least_rtt_us(2.5, 4.0));
+    let (before, after) = (min_rtt_us(0.0, 2.0), min_rtt_us(2.5, 4.0));
     assert!((50_000.0..60_000.0).contains(&before) && (20_000.0..30_000.0).contains(&after), "{before} {after} us");
 }
 

@@ -6,7 +6,7 @@
 //! The kernel counts Ethernet frames of 14 bytes more than the IP packet, or what a size table (`stab overhead`, tc-stab(8)) of
 //! the queue discipline or one above it makes of them. Here bytes are of IP packets, like everywhere else.
 //!
-//! Drops at a limit are told apart from those that a queue discipline decides on where the kernel does (not of cake and dualpi2).
+//! Drops at the limit and drops by decision of a queue discipline are counted apart, except for cake and dualpi2.
 //! Left out: classes.
 
 use super::bytes::{i32_at, u32_at, u64_at};
@@ -83,7 +83,7 @@ pub(super) struct QdiscMessage {
 struct Own {
     /// Packets marked with ECN.
     marks: u32,
-    /// Packets dropped at a limit, where they are told apart.
+    /// Packets dropped at the limit; `None` where the kernel counts all drops together.
     limit_drops: Option<u32>,
 }
 

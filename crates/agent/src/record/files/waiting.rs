@@ -12,7 +12,7 @@ const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
 /// So many pieces of memory for rows are kept for the next ones. To get them anew from the system, page by page, takes as long
 /// as to write into them.
-const MOST_SPARE: usize = 4;
+const MAX_SPARE: usize = 4;
 
 /// Rows that wait, and how things go.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl Waiting {
         state.health.rows_written += state.in_hand;
         state.in_hand = 0;
         for mut rows in rows {
-            if state.spare.len() < MOST_SPARE {
+            if state.spare.len() < MAX_SPARE {
                 rows.clear();
                 state.spare.push(rows);
             }
